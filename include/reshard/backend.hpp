@@ -1,0 +1,90 @@
+// What a backend is given and what it must do. It moves boxes between ranks; it never plans and never sees a layout.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "reshard/schedule.hpp"
+
+namespace reshard {
+
+/// Which of the caller's buffers a tile lies in.
+enum class Place { source, target, workspace };
+
+/// A tile in memory: which buffer, how far in (bytes), and where its elements lie.
+struct Slot {
+    Place place = Place::source;
+    Index offset_bytes = 0;
+    Box tile;
+    Storage storage;
+};
+
+/// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
+/// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
+struct RankStep {
+    Schedule schedule;
+    Slot from;
+    Slot to;
+};
+
+/// One array on this rank.
+struct RankPlan {
+    DType dtype = DType::f32;
+    std::vector<RankStep> steps;
+    Index source_bytes = 0;  ///< least size of the buffers that are bound
+    Index target_bytes = 0;
+    Index workspace_bytes = 0;
+};
+
+/// The caller's memory for one array. The source is never written unless the plan was prepared with donate.
+struct Buffers {
+    std::span<const std::byte> source;
+    std::span<std::byte> target;
+    std::span<std::byte> workspace;
+};
+
+/// A run in flight. Dropping it waits.
+class Ticket {
+public:
+    virtual ~Ticket() = default;
+    virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
+    virtual Result<void> wait() = 0;  ///< returns when all is delivered on this rank
+};
+
+/// Buffers bound to prepared schedules; may be started any number of times, one run at a time.
+class Bound {
+public:
+    virtual ~Bound() = default;
+    virtual Result<std::unique_ptr<Ticket>> start() = 0;
+    [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< measured, of the last run, array by array
+};
+
+/// Communicators, datatypes and staging for a list of arrays, made once.
+class Prepared {
+public:
+    virtual ~Prepared() = default;
+    [[nodiscard]] virtual Index staging_bytes() const = 0;  ///< what it holds beyond the caller's buffers
+    virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
+};
+
+/// Memory that peers may reach faster than any other. Freed with the handle.
+class Memory {
+public:
+    virtual ~Memory() = default;
+    [[nodiscard]] virtual std::span<std::byte> bytes() = 0;
+};
+
+class Backend {
+public:
+    virtual ~Backend() = default;
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual Index rank() const = 0;
+    [[nodiscard]] virtual Index size() const = 0;
+    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs.
+    virtual Result<void> agree(std::uint64_t fingerprint) = 0;
+    /// Collective. Every rank must call it in the same order with schedules of the same plans.
+    virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
+    virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
+};
+
+}  // namespace reshard

@@ -1,0 +1,36 @@
+// The judge. It trusts nothing that a search says: it types every step again and adds everything up again.
+#pragma once
+
+#include "reshard/plan.hpp"
+
+namespace reshard {
+
+/// Bounds in bytes a device; none when empty.
+struct Limits {
+    std::optional<Index> peak_bytes_max;
+    std::optional<Index> footprint_bytes_max;
+    bool donate = false;  ///< the source's memory may be reused once it is dead
+};
+
+/// What the judge derived. Bytes; maxima over devices.
+struct Verdict {
+    std::vector<Move> moves;              ///< one per step
+    Index peak_bytes = 0;                 ///< largest tile on the path
+    Index floor_bytes = 0;                ///< larger of source and target tile
+    Index footprint_bytes = 0;            ///< source + target + live intermediates of the executor (no staging)
+    Index received_bytes = 0;             ///< sum over steps of the busiest receiver's bytes
+    Index received_bytes_max_device = 0;  ///< the busiest receiver's total
+    Index sent_bytes_max_device = 0;      ///< at most this is sent by one device
+    Index lower_bound_bytes = 0;          ///< no protocol's busiest receiver gets less
+    friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// Accepts a plan that is typed, arrives at its target and keeps the limits; else the first reason against it:
+/// Code::layout, mismatch, step (with its number), plan (does not arrive) or infeasible (limit exceeded).
+[[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});
+
+/// Lower bound in elements on what the busiest receiver gets, for any protocol (design: lower bound). Without
+/// reductions foreign_elements; with them at least the whole target tile of a device that wants reduced values.
+[[nodiscard]] Index lower_bound(const Layout& source, const Layout& target);
+
+}  // namespace reshard

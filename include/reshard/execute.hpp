@@ -1,0 +1,46 @@
+// Prepare a plan once, bind buffers, run it any number of times.
+#pragma once
+
+#include "reshard/backend.hpp"
+
+namespace reshard {
+
+/// Where the tiles of one array lie in the caller's buffers; row_major when not given. May differ from rank to rank.
+struct Storages {
+    std::optional<Storage> source;
+    std::optional<Storage> target;
+};
+
+/// What rank `rank` does for one plan: schedules, places of the intermediates, sizes of the buffers. Slices become
+/// views where another step follows; intermediates alternate between the target's memory and the workspace. Errors: as
+/// check; mismatch and overflow from the storages.
+[[nodiscard]] Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages = {});
+
+/// A list of plans ready to run on one rank of a backend. The backend must outlive it.
+class Executor {
+public:
+    /// Collective. Judges and lowers each plan, compares fingerprints over all ranks, and prepares the backend.
+    /// Errors: whatever check says; mismatch when ranks bring different plans or the backend has too few ranks;
+    /// backend.
+    [[nodiscard]] static Result<Executor> prepare(std::span<const Plan> plans, Backend& backend,
+                                                  std::span<const Storages> storages = {});
+    [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {});
+
+    [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
+    [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
+    [[nodiscard]] Index staging_bytes() const { return prepared_->staging_bytes(); }
+
+    /// Binds one pair of buffers per array. Errors: mismatch when a buffer is too small, or when buffers overlap.
+    [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
+
+    /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.
+    [[nodiscard]] Result<void> run(std::span<const std::byte> source, std::span<std::byte> target,
+                                   std::span<std::byte> workspace = {});
+
+private:
+    Executor() = default;
+    std::vector<RankPlan> plans_;
+    std::unique_ptr<Prepared> prepared_;
+};
+
+}  // namespace reshard

@@ -1,0 +1,89 @@
+// A mesh: named axes with sizes over a list of devices, row-major, the first axis most major.
+// Below the names there are only atoms: digits of the physical device number.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reshard/integer.hpp"
+#include "reshard/result.hpp"
+
+namespace reshard {
+
+/// A named axis; `size` devices along it, at least 1.
+struct Axis {
+    std::string name;
+    Index size = 1;
+    friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+/// Axes, major to minor. An empty mesh is one device. Device i is rank i of the communicator.
+struct Mesh {
+    std::vector<Axis> axes;
+
+    Mesh() = default;
+    Mesh(std::initializer_list<Axis> list) : axes(list) {}
+    explicit Mesh(std::vector<Axis> list) : axes(std::move(list)) {}
+    friend bool operator==(const Mesh&, const Mesh&) = default;
+};
+
+/// Fails with Code::mesh on a bad or repeated name or a size < 1, with Code::overflow when the devices leave 64 bits.
+[[nodiscard]] Result<void> validate(const Mesh& mesh);
+
+/// Product of the axis sizes. pre: validate(mesh).
+[[nodiscard]] Index device_count(const Mesh& mesh);
+
+/// The factor of size `size` of an axis that has a factor of size `before` more major than it: `y:(2)3` in Shardy's
+/// spelling. `size == 0` stands for the whole axis.
+struct SubAxis {
+    std::string axis;
+    Index before = 1;
+    Index size = 0;
+    friend bool operator==(const SubAxis&, const SubAxis&) = default;
+};
+
+/// A digit of the device number: coordinate(device) = device / stride mod size. Axes, sub-axes and digit-permuting
+/// device orders all become atoms; names are for printing.
+struct Atom {
+    Index size = 1;
+    Index stride = 1;
+    friend auto operator<=>(const Atom&, const Atom&) = default;
+};
+
+[[nodiscard]] constexpr Index coordinate(Atom atom, Index device) { return device / atom.stride % atom.size; }
+
+/// The atom of a (sub-)axis. Fails with Code::layout on an unknown axis or a factor that does not divide.
+[[nodiscard]] Result<Atom> atom_of(const Mesh& mesh, const SubAxis& axis);
+
+/// The names of an atom in this mesh, major to minor (more than one when it spans axes); nullopt when it has none.
+[[nodiscard]] std::optional<std::vector<SubAxis>> names_of(const Mesh& mesh, Atom atom);
+
+/// An ordered list of atoms, major to minor, in canonical form: no size 1, neighbours that continue each other merged.
+/// Two canonical lists are equal exactly when they are the same digits in the same order.
+using AtomList = std::vector<Atom>;
+
+[[nodiscard]] AtomList canonical(AtomList atoms);
+
+/// The same atoms as a set: sorted by stride, most major first, and canonical.
+[[nodiscard]] AtomList as_set(AtomList atoms);
+
+/// Product of the sizes: how many values the digits take together.
+[[nodiscard]] Index combinations(std::span<const Atom> atoms);
+
+/// Mixed-radix value of the digits of `device`, the first atom most major.
+[[nodiscard]] Index value_of(std::span<const Atom> atoms, Index device);
+
+/// True when no two atoms share a digit and each pair has a common refinement (one lies wholly above the other).
+[[nodiscard]] bool disjoint(std::span<const Atom> atoms);
+
+/// What is left of `list` after the prefix `prefix`, or nullopt when it is no prefix. Atoms are split where needed.
+/// pre: both canonical.
+[[nodiscard]] std::optional<AtomList> after_prefix(const AtomList& list, const AtomList& prefix);
+
+/// Digits of the device number that none of `atoms` uses, most major first. pre: disjoint(atoms).
+[[nodiscard]] AtomList complement(std::span<const Atom> atoms, Index devices);
+
+}  // namespace reshard

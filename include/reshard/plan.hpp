@@ -1,0 +1,22 @@
+// A plan is a plain value: a source layout, typed steps, a target layout. Print it, parse it, compare it, store it.
+#pragma once
+
+#include "reshard/step.hpp"
+
+namespace reshard {
+
+struct Plan {
+    Layout source;
+    Layout target;
+    std::vector<Step> steps;
+    friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+/// The layout before step `index`; `index == steps.size()` gives the layout at the end.
+[[nodiscard]] const Layout& layout_before(const Plan& plan, std::size_t index);
+
+/// 64-bit hash of everything that decides what the ranks do: dtype, shape, device count, kinds, atoms. The names of
+/// axes do not enter. Equal on every machine.
+[[nodiscard]] std::uint64_t fingerprint(const Plan& plan);
+
+}  // namespace reshard

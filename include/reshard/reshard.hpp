@@ -1,0 +1,26 @@
+// reshard in one screen. Moving a distributed array from one sharding to another:
+//
+//   Mesh mesh{{"x", 2}, {"y", 3}};                                    devices, named axes        mesh.hpp
+//   Layout source = *parse_layout(mesh, "f32[12288@x,4096]");         the type of an array       layout.hpp, text.hpp
+//   Layout target = *parse_layout(mesh, "f32[12288@y,4096]");
+//   Synthesis made = *synthesize(source, target);                     the search                 synthesize.hpp
+//   Verdict verdict = *check(made.plan);                              the judge                  check.hpp
+//   Executor executor = *Executor::prepare(made.plan, backend);       schedules, communicators   execute.hpp
+//   executor.run(in, out, workspace);                                 move the bytes             backend.hpp
+//
+// Each header reads alone, in the order of the includes below. Backends have headers of their own: local.hpp, mpi.hpp.
+#pragma once
+
+#include "reshard/backend.hpp"     // IWYU pragma: export
+#include "reshard/check.hpp"       // IWYU pragma: export
+#include "reshard/cost.hpp"        // IWYU pragma: export
+#include "reshard/execute.hpp"     // IWYU pragma: export
+#include "reshard/layout.hpp"      // IWYU pragma: export
+#include "reshard/mesh.hpp"        // IWYU pragma: export
+#include "reshard/plan.hpp"        // IWYU pragma: export
+#include "reshard/result.hpp"      // IWYU pragma: export
+#include "reshard/schedule.hpp"    // IWYU pragma: export
+#include "reshard/simulate.hpp"    // IWYU pragma: export
+#include "reshard/step.hpp"        // IWYU pragma: export
+#include "reshard/synthesize.hpp"  // IWYU pragma: export
+#include "reshard/text.hpp"        // IWYU pragma: export

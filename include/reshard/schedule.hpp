@@ -1,0 +1,47 @@
+// From plan to wire: a step on one rank becomes sends, receives and fills over boxes. Above this nothing knows MPI or
+// CUDA; below it nothing knows layouts.
+#pragma once
+
+#include "reshard/plan.hpp"
+
+namespace reshard {
+
+enum class Combine { copy, sum };
+
+/// A box that travels between this rank and `peer`, in global indices; inside the sender's source tile and the
+/// receiver's target tile.
+struct Transfer {
+    Index peer = 0;
+    Box box;
+    friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+/// One step on one rank. Receives with peer == rank are local copies and have no send. With Combine::sum the first
+/// receive that covers an element stores, later ones add, in the order of the list: the order of reduction is the order
+/// of the summands, the same on every rank and run.
+/// Two ranks may exchange several boxes; the k-th send to a peer meets the peer's k-th receive from this rank.
+struct Schedule {
+    StepKind kind = StepKind::exchange;
+    Index rank = 0;
+    Box source_tile;
+    Box target_tile;
+    Combine combine = Combine::copy;
+    std::vector<Transfer> sends;
+    std::vector<Transfer> receives;
+    std::vector<Box> fills;    ///< boxes of the target tile that become zero before the receives
+    std::vector<Index> group;  ///< for regular collectives the ranks of the group in its order; else empty
+    friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// The schedule of `step` on `rank`. pre: the step is typed. Holders of a piece share the work: no device sends more
+/// than ceil(elements that others want of its tile / holders of that tile) (the stripe rule).
+/// Ranks beyond the layout's devices get an empty schedule. Cost: linear in the peers of the rank, not in the devices,
+/// except for replicated sources of an exchange, which is linear in the devices that want the tile.
+[[nodiscard]] Schedule schedule(const Layout& before, const Step& step, Index rank);
+
+/// The judge of schedules: over all ranks, every send has its receive, every element of every target tile is written
+/// exactly once (once per summand for sums), from a rank that holds it. Code::plan with rank, peer and box if not.
+[[nodiscard]] Result<void> check_schedules(const Layout& before, const Step& step,
+                                           const std::vector<Schedule>& schedules);
+
+}  // namespace reshard

@@ -1,0 +1,30 @@
+// The meaning of a plan: what every device holds after each step, element by element, with no communication, no
+// schedule and no cleverness. Tests hold everything else against it.
+#pragma once
+
+#include <span>
+
+#include "reshard/plan.hpp"
+
+namespace reshard {
+
+/// Per device the values of its tile in row-major order.
+using Tiles = std::vector<std::vector<std::int64_t>>;
+
+/// Tiles of `array` (row-major, one value per element) in `layout`. With summands, their sum over the group is the
+/// array (wrapping 64-bit sums of values that differ from summand to summand).
+/// Errors: mismatch when the array's size is not the layout's, overflow when the tiles do not fit memory's index.
+[[nodiscard]] Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> array);
+
+/// What the devices hold after one step. Each kind reads only where its definition lets it: a collective from its
+/// group, a permute from one device, a slice from itself. Errors: step when not typed, or when an element has no such
+/// holder.
+[[nodiscard]] Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tiles);
+
+/// All steps of a plan.
+[[nodiscard]] Result<Tiles> simulate(const Plan& plan, Tiles tiles);
+
+/// True when `tiles` are a distribution of `array` in `layout`: replicas equal, summands adding up to it.
+[[nodiscard]] bool denotes(const Layout& layout, const Tiles& tiles, std::span<const std::int64_t> array);
+
+}  // namespace reshard

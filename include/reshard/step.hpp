@@ -1,0 +1,56 @@
+// A step is one typed move layout -> layout. It is the pair (kind, layout after); everything else - group, bytes,
+// messages - is derived by the typing rule, so there is nothing in a step that could contradict its types.
+#pragma once
+
+#include "reshard/layout.hpp"
+
+namespace reshard {
+
+enum class StepKind {
+    slice,           ///< append unused axes at the minor end of dimensions; local
+    all_gather,      ///< drop a suffix of dimensions
+    all_to_all,      ///< suffixes leave some dimensions and enter others, in any order
+    permute,         ///< whole tiles change devices
+    reduce_scatter,  ///< unreduced axes become suffixes of dimensions
+    all_reduce,      ///< unreduced axes become replicated
+    zero_fill,       ///< replicated axes or suffixes become unreduced; local
+    exchange,        ///< any layout to any layout: an all-to-all-v over boxes
+};
+
+inline constexpr std::array<StepKind, 8> all_step_kinds = {
+    StepKind::slice,          StepKind::all_gather, StepKind::all_to_all, StepKind::permute,
+    StepKind::reduce_scatter, StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange};
+
+[[nodiscard]] std::string_view name(StepKind kind);  ///< slice, all_gather, ...
+[[nodiscard]] Result<StepKind> parse_step_kind(std::string_view text);
+[[nodiscard]] constexpr bool is_local(StepKind kind) { return kind == StepKind::slice || kind == StepKind::zero_fill; }
+
+struct Step {
+    StepKind kind = StepKind::exchange;
+    Layout layout;  ///< after the step
+    friend bool operator==(const Step&, const Step&) = default;
+};
+
+/// What the typing rule derives of a step. Elements are of the array; maxima are over devices.
+struct Move {
+    AtomList group;        ///< the atoms the step touches (as a set); devices that differ only there form a group
+    Index group_size = 1;  ///< devices that take part together; all of them for permute and exchange
+    Index received = 0;    ///< elements a device receives from others, at most
+    Index sent = 0;        ///< elements a device sends to others, at most (holders share the work)
+    Index messages = 0;    ///< peers a device receives from, at most
+    bool uniform = true;   ///< every device receives exactly `received`
+    friend bool operator==(const Move&, const Move&) = default;
+};
+
+/// The typing rule: the move that `step` makes of an array in layout `before`, or why it is not typed (Code::step).
+/// Rules as in the table of README and `type_step` in proofs/Step.v. Where sizes do not divide, a rule that changes a
+/// dimension's atoms needs boundaries that nest: the longer list's tile extent times the added factor is the shorter
+/// list's. Cost: independent of the number of devices when sizes divide and digits have a common refinement.
+[[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
+
+/// The most elements of its `after` tile that a device does not hold before: no protocol moves `before` to `after` with
+/// less on the busiest receiver (theorem recv_lower_bound), and an exchange needs no more (exchange_optimal).
+/// Closed form when sizes divide and digits are commensurable (ClosedForm), else by enumerating devices.
+[[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
+
+}  // namespace reshard

@@ -1,0 +1,74 @@
+// The front door of the search: two layouts in, the cheapest plan it can find out, judged before it is returned.
+#pragma once
+
+#include "reshard/cost.hpp"
+
+namespace reshard {
+
+struct Problem {
+    Layout source;
+    Layout target;
+    friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+enum class Objective { time, bytes, steps };
+enum class Vocabulary {
+    all,          ///< with the universal exchange
+    collectives,  ///< slice, all_gather, all_to_all, permute and the reductions only
+};
+
+[[nodiscard]] std::string_view name(Objective objective);
+[[nodiscard]] std::string_view name(Vocabulary vocabulary);
+[[nodiscard]] Result<Objective> parse_objective(std::string_view text);
+[[nodiscard]] Result<Vocabulary> parse_vocabulary(std::string_view text);
+
+struct Options {
+    Objective objective = Objective::time;
+    Vocabulary vocabulary = Vocabulary::all;
+    Limits limits;
+    Machine machine = laptop();
+};
+
+enum class StopReason {
+    one_step,    ///< an optimum of one step was recognized
+    exhausted,   ///< every state worth looking at was looked at
+    budget,      ///< the state budget ended the search; the best plan so far is returned
+    unsearched,  ///< the plan was built, not searched for
+};
+[[nodiscard]] std::string_view name(StopReason reason);
+
+/// One candidate the synthesizer considered, for `explain`.
+struct Alternative {
+    std::string rule;  ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
+    Plan plan;
+    Verdict verdict;
+    Index picoseconds = 0;
+    std::string lost;  ///< why it was not chosen; empty for the winner
+};
+
+struct Synthesis {
+    Plan plan;
+    Verdict verdict;
+    Index picoseconds = 0;
+    std::string rule;              ///< the rule that gave the plan
+    bool optimal = false;          ///< received_bytes_max_device == lower_bound_bytes
+    bool search_complete = false;  ///< nothing better for this objective exists in this vocabulary
+    StopReason stop_reason = StopReason::unsearched;
+    Index states = 0;                       ///< states the search expanded
+    std::vector<Alternative> alternatives;  ///< all candidates, the winner first
+};
+
+/// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
+/// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_redistribution), and always with
+/// Vocabulary::all. Errors: layout, mismatch (different arrays), infeasible (names the floor).
+[[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
+[[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
+
+/// Gather every axis, then slice: what XLA does when it "involuntarily rematerializes", and the naive baseline here.
+/// A valid plan of every pair without summand changes; its peak is the whole array.
+[[nodiscard]] Result<Plan> gather_then_slice(const Problem& problem);
+
+/// One plan per problem; a list that is run together shares its workspace.
+[[nodiscard]] Result<std::vector<Synthesis>> synthesize(std::span<const Problem> problems, const Options& options = {});
+
+}  // namespace reshard
