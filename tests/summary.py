@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Adds up the test results of the presets named on the command line ("!dev": its build failed), says what was skipped
+or not built and why, and ends with `N passed, N failed, N skipped`. Exit 0 when nothing failed, else 1."""
+
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree
+
+REASONS = (
+    re.compile(r"^skipped: (.+)$", re.M),  # what the project's own scripts print
+    re.compile(r": Skipped\n(.+)$", re.M),  # GoogleTest's GTEST_SKIP() << reason
+)
+
+
+def reason(case):
+    output = case.findtext("system-out") or ""
+    for pattern in REASONS:
+        found = pattern.search(output)
+        if found:
+            return found.group(1).strip()
+    return "it gave no reason"
+
+
+def main(presets):
+    build = pathlib.Path(__file__).parent.parent / "build"
+    passed, failed, skipped = 0, [], []
+    for preset in presets:
+        if preset.startswith("!"):
+            failed.append(f"{preset[1:]}: it did not build, or its tests did not start (see build/{preset[1:]}/*.log)")
+            continue
+        for case in xml.etree.ElementTree.parse(build / preset / "results.xml").iter("testcase"):
+            name = f"{preset}: {case.get('name')}"
+            if case.get("status") == "run":
+                passed += 1
+            elif case.find("skipped") is not None:
+                skipped.append((name, reason(case)))
+            else:
+                failed.append(name)
+
+    by_reason = {}
+    for name, why in skipped:
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        print(f"skipped: {why}")
+        for name in names:
+            print(f"    {name}")
+    parts = build / presets[0].lstrip("!") / "parts.txt"
+    if parts.exists():
+        for line in filter(None, parts.read_text().splitlines()):
+            part, verdict, *why = line.split(maxsplit=2)
+            if verdict != "yes":
+                print(f"not built: {part} {' '.join(why)}")
+    for name in failed:
+        print(f"failed: {name}")
+    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return 1 if failed or passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
