@@ -86,4 +86,13 @@ using AtomList = std::vector<Atom>;
 /// Digits of the device number that none of `atoms` uses, most major first. pre: disjoint(atoms).
 [[nodiscard]] AtomList complement(std::span<const Atom> atoms, Index devices);
 
+/// Sets the digits of `device` so that value_of(atoms, result) == value.
+[[nodiscard]] Index with_value(std::span<const Atom> atoms, Index device, Index value);
+
+/// The devices that differ from `device` on these atoms only, ordered by value_of(atoms, .).
+[[nodiscard]] std::vector<Index> group_of(std::span<const Atom> atoms, Index device);
+
+/// `set` without the digits of `part`, as a set; nullopt when `part` is not within it. pre: both sets.
+[[nodiscard]] std::optional<AtomList> without(const AtomList& set, const AtomList& part, Index devices);
+
 }  // namespace reshard

@@ -19,6 +19,7 @@ struct Transfer {
 /// One step on one rank. Receives with peer == rank are local copies and have no send. With Combine::sum the first
 /// receive that covers an element stores, later ones add, in the order of the list: the order of reduction is the order
 /// of the summands, the same on every rank and run.
+/// An all_reduce lists who contributes, not the wire's traffic: a native collective moves 2T(g-1)/g for it.
 /// Two ranks may exchange several boxes; the k-th send to a peer meets the peer's k-th receive from this rank.
 struct Schedule {
     StepKind kind = StepKind::exchange;

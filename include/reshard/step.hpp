@@ -48,9 +48,16 @@ struct Move {
 /// list's. Cost: independent of the number of devices when sizes divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
+/// The replicated atoms that a zero_fill turns unreduced. Of the replicas that differ there, the one at coordinate 0
+/// keeps its values. pre: the step is typed.
+[[nodiscard]] AtomList spread_atoms(const Layout& before, const Layout& after);
+
 /// The most elements of its `after` tile that a device does not hold before: no protocol moves `before` to `after` with
 /// less on the busiest receiver (theorem recv_lower_bound), and an exchange needs no more (exchange_optimal).
 /// Closed form when sizes divide and digits are commensurable (ClosedForm), else by enumerating devices.
 [[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
+
+/// Code::unsupported when foreign_elements would have to enumerate more devices (2^26) than can be an answer.
+[[nodiscard]] Result<void> can_count(const Layout& before, const Layout& after);
 
 }  // namespace reshard

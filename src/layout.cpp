@@ -1,0 +1,199 @@
+#include "reshard/layout.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace reshard {
+
+namespace {
+
+struct DTypeRow {
+    DType dtype;
+    std::string_view name;
+    std::string_view long_name;
+    Index bytes;
+    bool reducible;
+};
+
+constexpr std::array<DTypeRow, 17> dtypes = {{
+    {DType::boolean, "bool", "pred", 1, true},
+    {DType::i8, "i8", "int8", 1, true},
+    {DType::i16, "i16", "int16", 2, true},
+    {DType::i32, "i32", "int32", 4, true},
+    {DType::i64, "i64", "int64", 8, true},
+    {DType::u8, "u8", "uint8", 1, true},
+    {DType::u16, "u16", "uint16", 2, true},
+    {DType::u32, "u32", "uint32", 4, true},
+    {DType::u64, "u64", "uint64", 8, true},
+    {DType::f8_e4m3fn, "f8_e4m3fn", "float8_e4m3fn", 1, false},
+    {DType::f8_e5m2, "f8_e5m2", "float8_e5m2", 1, false},
+    {DType::f16, "f16", "float16", 2, true},
+    {DType::bf16, "bf16", "bfloat16", 2, true},
+    {DType::f32, "f32", "float32", 4, true},
+    {DType::f64, "f64", "float64", 8, true},
+    {DType::c64, "c64", "complex64", 8, true},
+    {DType::c128, "c128", "complex128", 16, true},
+}};
+
+const DTypeRow& row(DType dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
+
+}  // namespace
+
+Index size_of(DType dtype) { return row(dtype).bytes; }
+std::string_view name(DType dtype) { return row(dtype).name; }
+bool reducible(DType dtype) { return row(dtype).reducible; }
+
+Result<DType> parse_dtype(std::string_view text) {
+    for (const DTypeRow& row : dtypes)
+        if (text == row.name || text == row.long_name) return row.dtype;
+    return fail(Code::syntax, fmt::format("'{}' is not an element type", text.substr(0, 40)));
+}
+
+Index count(const Box& box) {
+    Index elements = 1;
+    for (const Interval& side : box) elements *= side.size();
+    return elements;
+}
+
+Box intersect(const Box& a, const Box& b) {
+    Box common(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const Index begin = std::max(a[i].begin, b[i].begin);
+        common[i] = {begin, std::max(begin, std::min(a[i].end, b[i].end))};
+    }
+    return common;
+}
+
+Index shard_count(const Dim& dim) { return combinations(dim.atoms); }
+Index tile_extent(const Dim& dim) { return ceil_divide(dim.extent, shard_count(dim)); }
+bool divides(const Dim& dim) { return dim.extent % shard_count(dim) == 0; }
+
+Interval interval(const Dim& dim, Index shard) {
+    const Index size = tile_extent(dim);
+    // shard * size may leave 64 bits when there are far more shards than indices; it is past the end then.
+    const Index begin = std::min(dim.extent, saturating_multiply(shard, size));
+    return {begin, std::min(dim.extent, saturating_add(begin, size))};
+}
+
+Result<void> validate(const Layout& layout) {
+    if (auto valid = validate(layout.mesh); !valid) return valid;
+    const Index devices = device_count(layout.mesh);
+    AtomList all = layout.unreduced;
+    Index elements = 1;
+    for (const Dim& dim : layout.dims) {
+        if (dim.extent < 0) return fail(Code::layout, fmt::format("a dimension has extent {}", dim.extent));
+        if (dim.atoms != canonical(dim.atoms)) return fail(Code::layout, "a dimension's atoms are not canonical");
+        all.insert(all.end(), dim.atoms.begin(), dim.atoms.end());
+        const auto product = checked_multiply(elements, std::max<Index>(dim.extent, 1));
+        if (!product) return fail(Code::overflow, "the array has more elements than 64 bits can count");
+        elements = *product;
+    }
+    if (!checked_multiply(elements, size_of(layout.dtype)))
+        return fail(Code::overflow, "the array has more bytes than 64 bits can count");
+    if (layout.unreduced != as_set(layout.unreduced))
+        return fail(Code::layout, "the unreduced atoms are not a canonical set");
+    for (const Atom& atom : all) {
+        const auto top = atom.size < 1 || atom.stride < 1 ? std::nullopt : checked_multiply(atom.size, atom.stride);
+        if (!top || devices % *top != 0)
+            return fail(Code::layout,
+                        fmt::format("atom ({}, {}) is no digit of {} devices", atom.size, atom.stride, devices));
+    }
+    if (!disjoint(all)) return fail(Code::layout, "an axis, or parts of it that overlap, is used twice");
+    if (!layout.unreduced.empty() && !reducible(layout.dtype))
+        return fail(Code::unsupported, fmt::format("{} is bytes only and cannot be reduced", name(layout.dtype)));
+    return {};
+}
+
+std::vector<Index> shape(const Layout& layout) {
+    std::vector<Index> extents;
+    for (const Dim& dim : layout.dims) extents.push_back(dim.extent);
+    return extents;
+}
+
+Index device_count(const Layout& layout) { return device_count(layout.mesh); }
+Index summand_count(const Layout& layout) { return combinations(layout.unreduced); }
+
+AtomList used_atoms(const Layout& layout) {
+    AtomList all = layout.unreduced;
+    for (const Dim& dim : layout.dims) all.insert(all.end(), dim.atoms.begin(), dim.atoms.end());
+    return as_set(std::move(all));
+}
+
+bool divides(const Layout& layout) {
+    return std::ranges::all_of(layout.dims, [](const Dim& dim) { return divides(dim); });
+}
+
+Box tile(const Layout& layout, Index device) {
+    Box box;
+    box.reserve(layout.dims.size());
+    for (const Dim& dim : layout.dims) box.push_back(interval(dim, value_of(dim.atoms, device)));
+    return box;
+}
+
+Index summand(const Layout& layout, Index device) { return value_of(layout.unreduced, device); }
+
+Index tile_elements(const Layout& layout) {
+    Index elements = 1;
+    for (const Dim& dim : layout.dims) elements *= tile_extent(dim);
+    return elements;
+}
+
+Index tile_bytes(const Layout& layout) { return tile_elements(layout) * size_of(layout.dtype); }
+
+Index global_bytes(const Layout& layout) {
+    Index bytes = size_of(layout.dtype);
+    for (const Dim& dim : layout.dims) bytes *= dim.extent;
+    return bytes;
+}
+
+Result<void> same_array(const Layout& a, const Layout& b) {
+    if (a.dtype != b.dtype)
+        return fail(Code::mismatch, fmt::format("element types differ: {} and {}", name(a.dtype), name(b.dtype)));
+    if (a.dims.size() != b.dims.size())
+        return fail(Code::mismatch, fmt::format("ranks differ: {} and {}", a.dims.size(), b.dims.size()));
+    for (std::size_t i = 0; i < a.dims.size(); ++i)
+        if (a.dims[i].extent != b.dims[i].extent)
+            return fail(Code::mismatch,
+                        fmt::format("shapes differ in dimension {}: {} and {}", i, a.dims[i].extent, b.dims[i].extent));
+    if (device_count(a) != device_count(b))
+        return fail(Code::mismatch, fmt::format("device counts differ: {} and {}", device_count(a), device_count(b)));
+    return {};
+}
+
+bool same_tiles(const Layout& a, const Layout& b) {
+    return same_array(a, b).has_value() && a.unreduced == b.unreduced && a.dims == b.dims;
+}
+
+Storage row_major(const Box& tile) {
+    Storage storage{0, std::vector<Index>(tile.size(), 1)};
+    for (std::size_t i = tile.size(); i-- > 1;) storage.strides[i - 1] = storage.strides[i] * tile[i].size();
+    return storage;
+}
+
+Storage column_major(const Box& tile) {
+    Storage storage{0, std::vector<Index>(tile.size(), 1)};
+    for (std::size_t i = 1; i < tile.size(); ++i) storage.strides[i] = storage.strides[i - 1] * tile[i - 1].size();
+    return storage;
+}
+
+Result<Index> extent_of(const Storage& storage, const Box& tile) {
+    if (storage.strides.size() != tile.size())
+        return fail(Code::mismatch, fmt::format("the storage has {} strides, the tile {} dimensions",
+                                                storage.strides.size(), tile.size()));
+    if (storage.offset < 0) return fail(Code::mismatch, "the storage has a negative offset");
+    Index last = storage.offset;
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+        if (storage.strides[i] < 0) return fail(Code::mismatch, "the storage has a negative stride");
+        if (tile[i].size() == 0) return 0;
+        const auto step = checked_multiply(storage.strides[i], tile[i].size() - 1);
+        const auto sum = step ? checked_add(last, *step) : std::nullopt;
+        if (!sum) return fail(Code::overflow, "the storage reaches past 64 bits");
+        last = *sum;
+    }
+    const auto end = checked_add(last, 1);
+    if (!end) return fail(Code::overflow, "the storage reaches past 64 bits");
+    return *end;
+}
+
+}  // namespace reshard

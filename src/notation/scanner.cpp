@@ -1,0 +1,98 @@
+#include "notation/scanner.hpp"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+namespace reshard::notation {
+
+void Scanner::skip_space() {
+    while (offset_ < text_.size() && (text_[offset_] == ' ' || text_[offset_] == '\t')) ++offset_;
+}
+
+bool Scanner::take(char byte) {
+    if (!sees(byte)) return false;
+    ++offset_;
+    return true;
+}
+
+Result<void> Scanner::expect(char byte) {
+    if (take(byte)) return {};
+    return error(Code::syntax, fmt::format("expected '{}'", byte));
+}
+
+std::string_view Scanner::word() {
+    skip_space();
+    const std::size_t begin = offset_;
+    const auto inner = [&](unsigned char c) {
+        return std::isalpha(c) != 0 || c == '_' || (offset_ > begin && std::isdigit(c) != 0);
+    };
+    while (offset_ < text_.size() && inner(static_cast<unsigned char>(text_[offset_]))) ++offset_;
+    return text_.substr(begin, offset_ - begin);
+}
+
+Result<Index> Scanner::integer(std::string_view what) {
+    skip_space();
+    const std::size_t begin = offset_;
+    Index value = 0;
+    while (offset_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[offset_])) != 0) {
+        const auto shifted = checked_multiply(value, 10);
+        const auto next = shifted ? checked_add(*shifted, text_[offset_] - '0') : std::nullopt;
+        if (!next) return error(Code::overflow, fmt::format("{} does not fit 64 bits", what), begin);
+        value = *next;
+        ++offset_;
+    }
+    if (offset_ == begin) return error(Code::syntax, fmt::format("expected {}, a number", what), begin);
+    return value;
+}
+
+Result<void> Scanner::expect_end() {
+    if (at_end()) return {};
+    return error(Code::syntax, "expected the end");
+}
+
+tl::unexpected<Error> Scanner::error(Code code, std::string message, std::size_t offset) const {
+    return tl::unexpected<Error>(Error{code, std::move(message), std::string(text_), offset});
+}
+
+tl::unexpected<Error> Scanner::at(Error error, std::size_t offset) const {
+    return this->error(error.code, std::move(error.message), offset);
+}
+
+Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    SubAxis part{std::string(scanner.word())};
+    if (part.axis.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
+    if (scanner.take(':')) {
+        if (auto open = scanner.expect('('); !open) return tl::unexpected(open.error());
+        const auto before = scanner.integer("the factor before");
+        if (!before) return tl::unexpected(before.error());
+        if (auto close = scanner.expect(')'); !close) return tl::unexpected(close.error());
+        const auto size = scanner.integer("the factor's size");
+        if (!size) return tl::unexpected(size.error());
+        if (*size == 0) return scanner.error(Code::layout, "a factor has size 0", begin);
+        part.before = *before;
+        part.size = *size;
+    }
+    auto atom = atom_of(mesh, part);
+    if (!atom) return scanner.at(atom.error(), begin);
+    return *atom;
+}
+
+Result<void> scan_axes(Scanner& scanner, const Mesh& mesh, AtomList& atoms) {
+    const auto one = [&]() -> Result<void> {
+        auto atom = scan_axis(scanner, mesh);
+        if (!atom) return tl::unexpected(atom.error());
+        atoms.push_back(*atom);
+        return {};
+    };
+    if (!scanner.take('(')) return one();
+    if (scanner.take(')')) return {};
+    do {
+        if (auto axis = one(); !axis) return axis;
+    } while (scanner.take(','));
+    return scanner.expect(')');
+}
+
+}  // namespace reshard::notation

@@ -1,0 +1,55 @@
+// Reading text left to right, with errors that know their place. Shared by all notations.
+#pragma once
+
+#include <string_view>
+
+#include "reshard/mesh.hpp"
+
+namespace reshard::notation {
+
+class Scanner {
+public:
+    explicit Scanner(std::string_view text) : text_(text) {}
+
+    [[nodiscard]] std::size_t offset() const { return offset_; }
+    [[nodiscard]] std::string_view text() const { return text_; }
+    [[nodiscard]] bool at_end() {
+        skip_space();
+        return offset_ == text_.size();
+    }
+
+    /// True when the next byte after spaces is `byte`; does not consume it.
+    [[nodiscard]] bool sees(char byte) { return !at_end() && text_[offset_] == byte; }
+    /// Consumes `byte` when it is next.
+    bool take(char byte);
+    /// Consumes `byte` or fails with "expected ...".
+    [[nodiscard]] Result<void> expect(char byte);
+    /// A name: letter or underscore, then letters, digits, underscores; empty when there is none.
+    [[nodiscard]] std::string_view word();
+    /// A decimal integer >= 0. Errors: syntax, overflow past 64 bits.
+    [[nodiscard]] Result<Index> integer(std::string_view what);
+    /// Fails when anything but spaces is left.
+    [[nodiscard]] Result<void> expect_end();
+
+    /// An error at the current place (or at `offset`), with the text.
+    [[nodiscard]] tl::unexpected<Error> error(Code code, std::string message) const {
+        return error(code, message, offset_);
+    }
+    [[nodiscard]] tl::unexpected<Error> error(Code code, std::string message, std::size_t offset) const;
+    /// The same error, placed at `offset` of this text.
+    [[nodiscard]] tl::unexpected<Error> at(Error error, std::size_t offset) const;
+
+    void skip_space();
+
+private:
+    std::string_view text_;
+    std::size_t offset_ = 0;
+};
+
+/// axis := name [":(" before ")" size], resolved in the mesh.
+[[nodiscard]] Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh);
+
+/// axes := axis | "(" [axis {"," axis}] ")", appended to `atoms` in order.
+[[nodiscard]] Result<void> scan_axes(Scanner& scanner, const Mesh& mesh, AtomList& atoms);
+
+}  // namespace reshard::notation

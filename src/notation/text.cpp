@@ -1,0 +1,243 @@
+#include "reshard/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "notation/scanner.hpp"
+
+namespace reshard {
+
+using notation::Scanner;
+
+Result<Mesh> parse_mesh(std::string_view text) {
+    Scanner scanner(text);
+    Mesh mesh;
+    if (scanner.at_end()) return mesh;
+    do {
+        scanner.skip_space();
+        const std::size_t begin = scanner.offset();
+        const std::string name(scanner.word());
+        if (name.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
+        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
+        const auto size = scanner.integer("the axis size");
+        if (!size) return tl::unexpected(size.error());
+        mesh.axes.push_back({name, *size});
+        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+    } while (scanner.take(','));
+    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    return mesh;
+}
+
+std::string format(const Mesh& mesh) {
+    std::string text;
+    for (const Axis& axis : mesh.axes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+    return text;
+}
+
+namespace {
+
+// Axes of one dimension, appended to `used` too, so that a second use is reported where it stands.
+Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    AtomList atoms;
+    if (auto axes = notation::scan_axes(scanner, mesh, atoms); !axes) return tl::unexpected(axes.error());
+    used.insert(used.end(), atoms.begin(), atoms.end());
+    if (!disjoint(used))
+        return scanner.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
+    return atoms;
+}
+
+Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+    Dim dim;
+    const auto extent = scanner.integer("the extent of a dimension");
+    if (!extent) return tl::unexpected(extent.error());
+    dim.extent = *extent;
+    if (scanner.take('@')) {
+        auto atoms = scan_dim_axes(scanner, mesh, used);
+        if (!atoms) return tl::unexpected(atoms.error());
+        dim.atoms = canonical(*atoms);
+    }
+    return dim;
+}
+
+}  // namespace
+
+Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
+    if (auto valid = validate(mesh); !valid) return tl::unexpected(valid.error());
+    Scanner scanner(text);
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    Layout layout;
+    layout.mesh = mesh;
+    const auto dtype = parse_dtype(scanner.word());
+    if (!dtype) return scanner.at(dtype.error(), begin);
+    layout.dtype = *dtype;
+    AtomList used;
+    if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+    if (!scanner.take(']')) {
+        do {
+            auto dim = scan_dim(scanner, mesh, used);
+            if (!dim) return tl::unexpected(dim.error());
+            layout.dims.push_back(*dim);
+        } while (scanner.take(','));
+        if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    }
+    if (scanner.take('{')) {
+        if (scanner.word() != "U") return scanner.error(Code::syntax, "expected U, the unreduced axes");
+        if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
+        auto atoms = scan_dim_axes(scanner, mesh, used);
+        if (!atoms) return tl::unexpected(atoms.error());
+        layout.unreduced = as_set(*atoms);
+        if (auto close = scanner.expect('}'); !close) return tl::unexpected(close.error());
+    }
+    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    if (auto valid = validate(layout); !valid) return scanner.at(valid.error(), begin);
+    return layout;
+}
+
+namespace {
+
+std::string format_atoms(const Mesh& mesh, const AtomList& atoms) {
+    std::string text;
+    std::size_t names = 0;
+    for (const Atom& atom : atoms) {
+        const auto parts = names_of(mesh, atom);
+        // An atom without a name in this mesh cannot come from text; it prints as the bare digit it is.
+        if (!parts) {
+            text += fmt::format("{}?{}:{}", names++ > 0 ? "," : "", atom.size, atom.stride);
+            continue;
+        }
+        for (const SubAxis& part : *parts) {
+            text += fmt::format("{}{}", names++ > 0 ? "," : "", part.axis);
+            if (part.size != 0) text += fmt::format(":({}){}", part.before, part.size);
+        }
+    }
+    return names == 1 ? text : "(" + text + ")";
+}
+
+}  // namespace
+
+std::string format(const Layout& layout) {
+    std::string text = fmt::format("{}[", name(layout.dtype));
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const Dim& dim = layout.dims[i];
+        text += fmt::format("{}{}", i > 0 ? "," : "", dim.extent);
+        if (!dim.atoms.empty()) text += "@" + format_atoms(layout.mesh, dim.atoms);
+    }
+    text += "]";
+    if (!layout.unreduced.empty()) text += "{U:" + format_atoms(layout.mesh, layout.unreduced) + "}";
+    return text;
+}
+
+std::string format(const Plan& plan) {
+    std::string text = fmt::format("mesh {}\nsource {}\n", format(plan.source.mesh), format(plan.source));
+    for (const Step& step : plan.steps) text += fmt::format("{} {}\n", name(step.kind), format(step.layout));
+    return text + fmt::format("target {}\n", format(plan.target));
+}
+
+namespace {
+
+struct Line {
+    std::string_view word;
+    std::string_view rest;
+    std::size_t offset = 0;  // of `rest` in the whole text
+};
+
+// The lines of `text` that hold anything, split at the first space.
+std::vector<Line> split_lines(std::string_view text) {
+    std::vector<Line> lines;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        const std::string_view line = text.substr(begin, end - begin);
+        const std::size_t space = std::min(line.find(' '), line.size());
+        if (!line.empty()) lines.push_back({line.substr(0, space), line.substr(space), begin + space});
+        begin = end + 1;
+    }
+    return lines;
+}
+
+}  // namespace
+
+Result<Plan> parse_plan(std::string_view text) {
+    const std::vector<Line> lines = split_lines(text);
+    const auto placed = [&](Error error, const Line& line) {
+        return tl::unexpected(
+            Error{error.code, error.message, std::string(text), line.offset + (error.text.empty() ? 0 : error.offset)});
+    };
+    const auto wants = [&](std::size_t index, std::string_view word) -> Result<void> {
+        if (index < lines.size() && lines[index].word == word) return {};
+        const std::size_t offset = index < lines.size() ? lines[index].offset : text.size();
+        return tl::unexpected(
+            Error{Code::syntax, fmt::format("expected a line '{} ...'", word), std::string(text), offset});
+    };
+    if (auto line = wants(0, "mesh"); !line) return tl::unexpected(line.error());
+    if (auto line = wants(1, "source"); !line) return tl::unexpected(line.error());
+    if (auto line = wants(std::max<std::size_t>(lines.size(), 3) - 1, "target"); !line)
+        return tl::unexpected(line.error());
+    const auto mesh = parse_mesh(lines[0].rest);
+    if (!mesh) return placed(mesh.error(), lines[0]);
+    Plan plan;
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+        auto layout = parse_layout(*mesh, lines[i].rest);
+        if (!layout) return placed(layout.error(), lines[i]);
+        if (i == 1) {
+            plan.source = std::move(*layout);
+        } else if (i + 1 == lines.size()) {
+            plan.target = std::move(*layout);
+        } else {
+            const auto kind = parse_step_kind(lines[i].word);
+            if (!kind) return placed(kind.error(), lines[i]);
+            plan.steps.push_back({*kind, std::move(*layout)});
+        }
+    }
+    return plan;
+}
+
+std::string format_bytes(Index bytes) {
+    if (bytes < 1024) return bytes == 0 ? "0" : fmt::format("{} B", bytes);
+    constexpr std::array<std::string_view, 6> units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = static_cast<double>(bytes) / 1024;
+    std::size_t unit = 0;
+    // 1023.95 would print as 1024.0
+    for (; value >= 1023.95 && unit + 1 < units.size(); ++unit) value /= 1024;
+    return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+Result<Index> parse_bytes(std::string_view text) {
+    Scanner scanner(text);
+    const auto whole = scanner.integer("a size in bytes");
+    if (!whole) return tl::unexpected(whole.error());
+    // The fraction as an exact decimal: digits / 10^places.
+    Index digits = 0;
+    Index scale = 1;
+    if (scanner.offset() < text.size() && text[scanner.offset()] == '.' && scanner.take('.')) {
+        const std::size_t begin = scanner.offset();
+        const auto fraction = scanner.integer("the digits after the point");
+        if (!fraction) return tl::unexpected(fraction.error());
+        if (scanner.offset() - begin > 9) return scanner.error(Code::syntax, "too many digits after the point", begin);
+        digits = *fraction;
+        for (std::size_t i = begin; i < scanner.offset(); ++i) scale *= 10;
+    }
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    const std::string_view unit = scanner.word();
+    constexpr std::string_view prefixes = "KMGTPE";
+    Index factor = 1;
+    const bool binary = unit.size() == 3 && unit.substr(1) == "iB";
+    const bool decimal = unit.size() == 2 && unit[1] == 'B';
+    const std::size_t power = unit.empty() || unit == "B" ? 0 : prefixes.find(unit[0]) + 1;
+    if (power != 0 && (prefixes.find(unit[0]) == std::string_view::npos || !(binary || decimal)))
+        return scanner.error(Code::syntax, "expected B, KiB, MiB, GiB, TiB, PiB, EiB, kB.. with 1000 as KB, MB, GB",
+                             begin);
+    for (std::size_t i = 0; i < power; ++i) factor *= binary ? 1024 : 1000;
+    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    const auto bytes = checked_multiply(*whole, factor);
+    const auto total = bytes ? checked_add(*bytes, scale_up(digits, factor, scale)) : std::nullopt;
+    if (!total) return scanner.error(Code::overflow, "the size does not fit 64 bits", 0);
+    return *total;
+}
+
+}  // namespace reshard
