@@ -1,0 +1,107 @@
+#include "arguments.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "terminal.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr const char* footer =
+    "Layouts are written as JAX prints them, axes major to minor: f32[8192@(x,y),4096,128@z:(2)2], unreduced sums\n"
+    "f32[64]{U:w}. Sizes in bytes take units: 1024, 96MiB, 1.5GiB, 2GB.\n"
+    "Exit: 0 ok, 1 infeasible or wrong, 2 bad input, 3 the backend failed.";
+
+void add_problem(CLI::App& command, Question& question) {
+    command.add_option("source", question.source, "layout of the array now, f32[12288@x,4096]");
+    command.add_option("target", question.target, "layout wanted, f32[12288@y,4096]");
+    command.add_option("--mesh", question.mesh, "named axes of devices, x=2,y=3");
+    command.add_option("--target-mesh", question.target_mesh, "mesh of the target, when it has other axes");
+}
+
+void add_options(CLI::App& command, Question& question) {
+    command.add_option("--vocabulary", question.vocabulary, "all (the default) or collectives");
+    command.add_option("--objective", question.objective, "time (the default), bytes or steps");
+    command.add_option("--peak-bytes-max", question.peak_bytes_max, "largest tile allowed on the way");
+    command.add_option("--footprint-bytes-max", question.footprint_bytes_max, "most bytes a device may hold at once");
+    command.add_flag("--donate", question.donate, "the source's memory may be reused once it is dead");
+}
+
+CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, const char* about) {
+    CLI::App* command = app.add_subcommand(name, about);
+    command->footer(footer);
+    add_problem(*command, arguments.question);
+    add_options(*command, arguments.question);
+    command->add_flag("--json", arguments.json, "the answer as JSON");
+    return command;
+}
+
+void add_run_options(CLI::App& command, Arguments& arguments) {
+    command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
+    command.add_option("--input", arguments.input, "read the array from this .npy file");
+    command.add_option("--output", arguments.output, "write the moved array to this .npy file");
+    command.add_option("--tiles", arguments.tiles, "write every rank's tiles to this folder");
+    command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
+}
+
+// CLI11 takes the text of the first wrong argument into its sentence; nothing of ours is added but where to look.
+Error usage_error(const CLI::ParseError& error) {
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return {Code::usage, message + " (see reshard --help)"};
+}
+
+Result<void> complete(const Arguments& arguments) {
+    const Question& question = arguments.question;
+    if (arguments.batch) {
+        const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
+                           question.target_mesh || question.vocabulary || question.objective ||
+                           question.peak_bytes_max || question.footprint_bytes_max || question.donate;
+        if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
+        return {};
+    }
+    const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
+    if (arguments.command == Command::bench && none) return {};
+    if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
+    if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
+    if (arguments.rounds < 1) return fail(Code::usage, "--rounds must be at least 1");
+    return {};
+}
+
+}  // namespace
+
+Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
+    CLI::App app("reshard: the cheapest way from one layout of a distributed array to another", "reshard");
+    app.footer(footer);
+    app.require_subcommand(1);
+    app.set_version_flag("--version", "reshard " RESHARD_VERSION);
+    Arguments arguments;
+    CLI::App* plan = add_command(app, arguments, "plan", "the steps, and what they cost, before a byte moves");
+    CLI::App* explain = add_command(app, arguments, "explain", "the plan beside the alternatives, and why each lost");
+    CLI::App* draw = add_command(app, arguments, "draw", "which device holds what after each step");
+    CLI::App* run = add_command(app, arguments, "run", "move real data, verify it, predicted beside measured");
+    CLI::App* bench = add_command(app, arguments, "bench", "the plan measured against the baselines");
+    plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
+    draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
+    add_run_options(*run, arguments);
+    bench->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success&) {
+        const auto asked = app.get_subcommands();
+        const bool version = app.get_option("--version")->count() > 0;
+        answer(version ? "reshard " RESHARD_VERSION "\n" : asked.empty() ? app.help() : asked.front()->help());
+        return std::optional<Arguments>();
+    } catch (const CLI::ParseError& error) {
+        return tl::unexpected(usage_error(error));
+    }
+    if (explain->parsed()) arguments.command = Command::explain;
+    if (draw->parsed()) arguments.command = Command::draw;
+    if (run->parsed()) arguments.command = Command::run;
+    if (bench->parsed()) arguments.command = Command::bench;
+    if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
+    return std::optional<Arguments>(std::move(arguments));
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,68 @@
+// `reshard plan --batch`: a bad line gets an error line of its own, and the rest go on.
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+
+#include "commands.hpp"
+#include "exit.hpp"
+#include "json.hpp"
+#include "problem_line.hpp"
+#include "terminal.hpp"
+
+namespace reshard::cli {
+namespace {
+
+// A line longer than this is no problem but a mistake; reading on costs no memory.
+constexpr std::size_t line_bytes_max = std::size_t{1} << 24;
+
+struct Line {
+    std::string text;
+    bool too_long = false;
+};
+
+bool next(std::streambuf& in, Line& line) {
+    line = {};
+    int c = in.sbumpc();
+    if (c == std::streambuf::traits_type::eof()) return false;
+    for (; c != std::streambuf::traits_type::eof() && c != '\n'; c = in.sbumpc()) {
+        if (line.text.size() < line_bytes_max) {
+            line.text += static_cast<char>(c);
+        } else {
+            line.too_long = true;
+        }
+    }
+    return true;
+}
+
+bool blank(const std::string& text) { return text.find_first_not_of(" \t\r") == std::string::npos; }
+
+Json solve(const Line& input) {
+    if (input.too_long) return error_json(nullptr, {Code::syntax, "the line is longer than 16 MiB"});
+    const ProblemLine problem = parse_problem_line(input.text);
+    if (!problem.question) return error_json(problem.id, problem.question.error());
+    const auto asked = understand(*problem.question);
+    if (!asked) return error_json(problem.id, asked.error());
+    const auto begin = std::chrono::steady_clock::now();
+    const auto made = synthesize(asked->problem, asked->options);
+    const auto spent = std::chrono::steady_clock::now() - begin;
+    if (!made) return error_json(problem.id, made.error());
+    return plan_json(problem.id, *asked, *made, std::chrono::duration_cast<std::chrono::microseconds>(spent).count());
+}
+
+}  // namespace
+
+int batch() {
+    std::ios::sync_with_stdio(false);
+    int code = exit_ok;
+    Line input;
+    while (next(*std::cin.rdbuf(), input)) {
+        if (!input.too_long && blank(input.text)) continue;
+        const Json solved = solve(input);
+        if (solved.contains("error")) code = exit_wrong;
+        answer(line(solved));
+        std::fflush(stdout);  // an answer is there for whoever waits for it before asking the next question
+    }
+    return code;
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,17 @@
+// The subcommands. Each prints its answer and returns the exit code.
+#pragma once
+
+#include "arguments.hpp"
+
+namespace reshard::cli {
+
+int plan(const Arguments& arguments);
+int explain(const Arguments& arguments);
+int draw(const Arguments& arguments);
+int run(const Arguments& arguments);
+int bench(const Arguments& arguments);
+
+/// `plan --batch`: one problem a line on stdin, one answer a line on stdout, in the same order.
+int batch();
+
+}  // namespace reshard::cli

@@ -1,0 +1,24 @@
+// How the tool ends: the exit codes of the command line, and errors as a person reads them.
+#pragma once
+
+#include "reshard/result.hpp"
+
+namespace reshard::cli {
+
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_wrong = 1;  ///< infeasible, or the answer is wrong
+inline constexpr int exit_usage = 2;  ///< bad input: arguments, text, files
+inline constexpr int exit_backend = 3;
+
+[[nodiscard]] int exit_code(Code code);
+
+/// The error with every byte printable and every line short enough to read, the caret still under its place.
+[[nodiscard]] Error readable(const Error& error);
+
+/// Writes the error to stderr, on the rank that speaks only, and returns its exit code.
+int complain(const Error& error);
+
+/// Error with `where: ` before its sentence, so that the reader knows which of several texts is meant.
+[[nodiscard]] tl::unexpected<Error> in(const std::string& where, Error error);
+
+}  // namespace reshard::cli

@@ -1,0 +1,57 @@
+#include "question.hpp"
+
+#include "exit.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::cli {
+namespace {
+
+Result<void> read_problem(const Question& question, Problem& problem) {
+    auto mesh = parse_mesh(question.mesh);
+    if (!mesh) return in("mesh", mesh.error());
+    auto target_mesh = question.target_mesh ? parse_mesh(*question.target_mesh) : mesh;
+    if (!target_mesh) return in("target mesh", target_mesh.error());
+    auto source = parse_layout(*mesh, question.source);
+    if (!source) return in("source", source.error());
+    auto target = parse_layout(*target_mesh, question.target);
+    if (!target) return in("target", target.error());
+    problem = {std::move(*source), std::move(*target)};
+    if (auto same = same_array(problem.source, problem.target); !same) return in("source and target", same.error());
+    return {};
+}
+
+Result<void> read_limit(const char* name, const std::optional<std::string>& text, std::optional<Index>& limit) {
+    if (!text) return {};
+    auto bytes = parse_bytes(*text);
+    if (!bytes) return in(name, bytes.error());
+    limit = *bytes;
+    return {};
+}
+
+Result<void> read_options(const Question& question, Options& options) {
+    if (question.vocabulary) {
+        auto vocabulary = parse_vocabulary(*question.vocabulary);
+        if (!vocabulary) return in("vocabulary", vocabulary.error());
+        options.vocabulary = *vocabulary;
+    }
+    if (question.objective) {
+        auto objective = parse_objective(*question.objective);
+        if (!objective) return in("objective", objective.error());
+        options.objective = *objective;
+    }
+    Limits& limits = options.limits;
+    limits.donate = question.donate;
+    if (auto read = read_limit("peak_bytes_max", question.peak_bytes_max, limits.peak_bytes_max); !read) return read;
+    return read_limit("footprint_bytes_max", question.footprint_bytes_max, limits.footprint_bytes_max);
+}
+
+}  // namespace
+
+Result<Asked> understand(const Question& question) {
+    Asked asked;
+    if (auto read = read_problem(question, asked.problem); !read) return tl::unexpected(read.error());
+    if (auto read = read_options(question, asked.options); !read) return tl::unexpected(read.error());
+    return asked;
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,71 @@
+#include "steps.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace reshard::cli {
+namespace {
+
+// Counting the tiles that move asks every device; beyond this many the sentence is not worth the wait.
+constexpr Index devices_counted_max = 1 << 16;
+
+std::string spelled(const SubAxis& axis) {
+    return axis.size == 0 ? axis.axis : fmt::format("{}:({}){}", axis.axis, axis.before, axis.size);
+}
+
+std::string list_change(const Mesh& before_mesh, const AtomList& before, const Mesh& after_mesh,
+                        const AtomList& after) {
+    if (const auto gone = after_prefix(before, after)) return "-" + axes(before_mesh, *gone);
+    if (const auto come = after_prefix(after, before)) return "+" + axes(after_mesh, *come);
+    return axes(before_mesh, before) + " to " + axes(after_mesh, after);
+}
+
+std::string dims_change(const Layout& before, const Layout& after) {
+    std::vector<std::string> parts;
+    for (std::size_t d = 0; d < before.dims.size() && d < after.dims.size(); ++d) {
+        const AtomList& was = before.dims[d].atoms;
+        const AtomList& is = after.dims[d].atoms;
+        if (was != is) parts.push_back(fmt::format("dim {} {}", d, list_change(before.mesh, was, after.mesh, is)));
+    }
+    if (before.unreduced != after.unreduced) {
+        parts.push_back("U " + list_change(before.mesh, before.unreduced, after.mesh, after.unreduced));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string tiles_moved(const Layout& before, const Layout& after) {
+    const Index devices = device_count(before);
+    if (devices > devices_counted_max) return "";
+    Index moved = 0;
+    for (Index device = 0; device < devices; ++device) {
+        moved += tile(before, device) != tile(after, device) || summand(before, device) != summand(after, device);
+    }
+    return fmt::format("{} of {} tiles move", moved, devices);
+}
+
+}  // namespace
+
+std::string axes(const Mesh& mesh, const AtomList& atoms) {
+    std::vector<std::string> names;
+    for (const Atom& atom : atoms) {
+        if (const auto known = names_of(mesh, atom)) {
+            for (const SubAxis& axis : *known) names.push_back(spelled(axis));
+        } else {
+            names.push_back(fmt::format("/{}%{}", atom.stride, atom.size));
+        }
+    }
+    return names.size() == 1 ? names.front() : fmt::format("({})", fmt::join(names, ","));
+}
+
+std::string changes(const Layout& before, const Step& step) {
+    if (step.kind == StepKind::permute) return tiles_moved(before, step.layout);
+    return dims_change(before, step.layout);
+}
+
+std::string kinds(const Plan& plan) {
+    std::vector<std::string_view> names;
+    for (const Step& step : plan.steps) names.push_back(name(step.kind));
+    return names.empty() ? "nothing to do" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace reshard::cli
