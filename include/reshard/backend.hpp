@@ -22,6 +22,7 @@ struct Slot {
 /// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
 /// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
 struct RankStep {
+    std::size_t step = 0;  ///< its number in the plan, from 0; the same on every rank
     Schedule schedule;
     Slot from;
     Slot to;
@@ -43,7 +44,8 @@ struct Buffers {
     std::span<std::byte> workspace;
 };
 
-/// A run in flight. Dropping it waits.
+/// A run in flight. Dropping it waits. An error names the step and, where one is known, the peer; after one nothing of
+/// the target's contents is promised.
 class Ticket {
 public:
     virtual ~Ticket() = default;
@@ -59,7 +61,7 @@ public:
     [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< measured, of the last run, array by array
 };
 
-/// Communicators, datatypes and staging for a list of arrays, made once.
+/// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.
 class Prepared {
 public:
     virtual ~Prepared() = default;
@@ -80,7 +82,9 @@ public:
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual Index rank() const = 0;
     [[nodiscard]] virtual Index size() const = 0;
-    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs.
+    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
+    /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share one
+    /// thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
     virtual Result<void> agree(std::uint64_t fingerprint) = 0;
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;

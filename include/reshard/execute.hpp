@@ -30,17 +30,22 @@ public:
     [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
     [[nodiscard]] Index staging_bytes() const { return prepared_->staging_bytes(); }
 
-    /// Binds one pair of buffers per array. Errors: mismatch when a buffer is too small, or when buffers overlap.
+    /// Binds one pair of buffers per array. Of all that is bound to an executor one run is in flight at a time. After a
+    /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the same
+    /// memory. Errors: mismatch when a buffer is too small, or when what is written overlaps anything else.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
 
     /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.
     [[nodiscard]] Result<void> run(std::span<const std::byte> source, std::span<std::byte> target,
                                    std::span<std::byte> workspace = {});
 
+    struct RunState;  ///< whether a run is in flight or has failed; private to the executor
+
 private:
     Executor() = default;
     std::vector<RankPlan> plans_;
-    std::unique_ptr<Prepared> prepared_;
+    std::shared_ptr<Prepared> prepared_;  // also held by what was bound
+    std::shared_ptr<RunState> state_;
 };
 
 }  // namespace reshard

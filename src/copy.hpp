@@ -1,0 +1,99 @@
+// Strided copies, zero fills and sums between boxes of two tiles, each in a storage of its own. A loop nest is made
+// once, when a plan is prepared, and run whenever buffers are known.
+#pragma once
+
+#include "reshard/backend.hpp"
+
+namespace reshard {
+
+/// Where the elements of a box lie: bytes from the start of a buffer and, per dimension, how many and how far apart.
+struct Region {
+    Index offset_bytes = 0;
+    Index element_bytes = 1;
+    std::vector<Index> extents;
+    std::vector<Index> strides_bytes;
+    friend bool operator==(const Region&, const Region&) = default;
+};
+
+/// The region of `box` in a slot. pre: box inside slot.tile; the slot's storage fits 64 bits in bytes (lower checks).
+[[nodiscard]] Region region_of(const Slot& slot, const Box& box, Index element_bytes);
+
+/// `box` alone, dense and row-major from byte 0: how a staged box lies.
+[[nodiscard]] Region packed_region(const Box& box, Index element_bytes);
+
+[[nodiscard]] Index bytes_of(const Region& region);
+
+/// The same elements in fewer dimensions: extents of 1 dropped, dimensions that continue each other merged. Their order
+/// stays, so two regions of one box still list their elements in the same order.
+[[nodiscard]] Region coalesce(const Region& region);
+
+/// True when the elements lie one after another in row-major order: the region is one run of bytes.
+[[nodiscard]] bool contiguous(const Region& region);
+
+/// Loops over the elements of two regions of one shape, outermost first, in the order in which the target lies in
+/// memory. Dimensions that continue each other on both sides are one loop; extents of 1 are none.
+struct LoopNest {
+    struct Loop {
+        Index extent;
+        Index source_stride;  ///< bytes
+        Index target_stride;  ///< bytes
+    };
+    Index source_offset = 0;
+    Index target_offset = 0;
+    Index element_bytes = 1;
+    bool empty = false;
+    std::vector<Loop> loops;
+};
+
+/// pre: same extents and element size.
+[[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
+
+/// Copies the elements of one region to another. pre: the regions do not overlap in memory.
+class BoxCopy {
+public:
+    BoxCopy(const Region& source, const Region& target);
+    void run(const std::byte* source, std::byte* target) const;
+
+private:
+    LoopNest nest_;
+    Index run_bytes_;  // the innermost run that is contiguous on both sides; it moves as one
+};
+
+/// Sets the bytes of a region to zero, which is the value 0 (and false) of every dtype.
+class BoxFill {
+public:
+    explicit BoxFill(const Region& target);
+    void run(std::byte* target) const;
+
+private:
+    LoopNest nest_;
+    Index run_bytes_;
+};
+
+/// Adds the elements of one region to those of another. Integers wrap, bool is or, f16 and bf16 add in float and round
+/// to nearest even once per addition, complex numbers add by component.
+class BoxSum {
+public:
+    /// pre: reducible(dtype).
+    BoxSum(DType dtype, const Region& source, const Region& target);
+    void run(const std::byte* source, std::byte* target) const;
+
+private:
+    DType dtype_;
+    LoopNest nest_;
+};
+
+/// target[i] += source[i] for `elements` dense elements. pre: reducible(dtype).
+void add_dense(DType dtype, const std::byte* source, std::byte* target, Index elements);
+
+/// Runs leaf(source, target) for every combination of `loops`, the last one fastest.
+template <class Source, class Leaf>
+void for_each(std::span<const LoopNest::Loop> loops, Source* source, std::byte* target, const Leaf& leaf) {
+    if (loops.empty()) return leaf(source, target);
+    const LoopNest::Loop loop = loops.front();
+    for (Index i = 0; i < loop.extent; ++i) {
+        for_each(loops.subspan(1), source + i * loop.source_stride, target + i * loop.target_stride, leaf);
+    }
+}
+
+}  // namespace reshard

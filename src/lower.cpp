@@ -1,0 +1,138 @@
+// From a plan to what one rank does: schedules, and where each tile lies.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement.hpp"
+#include "reshard/check.hpp"
+#include "reshard/execute.hpp"
+
+namespace reshard {
+namespace {
+
+// The array's two ends on this rank, in the caller's memory.
+struct Ends {
+    Slot source;
+    Slot target;
+    Index source_bytes = 0;
+    Index target_bytes = 0;
+};
+
+// Strides from the innermost out: each must step over all that the inner dimensions cover, or two elements would share
+// a place. Dense when it steps over nothing more.
+struct Cover {
+    bool distinct = true;
+    bool dense = true;
+};
+
+Cover cover_of(const Storage& storage, const Box& tile) {
+    std::vector<std::pair<Index, Index>> sides;  // stride, extent
+    for (std::size_t k = 0; k < tile.size(); ++k) {
+        if (tile[k].size() > 1) sides.emplace_back(storage.strides[k], tile[k].size());
+    }
+    std::sort(sides.begin(), sides.end());
+    Cover cover;
+    Index covered = 1;
+    for (const auto& [stride, extent] : sides) {
+        cover.distinct = cover.distinct && stride >= covered;
+        cover.dense = cover.dense && stride == covered;
+        covered = stride * extent;  // fits: extent_of did
+    }
+    return cover;
+}
+
+Result<Index> bytes_needed(const Storage& storage, const Box& tile, Index element_bytes, std::string_view end) {
+    const auto extent = extent_of(storage, tile);
+    if (!extent) return fail(extent.error().code, fmt::format("the {} storage: {}", end, extent.error().message));
+    const auto bytes = checked_multiply(*extent, element_bytes);
+    // A stride along an extent of 1 is never walked, but it is multiplied all the same.
+    const bool strides_fit = std::ranges::all_of(
+        storage.strides, [&](Index stride) { return checked_multiply(stride, element_bytes).has_value(); });
+    if (!bytes || !strides_fit)
+        return fail(Code::overflow, fmt::format("the {} storage reaches beyond 64 bits of bytes", end));
+    return *bytes;
+}
+
+Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) {
+    const Index element_bytes = size_of(plan.source.dtype);
+    const Box source = tile(plan.source, rank);
+    const Box target = tile(plan.target, rank);
+    Ends ends{{Place::source, 0, source, storages.source.value_or(row_major(source))},
+              {Place::target, 0, target, storages.target.value_or(row_major(target))},
+              0,
+              0};
+    const auto source_bytes = bytes_needed(ends.source.storage, source, element_bytes, "source");
+    if (!source_bytes) return tl::unexpected(source_bytes.error());
+    const auto target_bytes = bytes_needed(ends.target.storage, target, element_bytes, "target");
+    if (!target_bytes) return tl::unexpected(target_bytes.error());
+    if (count(target) > 0 && !cover_of(ends.target.storage, target).distinct) {
+        return fail(Code::mismatch, "the target storage puts two elements in one place");
+    }
+    ends.source_bytes = *source_bytes;
+    ends.target_bytes = *target_bytes;
+    return ends;
+}
+
+// Intermediates may lie in the target's memory only where every byte there is the tile's: what lies between the
+// elements of a strided tile is not ours to write.
+Index target_room(const Plan& plan, const Slot& target) {
+    if (count(target.tile) > 0 && !cover_of(target.storage, target.tile).dense) return 0;
+    return smallest_tile_bytes(plan.target);
+}
+
+// A plan without a step that writes: source and target are the same tiles, and the rank copies its own.
+RankStep copy_step(const Ends& ends, Index rank) {
+    Schedule schedule{StepKind::exchange, rank, ends.source.tile, ends.target.tile, Combine::copy, {}, {}, {}, {}};
+    if (count(ends.target.tile) > 0) schedule.receives.push_back({rank, ends.target.tile});
+    return {0, std::move(schedule), ends.source, ends.target};
+}
+
+Slot intermediate(const Layout& layout, Index rank, const TilePlace& place, const Slot& target) {
+    const Box box = tile(layout, rank);
+    const Index start = place.place == Place::target ? target.storage.offset * size_of(layout.dtype) : 0;
+    return {place.place, start + place.offset_bytes, box, row_major(box)};
+}
+
+// A rank that is no device of the mesh keeps the count of steps and does nothing in them.
+RankPlan outside(const Plan& plan, Index rank) {
+    RankPlan lowered{plan.source.dtype, {}, 0, 0, 0};
+    const Box nothing(std::max<std::size_t>(plan.source.dims.size(), 1), Interval{0, 0});
+    const Slot slot{Place::source, 0, nothing, row_major(nothing)};
+    for (const std::size_t step : place_tiles(plan, 0).written) {
+        const StepKind kind = plan.steps[step].kind;
+        lowered.steps.push_back({step, {kind, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, slot, slot});
+    }
+    if (lowered.steps.empty()) {
+        lowered.steps.push_back(
+            {0, {StepKind::exchange, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, slot, slot});
+    }
+    return lowered;
+}
+
+}  // namespace
+
+Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages) {
+    if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
+    if (const auto verdict = check(plan); !verdict) return tl::unexpected(verdict.error());
+    if (rank >= device_count(plan.source)) return outside(plan, rank);
+    const auto ends = lower_ends(plan, rank, storages);
+    if (!ends) return tl::unexpected(ends.error());
+    const TilePlaces placement = place_tiles(plan, target_room(plan, ends->target));
+    if (placement.workspace_bytes == index_max)
+        return fail(Code::overflow, "the workspace is larger than 64 bits count");
+
+    RankPlan lowered{plan.source.dtype, {}, ends->source_bytes, ends->target_bytes, placement.workspace_bytes};
+    Slot from = ends->source;
+    for (std::size_t i = 0; i < placement.written.size(); ++i) {
+        const std::size_t number = placement.written[i];
+        const Step& step = plan.steps[number];
+        const bool last = i + 1 == placement.written.size();
+        Slot to = last ? ends->target : intermediate(step.layout, rank, placement.places[i], ends->target);
+        lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank), from, to});
+        from = std::move(to);
+    }
+    if (lowered.steps.empty()) lowered.steps.push_back(copy_step(*ends, rank));
+    return lowered;
+}
+
+}  // namespace reshard
