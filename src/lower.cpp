@@ -97,14 +97,15 @@ Slot intermediate(const Layout& layout, Index rank, const TilePlace& place, cons
 RankPlan outside(const Plan& plan, Index rank) {
     RankPlan lowered{plan.source.dtype, {}, 0, 0, 0};
     const Box nothing(std::max<std::size_t>(plan.source.dims.size(), 1), Interval{0, 0});
-    const Slot slot{Place::source, 0, nothing, row_major(nothing)};
+    const Slot from{Place::source, 0, nothing, row_major(nothing)};
+    const Slot to{Place::target, 0, nothing, row_major(nothing)};
     for (const std::size_t step : place_tiles(plan, 0).written) {
         const StepKind kind = plan.steps[step].kind;
-        lowered.steps.push_back({step, {kind, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, slot, slot});
+        lowered.steps.push_back({step, {kind, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, from, to});
     }
     if (lowered.steps.empty()) {
         lowered.steps.push_back(
-            {0, {StepKind::exchange, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, slot, slot});
+            {0, {StepKind::exchange, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, from, to});
     }
     return lowered;
 }

@@ -1,0 +1,246 @@
+// The ranks of one process and how they meet: whoever starts last carries the run out for all.
+#include "reshard/local.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "backends/local/deliver.hpp"
+#include "src/memory.hpp"
+
+namespace reshard::local {
+namespace {
+
+// Ranks agree and then prepare; a rank that failed agrees but does not prepare. So what the others prepared is found
+// by both counts: agreements so far, and preparations since the last one.
+struct SessionKey {
+    std::size_t agreement = 0;
+    std::size_t prepared_since = 0;
+    friend auto operator<=>(const SessionKey&, const SessionKey&) = default;
+};
+
+struct Run {
+    std::vector<Party> parties;
+    Index started = 0;
+    bool done = false;
+    std::vector<double> seconds;
+};
+
+// What the ranks prepared together. A session that failed stays failed: buffers of a failed run may be gone.
+struct Session {
+    std::vector<std::vector<RankPlan>> plans;  // by rank
+    Index prepared = 0;                        // ranks so far
+    std::shared_ptr<Run> run;                  // the one that is being started
+    std::optional<Error> error;
+};
+
+// The fingerprints of one agreement, as they come in.
+struct Agreement {
+    std::vector<std::optional<std::uint64_t>> brought;  // by rank
+    std::optional<Error> error;
+};
+
+}  // namespace
+
+struct World::Shared {
+    Shared(Index ranks, std::chrono::milliseconds wait) : size(ranks), patience(wait) {}
+
+    Agreement& agreement(std::size_t number) {
+        Agreement& found = agreements[number];
+        found.brought.resize(static_cast<std::size_t>(size));
+        return found;
+    }
+    std::shared_ptr<Session> session(SessionKey key) {
+        std::shared_ptr<Session>& found = sessions[key];
+        if (!found) found = std::make_shared<Session>();
+        found->plans.resize(static_cast<std::size_t>(size));
+        return found;
+    }
+
+    const Index size;
+    const std::chrono::milliseconds patience;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::size_t, Agreement> agreements;
+    std::map<SessionKey, std::shared_ptr<Session>> sessions;
+};
+
+namespace {
+
+// A rank's view of a session.
+struct Member {
+    World::Shared* world;
+    std::shared_ptr<Session> session;
+    SessionKey key;
+    Index rank;
+
+    // pre: the world's mutex is held.
+    [[nodiscard]] std::optional<Error> error() const {
+        const auto agreed = world->agreements.find(key.agreement);
+        if (agreed != world->agreements.end() && agreed->second.error) return agreed->second.error;
+        return session->error;
+    }
+    Error give_up(const Run& run) const {
+        Index missing = 0;
+        while (run.parties[static_cast<std::size_t>(missing)].plans != nullptr) ++missing;
+        session->error = Error{Code::backend, fmt::format("rank {} waited {} ms for rank {}, which never started", rank,
+                                                          world->patience.count(), missing)};
+        world->changed.notify_all();
+        return *session->error;
+    }
+};
+
+class LocalTicket final : public Ticket {
+public:
+    LocalTicket(Member member, std::shared_ptr<Run> run) : member_(std::move(member)), run_(std::move(run)) {}
+    ~LocalTicket() override { static_cast<void>(wait()); }
+    LocalTicket(const LocalTicket&) = delete;
+    LocalTicket& operator=(const LocalTicket&) = delete;
+
+    Result<bool> test() override {
+        const std::lock_guard lock(member_.world->mutex);
+        if (run_->done) return true;
+        if (auto error = member_.error()) return tl::unexpected(*error);
+        return false;
+    }
+    Result<void> wait() override {
+        std::unique_lock lock(member_.world->mutex);
+        const bool over = member_.world->changed.wait_for(lock, member_.world->patience,
+                                                          [&] { return run_->done || member_.error().has_value(); });
+        if (run_->done) return {};
+        return tl::unexpected(over ? *member_.error() : member_.give_up(*run_));
+    }
+
+private:
+    Member member_;
+    std::shared_ptr<Run> run_;
+};
+
+class LocalBound final : public Bound {
+public:
+    LocalBound(Member member, std::vector<Buffers> buffers)
+        : member_(std::move(member)), buffers_(std::move(buffers)) {}
+
+    Result<std::unique_ptr<Ticket>> start() override {
+        const std::lock_guard lock(member_.world->mutex);
+        if (auto error = member_.error()) return tl::unexpected(*error);
+        Session& session = *member_.session;
+        if (!session.run) {
+            session.run = std::make_shared<Run>();
+            session.run->parties.resize(static_cast<std::size_t>(member_.world->size));
+        }
+        const auto rank = static_cast<std::size_t>(member_.rank);
+        if (session.run->parties[rank].plans != nullptr) {
+            return fail(Code::mismatch, fmt::format("rank {} has a run in flight already", rank));
+        }
+        session.run->parties[rank] = {&session.plans[rank], buffers_};
+        last_ = session.run;
+        if (++session.run->started == member_.world->size) carry_out(session);
+        return std::make_unique<LocalTicket>(member_, last_);
+    }
+    [[nodiscard]] std::vector<double> step_seconds() const override {
+        const std::lock_guard lock(member_.world->mutex);
+        return last_ ? last_->seconds : std::vector<double>{};
+    }
+
+private:
+    void carry_out(Session& session) const {
+        auto seconds = deliver(session.run->parties);
+        if (seconds) {
+            session.run->seconds = std::move(*seconds);
+            session.run->done = true;
+        } else {
+            session.error = seconds.error();
+        }
+        session.run.reset();
+        member_.world->changed.notify_all();
+    }
+
+    Member member_;
+    std::vector<Buffers> buffers_;
+    std::shared_ptr<Run> last_;
+};
+
+class LocalPrepared final : public Prepared {
+public:
+    explicit LocalPrepared(Member member) : member_(std::move(member)) {}
+    [[nodiscard]] Index staging_bytes() const override { return 0; }
+    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
+        return std::make_unique<LocalBound>(member_, std::vector<Buffers>(buffers.begin(), buffers.end()));
+    }
+
+private:
+    Member member_;
+};
+
+class LocalBackend final : public Backend {
+public:
+    LocalBackend(World::Shared& world, Index rank) : world_(world), rank_(rank) {}
+    [[nodiscard]] std::string_view name() const override { return "local"; }
+    [[nodiscard]] Index rank() const override { return rank_; }
+    [[nodiscard]] Index size() const override { return world_.size; }
+    Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
+
+    Result<void> agree(std::uint64_t fingerprint) override {
+        const std::lock_guard lock(world_.mutex);
+        key_ = {key_.agreement + 1, 0};
+        Agreement& agreement = world_.agreement(key_.agreement);
+        agreement.brought[static_cast<std::size_t>(rank_)] = fingerprint;
+        if (!agreement.error) agreement.error = first_difference(agreement.brought);
+        if (!agreement.error) {
+            // Nobody asks again about an agreement that all have joined.
+            if (std::ranges::all_of(agreement.brought, &std::optional<std::uint64_t>::has_value)) {
+                world_.agreements.erase(key_.agreement);
+            }
+            return {};
+        }
+        world_.changed.notify_all();
+        return tl::unexpected(*agreement.error);
+    }
+
+    Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
+        const std::lock_guard lock(world_.mutex);
+        Member member{&world_, world_.session(key_), key_, rank_};
+        member.session->plans[static_cast<std::size_t>(rank_)] = std::move(plans);
+        if (++member.session->prepared == world_.size) world_.sessions.erase(key_);  // its members keep it
+        ++key_.prepared_since;
+        return std::make_unique<LocalPrepared>(std::move(member));
+    }
+
+private:
+    static std::optional<Error> first_difference(const std::vector<std::optional<std::uint64_t>>& brought) {
+        std::optional<std::size_t> first;
+        for (std::size_t rank = 0; rank < brought.size(); ++rank) {
+            if (!brought[rank]) continue;
+            if (*brought[rank] == 0) {
+                return Error{Code::mismatch, fmt::format("rank {} could not prepare its plan", rank)};
+            }
+            if (!first) first = rank;
+            if (*brought[rank] != *brought[*first]) {
+                return Error{Code::mismatch, fmt::format("rank {} brings another plan than rank {}", rank, *first)};
+            }
+        }
+        return std::nullopt;
+    }
+
+    World::Shared& world_;
+    Index rank_;
+    SessionKey key_;
+};
+
+}  // namespace
+
+World::World(Index ranks, std::chrono::milliseconds patience) : shared_(std::make_unique<Shared>(ranks, patience)) {
+    for (Index rank = 0; rank < ranks; ++rank) backends_.push_back(std::make_unique<LocalBackend>(*shared_, rank));
+}
+
+World::~World() = default;
+
+Backend& World::rank(Index rank) { return *backends_[static_cast<std::size_t>(rank)]; }
+
+Index World::size() const { return shared_->size; }
+
+}  // namespace reshard::local
