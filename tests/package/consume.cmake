@@ -1,0 +1,58 @@
+# One consumer test: cmake -D kind=... -D build=BUILD -D source=ROOT -D work=DIR -D libdir=lib -P consume.cmake
+# Every kind but `install` and `embedded` uses the tree that `install` left in ${work}/moved.
+include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
+set(here ${source}/tests/package)
+set(moved ${work}/moved)
+
+if(kind STREQUAL "install")
+    # Installed in one place, used from another.
+    file(REMOVE_RECURSE ${work}/installed ${moved})
+    must(${CMAKE_COMMAND} --install ${build} --prefix ${work}/installed)
+    file(RENAME ${work}/installed ${moved})
+    file(GLOB_RECURSE texts ${moved}/*.cmake ${moved}/*.pc)
+    foreach(text IN LISTS texts)
+        file(READ ${text} content)
+        foreach(place ${work} ${source} ${build})
+            string(FIND "${content}" "${place}" at)
+            if(NOT at EQUAL -1)
+                message(FATAL_ERROR "${text} names ${place}, so the tree cannot be moved")
+            endif()
+        endforeach()
+    endforeach()
+
+elseif(kind STREQUAL "find_package")
+    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.1)
+    must(${work}/find_package/consumer)
+
+elseif(kind STREQUAL "find_package_mpi")
+    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.1 -D components=mpi)
+    must(${work}/find_package_mpi/consumer_mpi)
+
+elseif(kind STREQUAL "wrong_version")
+    must_fail("0.1.*version: 0.2|0.2" ${CMAKE_COMMAND} -S ${here}/find_package -B ${work}/${kind} --fresh -G Ninja
+        -D CMAKE_PREFIX_PATH=${moved} -D version=0.2)
+
+elseif(kind STREQUAL "unknown_component")
+    must_fail("reshard has no component 'teleport'" ${CMAKE_COMMAND} -S ${here}/find_package -B ${work}/${kind}
+        --fresh -G Ninja -D CMAKE_PREFIX_PATH=${moved} -D version=0.1 -D components=teleport)
+
+elseif(kind STREQUAL "pkg_config")
+    set(ENV{PKG_CONFIG_PATH} ${moved}/${libdir}/pkgconfig)
+    execute_process(COMMAND ${pkg_config} --cflags --libs reshard OUTPUT_VARIABLE flags
+        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    file(MAKE_DIRECTORY ${work}/${kind})
+    must(${compiler} -std=c++20 ${here}/main.cpp -o ${work}/${kind}/consumer ${flags} -Wl,-rpath,${moved}/${libdir})
+    must(${work}/${kind}/consumer)
+
+elseif(kind STREQUAL "embedded")
+    # As a part of another project; and installed from there without MPI, asking for MPI fails with a sentence.
+    consumer(add_subdirectory -D reshard_dir=${source} -D RESHARD_MPI=OFF -D RESHARD_INSTALL=ON)
+    must(${work}/embedded/consumer)
+    file(REMOVE_RECURSE ${work}/without_mpi)
+    must(${CMAKE_COMMAND} --install ${work}/embedded --prefix ${work}/without_mpi)
+    must_fail("built without its component 'mpi'" ${CMAKE_COMMAND} -S ${here}/find_package -B ${work}/asks_for_mpi
+        --fresh -G Ninja -D CMAKE_PREFIX_PATH=${work}/without_mpi -D version=0.1 -D components=mpi)
+else()
+    message(FATAL_ERROR "unknown kind ${kind}")
+endif()
