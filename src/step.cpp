@@ -156,13 +156,19 @@ Result<Move> type_exchange(StepKind kind, const Layout& before, const Layout& af
 }
 
 bool commensurable(const Layout& a, const Layout& b) {
-    // The borders of all digits must form one chain of divisors.
+    // The borders of all digits must form one chain of divisors. Of each list by itself: neighbours from different
+    // lists would merge to one atom, and the border between them would be lost.
     std::vector<Index> borders;
-    for (const Layout* layout : {&a, &b})
-        for (const Atom& atom : used_atoms(*layout)) {
+    const auto add = [&](const AtomList& atoms) {
+        for (const Atom& atom : atoms) {
             borders.push_back(atom.stride);
             borders.push_back(atom.stride * atom.size);
         }
+    };
+    for (const Layout* layout : {&a, &b}) {
+        for (const Dim& dim : layout->dims) add(dim.atoms);
+        add(layout->unreduced);
+    }
     std::ranges::sort(borders);
     for (std::size_t i = 1; i < borders.size(); ++i)
         if (borders[i] % borders[i - 1] != 0) return false;
