@@ -35,9 +35,11 @@ struct Change {
     bool nests = true;     // and where the lists differ, the boundaries of the tiles nest
 };
 
-// Tile extents nest when the shorter list's tile is exactly `factor` tiles of the longer list's.
+// Every tile of the longer list lies within one tile of the shorter: exactly `factor` of them make one up, or the
+// shorter list's first tile is the whole dimension.
 bool boundaries_nest(const Dim& shorter, const Dim& longer, const AtomList& suffix) {
-    return checked_multiply(tile_extent(longer), combinations(suffix)) == tile_extent(shorter);
+    return tile_extent(shorter) == shorter.extent ||
+           checked_multiply(tile_extent(longer), combinations(suffix)) == tile_extent(shorter);
 }
 
 Change change_of(const Layout& before, const Layout& after) {
