@@ -145,12 +145,19 @@ Result<Move> type_exchange(StepKind kind, const Layout& before, const Layout& af
     }
     if (!has_elements(before)) return move;
     move.received = foreign_elements(before, after);
-    move.uniform = even && move.received < tile_elements(after);
+    move.uniform = even && before.unreduced == after.unreduced && change_of(before, after).prefixes;
     // Each element of a source tile is wanted by `wanting` devices and served by `serving` of them in equal parts.
     const Index wanting = replica_count(after);
     const Index serving = replica_count(before);
     move.sent = move.uniform ? move.received : scale_up(tile_elements(before), wanting, serving);
-    Index peers = serving == 1 ? 1 : ceil_divide(serving, wanting) + 1;
+    // A piece reaches over as many parts of its tile's demand (the stripe rule) as are served by different holders.
+    Index piece = 1;
+    for (std::size_t i = 0; i < before.dims.size(); ++i)
+        piece *= std::min(tile_extent(before.dims[i]), tile_extent(after.dims[i]));
+    const Index wanted = saturating_multiply(tile_elements(before), wanting);
+    const Index kept = saturating_multiply(piece, serving);  // at most, by the holders themselves
+    Index peers = serving;
+    if (even && wanted > kept) peers = std::min(serving, ceil_divide(piece, ceil_divide(wanted - kept, serving)) + 1);
     for (std::size_t i = 0; i < before.dims.size(); ++i)
         peers = saturating_multiply(peers, touched(before.dims[i], after.dims[i]));
     move.messages = move.received == 0 ? 0 : std::min(peers, devices - 1);
