@@ -1,0 +1,58 @@
+// `reshard draw`: which device holds what after each step.
+#include "commands.hpp"
+#include "exit.hpp"
+#include "json.hpp"
+#include "picture.hpp"
+#include "terminal.hpp"
+
+namespace reshard::cli {
+namespace {
+
+// Beyond this many devices a list of all tiles is no answer to read or to write.
+constexpr Index devices_listed_max = 1 << 16;
+
+Json tile_json(const Layout& layout, Index device) {
+    Json intervals = Json::array();
+    for (const Interval& interval : tile(layout, device)) intervals.push_back({interval.begin, interval.end});
+    return {{"device", device}, {"tile", intervals}, {"summand", summand(layout, device)}};
+}
+
+Result<Json> picture_json(const Plan& plan, Json json) {
+    const Index devices = device_count(plan.source);
+    if (devices > devices_listed_max) return fail(Code::unsupported, "too many devices to list all their tiles");
+    json["stages"] = Json::array();
+    for (const Stage& stage : stages(plan)) {
+        Json tiles = Json::array();
+        for (Index device = 0; device < devices; ++device) tiles.push_back(tile_json(*stage.layout, device));
+        json["stages"].push_back({{"stage", stage.title}, {"tiles", tiles}});
+    }
+    return json;
+}
+
+}  // namespace
+
+int draw(const Arguments& arguments) {
+    const auto refuse = [&](const Error& error) {
+        if (arguments.json) answer(line(error_json(nullptr, error)));
+        return complain(error);
+    };
+    const auto asked = understand(arguments.question);
+    if (!asked) return refuse(asked.error());
+    const auto made = synthesize(asked->problem, asked->options);
+    if (!made) return refuse(made.error());
+    if (arguments.json) {
+        Json json = plan_json(nullptr, *asked, *made, 0);
+        json.erase("synthesis_us");
+        const auto listed = picture_json(made->plan, std::move(json));
+        if (!listed) return refuse(listed.error());
+        answer(line(*listed));
+        return exit_ok;
+    }
+    const auto picture = arguments.svg ? svg_picture(made->plan)
+                                       : Result<std::string>(text_picture(made->plan, line_width()));
+    if (!picture) return refuse(picture.error());
+    answer(*picture);
+    return exit_ok;
+}
+
+}  // namespace reshard::cli

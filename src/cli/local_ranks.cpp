@@ -1,0 +1,82 @@
+// Ranks as threads of this process.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <barrier>
+#include <thread>
+
+#include "ranks.hpp"
+#include "reshard/local.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr Index threads_max = 512;
+
+struct Meeting {
+    explicit Meeting(Index ranks) : barrier(ranks), brought(static_cast<std::size_t>(ranks)) {}
+    std::barrier<> barrier;
+    std::vector<std::string> brought;
+};
+
+class LocalRank final : public Rank {
+public:
+    LocalRank(Backend& backend, Meeting& meeting) : backend_(backend), meeting_(meeting) {}
+
+    Backend& backend() override { return backend_; }
+    void barrier() override { meeting_.barrier.arrive_and_wait(); }
+
+    std::vector<std::string> share(std::string mine) override {
+        meeting_.brought[static_cast<std::size_t>(index())] = std::move(mine);
+        barrier();
+        std::vector<std::string> all = meeting_.brought;
+        barrier();  // nobody brings the next thing before all have this one
+        return all;
+    }
+
+    Result<std::unique_ptr<Backend>> alltoallw() override {
+        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
+    }
+
+private:
+    Backend& backend_;
+    Meeting& meeting_;
+};
+
+class LocalRanks final : public Ranks {
+public:
+    explicit LocalRanks(Index ranks) : world_(ranks, std::chrono::minutes(10)) {}
+
+    std::string name() const override { return "local"; }
+    bool one_process() const override { return true; }
+
+    int each(const std::function<int(Rank&)>& body) override {
+        const Index ranks = world_.size();
+        Meeting meeting(ranks);
+        std::vector<int> codes(static_cast<std::size_t>(ranks));
+        std::vector<std::thread> threads;
+        for (Index r = 0; r < ranks; ++r) {
+            threads.emplace_back([&, r] {
+                LocalRank rank(world_.rank(r), meeting);
+                codes[static_cast<std::size_t>(r)] = body(rank);
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        return *std::max_element(codes.begin(), codes.end());
+    }
+
+private:
+    local::World world_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Ranks>> local_ranks(Index devices) {
+    if (devices > threads_max) {
+        return fail(Code::unsupported,
+                    fmt::format("the local backend drives at most {} ranks, the mesh has {}", threads_max, devices));
+    }
+    return std::make_unique<LocalRanks>(devices);
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,52 @@
+// A plan made ready on one rank: executor, memory, bound buffers. What `run` and `bench` do alike.
+#pragma once
+
+#include "ranks.hpp"
+#include "reshard/execute.hpp"
+
+namespace reshard::cli {
+
+/// Bytes that a rank accounts for.
+struct Accounted {
+    Index source = 0;
+    Index target = 0;
+    Index workspace = 0;
+    Index staging = 0;
+    [[nodiscard]] Index all() const {
+        return saturating_add(saturating_add(source, target), saturating_add(workspace, staging));
+    }
+};
+
+/// Collective: that of the rank which accounts for most.
+[[nodiscard]] Accounted largest(Rank& rank, const Accounted& mine);
+
+class Mover {
+public:
+    /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: those
+    /// of Executor::prepare; infeasible when the machine has not the memory; backend.
+    [[nodiscard]] static Result<std::unique_ptr<Mover>> make(Rank& rank, Backend& backend, const Plan& plan,
+                                                             const Storages& storages = {});
+
+    [[nodiscard]] std::span<std::byte> source() { return source_->bytes().first(size(accounted_.source)); }
+    [[nodiscard]] std::span<std::byte> target() { return target_->bytes().first(size(accounted_.target)); }
+    [[nodiscard]] const Accounted& accounted() const { return accounted_; }
+    [[nodiscard]] const RankPlan& rank_plan() const { return executor_.plans().front(); }
+
+    /// Collective: moves once; the seconds from the barrier before to the slowest rank's end.
+    [[nodiscard]] Result<double> move(Rank& rank);
+    [[nodiscard]] std::vector<double> step_seconds() const { return bound_->step_seconds(); }
+
+private:
+    explicit Mover(Executor executor) : executor_(std::move(executor)) {}
+    [[nodiscard]] Result<void> take_memory(Backend& backend);
+    [[nodiscard]] static std::size_t size(Index bytes) { return static_cast<std::size_t>(bytes); }
+
+    Executor executor_;
+    Accounted accounted_;
+    std::unique_ptr<Memory> source_;
+    std::unique_ptr<Memory> target_;
+    std::unique_ptr<Memory> workspace_;
+    std::unique_ptr<Bound> bound_;  // last, because it refers to all of the above
+};
+
+}  // namespace reshard::cli

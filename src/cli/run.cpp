@@ -1,0 +1,174 @@
+// `reshard run`: moves real data, and believes nothing: every element that arrived is looked at.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "commands.hpp"
+#include "exit.hpp"
+#include "memory_use.hpp"
+#include "mover.hpp"
+#include "reshard/text.hpp"
+#include "run_report.hpp"
+#include "terminal.hpp"
+#include "tile_files.hpp"
+#include "verify.hpp"
+
+namespace reshard::cli {
+namespace {
+
+// A run's question, the same on every rank.
+struct Job {
+    const Arguments& arguments;
+    const Asked& asked;
+    const Synthesis& made;
+    std::optional<DType> raw;  // what raw elements of the input are
+};
+
+// The array's values on one rank, and how it lies in files.
+struct Opened {
+    std::unique_ptr<Values> values;
+    FileStyle style;
+};
+
+std::string shape_text(const std::vector<Index>& extents) {
+    std::string text;
+    for (const Index extent : extents) text += (text.empty() ? "" : ",") + std::to_string(extent);
+    return "[" + text + "]";
+}
+
+Result<Opened> open_input(const Job& job) {
+    const Layout& source = job.asked.problem.source;
+    auto file = ArrayFile::open(job.arguments.input, job.raw);
+    if (!file) return tl::unexpected(file.error());
+    if (file->header().shape != shape(source)) {
+        return fail(Code::mismatch, fmt::format("'{}' has shape {}, the source layout has {}", job.arguments.input,
+                                                shape_text(file->header().shape), shape_text(shape(source))));
+    }
+    if (file->dtype() != source.dtype) {
+        return fail(Code::mismatch, fmt::format("'{}' has elements of {}, the source layout of {}", job.arguments.input,
+                                                name(file->dtype()), name(source.dtype)));
+    }
+    FileStyle style{file->header().descr, file->header().fortran_order};
+    if (style.descr[0] != '|') style.descr[0] = '<';
+    return Opened{from_file(std::move(*file)), style};
+}
+
+Result<Opened> open_values(const Job& job) {
+    if (!job.arguments.input.empty()) return open_input(job);
+    const Layout& source = job.asked.problem.source;
+    const Index summands = summand_count(source);
+    const bool summable = summands > 1 || summand_count(job.asked.problem.target) > 1;
+    return Opened{generated(source.dtype, shape(source), summands, summable), {descr_of(source.dtype), false}};
+}
+
+Storages storages_of(const Plan& plan, Index rank, bool fortran_order) {
+    if (!fortran_order || rank >= device_count(plan.source)) return {};
+    // The file's order is kept in memory, and the move is left to go from one column-major tile to the other.
+    return {column_major(tile(plan.source, rank)), column_major(tile(plan.target, rank))};
+}
+
+Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Mover& mover) {
+    const std::string& folder = job.arguments.tiles;
+    const std::string& output = job.arguments.output;
+    if (!folder.empty()) {
+        auto done = write_tiles(rank, folder, job.made.plan, opened.style, mover.source(), mover.target());
+        if (!done) return done;
+    }
+    if (output.empty()) return {};
+    return write_array(rank, output, job.made.plan.target, opened.style, mover.target());
+}
+
+RunReport report_of(Rank& rank, const Job& job, Mover& mover, const ResidentGrowth& growth) {
+    RunReport report;
+    report.target_bytes = sum(rank, {static_cast<Index>(mover.target().size())}).front();
+    report.step_seconds = largest(rank, seconds_of_plan(job.made.plan, mover.rank_plan(), mover.step_seconds()));
+    report.step_seconds.resize(job.made.plan.steps.size(), -1.0);
+    report.growth_exact = growth.exact();
+    report.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();
+    report.accounted = largest(rank, mover.accounted());
+    return report;
+}
+
+Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
+    const Plan& plan = job.made.plan;
+    Progress progress(rank.index() == 0);
+    auto opened = open_values(job);
+    if (auto all = agree(rank, opened ? Result<void>() : tl::unexpected(opened.error())); !all) {
+        return tl::unexpected(all.error());
+    }
+    const bool fortran = opened->style.fortran_order;
+    const ResidentGrowth growth;
+    auto mover = Mover::make(rank, rank.backend(), plan, storages_of(plan, rank.index(), fortran));
+    if (!mover) return tl::unexpected(mover.error());
+    const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
+    if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
+    const auto seconds = (*mover)->move(rank);
+    if (!seconds) return tl::unexpected(seconds.error());
+    const auto verified = verify(rank, *opened->values, plan.target, fortran, (*mover)->target(), progress);
+    if (!verified) return tl::unexpected(verified.error());
+    RunReport report = report_of(rank, job, **mover, growth);
+    report.seconds = *seconds;
+    report.verified = *verified;
+    // What is wrong is not written: a file under its own name is a file that was verified.
+    if (verified->wrong > 0) return report;
+    if (auto written = write_files(rank, job, *opened, **mover); !written) return tl::unexpected(written.error());
+    return report;
+}
+
+int run_rank(Rank& rank, const Job& job, const Ranks& ranks) {
+    const bool first = rank.index() == 0;
+    auto report = move_and_verify(rank, job);
+    if (!report) {
+        if (first && job.arguments.json) answer(line(error_json(nullptr, report.error())));
+        return first ? complain(report.error()) : exit_code(report.error().code);
+    }
+    report->backend = ranks.name();
+    report->ranks = rank.size();
+    report->one_process = ranks.one_process();
+    if (first) {
+        answer(job.arguments.json ? line(run_json(job.asked, job.made, *report))
+                                  : run_text(job.asked, job.made, *report));
+    }
+    return report->verified.wrong == 0 ? exit_ok : exit_wrong;
+}
+
+Result<void> sensible(const Arguments& arguments, const Problem& problem) {
+    if (!arguments.dtype.empty() && arguments.input.empty()) {
+        return fail(Code::usage, "--dtype says what the elements of --input are; there is no --input");
+    }
+    if (summand_count(problem.target) == 1) return {};
+    if (!arguments.output.empty()) {
+        return fail(Code::usage, "--output: a target with unreduced axes is many summands, not one array");
+    }
+    if (!arguments.input.empty()) {
+        return fail(Code::unsupported, "--input: a target with unreduced axes is verified with generated data only");
+    }
+    return {};
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+    const auto refuse = [&](const Error& error) {
+        if (arguments.json) answer(line(error_json(nullptr, error)));
+        return complain(error);
+    };
+    const auto asked = understand(arguments.question);
+    if (!asked) return refuse(asked.error());
+    if (auto sense = sensible(arguments, asked->problem); !sense) return refuse(sense.error());
+    std::optional<DType> raw;
+    if (!arguments.dtype.empty()) {
+        const auto dtype = parse_dtype(arguments.dtype);
+        if (!dtype) return refuse(in("--dtype", dtype.error()).value());
+        raw = *dtype;
+    }
+    const auto made = synthesize(asked->problem, asked->options);
+    if (!made) return refuse(made.error());
+    auto ranks = make_ranks(arguments.backend, device_count(asked->problem.source));
+    if (!ranks) return refuse(ranks.error());
+    const Job job{arguments, *asked, *made, raw};
+    return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });
+}
+
+}  // namespace reshard::cli

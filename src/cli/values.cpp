@@ -1,0 +1,160 @@
+#include "values.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "number_bits.hpp"
+#include "pieces.hpp"
+
+namespace reshard::cli {
+namespace {
+
+std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
+
+template <std::size_t width>
+void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
+    for (std::size_t i = 0; i < elements; ++i, into += width) {
+        const std::uint64_t low = mixed(first + i);
+        std::memcpy(into, &low, std::min<std::size_t>(width, 8));
+        if constexpr (width == 16) {
+            const std::uint64_t high = mixed(~(first + i));
+            std::memcpy(into + 8, &high, 8);
+        }
+    }
+}
+
+// Every bit of every element is moved and compared, whatever number it would be.
+class Hashed final : public Values {
+public:
+    Hashed(DType dtype, std::vector<Index> shape) : dtype_(dtype), shape_(std::move(shape)) {}
+
+    Result<void> part(const Box& box, Index, std::span<std::byte> into) override { return total(box, into); }
+
+    Result<void> total(const Box& box, std::span<std::byte> into) override {
+        return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
+            fill(run, into.data() + run.in_tile * size_of(dtype_));
+            return {};
+        });
+    }
+
+private:
+    void fill(const Run& run, std::byte* into) const {
+        const auto first = static_cast<std::uint64_t>(run.in_array);
+        const std::size_t elements = unsigned_of(run.elements);
+        if (dtype_ == DType::boolean) {
+            for (std::size_t i = 0; i < elements; ++i) into[i] = std::byte(mixed(first + i) & 1);
+            return;
+        }
+        switch (size_of(dtype_)) {
+            case 1:
+                return hash_run<1>(first, elements, into);
+            case 2:
+                return hash_run<2>(first, elements, into);
+            case 4:
+                return hash_run<4>(first, elements, into);
+            case 8:
+                return hash_run<8>(first, elements, into);
+            default:
+                return hash_run<16>(first, elements, into);
+        }
+    }
+
+    DType dtype_;
+    std::vector<Index> shape_;
+};
+
+// Numbers small enough that the sum over all summands is exact. With more summands than the dtype can add, one
+// summand of each element holds 1 and the rest hold 0.
+class Summable final : public Values {
+public:
+    Summable(DType dtype, std::vector<Index> shape, Index summands)
+        : dtype_(dtype), shape_(std::move(shape)), summands_(summands),
+          largest_(std::min<Index>(7, exact_max(dtype) / summands)) {}
+
+    Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
+        return each(box, into, [&](std::uint64_t index) { return value(index, summand); });
+    }
+
+    Result<void> total(const Box& box, std::span<std::byte> into) override {
+        return each(box, into, [&](std::uint64_t index) {
+            Index sum = 0;
+            for (Index summand = 0; summand < summands_; ++summand) sum += value(index, summand);
+            return sum;
+        });
+    }
+
+private:
+    [[nodiscard]] Index value(std::uint64_t index, Index summand) const {
+        const auto count = static_cast<std::uint64_t>(summands_);
+        if (largest_ == 0) return mixed(index) % count == static_cast<std::uint64_t>(summand) ? 1 : 0;
+        const std::uint64_t hash = mixed(index * count + static_cast<std::uint64_t>(summand));
+        return static_cast<Index>(hash % static_cast<std::uint64_t>(largest_ + 1));
+    }
+
+    template <class Value>
+    Result<void> each(const Box& box, std::span<std::byte> into, Value value) {
+        const std::size_t size = unsigned_of(size_of(dtype_));
+        return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
+            for (Index i = 0; i < run.elements; ++i) {
+                const auto index = static_cast<std::uint64_t>(run.in_array + i);
+                encode(dtype_, value(index), into.subspan(unsigned_of(run.in_tile + i) * size, size));
+            }
+            return {};
+        });
+    }
+
+    DType dtype_;
+    std::vector<Index> shape_;
+    Index summands_;
+    Index largest_;
+};
+
+class Filed final : public Values {
+public:
+    explicit Filed(ArrayFile file) : file_(std::move(file)) {}
+
+    Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
+        if (summand == 0) return total(box, into);
+        std::fill(into.begin(), into.end(), std::byte{0});
+        mark_negative_zero(into);
+        return {};
+    }
+
+    Result<void> total(const Box& box, std::span<std::byte> into) override { return file_.read(box, into); }
+
+private:
+    // x + 0 is not x when x is -0, but x + -0 always is: of floats the other summands are -0.
+    void mark_negative_zero(std::span<std::byte> into) const {
+        std::size_t width = 0;
+        switch (file_.dtype()) {
+            case DType::f16:
+            case DType::bf16:
+                width = 2;
+                break;
+            case DType::f32:
+            case DType::c64:
+                width = 4;
+                break;
+            case DType::f64:
+            case DType::c128:
+                width = 8;
+                break;
+            default:
+                return;
+        }
+        for (std::size_t end = width; end <= into.size(); end += width) into[end - 1] = std::byte{0x80};
+    }
+
+    ArrayFile file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Values> generated(DType dtype, std::vector<Index> shape, Index summands, bool summable) {
+    if (summable) return std::make_unique<Summable>(dtype, std::move(shape), summands);
+    return std::make_unique<Hashed>(dtype, std::move(shape));
+}
+
+std::unique_ptr<Values> from_file(ArrayFile file) { return std::make_unique<Filed>(std::move(file)); }
+
+}  // namespace reshard::cli

@@ -1,0 +1,135 @@
+#include "verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "number_bits.hpp"
+#include "pieces.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr Index piece_elements = Index{1} << 18;
+
+std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
+
+Index differences(std::span<const std::byte> a, std::span<const std::byte> b, std::size_t element_bytes) {
+    if (std::memcmp(a.data(), b.data(), a.size()) == 0) return 0;
+    Index different = 0;
+    for (std::size_t at = 0; at < a.size(); at += element_bytes) {
+        different += std::memcmp(&a[at], &b[at], element_bytes) != 0;
+    }
+    return different;
+}
+
+// Pieces of a tile beside what they must be.
+using Compare = std::function<void(const Box& piece, std::span<const std::byte> have, std::span<const std::byte> want)>;
+
+Result<void> beside(Values& values, const Layout& target, const Box& box, std::span<const std::byte> tile,
+                    Progress& progress, const Compare& compare) {
+    const Index size = size_of(target.dtype);
+    std::vector<std::byte> wanted;
+    return for_each_piece(box, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
+        const std::size_t bytes = unsigned_of(count(piece) * size);
+        wanted.resize(bytes);
+        if (auto read = values.total(piece, wanted); !read) return read;
+        compare(piece, tile.subspan(unsigned_of(first * size), bytes), wanted);
+        progress.at("verifying", first, count(box));
+        return {};
+    });
+}
+
+// The sum of weight x value over a tile, modulo 2^64. It is linear, so the devices of a group may be added up without
+// bringing their tiles together; an element that is wrong goes unseen once in 2^60 at the most.
+std::uint64_t weighted(const std::vector<Index>& shape, const Box& piece, std::span<const std::byte> elements,
+                       DType dtype) {
+    const std::size_t size = unsigned_of(size_of(dtype));
+    std::uint64_t sum = 0;
+    (void)for_each_run(shape, piece, [&](const Run& run) -> Result<void> {
+        for (Index i = 0; i < run.elements; ++i) {
+            const auto element = elements.subspan(unsigned_of(run.in_tile + i) * size, size);
+            const auto weight = mixed(static_cast<std::uint64_t>(run.in_array + i)) | 1U;
+            sum += weight * static_cast<std::uint64_t>(decode(dtype, element));
+        }
+        return {};
+    });
+    return sum;
+}
+
+struct Sums {
+    std::uint64_t have = 0;
+    std::uint64_t want = 0;
+};
+
+// Devices that differ only on unreduced atoms share a key; -1 for ranks beyond the mesh.
+Index key_of(const Layout& target, Index rank) {
+    const Index devices = device_count(target);
+    return rank < devices ? value_of(complement(target.unreduced, devices), rank) : -1;
+}
+
+Result<Verified> verify_sums(Rank& rank, const Layout& target, Index elements, const Sums& mine) {
+    const Index key = key_of(target, rank.index());
+    const std::vector<std::string> all = rank.share(fmt::format("{} {} {}", key, mine.have, mine.want));
+    std::map<Index, Sums> groups;
+    for (const std::string& theirs : all) {
+        const std::size_t first = theirs.find(' ');
+        const std::size_t second = theirs.find(' ', first + 1);
+        Sums& group = groups[std::stoll(theirs.substr(0, first))];
+        group.have += std::stoull(theirs.substr(first + 1));
+        group.want = std::stoull(theirs.substr(second + 1));
+    }
+    const bool right = key < 0 || groups[key].have == groups[key].want;
+    const std::vector<Index> totals = sum(rank, {right ? 0 : elements, elements});
+    return Verified{totals[0], totals[1]};
+}
+
+}  // namespace
+
+Box storage_tile(const Layout& layout, Index rank, bool fortran_order) {
+    Box box = rank < device_count(layout) ? tile(layout, rank) : Box(layout.dims.size());
+    // Rank 0 has no empty box; a device beyond the mesh is told apart by its buffers there.
+    return fortran_order ? reversed(std::move(box)) : box;
+}
+
+Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order, std::span<std::byte> tile,
+                  Progress& progress) {
+    if (rank >= device_count(source)) return {};
+    const Box box = storage_tile(source, rank, fortran_order);
+    const Index size = size_of(source.dtype);
+    return for_each_piece(box, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
+        const auto part = tile.subspan(unsigned_of(first * size), unsigned_of(count(piece) * size));
+        progress.at("filling the source", first, count(box));
+        return values.part(piece, summand(source, rank), part);
+    });
+}
+
+Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool fortran_order,
+                        std::span<const std::byte> tile, Progress& progress) {
+    const bool inside = rank.index() < device_count(target);
+    const Box box = storage_tile(target, rank.index(), fortran_order);
+    std::vector<Index> ordered = shape(target);
+    if (fortran_order) std::reverse(ordered.begin(), ordered.end());
+    const bool sums = summand_count(target) > 1;
+    Verified mine{0, inside ? count(box) : 0};
+    Sums weights;
+    Result<void> looked;
+    if (inside) {
+        looked = beside(values, target, box, tile, progress, [&](const Box& piece, auto have, auto want) {
+            if (sums) {
+                weights.have += weighted(ordered, piece, have, target.dtype);
+                weights.want += weighted(ordered, piece, want, target.dtype);
+            } else {
+                mine.wrong += differences(have, want, unsigned_of(size_of(target.dtype)));
+            }
+        });
+    }
+    if (auto all = agree(rank, looked); !all) return tl::unexpected(all.error());
+    if (sums) return verify_sums(rank, target, mine.of, weights);
+    const std::vector<Index> totals = sum(rank, {mine.wrong, mine.of});
+    return Verified{totals[0], totals[1]};
+}
+
+}  // namespace reshard::cli
