@@ -1,0 +1,36 @@
+// What the two MPI backends have in common: a communicator of their own, and how ranks agree.
+#pragma once
+
+#include "backends/mpi/handles.hpp"
+#include "reshard/backend.hpp"
+
+namespace reshard::mpi {
+
+class Base : public Backend {
+public:
+    explicit Base(Communicator communicator)
+        : communicator_(std::move(communicator)),
+          rank_(rank_of(communicator_.get())),
+          size_(size_of_communicator(communicator_.get())) {}
+
+    [[nodiscard]] Index rank() const override { return rank_; }
+    [[nodiscard]] Index size() const override { return size_; }
+    Result<void> agree(std::uint64_t fingerprint) override;
+    Result<std::unique_ptr<Memory>> allocate(Index bytes) override;
+
+protected:
+    [[nodiscard]] MPI_Comm communicator() const { return communicator_.get(); }
+
+private:
+    Communicator communicator_;
+    Index rank_;
+    Index size_;
+};
+
+/// Collective. What this rank made, unless any rank failed or brings another number of steps: then an error on all.
+[[nodiscard]] Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::size_t steps);
+
+/// Duplicates the communicator of a caller, if MPI is running.
+[[nodiscard]] Result<Communicator> borrow(MPI_Comm communicator);
+
+}  // namespace reshard::mpi
