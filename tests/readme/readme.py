@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Runs every command of README.md's ```console blocks: readme.py README.md FOLDER_OF_THE_TOOL.
+
+A command is a line `$ command`, continued while it ends in a backslash; the lines up to the next command are what it
+prints (none: only that it succeeds is tested). `...` stands for any lines. Plans are the same everywhere and are
+compared as they stand; where time is measured (reshard run, reshard bench) every number stands for any number."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# These start this very test, or change the machine; ./dev itself is what a person runs.
+NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip)\b")
+MEASURED = re.compile(r"\breshard (run|bench)\b")
+
+
+def commands(readme):
+    """(line number, command, expected lines) of each command in a console block."""
+    inside, current = False, None
+    for number, line in enumerate(readme.splitlines(), 1):
+        if line.startswith("```"):
+            inside = not inside and line.startswith("```console")
+            if current:
+                yield current
+                current = None
+        elif inside and current and current[1].endswith("\\"):
+            current = (current[0], current[1][:-1] + line.strip(), current[2])
+        elif inside and line.startswith("$ "):
+            if current:
+                yield current
+            current = (number, line[2:], [])
+        elif inside and current:
+            current[2].append(line.rstrip())
+        elif inside:
+            raise SystemExit(f"README.md:{number}: output without a command")
+
+
+def normal(line, measured):
+    """What is compared of a line: all but blanks at its end; when measured, numbers with units stand for any."""
+    if not measured:
+        return line.rstrip()
+    line = re.sub(r"\d[\d.,]*( ?(ps|ns|us|ms|s|B|KiB|MiB|GiB|TiB)\b)?", "#", line)
+    return re.sub(r"[ ─-]+", " ", line).strip()
+
+
+def matches(printed, expected, measured):
+    """Line by line; `...` in `expected` stands for any lines."""
+    texts = [r"(?:.*\n)*?" if line.strip() == "..." else re.escape(normal(line, measured)) + r"\n" for line in expected]
+    lines = [normal(line, measured) + "\n" for line in printed.rstrip("\n").splitlines()]
+    return re.fullmatch("".join(texts), "".join(lines)) is not None
+
+
+def main(arguments):
+    if len(arguments) != 2:
+        print("usage: readme.py README.md FOLDER_OF_THE_TOOL", file=sys.stderr)
+        return 2
+    readme = pathlib.Path(arguments[0]).read_text(encoding="utf-8")
+    environment = dict(os.environ, PATH=f"{pathlib.Path(arguments[1]).resolve()}:{os.environ['PATH']}", NO_COLOR="1",
+                       OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1")
+    failed = ran = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, command, expected in commands(readme):
+            if NOT_RUN.match(command):
+                print(f"README.md:{number}: left to a person: {command}")
+                continue
+            ran += 1
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            while expected and not expected[-1]:
+                expected.pop()
+            if done.returncode != 0:
+                failed += 1
+                print(f"README.md:{number}: exit {done.returncode}: {command}\n{done.stdout}{done.stderr}")
+            elif expected and not matches(done.stdout, expected, MEASURED.search(command)):
+                failed += 1
+                print(f"README.md:{number}: prints something else: {command}\n{done.stdout}")
+            else:
+                print(f"README.md:{number}: ok: {command}")
+    print(f"{ran} commands, {failed} failed")
+    return 1 if failed or not ran else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
