@@ -25,7 +25,7 @@ enum class Vocabulary {
 struct Options {
     Objective objective = Objective::time;
     Vocabulary vocabulary = Vocabulary::all;
-    Limits limits;
+    Limits limits = {};
     Machine machine = laptop();
 };
 
