@@ -111,10 +111,10 @@ Result<Verdict> check(const Plan& plan, const Limits& limits) {
 Index lower_bound(const Layout& source, const Layout& target) {
     const Index before = summand_count(source);
     const Index after = summand_count(target);
-    if (before == after) return foreign_elements(source, target);
-    // From fewer summands to more a holder may keep its values and the others start from zero; from more to fewer with
-    // some left, any split that adds up will do. Neither is bounded here.
-    if (after > 1 || before < after) return 0;
+    if (before == 1 && after == 1) return foreign_elements(source, target);
+    // Where the target has summands, any split that adds up will do: holders may add up what they have and leave zero to
+    // the others, also when the source has the same summands. That is not bounded here.
+    if (after > 1) return 0;
     // `before` summands of each element are wanted, added up, on every device that has a place for it: a tree of
     // receipts joins the holders of the summands and those devices.
     Index copies = device_count(target);
