@@ -1,0 +1,52 @@
+// A random property as a GoogleTest case: counted, seeded, and repeatable by one line.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+namespace reshard::test {
+
+/// True when the large totals were asked for.
+[[nodiscard]] inline bool long_run() {
+    const char* const asked = std::getenv("RESHARD_LONG");
+    return asked != nullptr && std::string_view(asked) != "" && std::string_view(asked) != "0";
+}
+
+/// `cases` in a short run, five times as many in a long one.
+[[nodiscard]] inline int cases(int cases) { return long_run() ? 5 * cases : cases; }
+
+/// Runs `testable` on `count` random cases. The seed is fixed unless RC_PARAMS gives one, so that a run says the same
+/// twice; a failure prints the line that repeats it.
+template <class Testable>
+void check_property(int count, Testable&& testable) {
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    const std::string id = std::string(test->test_suite_name()) + "." + test->name();
+    rc::detail::TestMetadata metadata;
+    metadata.id = id;
+    metadata.description = id;
+    rc::detail::TestParams params = rc::detail::configuration().testParams;
+    const char* const given = std::getenv("RC_PARAMS");
+    if (given == nullptr || std::string_view(given).find("seed") == std::string_view::npos) params.seed = 20211203;
+    params.maxSuccess = count;
+    // RapidCheck's own listener prints, at the end, the string that jumps straight to the shrunk case.
+    const auto result =
+        rc::detail::checkProperty(rc::detail::toProperty(std::forward<Testable>(testable)), metadata, params);
+    if (result.template is<rc::detail::SuccessResult>()) {
+        if (!result.template get<rc::detail::SuccessResult>().distribution.empty()) {
+            rc::detail::printResultMessage(result, std::cout);
+            std::cout << std::endl;
+        }
+        return;
+    }
+    std::ostringstream text;
+    rc::detail::printResultMessage(result, text);
+    text << "\nrepeat it: RC_PARAMS=seed=" << params.seed << " " << ::testing::internal::GetArgvs()[0]
+         << " --gtest_filter=" << id << "\n";
+    FAIL() << text.str();
+}
+
+}  // namespace reshard::test
