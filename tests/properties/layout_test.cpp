@@ -1,0 +1,190 @@
+// A layout means what its names say: tiles, summands and the arithmetic of digits against counting with coordinates.
+#include <algorithm>
+#include <set>
+
+#include "support/generators.hpp"
+#include "support/movement.hpp"
+#include "support/property.hpp"
+
+namespace reshard::test {
+namespace {
+
+TEST(LayoutProperty, EveryDeviceHoldsTheTileThatItsCoordinatesName) {
+    check_property(cases(1500), [] {
+        const Spec spec = *layouts();
+        const Layout layout = layout_of(spec);
+        RC_ASSERT(validate(layout).has_value());
+        const auto held = holdings(spec);
+        RC_ASSERT(static_cast<Index>(held.size()) == device_count(layout));
+        for (std::size_t device = 0; device < held.size(); ++device) {
+            RC_ASSERT(tile(layout, static_cast<Index>(device)) == held[device].tile);
+            RC_ASSERT(summand(layout, static_cast<Index>(device)) == held[device].summand);
+        }
+        RC_ASSERT(tile_elements(layout) == largest_tile(held));
+        RC_ASSERT(tile_bytes(layout) == largest_tile(held) * 4);
+        RC_ASSERT(divides(layout) == divides(spec));
+        RC_ASSERT(holdings(layout) == held);
+    });
+}
+
+TEST(LayoutProperty, TilesOfEachSummandCoverTheArrayOnce) {
+    check_property(cases(500), [] {
+        const Spec spec = *layouts({.devices_max = 64});
+        const Layout layout = layout_of(spec);
+        std::set<std::pair<Index, std::vector<Index>>> seen;  // (summand, origin) of tiles that are not empty
+        Index covered = 0;
+        for (Index device = 0; device < device_count(layout); ++device) {
+            const Box box = tile(layout, device);
+            std::vector<Index> origin;
+            for (const Interval& side : box) origin.push_back(side.begin);
+            if (count(box) > 0 && seen.insert({summand(layout, device), origin}).second) covered += count(box);
+        }
+        Index all = summand_count(layout);
+        for (const Index extent : shape(layout)) all *= extent;
+        RC_ASSERT(covered == all);
+    });
+}
+
+TEST(LayoutProperty, UsedAtomsAndTheirComplementAreAllDigits) {
+    check_property(cases(500), [] {
+        const Layout layout = layout_of(*layouts());
+        const AtomList used = used_atoms(layout);
+        const AtomList rest = complement(used, device_count(layout));
+        RC_ASSERT(combinations(used) * combinations(rest) == device_count(layout));
+        std::set<std::pair<Index, Index>> seen;
+        for (Index device = 0; device < device_count(layout); ++device)
+            seen.insert({value_of(used, device), value_of(rest, device)});
+        RC_ASSERT(static_cast<Index>(seen.size()) == device_count(layout));
+    });
+}
+
+TEST(LayoutProperty, EqualCanonicalListsAreTheSameFunctionOfTheDevice) {
+    check_property(cases(500), [] {
+        const Pair pair = *pairs({.devices_max = 48});
+        const Layout a = layout_of(pair.source);
+        const Layout b = layout_of(pair.target);
+        for (std::size_t i = 0; i < a.dims.size(); ++i) {
+            bool same = combinations(a.dims[i].atoms) == combinations(b.dims[i].atoms);
+            for (Index device = 0; same && device < device_count(a); ++device)
+                same = value_of(a.dims[i].atoms, device) == value_of(b.dims[i].atoms, device);
+            RC_ASSERT(same == (a.dims[i].atoms == b.dims[i].atoms));
+        }
+    });
+}
+
+TEST(LayoutProperty, WhatIsLeftAfterAPrefixCompletesIt) {
+    check_property(cases(500), [] {
+        const Pair pair = *typed_pairs(StepKind::slice);
+        const Layout before = layout_of(pair.source);
+        const Layout after = layout_of(pair.target);
+        for (std::size_t i = 0; i < before.dims.size(); ++i) {
+            const auto rest = after_prefix(after.dims[i].atoms, before.dims[i].atoms);
+            RC_ASSERT(rest.has_value());
+            AtomList joined = before.dims[i].atoms;
+            joined.insert(joined.end(), rest->begin(), rest->end());
+            RC_ASSERT(canonical(joined) == after.dims[i].atoms);
+        }
+    });
+}
+
+TEST(LayoutProperty, PlacementsMeanTheSameAsNames) {
+    check_property(cases(500), [] {
+        const Mesh mesh(*meshes(48));
+        const auto rank = *between<std::size_t>(1, 4);
+        std::vector<Placement> placements;
+        Spec spec;
+        spec.mesh = mesh.axes;
+        spec.dims.resize(rank);
+        for (const Axis& axis : mesh.axes) {
+            const auto role = *between<std::size_t>(0, rank + 2);
+            placements.push_back(role < rank ? Shard(role) : role == rank ? Partial() : Replicate());
+            if (role < rank) spec.dims[role].axes.push_back({axis.name, 1, axis.size});
+            if (role == rank) spec.unreduced.push_back({axis.name, 1, axis.size});
+        }
+        std::vector<Index> extents;
+        for (SpecDim& dim : spec.dims) extents.push_back(dim.extent = 2 * shards(dim));
+        const auto made = from_placements(mesh, DType::f32, extents, placements);
+        RC_ASSERT(made.has_value());
+        RC_ASSERT(*made == layout_of(spec));
+    });
+}
+
+/// torch.chunk along one axis of n devices: pieces of ceil(size / n); cut axis by axis, in mesh order.
+Interval chunked(const std::vector<Index>& sizes, const std::vector<Index>& coordinates, Index extent) {
+    Interval piece{0, extent};
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const Index step = (piece.size() + sizes[i] - 1) / sizes[i];
+        const Index begin = std::min(piece.end, piece.begin + coordinates[i] * step);
+        piece = {begin, std::min(piece.end, begin + step)};
+    }
+    return piece;
+}
+
+TEST(LayoutProperty, PlacementsOfUnevenSizesAreTorchChunksOrRefused) {
+    int accepted = 0;
+    int refused = 0;
+    check_property(cases(500), [&] {
+        const auto a = *between<Index>(2, 5);
+        const auto b = *between<Index>(2, 5);
+        const auto extent = *between<Index>(1, 40);
+        const Mesh mesh{{"a", a}, {"b", b}};
+        const auto made = from_placements(mesh, DType::f32, {extent}, {Shard(0), Shard(0)});
+        bool agrees = true;
+        for (Index device = 0; device < a * b; ++device) {
+            const Interval want = chunked({a, b}, {device / b, device % b}, extent);
+            const Index step = (extent + a * b - 1) / (a * b);
+            const Index begin = std::min(extent, device * step);
+            const Interval cut{begin, std::min(extent, begin + step)};
+            agrees = agrees && (want == cut || (want.size() == 0 && cut.size() == 0));
+        }
+        made ? ++accepted : ++refused;
+        if (made) RC_ASSERT(agrees);
+        if (!made) RC_ASSERT(made.error().code == Code::unsupported);
+        if (extent % (a * b) == 0) RC_ASSERT(made.has_value());
+    });
+    EXPECT_GT(accepted, 0);
+    EXPECT_GT(refused, 0);
+}
+
+TEST(LayoutProperty, BrokenTwinsAreRefusedForTheRightReason) {
+    check_property(cases(500), [] {
+        const auto mesh = *broken_meshes();
+        const auto verdict = validate(mesh.value);
+        RC_ASSERT(!verdict.has_value());
+        RC_ASSERT(name(verdict.error().code) == name(mesh.code));
+        RC_ASSERT(verdict.error().message.find(mesh.fragment) != std::string::npos);
+    });
+    check_property(cases(500), [] {
+        const auto layout = *broken_layouts();
+        const auto verdict = validate(layout.value);
+        RC_ASSERT(!verdict.has_value());
+        RC_ASSERT(name(verdict.error().code) == name(layout.code));
+        RC_LOG(verdict.error().message);
+        RC_ASSERT(verdict.error().message.find(layout.fragment) != std::string::npos);
+    });
+}
+
+TEST(LayoutProperty, TheTwoDistributionsDenoteOneArray) {
+    check_property(cases(300), [] {
+        const Spec spec = *layouts({.devices_max = 48});
+        const Layout layout = layout_of(spec);
+        const auto held = holdings(spec);
+        const Values array = make_array(shape(layout));
+        const Tiles mine = spread(held, shape(layout), array);
+        RC_ASSERT(fault(held, shape(layout), array, mine) == "");
+        RC_ASSERT(denotes(layout, mine, array));
+        const auto theirs = distribute(layout, array);
+        RC_ASSERT(theirs.has_value());
+        RC_ASSERT(fault(held, shape(layout), array, *theirs) == "");
+        // One wrong element anywhere is seen by both.
+        Tiles wrong = mine;
+        const auto full = std::ranges::find_if(wrong, [](const auto& values) { return !values.empty(); });
+        if (full == wrong.end()) return;
+        full->back() += 1;
+        RC_ASSERT(!denotes(layout, wrong, array));
+        RC_ASSERT(fault(held, shape(layout), array, wrong) != "");
+    });
+}
+
+}  // namespace
+}  // namespace reshard::test
