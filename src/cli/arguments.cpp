@@ -1,5 +1,7 @@
 #include "arguments.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "terminal.hpp"
@@ -44,15 +46,17 @@ void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
 }
 
-// CLI11 takes the text of the first wrong argument into its sentence; nothing of ours is added but where to look.
-Error usage_error(const CLI::ParseError& error) {
-    std::string message = error.what();
+// CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
+Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
+    const bool misnamed = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && argc > 1 && argv[1][0] != '-';
+    std::string message = misnamed ? fmt::format("there is no subcommand '{}'", argv[1]) : error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
     return {Code::usage, message + " (see reshard --help)"};
 }
 
 Result<void> complete(const Arguments& arguments) {
     const Question& question = arguments.question;
+    if (arguments.rounds < 1) return fail(Code::usage, "--rounds must be at least 1");
     if (arguments.batch) {
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
                            question.target_mesh || question.vocabulary || question.objective ||
@@ -64,7 +68,6 @@ Result<void> complete(const Arguments& arguments) {
     if (arguments.command == Command::bench && none) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
     if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
-    if (arguments.rounds < 1) return fail(Code::usage, "--rounds must be at least 1");
     return {};
 }
 
@@ -94,7 +97,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
         answer(version ? "reshard " RESHARD_VERSION "\n" : asked.empty() ? app.help() : asked.front()->help());
         return std::optional<Arguments>();
     } catch (const CLI::ParseError& error) {
-        return tl::unexpected(usage_error(error));
+        return tl::unexpected(usage_error(error, argc, argv));
     }
     if (explain->parsed()) arguments.command = Command::explain;
     if (draw->parsed()) arguments.command = Command::draw;

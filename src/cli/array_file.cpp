@@ -82,7 +82,8 @@ void ArrayFile::swap(std::span<std::byte> elements) const {
 Result<void> write_box(const File& file, Index data_offset, const std::vector<Index>& shape, const Box& box,
                        Index element_bytes, std::span<const std::byte> from) {
     return for_each_run(shape, box, [&](const Run& run) {
-        const auto part = from.subspan(unsigned_of(run.in_tile * element_bytes), unsigned_of(run.elements * element_bytes));
+        const auto part =
+            from.subspan(unsigned_of(run.in_tile * element_bytes), unsigned_of(run.elements * element_bytes));
         return file.write(part, data_offset + run.in_array * element_bytes);
     });
 }

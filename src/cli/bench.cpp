@@ -72,8 +72,13 @@ std::string ratio(double naive, double seconds) {
 
 std::string table_of(const std::vector<Score>& scores) {
     using Align = Table::Align;
-    Table table({{"contestant"}, {"median", Align::right}, {"[min, max]"}, {"rate", Align::right},
-                 {"accounted", Align::right}, {"resident", Align::right}, {"wrong", Align::right},
+    Table table({{"contestant"},
+                 {"median", Align::right},
+                 {"[min, max]"},
+                 {"rate", Align::right},
+                 {"accounted", Align::right},
+                 {"resident", Align::right},
+                 {"wrong", Align::right},
                  {"vs naive", Align::right}});
     const double naive = naive_seconds(scores);
     for (const Score& score : scores) {
@@ -95,13 +100,16 @@ std::string notes(const std::vector<Score>& scores, Index rounds, bool one_proce
     }
     Index verified = 0;
     for (const Score& score : scores) verified += score.verified;
-    text += fmt::format("{} timed rounds each, in turn, on memory touched before; rate: all ranks' target bytes in the "
-                        "median time.\n", rounds);
-    text += "accounted: source + target + workspace + staging of the rank with most. resident: growth of ";
-    text += one_process ? "the one process, all ranks together,\n" : "the largest rank,\n";
-    const bool exact = std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.growth_exact; });
-    text += fmt::format("in a window of one first move by itself (VmHWM{}); shared pages count for every rank that "
-                        "touched them.\n", exact ? "" : ", which could not be reset");
+    text += fmt::format(
+        "{} timed rounds each, in turn, on memory touched before; rate: target bytes of all ranks in the "
+        "median time\n",
+        rounds);
+    text += "accounted: source + target + workspace + staging of the rank with most\n";
+    const bool exact =
+        std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.growth_exact; });
+    text += fmt::format("resident: growth of {} in a window of its own (VmHWM{}); shared pages count where touched\n",
+                        one_process ? "the one process with all ranks" : "the largest rank",
+                        exact ? "" : ", which could not be reset");
     return text + fmt::format("every result was looked at: {} elements.\n", verified);
 }
 

@@ -1,6 +1,5 @@
 #include "contestant.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace reshard::cli {
@@ -25,8 +24,7 @@ Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) 
 }
 
 Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& progress) {
-    // What the round before left would be taken for what this one brought.
-    std::ranges::fill(mover_->target(), std::byte{0xa5});
+    mover_->wipe();
     const auto seconds = mover_->move(rank);
     if (!seconds) return seconds;
     const auto verified = verify(rank, values, plan_->target, false, mover_->target(), progress);

@@ -14,13 +14,13 @@ namespace reshard::cli {
 /// What is measured of a contestant. Equal on all ranks.
 struct Score {
     std::string name;
-    std::optional<Error> error;  ///< why it did not take part
+    std::optional<Error> error;   ///< why it did not take part
     std::vector<double> seconds;  ///< a round
     Accounted accounted;          ///< of the rank that accounts for most
     Index growth_bytes = 0;       ///< of the process whose resident set grew most
     bool growth_exact = false;
-    Index target_bytes = 0;       ///< over all ranks
-    Index wrong = 0;              ///< over all rounds and ranks
+    Index target_bytes = 0;  ///< over all ranks
+    Index wrong = 0;         ///< over all rounds and ranks
     Index verified = 0;
 };
 

@@ -48,8 +48,8 @@ int draw(const Arguments& arguments) {
         answer(line(*listed));
         return exit_ok;
     }
-    const auto picture = arguments.svg ? svg_picture(made->plan)
-                                       : Result<std::string>(text_picture(made->plan, line_width()));
+    const auto picture =
+        arguments.svg ? svg_picture(made->plan) : Result<std::string>(text_picture(made->plan, line_width()));
     if (!picture) return refuse(picture.error());
     answer(*picture);
     return exit_ok;

@@ -131,7 +131,8 @@ Result<std::string> svg_picture(const Plan& plan) {
     const Index devices = device_count(plan.source);
     if (devices > devices_max) {
         return fail(Code::unsupported, fmt::format("a drawing shows at most {} devices, the mesh has {}; without --svg "
-                                                   "the first and the last are shown", devices_max, devices));
+                                                   "the first and the last are shown",
+                                                   devices_max, devices));
     }
     std::string body;
     double width = 0;

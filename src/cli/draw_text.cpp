@@ -18,7 +18,8 @@ using Lines = std::vector<std::string>;
 constexpr Index elements_numbered_max = 100;
 constexpr Index lines_max = 8;
 constexpr std::size_t cell_width_max = 40;
-constexpr Index shown_max = 12;  // rows or columns of devices
+constexpr Index rows_max = 12;     // of devices
+constexpr Index columns_max = 24;  // fewer when the line is too short for them
 
 // Elements of a small tile by their numbers in the whole array, a line for each run along the last dimension.
 Lines numbered(const Layout& layout, const Box& box) {
@@ -62,10 +63,10 @@ Lines cell(const Layout& layout, Index device, bool numbers) {
 }
 
 // The indices to show of `count`: all, or the first and the last with -1 between.
-std::vector<Index> shown(Index count) {
+std::vector<Index> shown(Index count, Index most) {
     std::vector<Index> indices;
-    for (Index i = 0; i < count && i < (count > shown_max ? shown_max - 2 : count); ++i) indices.push_back(i);
-    if (count > shown_max) indices.insert(indices.end(), {-1, count - 1});
+    for (Index i = 0; i < count && i < (count > most ? most - 2 : count); ++i) indices.push_back(i);
+    if (count > most) indices.insert(indices.end(), {-1, count - 1});
     return indices;
 }
 
@@ -78,13 +79,13 @@ std::size_t widest(const Lines& lines) {
 // One column of the panel: its title, then the cells of each row, every cell as tall as its row.
 using Column = std::vector<Lines>;
 
-std::vector<Column> columns_of(const Layout& layout, const Grid& grid) {
+std::vector<Column> columns_of(const Layout& layout, const Grid& grid, Index most) {
     const bool numbers = small_enough(layout);
-    const std::vector<Index> rows = shown(grid.rows());
+    const std::vector<Index> rows = shown(grid.rows(), rows_max);
     std::vector<Column> columns(1);
     columns[0].push_back({""});
     for (const Index row : rows) columns[0].push_back({row < 0 ? "..." : grid.row_label(row)});
-    for (const Index column : shown(grid.columns())) {
+    for (const Index column : shown(grid.columns(), most)) {
         Column cells = {{column < 0 ? "..." : grid.column_label(column)}};
         for (const Index row : rows) {
             const bool there = row >= 0 && column >= 0;
@@ -95,9 +96,9 @@ std::vector<Column> columns_of(const Layout& layout, const Grid& grid) {
     return columns;
 }
 
-Lines panel(const Stage& stage) {
+Lines panel_of(const Stage& stage, Index most) {
     const Layout& layout = *stage.layout;
-    const std::vector<Column> columns = columns_of(layout, Grid(layout.mesh));
+    const std::vector<Column> columns = columns_of(layout, Grid(layout.mesh), most);
     Lines lines = {stage.title, format(layout)};
     for (std::size_t row = 0; row < columns[0].size(); ++row) {
         std::size_t height = 1;
@@ -112,6 +113,14 @@ Lines panel(const Stage& stage) {
             lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1));
         }
     }
+    return lines;
+}
+
+// As many columns of devices as the line holds.
+Lines panel(const Stage& stage, std::size_t width) {
+    Index most = columns_max;
+    Lines lines = panel_of(stage, most);
+    while (most > 3 && widest(lines) + 4 > width) lines = panel_of(stage, --most);
     return lines;
 }
 
@@ -136,7 +145,7 @@ std::string beside(const std::vector<Lines>& panels, std::size_t begin, std::siz
 
 std::string text_picture(const Plan& plan, std::size_t width) {
     std::vector<Lines> panels;
-    for (const Stage& stage : stages(plan)) panels.push_back(panel(stage));
+    for (const Stage& stage : stages(plan)) panels.push_back(panel(stage, width));
     std::string text;
     for (std::size_t begin = 0; begin < panels.size();) {
         std::size_t end = begin;
@@ -144,7 +153,8 @@ std::string text_picture(const Plan& plan, std::size_t width) {
         while (end < panels.size() && (end == begin || used + widest(panels[end]) + 4 <= width)) {
             used += widest(panels[end++]) + 4;
         }
-        text += (begin > 0 ? "\n" : "") + beside(panels, begin, end);
+        if (begin > 0) text += "\n";
+        text += beside(panels, begin, end);
         begin = end;
     }
     return text;

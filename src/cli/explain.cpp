@@ -26,8 +26,14 @@ Json alternative_json(const Alternative& other) {
 
 std::string alternatives_table(const Synthesis& made) {
     using Align = Table::Align;
-    Table table({{""}, {"rule"}, {"steps", Align::left, true}, {"received", Align::right}, {"peak", Align::right},
-                 {"footprint", Align::right}, {"estimate", Align::right}, {"why it lost", Align::left, true}});
+    Table table({{""},
+                 {"rule"},
+                 {"steps", Align::left, true},
+                 {"received", Align::right},
+                 {"peak", Align::right},
+                 {"footprint", Align::right},
+                 {"estimate", Align::right},
+                 {"why it lost", Align::left, true}});
     for (std::size_t i = 0; i < made.alternatives.size(); ++i) {
         const Alternative& other = made.alternatives[i];
         table.row({i == 0 ? "*" : "", other.rule, kinds(other.plan),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <sstream>
@@ -62,6 +63,8 @@ Result<void> Mover::take_memory(Backend& backend) try {
         if (!taken) return tl::unexpected(taken.error());
         *memory = std::move(*taken);
     }
+    // Memory is not there before it is touched; that is a cost of taking it, not of moving.
+    std::ranges::fill(workspace_->bytes(), std::byte{0});
     const Buffers buffers{source(), target(), workspace_->bytes()};
     auto bound = executor_.bind({&buffers, 1});
     if (!bound) return tl::unexpected(bound.error());
@@ -70,6 +73,8 @@ Result<void> Mover::take_memory(Backend& backend) try {
 } catch (const std::bad_alloc&) {
     return fail(Code::infeasible, fmt::format("no memory for {}", format_bytes(accounted_.all())));
 }
+
+void Mover::wipe() { std::ranges::fill(target(), std::byte{0xa5}); }
 
 Result<double> Mover::move(Rank& rank) {
     rank.barrier();

@@ -32,6 +32,9 @@ public:
     [[nodiscard]] const Accounted& accounted() const { return accounted_; }
     [[nodiscard]] const RankPlan& rank_plan() const { return executor_.plans().front(); }
 
+    /// Overwrites the target, so that nothing found there later is what another move brought.
+    void wipe();
+
     /// Collective: moves once; the seconds from the barrier before to the slowest rank's end.
     [[nodiscard]] Result<double> move(Rank& rank);
     [[nodiscard]] std::vector<double> step_seconds() const { return bound_->step_seconds(); }

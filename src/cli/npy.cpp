@@ -143,7 +143,8 @@ Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
     if (bytes) bytes = checked_add(*bytes, header.data_offset);
     if (!bytes) return fail(Code::overflow, "the npy header describes more bytes than 64 bits can count");
     if (*bytes == file_bytes) return {};
-    return fail(Code::io, fmt::format("the npy header describes a file of {} bytes, the file has {}", *bytes, file_bytes));
+    return fail(Code::io,
+                fmt::format("the npy header describes a file of {} bytes, the file has {}", *bytes, file_bytes));
 }
 
 }  // namespace
@@ -153,7 +154,8 @@ Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
     const int major = static_cast<unsigned char>(start[6]);
     const int minor = static_cast<unsigned char>(start[7]);
     if (major < 1 || major > 3 || minor != 0) {
-        return fail(Code::unsupported, fmt::format("npy version {}.{} is not known; 1.0, 2.0 and 3.0 are", major, minor));
+        return fail(Code::unsupported,
+                    fmt::format("npy version {}.{} is not known; 1.0, 2.0 and 3.0 are", major, minor));
     }
     const std::size_t length_bytes = major == 1 ? 2 : 4;
     const std::size_t begin = 8 + length_bytes;
@@ -209,13 +211,14 @@ Result<DType> dtype_of(const Element& element, std::optional<DType> as) {
         DType dtype;
     };
     static constexpr Pair pairs[] = {
-        {"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32}, {"i8", DType::i64},
-        {"u1", DType::u8},      {"u2", DType::u16}, {"u4", DType::u32}, {"u8", DType::u64}, {"f2", DType::f16},
+        {"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32},  {"i8", DType::i64},
+        {"u1", DType::u8},      {"u2", DType::u16}, {"u4", DType::u32}, {"u8", DType::u64},  {"f2", DType::f16},
         {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128}};
     for (const Pair& pair : pairs) {
         if (pair.numpy == had) return pair.dtype;
     }
-    return fail(Code::unsupported, fmt::format("the file's elements are raw ({}): say what they are with --dtype", had));
+    return fail(Code::unsupported,
+                fmt::format("the file's elements are raw ({}): say what they are with --dtype", had));
 }
 
 std::string descr_of(DType dtype) {

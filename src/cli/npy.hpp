@@ -10,10 +10,10 @@
 namespace reshard::cli {
 
 struct NpyHeader {
-    std::string descr;          ///< as numpy writes it: <f4, |b1, >c16, <V2
+    std::string descr;  ///< as numpy writes it: <f4, |b1, >c16, <V2
     bool fortran_order = false;
     std::vector<Index> shape;
-    Index data_offset = 0;      ///< bytes before the first element
+    Index data_offset = 0;  ///< bytes before the first element
 };
 
 /// What a descr comes to. `kind` is numpy's letter; complex numbers have two components.

@@ -14,8 +14,13 @@ std::string plan_table(const Asked& asked, const Synthesis& made) {
     using Align = Table::Align;
     const Plan& plan = made.plan;
     const Index size = size_of(plan.source.dtype);
-    Table table({{"#", Align::right}, {"step"}, {"", Align::left, true}, {"layout"}, {"tile", Align::right},
-                 {"received", Align::right}, {"estimate", Align::right}});
+    Table table({{"#", Align::right},
+                 {"step"},
+                 {"", Align::left, true},
+                 {"layout"},
+                 {"tile", Align::right},
+                 {"received", Align::right},
+                 {"estimate", Align::right}});
     table.row({"0", "source", "", format(plan.source), format_bytes(tile_bytes(plan.source)), "", ""});
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];

@@ -48,8 +48,8 @@ std::string chosen(const std::string& backend) {
 Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices) {
     const std::string name = chosen(backend);
     if (name == "local" && launched_ranks() > 1) {
-        return fail(Code::usage, fmt::format("--backend local runs all ranks in one process, {} were started",
-                                             launched_ranks()));
+        return fail(Code::usage,
+                    fmt::format("--backend local runs all ranks in one process, {} were started", launched_ranks()));
     }
     if (name == "local") return local_ranks(devices);
     if (name == "mpi") return mpi_ranks(devices);

@@ -1,5 +1,6 @@
 // `reshard run`: moves real data, and believes nothing: every element that arrived is looked at.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <new>
@@ -31,19 +32,13 @@ struct Opened {
     FileStyle style;
 };
 
-std::string shape_text(const std::vector<Index>& extents) {
-    std::string text;
-    for (const Index extent : extents) text += (text.empty() ? "" : ",") + std::to_string(extent);
-    return "[" + text + "]";
-}
-
 Result<Opened> open_input(const Job& job) {
     const Layout& source = job.asked.problem.source;
     auto file = ArrayFile::open(job.arguments.input, job.raw);
     if (!file) return tl::unexpected(file.error());
     if (file->header().shape != shape(source)) {
-        return fail(Code::mismatch, fmt::format("'{}' has shape {}, the source layout has {}", job.arguments.input,
-                                                shape_text(file->header().shape), shape_text(shape(source))));
+        return fail(Code::mismatch, fmt::format("'{}' has shape [{}], the source layout has [{}]", job.arguments.input,
+                                                fmt::join(file->header().shape, ","), fmt::join(shape(source), ",")));
     }
     if (file->dtype() != source.dtype) {
         return fail(Code::mismatch, fmt::format("'{}' has elements of {}, the source layout of {}", job.arguments.input,
@@ -103,6 +98,7 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
+    (*mover)->wipe();
     const auto seconds = (*mover)->move(rank);
     if (!seconds) return tl::unexpected(seconds.error());
     const auto verified = verify(rank, *opened->values, plan.target, fortran, (*mover)->target(), progress);

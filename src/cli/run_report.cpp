@@ -19,8 +19,13 @@ Index predicted(const Asked& asked, const Synthesis& made, std::size_t step) {
 
 std::string steps_table(const Asked& asked, const Synthesis& made, const RunReport& report) {
     using Align = Table::Align;
-    Table table({{"#", Align::right}, {"step"}, {"", Align::left, true}, {"layout"}, {"received", Align::right},
-                 {"predicted", Align::right}, {"measured", Align::right}});
+    Table table({{"#", Align::right},
+                 {"step"},
+                 {"", Align::left, true},
+                 {"layout"},
+                 {"received", Align::right},
+                 {"predicted", Align::right},
+                 {"measured", Align::right}});
     const Index size = size_of(made.plan.source.dtype);
     for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
         const Step& step = made.plan.steps[i];

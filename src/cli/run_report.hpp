@@ -14,11 +14,11 @@ struct RunReport {
     std::string backend;
     Index ranks = 0;
     bool one_process = false;
-    double seconds = 0;                 ///< from the barrier before to the slowest rank's end
-    Index target_bytes = 0;             ///< over all ranks
-    std::vector<double> step_seconds;   ///< a step of the plan, slowest rank; negative when it is not run by itself
-    Accounted accounted;                ///< of the rank that accounts for most
-    Index growth_bytes = 0;             ///< of the process whose resident set grew most
+    double seconds = 0;                ///< from the barrier before to the slowest rank's end
+    Index target_bytes = 0;            ///< over all ranks
+    std::vector<double> step_seconds;  ///< a step of the plan, slowest rank; negative when it is not run by itself
+    Accounted accounted;               ///< of the rank that accounts for most
+    Index growth_bytes = 0;            ///< of the process whose resident set grew most
     bool growth_exact = false;
     Verified verified;
 };

@@ -15,9 +15,9 @@ std::string spelled(const SubAxis& axis) {
 
 std::string list_change(const Mesh& before_mesh, const AtomList& before, const Mesh& after_mesh,
                         const AtomList& after) {
-    if (const auto gone = after_prefix(before, after)) return "-" + axes(before_mesh, *gone);
-    if (const auto come = after_prefix(after, before)) return "+" + axes(after_mesh, *come);
-    return axes(before_mesh, before) + " to " + axes(after_mesh, after);
+    if (const auto gone = after_prefix(before, after)) return fmt::format("-{}", axes(before_mesh, *gone));
+    if (const auto come = after_prefix(after, before)) return fmt::format("+{}", axes(after_mesh, *come));
+    return fmt::format("{} to {}", axes(before_mesh, before), axes(after_mesh, after));
 }
 
 std::string dims_change(const Layout& before, const Layout& after) {

@@ -15,7 +15,7 @@ namespace reshard::cli {
 /// Ranks that an MPI launcher started, 0 when none did.
 [[nodiscard]] Index launched_ranks();
 
-[[nodiscard]] std::size_t line_width();  ///< columns of the terminal on stdout; 120 when it is none
+[[nodiscard]] std::size_t line_width();                  ///< columns of the terminal on stdout; 120 when it is none
 [[nodiscard]] std::string bold(std::string_view text);   ///< as it is when stdout is no terminal or NO_COLOR is set
 [[nodiscard]] std::string green(std::string_view text);  ///< likewise
 [[nodiscard]] std::string red(std::string_view text);    ///< likewise

@@ -90,8 +90,8 @@ Result<Json> write_tile(const std::string& folder, const std::string& file, cons
         begin.push_back(interval.begin);
         end.push_back(interval.end);
     }
-    return Json{{"file", file},   {"layout", format(layout)},          {"begin", begin},
-                {"end", end},     {"summand", summand(layout, rank)}};
+    return Json{
+        {"file", file}, {"layout", format(layout)}, {"begin", begin}, {"end", end}, {"summand", summand(layout, rank)}};
 }
 
 Result<void> write_my_tiles(Index rank, const std::string& folder, const Plan& plan, const FileStyle& style,
@@ -102,8 +102,9 @@ Result<void> write_my_tiles(Index rank, const std::string& folder, const Plan& p
     if (!from) return tl::unexpected(from.error());
     auto to = write_tile(folder, stem + ".target.npy", plan.target, rank, style, target);
     if (!to) return tl::unexpected(to.error());
-    const Json json = {{"schema", 1},     {"rank", rank},    {"dtype", name(plan.source.dtype)},
-                       {"shape", shape(plan.source)}, {"source", *from}, {"target", *to}};
+    const Json json = {
+        {"schema", 1},     {"rank", rank}, {"dtype", name(plan.source.dtype)}, {"shape", shape(plan.source)},
+        {"source", *from}, {"target", *to}};
     return write_whole(folder + "/" + stem + ".json", line(json), {});
 }
 

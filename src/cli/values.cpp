@@ -68,7 +68,9 @@ private:
 class Summable final : public Values {
 public:
     Summable(DType dtype, std::vector<Index> shape, Index summands)
-        : dtype_(dtype), shape_(std::move(shape)), summands_(summands),
+        : dtype_(dtype),
+          shape_(std::move(shape)),
+          summands_(summands),
           largest_(std::min<Index>(7, exact_max(dtype) / summands)) {}
 
     Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
