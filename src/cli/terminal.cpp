@@ -28,8 +28,14 @@ std::optional<Index> launched(const char* open_mpi, const char* pmi) {
     return number_in_environment(pmi);
 }
 
+// MPI launchers give their ranks a terminal of their own making and forward what they write, to a file perhaps.
+bool stdout_is_terminal() {
+    static const bool terminal = isatty(STDOUT_FILENO) != 0 && launched_ranks() == 0;
+    return terminal;
+}
+
 std::string painted(std::string_view text, int code) {
-    static const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+    static const bool colour = stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr;
     return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
 
@@ -47,7 +53,7 @@ Index launched_ranks() {
 
 std::size_t line_width() {
     winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
+    if (stdout_is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
     return 120;
 }
 

@@ -1,0 +1,166 @@
+"""`run` with files: what it writes is held against what an independent reader cuts from the input."""
+
+import json
+import os
+import random
+
+import layout_of
+import npy_file
+import tool
+
+
+def random_elements(descr, shape, seed=1):
+    random_bytes = random.Random(seed)
+    size = npy_file.item_bytes(descr)
+    elements = {}
+    for index in npy_file.indices(shape, False):
+        element = random_bytes.randbytes(size)
+        elements[index] = bytes([element[0] & 1]) if descr[1] == "b" else element
+    return elements
+
+
+class Files(tool.Case):
+    ranks = 0  # the local backend
+
+    def move(self, mesh, source, target, *more):
+        return self.ran_well(
+            tool.reshard("run", "--mesh", mesh, source, target, *more, folder=self.folder, ranks=self.ranks))
+
+    def whole(self, descr, mesh, source, target, shape, fortran=False, version=(1, 0), more=()):
+        elements = random_elements(descr, shape)
+        npy_file.write(self.path("in.npy"), descr, shape, elements, fortran, version)
+        self.move(mesh, source, target, "--input", "in.npy", "--output", "out.npy", "--tiles", "tiles", *more)
+        out = npy_file.read(self.path("out.npy"))
+        self.assertEqual(out.shape, shape)
+        self.assertEqual(out.fortran, fortran)
+        self.assertEqual(out.descr, descr.replace(">", "<").replace("=", "<"))
+        self.assertEqual(out.elements, elements)
+        self.check_tiles(mesh, source, target, elements, fortran)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in.npy", "out.npy", "tiles"])
+
+    def check_tiles(self, mesh, source, target, elements, fortran):
+        devices = 1
+        for _, size in layout_of.mesh_of(mesh):
+            devices *= size
+        self.assertEqual(len(os.listdir(self.path("tiles"))), 3 * devices)
+        for rank in range(devices):
+            with open(self.path("tiles/rank%d.json" % rank)) as file:
+                told = json.load(file)
+            self.assertEqual(told["rank"], rank)
+            for end, layout in (("source", source), ("target", target)):
+                intervals = layout_of.tile(mesh, layout, rank)
+                self.assertEqual(list(zip(told[end]["begin"], told[end]["end"])), intervals)
+                cut = npy_file.read(self.path("tiles/" + told[end]["file"]))
+                self.assertEqual(cut.fortran, fortran)
+                self.assertEqual(cut.shape, tuple(b - a for a, b in intervals))
+                for index, element in cut.elements.items():
+                    place = tuple(a + i for (a, _), i in zip(intervals, index))
+                    self.assertEqual(element, elements[place], (rank, end, place))
+
+    def test_every_dtype(self):
+        pairs = [("|b1", "bool"), ("|i1", "i8"), ("<i2", "i16"), ("<i4", "i32"), ("<i8", "i64"), ("|u1", "u8"),
+                 ("<u2", "u16"), ("<u4", "u32"), ("<u8", "u64"), ("<f2", "f16"), ("<f4", "f32"), ("<f8", "f64"),
+                 ("<c8", "c64"), ("<c16", "c128")]
+        for descr, dtype in pairs:
+            with self.subTest(dtype):
+                self.setUp()
+                self.whole(descr, "x=2,y=2", dtype + "[6@x,4@y]", dtype + "[6,4@(y,x)]", (6, 4))
+
+    def test_raw_elements_by_dtype(self):
+        for descr, dtype in (("<V2", "bf16"), ("|V2", "bf16"), ("<u2", "bf16"), (">u2", "bf16"),
+                             ("|V1", "f8_e4m3fn"), ("|u1", "f8_e5m2")):
+            with self.subTest(descr):
+                self.setUp()
+                self.whole(descr, "x=2,y=2", dtype + "[6@x,4]", dtype + "[6@y,4@x]", (6, 4), more=("--dtype", dtype))
+
+    def test_byte_orders(self):
+        for descr, dtype in ((">i2", "i16"), (">f4", "f32"), (">f8", "f64"), (">c8", "c64"), (">c16", "c128"),
+                             (">u8", "u64"), (">f2", "f16")):
+            with self.subTest(descr):
+                self.setUp()
+                self.whole(descr, "x=3", dtype + "[6@x,5]", dtype + "[6,5@x]", (6, 5))
+
+    def test_versions(self):
+        for version in ((1, 0), (2, 0), (3, 0)):
+            with self.subTest(version):
+                self.setUp()
+                self.whole("<f4", "x=2", "f32[6@x,5]", "f32[6,5@x]", (6, 5), version=version)
+
+    def test_fortran_order(self):
+        for shape, source, target in (((6, 5), "f64[6@x,5]", "f64[6,5@x]"), ((7,), "f64[7@x]", "f64[7]"),
+                                      ((3, 4, 5), "f64[3,4@(x,y),5]", "f64[3@y,4,5@x]"),
+                                      ((2, 3, 4, 5), "f64[2@x,3,4@y,5]", "f64[2,3@y,4,5@x]")):
+            with self.subTest(source):
+                self.setUp()
+                self.whole("<f8", "x=2,y=2", source, target, shape, fortran=True)
+
+    def test_fortran_order_of_the_other_byte_order(self):
+        self.whole(">f8", "x=2,y=2", "f64[6@x,5@y]", "f64[6@y,5@x]", (6, 5), fortran=True, version=(2, 0))
+
+    def test_sizes_that_do_not_divide(self):
+        self.whole("<f4", "x=2,y=3", "f32[7@(x,y),5]", "f32[7@x,5@y]", (7, 5))
+
+    def test_trailing_tiles_are_empty(self):
+        self.whole("<f4", "x=5", "f32[6@x,3]", "f32[6,3@x]", (6, 3))
+
+    def test_ranks_of_arrays(self):
+        for shape, source, target in (((), "f32[]", "f32[]"), ((1,), "f32[1]", "f32[1@x]"), ((0,), "f32[0@x]", "f32[0]"),
+                                      ((3, 0, 2), "f32[3@x,0,2]", "f32[3,0,2@x]"),
+                                      ((2, 3, 2, 3), "f32[2@x,3,2,3@y]", "f32[2,3@y,2@x,3]")):
+            with self.subTest(source):
+                self.setUp()
+                self.whole("<f4", "x=2,y=3", source, target, shape)
+
+    def test_sub_axes(self):
+        self.whole("<i4", "x=12", "i32[24@x:(2)3,4@x:(1)2]", "i32[24@x:(1)4,4]", (24, 4))
+
+    def test_replicas_are_written_once_and_read_by_all(self):
+        self.whole("<i4", "x=2,y=3", "i32[6,4]", "i32[6,4]", (6, 4))
+
+    def test_a_window_of_short_runs(self):
+        # Runs of four bytes, close together and far apart.
+        self.whole("<i4", "x=2,y=4", "i32[64,8@(x,y)]", "i32[64@x,8]", (64, 8))
+        self.setUp()
+        self.whole("<i4", "x=2,y=4", "i32[16,512@(y,x)]", "i32[16@x,512]", (16, 512))
+
+    def test_summands_add_up_to_the_input(self):
+        shape = (6, 4)
+        elements = random_elements("<i4", shape)
+        npy_file.write(self.path("in.npy"), "<i4", shape, elements)
+        self.move("x=2,y=3", "i32[6@x,4]{U:y}", "i32[6,4@x]", "--input", "in.npy", "--output", "out.npy")
+        self.assertEqual(npy_file.read(self.path("out.npy")).elements, elements)
+
+    def test_generated_arrays_are_the_same_whatever_the_mesh(self):
+        self.move("x=2,y=3", "f32[12@x,40]", "f32[12,40@y]", "--output", "a.npy")
+        self.move("x=3,y=2", "f32[12@y,40@x]", "f32[12,40]", "--output", "b.npy")
+        with open(self.path("a.npy"), "rb") as a, open(self.path("b.npy"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_output_replaces_what_was_there(self):
+        with open(self.path("out.npy"), "wb") as file:
+            file.write(b"old" * 1000)
+        self.move("x=2", "f32[6@x]", "f32[6]", "--output", "out.npy")
+        self.assertEqual(npy_file.read(self.path("out.npy")).shape, (6,))
+
+    def test_input_may_be_output(self):
+        elements = random_elements("<f4", (6, 4))
+        npy_file.write(self.path("a.npy"), "<f4", (6, 4), elements)
+        self.move("x=2", "f32[6@x,4]", "f32[6,4@x]", "--input", "a.npy", "--output", "a.npy")
+        self.assertEqual(npy_file.read(self.path("a.npy")).elements, elements)
+
+
+class Sums(tool.Case):
+    ranks = 0
+
+    def test_sums_of_every_kind(self):
+        for dtype in ("i8", "u8", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"):
+            for source, target in (("[6@x,8]{U:y}", "[6@x,8]"), ("[6,8]{U:(x,y)}", "[6@x,8@y]"),
+                                   ("[6,8]{U:(x,y)}", "[6@x,8]{U:y}"), ("[6@x,8]", "[6@x,8]{U:y}")):
+                with self.subTest(dtype + source + target):
+                    ran = tool.reshard("run", "--mesh", "x=2,y=4", dtype + source, dtype + target, ranks=self.ranks)
+                    self.ran_well(ran)
+                    self.assertRegex(ran.out, r"wrong 0 of (48|96|192|384)\n")
+
+
+if __name__ == "__main__":
+    tool.main()
