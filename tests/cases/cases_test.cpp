@@ -1,0 +1,225 @@
+// Problems with names: what the literature and the peers do with them, and every bug ever found.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+#include "support/jsonl.hpp"
+#include "support/replay.hpp"
+
+namespace reshard::test {
+namespace {
+
+/// Arrays above this many device-elements are planned and judged at their size and moved at the least size that has the
+/// same shard counts.
+constexpr Index moved_elements_max = Index{1} << 21;
+
+std::string line(const Json& row) {
+    return row["id"].text + ": reshard plan --mesh '" + row["mesh"].text + "' '" + row["source"].text + "' '" +
+           row["target"].text + "'";
+}
+
+Problem problem_of(const Json& row) {
+    const auto mesh = parse_mesh(row["mesh"].text);
+    if (!mesh) throw std::runtime_error(describe(mesh.error()));
+    const auto source = parse_layout(*mesh, row["source"].text);
+    if (!source) throw std::runtime_error(describe(source.error()));
+    const auto target = parse_layout(*mesh, row["target"].text);
+    if (!target) throw std::runtime_error(describe(target.error()));
+    return {*source, *target};
+}
+
+Options by_bytes(Vocabulary vocabulary) {
+    Options options;
+    options.vocabulary = vocabulary;
+    options.objective = Objective::bytes;
+    return options;
+}
+
+/// The problem with the smallest extents that all shard counts divide.
+Problem smallest(Problem problem) {
+    for (std::size_t i = 0; i < problem.source.dims.size(); ++i) {
+        Index extent = shard_count(problem.source.dims[i]);
+        while (extent % shard_count(problem.target.dims[i]) != 0) extent += shard_count(problem.source.dims[i]);
+        problem.source.dims[i].extent = problem.target.dims[i].extent = extent;
+    }
+    return problem;
+}
+
+/// Plans, judges and moves; the reason it is wrong, or nothing. No plan at all is wrong only when one must exist.
+std::string planned_wrong(const Problem& problem, Vocabulary vocabulary, bool must, std::optional<Synthesis>& made) {
+    auto result = synthesize(problem, by_bytes(vocabulary));
+    if (!result) return must ? "not planned: " + result.error().message : "";
+    const auto verdict = check(result->plan);
+    if (!verdict) return "refused: " + verdict.error().message;
+    if (verdict->peak_bytes > verdict->floor_bytes) return "peak above the floor";
+    if (verdict->received_bytes_max_device < verdict->lower_bound_bytes) return "below the bound";
+    made = *result;
+    const Index elements =
+        device_count(problem.source) * std::max(tile_elements(problem.source), tile_elements(problem.target));
+    if (elements <= moved_elements_max) return replay(result->plan, *verdict);
+    const auto small = synthesize(smallest(problem), by_bytes(vocabulary));
+    if (!small) return "not planned when smaller: " + small.error().message;
+    return replay(small->plan, small->verdict);
+}
+
+TEST(NamedCases, ArePlannedJudgedAndMovedRight) {
+    for (const Json& row : read_jsonl(RESHARD_TESTS_DIR "/cases/named.jsonl")) {
+        SCOPED_TRACE(line(row));
+        const Problem problem = problem_of(row);
+        const bool divide = divides(problem.source) && divides(problem.target);
+        for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+            std::optional<Synthesis> made;
+            EXPECT_EQ(planned_wrong(problem, vocabulary, vocabulary == Vocabulary::all || divide, made), "");
+            if (!made) continue;
+            const Verdict& verdict = made->verdict;
+            const Index element = size_of(problem.source.dtype);
+            if (row.has("bound")) {
+                EXPECT_EQ(verdict.lower_bound_bytes, static_cast<Index>(row["bound"].number) * element);
+            }
+            const bool sums = summand_count(problem.source) + summand_count(problem.target) > 2;
+            if (vocabulary == Vocabulary::all && !sums && divide) {
+                EXPECT_EQ(verdict.received_bytes_max_device, verdict.lower_bound_bytes) << format(made->plan);
+            }
+            if (vocabulary == Vocabulary::collectives && row.has("collectives")) {
+                EXPECT_LE(verdict.received_bytes_max_device, static_cast<Index>(row["collectives"].number) * element)
+                    << format(made->plan);
+            }
+        }
+    }
+}
+
+/// Rows on one mesh, without unreduced axes and device orders.
+std::vector<Json> shardy_rows() {
+    std::vector<Json> rows = read_jsonl(RESHARD_TESTS_DIR "/cases/shardy.jsonl");
+    std::erase_if(rows, [](const Json& row) {
+        return row.has("target_mesh") || row.has("unreduced") || row.has("device_ids") || row.has("target_device_ids");
+    });
+    return rows;
+}
+
+TEST(ShardyCases, AllRowsOnOneMeshArePlannedJudgedAndMovedRight) {
+    const auto rows = shardy_rows();
+    EXPECT_GE(rows.size(), 80U);
+    for (const Json& row : rows) {
+        SCOPED_TRACE(line(row));
+        const Problem problem = problem_of(row);
+        const bool divide = divides(problem.source) && divides(problem.target);
+        for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+            std::optional<Synthesis> made;
+            EXPECT_EQ(planned_wrong(problem, vocabulary, vocabulary == Vocabulary::all || divide, made), "");
+            if (made && vocabulary == Vocabulary::all && divide) {
+                EXPECT_EQ(made->verdict.received_bytes_max_device, made->verdict.lower_bound_bytes);
+            }
+        }
+    }
+}
+
+struct Score {
+    int better = 0;
+    int equal = 0;
+    int worse = 0;
+    std::string rows;  ///< the ids of those that are worse
+
+    void count(double mine, double theirs, const std::string& id) {
+        if (mine < theirs)
+            ++better;
+        else if (mine == theirs)
+            ++equal;
+        else
+            ++worse, rows += " " + id;
+    }
+};
+
+/// Rows of a peer that arrives, is not padded, reduces nothing, and states a figure not below the true bound.
+bool comparable(const Json& row) {
+    if (row["padded"].number != 0 || !row.has("lower_bound_elements") || !row.has("peer_received_elements"))
+        return false;
+    for (const Json& step : row["peer_steps"].list)
+        if (step.text == "reduce_scatter" || step.text == "all_reduce") return false;
+    return row["outcome"].text != "kept" && row["peer_received_elements"].number >= row["lower_bound_elements"].number;
+}
+
+TEST(ShardyCases, AgainstThePeerPerMetric) {
+    std::printf("%-12s %-9s %6s %6s %6s\n", "vocabulary", "metric", "better", "equal", "worse");
+    for (const Vocabulary vocabulary : {Vocabulary::collectives, Vocabulary::all}) {
+        Score received, peak, steps;
+        int compared = 0;
+        for (const Json& row : shardy_rows()) {
+            if (!comparable(row)) continue;
+            const Problem problem = problem_of(row);
+            const auto made = synthesize(problem, by_bytes(vocabulary));
+            if (!made) {
+                ADD_FAILURE() << line(row) << ": " << made.error().message;
+                continue;
+            }
+            ++compared;
+            const double element = static_cast<double>(size_of(problem.source.dtype));
+            EXPECT_EQ(static_cast<double>(made->verdict.lower_bound_bytes) / element,
+                      row["lower_bound_elements"].number)
+                << line(row);
+            received.count(static_cast<double>(made->verdict.received_bytes_max_device) / element,
+                           row["peer_received_elements"].number, row["id"].text);
+            peak.count(static_cast<double>(made->verdict.peak_bytes) / element, row["peer_peak_elements"].number,
+                       row["id"].text);
+            steps.count(static_cast<double>(std::ranges::count_if(
+                            made->plan.steps, [](const Step& step) { return !is_local(step.kind); })),
+                        row["peer_collectives"].number, row["id"].text);
+        }
+        EXPECT_GE(compared, 50);
+        const std::string word(name(vocabulary));
+        for (const auto& [metric, score] : {std::pair("received", received), {"peak", peak}, {"steps", steps}}) {
+            std::printf("%-12s %-9s %6d %6d %6d%s\n", word.c_str(), metric, score.better, score.equal, score.worse,
+                        score.rows.c_str());
+            if (vocabulary == Vocabulary::all) {
+                EXPECT_EQ(score.worse, 0) << metric << score.rows;
+            }
+        }
+    }
+}
+
+/// S(0), R, P as PyTorch writes them; nullopt for the strided and other placements.
+std::optional<Placement> placement_of(const std::string& text) {
+    if (text == "R") return Replicate();
+    if (text == "P") return Partial();
+    if (text.size() == 4 && text.starts_with("S(") && text[3] == ')')
+        return Shard(static_cast<std::size_t>(text[2] - '0'));
+    return std::nullopt;
+}
+
+TEST(DTensorCases, PlainPlacementsArePlannedJudgedAndMovedRight) {
+    int met = 0;
+    for (const Json& row : read_jsonl(RESHARD_TESTS_DIR "/cases/dtensor.jsonl")) {
+        if (row.has("source_order") || row.has("target_order") || row["mesh"].kind != Json::Kind::list) continue;
+        Mesh mesh;
+        std::vector<Index> extents;
+        for (const Json& size : row["mesh"].list)
+            mesh.axes.push_back({"d" + std::to_string(mesh.axes.size()), static_cast<Index>(size.number)});
+        for (const Json& extent : row["shape"].list) extents.push_back(static_cast<Index>(extent.number));
+        const auto layout_in = [&](const char* side) -> std::optional<Layout> {
+            std::vector<Placement> placements;
+            for (const Json& entry : row[side].list) {
+                const auto placement = placement_of(entry.text);
+                if (!placement) return std::nullopt;
+                placements.push_back(*placement);
+            }
+            const auto made = from_placements(mesh, DType::f32, extents, placements);
+            return made ? std::optional(*made) : std::nullopt;
+        };
+        const auto source = layout_in("source");
+        const auto target = layout_in("target");
+        if (!source || !target) continue;
+        SCOPED_TRACE(row["id"].text + ": " + format(*source) + " -> " + format(*target));
+        std::optional<Synthesis> made;
+        EXPECT_EQ(planned_wrong({*source, *target}, Vocabulary::all, true, made), "");
+        ++met;
+    }
+    std::printf("%d rows\n", met);
+    EXPECT_GE(met, 20);
+}
+
+}  // namespace
+}  // namespace reshard::test
