@@ -1,4 +1,5 @@
 # cmake -D source=proofs -D copy=DIR -D make=make -P check.cmake: copies what changed, then `make check` there.
+cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${copy})
 file(GLOB files ${source}/*.v ${source}/*.ml ${source}/*.expected ${source}/_CoqProject ${source}/Makefile)
 file(COPY ${files} DESTINATION ${copy})

@@ -1,5 +1,6 @@
 # One consumer test: cmake -D kind=... -D build=BUILD -D source=ROOT -D work=DIR -D libdir=lib -P consume.cmake
 # Every kind but `install` and `embedded` uses the tree that `install` left in ${work}/moved.
+cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 set(here ${source}/tests/package)
 set(moved ${work}/moved)

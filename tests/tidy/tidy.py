@@ -165,7 +165,9 @@ def proofs(root):
 
 
 def wiring(root):
-    """Every source is named by the nearest CMakeLists.txt and every header guards itself."""
+    """Every source is named by the nearest CMakeLists.txt, or with its folder by another; every header guards itself."""
+    everywhere = "\n".join(path.read_text(encoding="utf-8") for folder in FOLDERS
+                           for path in (root / folder).rglob("CMakeLists.txt"))
     for path, name in files(root, CODE):
         if path.suffix == ".hpp" and "#pragma once" not in path.read_text(encoding="utf-8"):
             yield f"{name}:1: no #pragma once"
@@ -176,7 +178,8 @@ def wiring(root):
         wanted = re.escape(str(path.relative_to(folder)))
         if name.startswith(("tests/", "bench/")):
             wanted += "|" + re.escape(path.stem)  # foreach(name ...) over ${name}.cpp
-        if not lists.is_file() or not re.search(rf"(?<![\w/.])({wanted})(?![\w/])", lists.read_text(encoding="utf-8")):
+        named = lists.is_file() and re.search(rf"(?<![\w/.])({wanted})(?![\w/])", lists.read_text(encoding="utf-8"))
+        if not named and f"../{path.parent.name}/{path.name}" not in everywhere:
             yield f"{name}:1: no CMakeLists.txt names it"
 
 
