@@ -228,8 +228,9 @@ Result<Index> parse_bytes(std::string_view text) {
     Index factor = 1;
     const bool binary = unit.size() == 3 && unit.substr(1) == "iB";
     const bool decimal = unit.size() == 2 && unit[1] == 'B';
-    const std::size_t power = unit.empty() || unit == "B" ? 0 : prefixes.find(unit[0]) + 1;
-    if (power != 0 && (prefixes.find(unit[0]) == std::string_view::npos || !(binary || decimal)))
+    const bool plain = unit.empty() || unit == "B";
+    const std::size_t power = plain ? 0 : prefixes.find(unit[0]) + 1;  // no prefix: npos + 1, which is 0
+    if (!plain && (power == 0 || !(binary || decimal)))
         return scanner.error(Code::syntax, "expected B, KiB, MiB, GiB, TiB, PiB, EiB, kB.. with 1000 as KB, MB, GB",
                              begin);
     for (std::size_t i = 0; i < power; ++i) factor *= binary ? 1024 : 1000;
