@@ -1,0 +1,204 @@
+#include "array.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+namespace reshard::conformance {
+namespace {
+
+constexpr std::byte pattern{0xa5};
+
+std::uint64_t mix(std::uint64_t x) {  // splitmix64
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+Index digits_value(const AtomList& atoms, Index device) {
+    Index value = 0;
+    for (const Atom& atom : atoms) value = value * atom.size + device / atom.stride % atom.size;
+    return value;
+}
+
+// The device number with the digits of `atoms` taken from `value` instead.
+Index with_digits(const AtomList& atoms, Index device, Index value) {
+    for (std::size_t i = atoms.size(); i-- > 0;) {
+        device += (value % atoms[i].size - device / atoms[i].stride % atoms[i].size) * atoms[i].stride;
+        value /= atoms[i].size;
+    }
+    return device;
+}
+
+Index combinations_of(const AtomList& atoms) {
+    Index all = 1;
+    for (const Atom& atom : atoms) all *= atom.size;
+    return all;
+}
+
+// Small enough that sums of eight are exact in every dtype.
+Index small_value(Index element, Index summand, std::uint64_t salt) {
+    return static_cast<Index>(mix(salt * 1000003 + static_cast<std::uint64_t>(element * 64 + summand)) % 4);
+}
+
+// Every summand of every element has one home in the origin: the device whose digits say so, all others zero. What a
+// device of `layout` holds of an element is the sum of those whose home it cannot be told from by layout's summands.
+Index reduced_value(const Layout& layout, const Layout& origin, Index device, Index element, std::uint64_t salt) {
+    Index home = 0;
+    Index rest = element;
+    for (std::size_t k = origin.dims.size(); k-- > 0;) {
+        const Dim& dim = origin.dims[k];
+        const Index shards = combinations_of(dim.atoms);
+        const Index size = (dim.extent + shards - 1) / shards;
+        home = with_digits(dim.atoms, home, rest % dim.extent / size);
+        rest /= dim.extent;
+    }
+    Index sum = 0;
+    for (Index summand = 0; summand < combinations_of(origin.unreduced); ++summand) {
+        const Index holder = with_digits(origin.unreduced, home, summand);
+        const bool here = digits_value(layout.unreduced, holder) == digits_value(layout.unreduced, device);
+        if (here) sum += small_value(element, summand, salt);
+    }
+    return sum;
+}
+
+template <class T>
+void put(T value, std::byte* place) {
+    std::memcpy(place, &value, sizeof value);
+}
+
+void put_number(DType dtype, Index value, std::byte* place) {
+    const auto narrow = static_cast<float>(value);
+    switch (dtype) {
+        case DType::boolean:
+            return put<std::uint8_t>(value > 0, place);
+        case DType::f32:
+            return put(narrow, place);
+        case DType::f64:
+            return put(static_cast<double>(value), place);
+        case DType::bf16:
+            return put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(narrow) >> 16), place);
+        case DType::f16: {
+            // Exact for the small values used here: the exponent is rebiased, the mantissa cut.
+            const auto bits = std::bit_cast<std::uint32_t>(narrow);
+            return put(static_cast<std::uint16_t>(value == 0 ? 0 : (bits >> 13) - (112u << 10)), place);
+        }
+        case DType::c64:
+            put(narrow, place);
+            return put(-2.0F * narrow, place + 4);
+        case DType::c128:
+            put(static_cast<double>(value), place);
+            return put(-2.0 * static_cast<double>(value), place + 8);
+        default:
+            std::memcpy(place, &value, static_cast<std::size_t>(size_of(dtype)));  // little-endian integers
+    }
+}
+
+void put_bytes(Index element_bytes, Index element, std::uint64_t salt, std::byte* place) {
+    for (Index i = 0; i < element_bytes; i += 8) {
+        const std::uint64_t word = mix(salt ^ mix(static_cast<std::uint64_t>(element * 2 + i / 8)));
+        std::memcpy(place + i, &word, static_cast<std::size_t>(std::min<Index>(8, element_bytes - i)));
+    }
+}
+
+Index elements_in(const Box& box) {
+    Index all = 1;
+    for (const Interval& side : box) all *= side.end - side.begin;
+    return all;
+}
+
+// Calls visit(element's number in the array, element's place in the storage) for every element of the tile.
+template <class Visit>
+void visit_elements(const Layout& layout, const Box& box, const Storage& storage, const Visit& visit) {
+    for (Index i = 0; i < elements_in(box); ++i) {
+        Index rest = i;
+        Index element = 0;
+        Index scale = 1;
+        Index place = storage.offset;
+        for (std::size_t k = box.size(); k-- > 0;) {
+            const Index within = rest % (box[k].end - box[k].begin);
+            rest /= box[k].end - box[k].begin;
+            element += (box[k].begin + within) * scale;
+            scale *= layout.dims[k].extent;
+            place += within * storage.strides[k];
+        }
+        visit(element, place);
+    }
+}
+
+}  // namespace
+
+std::optional<Box> tile_by_arithmetic(const Layout& layout, Index device) {
+    Index devices = 1;
+    for (const Axis& axis : layout.mesh.axes) devices *= axis.size;
+    if (device >= devices) return std::nullopt;
+    Box box;
+    for (const Dim& dim : layout.dims) {
+        const Index shards = combinations_of(dim.atoms);
+        const Index size = (dim.extent + shards - 1) / shards;
+        const Index shard = digits_value(dim.atoms, device);
+        box.push_back({std::min(dim.extent, shard * size), std::min(dim.extent, (shard + 1) * size)});
+    }
+    return box;
+}
+
+Storage storage_of(Style style, const Box& tile) {
+    Storage storage{0, std::vector<Index>(tile.size(), 0)};
+    const bool columns = style == Style::column_major || style == Style::column_padded;
+    const bool padded = style == Style::padded || style == Style::column_padded;
+    Index stride = style == Style::spaced ? 2 : 1;
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+        const std::size_t k = columns ? i : tile.size() - 1 - i;
+        storage.strides[k] = stride;
+        stride *= tile[k].end - tile[k].begin + (padded ? 3 : 0);
+    }
+    if (padded) storage.offset = 5;
+    if (style == Style::shifted) storage.offset = 3;
+    return storage;
+}
+
+Image blank_of(const Layout& layout, Index device, Style style) {
+    const auto box = tile_by_arithmetic(layout, device);
+    if (!box || elements_in(*box) == 0) return {};
+    const Storage storage = storage_of(style, *box);
+    Index last = 0;
+    visit_elements(layout, *box, storage, [&](Index, Index place) { last = std::max(last, place); });
+    return {std::vector<std::byte>(static_cast<std::size_t>((last + 1) * size_of(layout.dtype)), pattern)};
+}
+
+Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt, bool adds) {
+    Image image = blank_of(layout, device, style);
+    if (image.bytes.empty()) return image;
+    const Box box = *tile_by_arithmetic(layout, device);
+    const Index element_bytes = size_of(layout.dtype);
+    visit_elements(layout, box, storage_of(style, box), [&](Index element, Index place) {
+        std::byte* to = image.bytes.data() + place * element_bytes;
+        if (adds) {
+            put_number(layout.dtype, reduced_value(layout, origin, device, element, salt), to);
+        } else {
+            put_bytes(element_bytes, element, salt, to);
+        }
+    });
+    return image;
+}
+
+std::string difference(const Image& got, const Image& wanted) {
+    if (got.bytes.size() != wanted.bytes.size()) {
+        return fmt::format("{} bytes instead of {}", got.bytes.size(), wanted.bytes.size());
+    }
+    std::size_t wrong = 0;
+    std::size_t first = 0;
+    for (std::size_t i = got.bytes.size(); i-- > 0;) {
+        if (got.bytes[i] == wanted.bytes[i]) continue;
+        ++wrong;
+        first = i;
+    }
+    if (wrong == 0) return {};
+    return fmt::format("{} of {} bytes are wrong, the first is byte {}: {:#04x} instead of {:#04x}", wrong,
+                       got.bytes.size(), first, static_cast<unsigned>(got.bytes[first]),
+                       static_cast<unsigned>(wanted.bytes[first]));
+}
+
+}  // namespace reshard::conformance

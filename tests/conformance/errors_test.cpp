@@ -1,0 +1,185 @@
+// What goes wrong is said, on every rank, and nothing hangs.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+#include "move.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using enum StepKind;
+
+Plan turning_plan() { return *plan_of(fmt::format("x={}", harness().ranks()), "f32[12@x,8]", exchange, "f32[12,8@x]"); }
+
+// Prepare or, where ranks cannot wait for each other there, the first run reports it.
+std::optional<Error> error_of(const Plan& plan, Backend& backend) {
+    auto executor = Executor::prepare(plan, backend);
+    if (!executor) return executor.error();
+    Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
+    const Buffers buffers = bench.buffers();
+    auto done = executor->run(buffers.source, buffers.target, buffers.workspace);
+    if (!done) return done.error();
+    return std::nullopt;
+}
+
+TEST(Errors, RanksThatBringDifferentPlans) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank agrees with itself";
+    const Plan plan = turning_plan();
+    Plan other = plan;
+    std::swap(other.source, other.target);
+    other.steps.front().layout = other.target;
+    harness().on_every_rank([&](Backend& backend) {
+        const bool odd_one = backend.rank() == backend.size() - 1;
+        const auto error = error_of(odd_one ? other : plan, backend);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->code, Code::mismatch) << error->message;
+        EXPECT_NE(error->message.find("brings another plan"), std::string::npos) << error->message;
+        expect_moves(backend, {{plan}});  // the backend goes on
+    });
+}
+
+TEST(Errors, OneRankCannotLowerItsPlan) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank has no peer to tell";
+    const Plan plan = turning_plan();
+    Plan broken = plan;
+    broken.steps.front().kind = all_gather;
+    harness().on_every_rank([&](Backend& backend) {
+        const bool odd_one = backend.rank() == 0;
+        const auto error = error_of(odd_one ? broken : plan, backend);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->code, odd_one ? Code::step : Code::mismatch) << error->message;
+        expect_moves(backend, {{plan}});
+    });
+}
+
+TEST(Errors, AMeshLargerThanTheBackend) {
+    const auto plan = plan_of(fmt::format("x={}", harness().ranks() + 1), "f32[12@x]", all_gather, "f32[12]");
+    ASSERT_TRUE(plan);
+    harness().on_every_rank([&](Backend& backend) {
+        const auto error = error_of(*plan, backend);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->code, Code::mismatch) << error->message;
+    });
+}
+
+TEST(Errors, BuffersThatAreTooSmallOrOverlap) {
+    const Plan plan = turning_plan();
+    harness().on_every_rank([&](Backend& backend) {
+        auto executor = Executor::prepare(plan, backend);
+        ASSERT_TRUE(executor);
+        Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
+        const Buffers right = bench.buffers();
+        if (right.source.empty() || right.target.empty()) return;
+        const auto code_of = [&](Buffers buffers) {
+            const auto bound = executor->bind(std::span(&buffers, 1));
+            return bound ? std::nullopt : std::optional(bound.error().code);
+        };
+        EXPECT_EQ(code_of({right.source.subspan(1), right.target, right.workspace}), Code::mismatch);
+        EXPECT_EQ(code_of({right.source, right.target.subspan(1), right.workspace}), Code::mismatch);
+        EXPECT_EQ(code_of({right.target, right.target, right.workspace}), Code::mismatch);
+        EXPECT_EQ(code_of(right), std::nullopt);
+        EXPECT_FALSE(executor->bind({}));
+    });
+}
+
+TEST(Errors, StoragesThatCannotBe) {
+    const Plan plan = turning_plan();
+    const auto code_of = [&](const Storages& storages) {
+        const auto lowered = lower(plan, 0, storages);
+        return lowered ? std::nullopt : std::optional(lowered.error().code);
+    };
+    EXPECT_EQ(code_of({Storage{0, {1}}, std::nullopt}), Code::mismatch);
+    EXPECT_EQ(code_of({Storage{0, {-8, 1}}, std::nullopt}), Code::mismatch);
+    EXPECT_EQ(code_of({Storage{-1, {8, 1}}, std::nullopt}), Code::mismatch);
+    EXPECT_EQ(code_of({std::nullopt, Storage{0, {0, 1}}}), Code::mismatch);
+    EXPECT_EQ(code_of({std::nullopt, Storage{index_max, {8, 1}}}), Code::overflow);
+    EXPECT_EQ(code_of({std::nullopt, Storage{index_max / 2, {8, 1}}}), Code::overflow);
+}
+
+// A run at a time, and none after a failure.
+TEST(Errors, OneRunAtATime) {
+    const Plan plan = turning_plan();
+    harness().on_every_rank([&](Backend& backend) {
+        auto executor = Executor::prepare(plan, backend);
+        ASSERT_TRUE(executor);
+        Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
+        const Buffers buffers = bench.buffers();
+        auto bound = executor->bind(std::span(&buffers, 1));
+        ASSERT_TRUE(bound);
+        auto first = (*bound)->start();
+        ASSERT_TRUE(first);
+        const auto second = (*bound)->start();
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code, Code::mismatch);
+        EXPECT_TRUE((*first)->wait());
+        EXPECT_EQ(bench.wrong(), "");
+    });
+}
+
+// The comparison that all other tests rest on: shift one transfer by one row, on both ends alike, and it must speak up.
+TEST(Errors, ACorruptedTransferIsSeen) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
+    const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "u16[24@x,8]", all_gather, "u16[24,8]");
+    ASSERT_TRUE(plan);
+    harness().on_every_rank([&](Backend& backend) {
+        auto lowered = lower(*plan, backend.rank());
+        ASSERT_TRUE(lowered);
+        Schedule& schedule = lowered->steps.front().schedule;
+        schedule.kind = exchange;
+        const auto shorten = [](Transfer& transfer) { --transfer.box[0].end; };
+        for (Transfer& send : schedule.sends) shorten(send);
+        for (Transfer& receive : schedule.receives) {
+            if (receive.peer != backend.rank()) shorten(receive);
+        }
+        auto prepared = backend.prepare({*lowered});
+        ASSERT_TRUE(prepared);
+        Workbench bench({*plan}, backend.rank(), 1, 0);
+        const Buffers buffers = bench.buffers();
+        auto bound = (*prepared)->bind(std::span(&buffers, 1));
+        ASSERT_TRUE(bound);
+        ASSERT_TRUE((*(*bound)->start())->wait());
+        EXPECT_NE(bench.wrong(), "");
+    });
+}
+
+// Sends that are shorter or longer than what the peer expects: the peer says which step and which rank.
+TEST(Errors, ASendAndItsReceiveDiffer) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
+    const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "u16[24@x,8]", all_gather, "u16[24,8]");
+    ASSERT_TRUE(plan);
+    for (const bool longer : {false, true}) {
+        harness().on_every_rank([&](Backend& backend) {
+            auto lowered = lower(*plan, backend.rank());
+            ASSERT_TRUE(lowered);
+            Schedule& schedule = lowered->steps.front().schedule;
+            schedule.kind = exchange;
+            std::vector<Transfer>& changed = longer ? schedule.receives : schedule.sends;
+            const bool at_fault = longer ? backend.rank() == 1 : backend.rank() == 0;
+            for (Transfer& transfer : changed) {
+                if (at_fault && transfer.peer != backend.rank()) --transfer.box[0].end;
+            }
+            auto prepared = backend.prepare({*lowered});
+            ASSERT_TRUE(prepared);
+            Workbench bench({*plan}, backend.rank(), 1, 0);
+            const Buffers buffers = bench.buffers();
+            auto bound = (*prepared)->bind(std::span(&buffers, 1));
+            ASSERT_TRUE(bound);
+            auto run = (*bound)->start();
+            ASSERT_TRUE(run);
+            const auto done = (*run)->wait();
+            const bool failed = !done;
+            const Index failures = harness().count_true(backend, failed);
+            EXPECT_GE(failures, 1);
+            if (failed) {
+                EXPECT_EQ(done.error().code, Code::backend);
+                EXPECT_NE(done.error().message.find("step 1"), std::string::npos) << done.error().message;
+                EXPECT_NE(done.error().message.find("rank "), std::string::npos) << done.error().message;
+            }
+        });
+    }
+}
+
+}  // namespace
+}  // namespace reshard::conformance

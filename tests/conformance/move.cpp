@@ -1,0 +1,135 @@
+#include "move.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness.hpp"
+#include "reshard/check.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+constexpr std::byte guard{0x3c};
+constexpr std::size_t guard_bytes = 64;
+
+std::vector<Workbench> benches_of(const std::vector<Item>& items, const Executor& executor, Index rank, int run) {
+    std::vector<Workbench> benches;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const auto salt = static_cast<std::uint64_t>(run) * 97 + i + 1;
+        benches.emplace_back(items[i], rank, salt, executor.plans()[i].workspace_bytes);
+    }
+    return benches;
+}
+
+// Copies contents only: what is bound stays where it is.
+void refill(Workbench& bench, const Workbench& fresh) {
+    std::ranges::copy(fresh.source.bytes, bench.source.bytes.begin());
+    std::ranges::copy(fresh.target.bytes, bench.target.bytes.begin());
+    bench.source_wanted = fresh.source_wanted;
+    bench.target_wanted = fresh.target_wanted;
+}
+
+void expect_run(Bound& bound, bool polled) {
+    auto ticket = bound.start();
+    ASSERT_TRUE(ticket) << ticket.error().message;
+    if (polled) {
+        auto done = (*ticket)->test();
+        while (done && !*done) done = (*ticket)->test();
+        ASSERT_TRUE(done) << done.error().message;
+    }
+    const auto done = (*ticket)->wait();
+    ASSERT_TRUE(done) << done.error().message;
+}
+
+bool adds(const Plan& plan) {
+    const auto has_summands = [](const Step& step) { return !step.layout.unreduced.empty(); };
+    return !plan.source.unreduced.empty() || std::ranges::any_of(plan.steps, has_summands);
+}
+
+std::string describe(const Item& item) { return format(item.plan); }
+
+}  // namespace
+
+Workbench::Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_size)
+    : source(image_of(item.plan.source, item.plan.source, rank, item.source, salt, adds(item.plan))),
+      target(blank_of(item.plan.target, rank, item.target)),
+      workspace(static_cast<std::size_t>(workspace_size) + guard_bytes, guard),
+      source_wanted(source),
+      target_wanted(image_of(item.plan.target, item.plan.source, rank, item.target, salt, adds(item.plan))),
+      workspace_bytes(workspace_size) {}
+
+Buffers Workbench::buffers() {
+    return {source.bytes, target.bytes, std::span(workspace).first(static_cast<std::size_t>(workspace_bytes))};
+}
+
+std::string Workbench::wrong() const {
+    if (auto text = difference(target, target_wanted); !text.empty()) return "target: " + text;
+    if (auto text = difference(source, source_wanted); !text.empty()) return "source: " + text;
+    const auto tail = std::span(workspace).subspan(static_cast<std::size_t>(workspace_bytes));
+    if (!std::ranges::all_of(tail, [](std::byte byte) { return byte == guard; })) return "written past the workspace";
+    return {};
+}
+
+Storages storages_of(const Item& item, Index rank) {
+    const auto source = tile_by_arithmetic(item.plan.source, rank);
+    const auto target = tile_by_arithmetic(item.plan.target, rank);
+    if (!source || !target) return {};
+    return {storage_of(item.source, *source), storage_of(item.target, *target)};
+}
+
+void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner& manner) {
+    std::vector<Plan> plans;
+    std::vector<Storages> storages;
+    for (const Item& item : items) {
+        plans.push_back(item.plan);
+        storages.push_back(storages_of(item, backend.rank()));
+    }
+    auto executor = Executor::prepare(plans, backend, storages);
+    ASSERT_TRUE(executor) << executor.error().message << '\n' << describe(items.front());
+    std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0);
+    std::vector<Buffers> buffers;
+    for (Workbench& bench : benches) buffers.push_back(bench.buffers());
+    auto bound = executor->bind(buffers);
+    ASSERT_TRUE(bound) << bound.error().message << '\n' << describe(items.front());
+    for (int run = 0; run < manner.runs; ++run) {
+        const std::vector<Workbench> fresh = benches_of(items, *executor, backend.rank(), run);
+        for (std::size_t i = 0; i < items.size(); ++i) refill(benches[i], fresh[i]);
+        expect_run(**bound, manner.polled);
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const std::string wrong = benches[i].wrong();
+            EXPECT_TRUE(wrong.empty()) << "rank " << backend.rank() << ", run " << run << ", array " << i << ": "
+                                       << wrong << '\n'
+                                       << describe(items[i]);
+        }
+    }
+}
+
+void expect_moves_everywhere(const std::vector<Item>& items, const Manner& manner) {
+    harness().on_every_rank([&](Backend& backend) { expect_moves(backend, items, manner); });
+}
+
+std::optional<Plan> plan_of(std::string_view mesh_text, std::string_view source, StepKind kind,
+                            std::string_view target) {
+    const auto mesh = parse_mesh(mesh_text);
+    if (!mesh) {
+        ADD_FAILURE() << mesh.error().message;
+        return std::nullopt;
+    }
+    const auto from = parse_layout(*mesh, source);
+    const auto to = parse_layout(*mesh, target);
+    if (!from || !to) {
+        ADD_FAILURE() << (from ? to.error() : from.error()).message;
+        return std::nullopt;
+    }
+    Plan plan{*from, *to, {}};
+    if (!same_tiles(*from, *to)) plan.steps.push_back({kind, *to});  // on one device most steps change nothing
+    if (const auto verdict = check(plan); !verdict) {
+        ADD_FAILURE() << verdict.error().message << '\n' << format(plan);
+        return std::nullopt;
+    }
+    return plan;
+}
+
+}  // namespace reshard::conformance

@@ -1,0 +1,52 @@
+// This process is one rank of an MPI job.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include "harness.hpp"
+#include "reshard/mpi.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+class MpiHarness final : public Harness {
+public:
+    [[nodiscard]] Index ranks() const override {
+        int size = 0;
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        return size;
+    }
+    void on_every_rank(const std::function<void(Backend&)>& body) override {
+        auto backend = mpi::make_backend(MPI_COMM_WORLD);
+        ASSERT_TRUE(backend) << backend.error().message;
+        body(**backend);
+        const int own = testing::Test::HasFailure() ? 1 : 0;
+        int any = 0;
+        MPI_Allreduce(&own, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        if (any != own) ADD_FAILURE() << "another rank failed";
+    }
+    std::string from_rank_0(const std::function<std::string()>& make) override {
+        int rank = 0;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        std::string text = rank == 0 ? make() : std::string();
+        int size = static_cast<int>(text.size());
+        MPI_Bcast(&size, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        text.resize(static_cast<std::size_t>(size));
+        MPI_Bcast(text.data(), size, MPI_CHAR, 0, MPI_COMM_WORLD);
+        return text;
+    }
+    Index count_true(Backend&, bool answer) override {
+        const Index own = answer ? 1 : 0;
+        Index all = 0;
+        MPI_Allreduce(&own, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+        return all;
+    }
+};
+
+}  // namespace
+
+Harness& harness() {
+    static MpiHarness only;
+    return only;
+}
+
+}  // namespace reshard::conformance

@@ -1,0 +1,102 @@
+// What only MPI has: the caller's communicators, and the all-to-all-w baseline.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include "harness.hpp"
+#include "move.hpp"
+#include "reshard/mpi.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using enum StepKind;
+
+Item turning_item(Index ranks) {
+    return {*plan_of(fmt::format("x={}", ranks), "f32[13@x,7]", exchange, "f32[13,7@x]"), Style::padded,
+            Style::column_major};
+}
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+// Two halves run different plans at the same time, each on its own communicator, in reversed order.
+TEST(Mpi, CommunicatorsOfTheCaller) {
+    MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, -world_rank(), &half);
+    {
+        auto backend = mpi::make_backend(half);
+        ASSERT_TRUE(backend) << backend.error().message;
+        expect_moves(**backend, {turning_item((*backend)->size())}, {3, false});
+        if ((*backend)->size() > 1) {
+            EXPECT_EQ((*backend)->rank() == 0, world_rank() / 2 == (harness().ranks() - 1 - world_rank() % 2) / 2);
+        }
+    }
+    MPI_Comm_free(&half);
+}
+
+TEST(Mpi, TheCallersErrorHandlerStays) {
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(own, &before);
+    {
+        auto backend = mpi::make_backend(own);
+        ASSERT_TRUE(backend);
+        expect_moves(**backend, {turning_item(harness().ranks())});
+    }
+    MPI_Errhandler after = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(own, &after);
+    EXPECT_EQ(before, after);
+    MPI_Errhandler_free(&before);
+    MPI_Errhandler_free(&after);
+    MPI_Comm_free(&own);
+}
+
+// The library's messages and the caller's pass each other on one communicator, whatever the tag.
+TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
+    const auto ranks = static_cast<int>(harness().ranks());
+    const int right = (world_rank() + 1) % ranks;
+    const int sent = world_rank();
+    int received = -1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+    harness().on_every_rank([&](Backend& backend) { expect_moves(backend, {turning_item(backend.size())}); });
+    MPI_Send(&sent, 1, MPI_INT, right, 0, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(received, (world_rank() + ranks - 1) % ranks);
+}
+
+TEST(Mpi, TheBaselineMovesTheSame) {
+    auto backend = mpi::make_alltoallw_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const std::string mesh = fmt::format("x={}", harness().ranks());
+    const Item item = turning_item(harness().ranks());
+    const Item replicating{*plan_of(mesh, "u8[9@x]", exchange, "u8[9]"), Style::row_major, Style::spaced};
+    expect_moves(**backend, {item, replicating}, {3, false});
+    expect_moves(**backend, {item, replicating}, {3, true});
+}
+
+TEST(Mpi, TheBaselineRunsOneExchangeOnly) {
+    auto backend = mpi::make_alltoallw_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend);
+    const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[6]", zero_fill, "f32[6]{U:x}");
+    const auto executor = Executor::prepare(plan, **backend);
+    ASSERT_FALSE(harness().ranks() > 1 && executor);
+    if (!executor) {
+        EXPECT_EQ(executor.error().code, Code::unsupported);
+    }
+}
+
+TEST(Mpi, NoBackendWithoutACommunicator) {
+    const auto backend = mpi::make_backend(MPI_COMM_NULL);
+    ASSERT_FALSE(backend);
+    EXPECT_EQ(backend.error().code, Code::backend);
+}
+
+}  // namespace
+}  // namespace reshard::conformance

@@ -1,0 +1,137 @@
+// Random pairs of layouts, planned in both vocabularies and moved. Rank 0 makes the text; everybody parses it, so no
+// two ranks can differ in what they run.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "harness.hpp"
+#include "move.hpp"
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+#include "support/property.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using Random = std::mt19937_64;
+
+Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
+
+std::vector<Index> random_mesh(Random& random, Index ranks) {
+    std::vector<Index> sizes;
+    Index left = ranks;
+    const Index axes = below(random, 4);
+    for (Index i = 0; i < axes; ++i) {
+        sizes.push_back(1 + below(random, std::min<Index>(left, 4)));
+        left /= sizes.back();
+    }
+    return sizes;
+}
+
+// Which axes shard which dimension, in which order; the last list is of the axes that are left out.
+using Spread = std::vector<std::vector<std::size_t>>;
+
+Spread random_spread(Random& random, std::size_t axes, std::size_t dims) {
+    std::vector<std::size_t> order(axes);
+    for (std::size_t i = 0; i < axes; ++i) order[i] = i;
+    std::ranges::shuffle(order, random);
+    Spread spread(dims + 1);
+    for (const std::size_t axis : order) {
+        spread[static_cast<std::size_t>(below(random, static_cast<Index>(dims) + 1))].push_back(axis);
+    }
+    return spread;
+}
+
+std::string axes_text(const std::vector<std::size_t>& axes) {
+    std::string text;
+    for (const std::size_t axis : axes) text += fmt::format("{}a{}", text.empty() ? "" : ",", axis);
+    return axes.size() == 1 ? text : "(" + text + ")";
+}
+
+std::string layout_text(std::string_view dtype, const std::vector<Index>& shape, const Spread& spread, bool sums) {
+    std::string text(dtype);
+    text += '[';
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+        text += fmt::format("{}{}", k == 0 ? "" : ",", shape[k]);
+        if (!spread[k].empty()) text += "@" + axes_text(spread[k]);
+    }
+    text += ']';
+    if (sums && !spread.back().empty()) text += fmt::format("{{U:{}}}", axes_text(spread.back()));
+    return text;
+}
+
+// Three lines: mesh, source, target. Every second shape divides by all axes; summands in one of four.
+std::string random_problem(std::uint64_t seed, Index ranks) {
+    Random random(seed);
+    const std::vector<Index> sizes = random_mesh(random, ranks);
+    Index devices = 1;
+    std::string mesh;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        mesh += fmt::format("{}a{}={}", i == 0 ? "" : ",", i, sizes[i]);
+        devices *= sizes[i];
+    }
+    std::vector<Index> shape(static_cast<std::size_t>(below(random, 4)));
+    const bool divides = below(random, 2) == 0;
+    for (Index& extent : shape) extent = divides ? devices * (1 + below(random, 2)) : below(random, 11);
+    const bool sums = below(random, 4) == 0;
+    constexpr std::array<std::string_view, 6> dtypes = {"u8", "i16", "f32", "bf16", "c64", "c128"};
+    const std::string_view dtype = dtypes[static_cast<std::size_t>(below(random, 6))];
+    const Spread source = random_spread(random, sizes.size(), shape.size());
+    const Spread target = random_spread(random, sizes.size(), shape.size());
+    return fmt::format("{}\n{}\n{}", mesh, layout_text(dtype, shape, source, sums),
+                       layout_text(dtype, shape, target, false));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines(1);
+    for (const char c : text) {
+        if (c == '\n') {
+            lines.emplace_back();
+        } else {
+            lines.back() += c;
+        }
+    }
+    return lines;
+}
+
+// Sources with more summands than targets must be reduced; whether sizes divide decides the vocabularies.
+std::vector<Item> items_of(const std::string& problem, std::uint64_t seed) {
+    const std::vector<std::string> lines = lines_of(problem);
+    const auto mesh = parse_mesh(lines[0]);
+    const auto source = mesh ? parse_layout(*mesh, lines[1]) : tl::unexpected(mesh.error());
+    const auto target = mesh ? parse_layout(*mesh, lines[2]) : tl::unexpected(mesh.error());
+    EXPECT_TRUE(source && target) << problem;
+    if (!source || !target) return {};
+    std::vector<Item> items;
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+        Options options;
+        options.vocabulary = vocabulary;
+        const auto made = synthesize(*source, *target, options);
+        const bool must = vocabulary == Vocabulary::all || (divides(*source) && divides(*target));
+        EXPECT_TRUE(made || !must) << made.error().message << '\n' << problem;
+        const Style from = all_styles[seed % all_styles.size()];
+        const Style to = all_styles[seed / 7 % all_styles.size()];
+        if (made) items.push_back({made->plan, from, to});
+    }
+    return items;
+}
+
+TEST(Random, PairsArePlannedAndMoved) {
+    std::vector<std::string> problems;
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(test::cases(150)); ++seed) {
+        problems.push_back(harness().from_rank_0([&] { return random_problem(seed, harness().ranks()); }));
+    }
+    harness().on_every_rank([&](Backend& backend) {
+        for (std::size_t i = 0; i < problems.size(); ++i) {
+            SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, problems[i]));
+            const std::vector<Item> items = items_of(problems[i], i + 1);
+            expect_moves(backend, items, {1, i % 2 == 0});
+            if (testing::Test::HasFatalFailure()) return;
+        }
+    });
+}
+
+}  // namespace
+}  // namespace reshard::conformance
