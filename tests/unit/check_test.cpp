@@ -1,0 +1,88 @@
+#include "reshard/check.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+Plan three_steps() {
+    return *parse_plan(
+        "mesh x=2,y=3\nsource f32[12@x]\nslice f32[12@(x,y)]\npermute f32[12@(y,x)]\n"
+        "all_gather f32[12@y]\ntarget f32[12@y]\n");
+}
+
+TEST(CheckUnit, AddsUpATypedPlan) {
+    const auto verdict = check(three_steps());
+    ASSERT_TRUE(verdict.has_value());
+    EXPECT_EQ(verdict->moves.size(), 3U);
+    EXPECT_EQ(verdict->peak_bytes, 24);
+    EXPECT_EQ(verdict->floor_bytes, 24);
+    EXPECT_EQ(verdict->received_bytes, 4 * (0 + 2 + 2));
+    EXPECT_EQ(verdict->lower_bound_bytes, 16);
+    EXPECT_GE(verdict->footprint_bytes, 24 + 16);
+}
+
+TEST(CheckUnit, ThePlanOfNoStepsArrivesWhereItStands) {
+    const Plan plan = *parse_plan("mesh x=2\nsource f32[4@x]\ntarget f32[4@x]\n");
+    const auto verdict = check(plan);
+    ASSERT_TRUE(verdict.has_value());
+    EXPECT_EQ(verdict->received_bytes, 0);
+    EXPECT_EQ(verdict->footprint_bytes, 16);
+}
+
+TEST(CheckUnit, NamesTheStepThatIsNotTyped) {
+    Plan plan = three_steps();
+    plan.steps[2].kind = StepKind::slice;
+    const auto verdict = check(plan);
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_EQ(verdict.error().code, Code::step);
+    EXPECT_NE(verdict.error().message.find("step 3"), std::string::npos);
+}
+
+TEST(CheckUnit, SaysWhereAPlanEnds) {
+    Plan plan = three_steps();
+    plan.steps.pop_back();
+    const auto verdict = check(plan);
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_EQ(verdict.error().code, Code::plan);
+    EXPECT_NE(verdict.error().message.find("f32[12@(y,x)]"), std::string::npos);
+}
+
+TEST(CheckUnit, ALimitThatIsPassedNamesTheFloor) {
+    Plan plan = *parse_plan("mesh x=2\nsource f32[8@x,2]\nall_gather f32[8,2]\nslice f32[8,2@x]\ntarget f32[8,2@x]\n");
+    ASSERT_TRUE(check(plan).has_value());
+    const auto verdict = check(plan, {.peak_bytes_max = 32, .footprint_bytes_max = {}, .donate = false});
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_EQ(verdict.error().code, Code::infeasible);
+    EXPECT_NE(verdict.error().message.find("64 B"), std::string::npos);
+    EXPECT_NE(verdict.error().message.find("32 B"), std::string::npos);
+}
+
+TEST(CheckUnit, LowerBoundsOfKnownPairs) {
+    const Mesh mesh{{"x", 2}, {"w", 2}};
+    const auto bound = [&](const char* source, const char* target) {
+        return lower_bound(*parse_layout(mesh, source), *parse_layout(mesh, target));
+    };
+    EXPECT_EQ(bound("f32[8@x]", "f32[8]"), 4);
+    EXPECT_EQ(bound("f32[8]", "f32[8@x]"), 0);
+    EXPECT_EQ(bound("f32[8@x]", "f32[8@w]"), 4);
+    // Two summands of each of 8 elements, wanted on 4 devices: at least the whole tile.
+    EXPECT_EQ(bound("f32[8]{U:w}", "f32[8]"), 8);
+    EXPECT_EQ(bound("f32[8]{U:w}", "f32[8@(x,w)]"), 2);
+    EXPECT_EQ(bound("f32[8]", "f32[8]{U:w}"), 0);
+    EXPECT_EQ(bound("f32[8@x]{U:w}", "f32[8]{U:w}"), 0);
+}
+
+TEST(CheckUnit, AVerdictIsAboutBytesOfTheElementType) {
+    Plan plan = three_steps();
+    for (Layout* layout :
+         {&plan.source, &plan.target, &plan.steps[0].layout, &plan.steps[1].layout, &plan.steps[2].layout})
+        layout->dtype = DType::c128;
+    EXPECT_EQ(check(plan)->received_bytes, 4 * check(three_steps())->received_bytes);
+    EXPECT_EQ(check(plan)->peak_bytes, 4 * 24);
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,66 @@
+#include "reshard/cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+/// A microsecond a message, a byte a nanosecond, copies for nothing.
+Machine simple() { return {"simple", {{"wire", index_max, 1'000'000, 1'000'000'000}}, index_max}; }
+
+Index time_of(const Layout& before, const Step& step, const Machine& machine) {
+    return step_picoseconds(before, step, *type_step(before, step), machine);
+}
+
+TEST(CostUnit, AStepCostsItsMessagesAndItsBytes) {
+    const Mesh mesh{{"x", 4}};
+    const Layout before = *parse_layout(mesh, "u8[4096@x]");
+    const Step step{StepKind::all_gather, *parse_layout(mesh, "u8[4096]")};
+    const Index time = time_of(before, step, simple());
+    const Index bytes = 3 * 1024;
+    EXPECT_GE(time, 3 * 1'000'000 + bytes * 1000);
+    EXPECT_LE(time, 3 * 1'000'000 + bytes * 1000 + 4096);
+}
+
+TEST(CostUnit, ASliceCostsNoWire) {
+    const Mesh mesh{{"x", 4}};
+    const Layout before = *parse_layout(mesh, "u8[4096]");
+    EXPECT_LT(time_of(before, {StepKind::slice, *parse_layout(mesh, "u8[4096@x]")}, simple()), 1'000'000);
+}
+
+TEST(CostUnit, TimeGrowsWithTheArrayAndSaturates) {
+    const Mesh mesh{{"x", 4}};
+    Index last = 0;
+    for (int bits = 10; bits < 60; bits += 7) {
+        const std::string extent = std::to_string(Index{1} << bits);
+        const Layout before = *parse_layout(mesh, "u8[" + extent + "@x]");
+        const Index time = time_of(before, {StepKind::all_gather, *parse_layout(mesh, "u8[" + extent + "]")}, simple());
+        EXPECT_GE(time, last);
+        EXPECT_GE(time, 0);
+        last = time;
+    }
+    EXPECT_EQ(last, index_max);
+}
+
+TEST(CostUnit, APlanCostsTheSumOfItsSteps) {
+    const Plan plan = *parse_plan(
+        "mesh x=2,y=3\nsource f32[12@x]\nslice f32[12@(x,y)]\npermute f32[12@(y,x)]\n"
+        "all_gather f32[12@y]\ntarget f32[12@y]\n");
+    const Verdict verdict = *check(plan);
+    Index sum = 0;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+        sum += step_picoseconds(layout_before(plan, i), plan.steps[i], verdict.moves[i], laptop());
+    EXPECT_EQ(plan_picoseconds(plan, verdict, laptop()), sum);
+    EXPECT_GT(sum, 0);
+}
+
+TEST(CostUnit, TheLaptopIsOneLevelThatReachesAll) {
+    ASSERT_EQ(laptop().levels.size(), 1U);
+    EXPECT_EQ(laptop().levels[0].devices, index_max);
+    EXPECT_GT(laptop().copy_bytes_per_second, 0);
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,111 @@
+#include "reshard/layout.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 3}};
+
+TEST(LayoutUnit, NamesMakeTheLayoutThatTheySay) {
+    const auto layout = make_layout(mesh, DType::bf16, {12, 4, 5}, P{"x", {"y"}});
+    ASSERT_TRUE(layout.has_value());
+    EXPECT_EQ(shape(*layout), (std::vector<Index>{12, 4, 5}));
+    EXPECT_EQ(layout->dims[0].atoms, (AtomList{{2, 3}}));
+    EXPECT_EQ(layout->dims[2].atoms, AtomList{});
+    EXPECT_EQ(tile(*layout, 4), (Box{{6, 12}, {2, 4}, {0, 5}}));
+    EXPECT_EQ(tile_elements(*layout), 6 * 2 * 5);
+    EXPECT_EQ(tile_bytes(*layout), 2 * 60);
+    EXPECT_EQ(global_bytes(*layout), 2 * 240);
+    EXPECT_EQ(device_count(*layout), 6);
+}
+
+TEST(LayoutUnit, TrailingTilesAreShortOrEmpty) {
+    const Dim dim{5, {{4, 1}}};
+    EXPECT_EQ(tile_extent(dim), 2);
+    EXPECT_FALSE(divides(dim));
+    const std::vector<Interval> wanted{{0, 2}, {2, 4}, {4, 5}, {5, 5}};
+    for (Index shard = 0; shard < 4; ++shard) EXPECT_EQ(interval(dim, shard), wanted[static_cast<std::size_t>(shard)]);
+}
+
+TEST(LayoutUnit, BadNamesAreRefusedWithTheirCode) {
+    const auto code = [](const Result<Layout>& result) {
+        return result ? "accepted" : std::string(name(result.error().code));
+    };
+    EXPECT_EQ(code(make_layout(mesh, DType::f32, {4}, P{"q"})), "layout");
+    EXPECT_EQ(code(make_layout(mesh, DType::f32, {4, 4}, P{"x", "x"})), "layout");
+    EXPECT_EQ(code(make_layout(mesh, DType::f32, {4}, P{"x"}, {"x"})), "layout");
+    EXPECT_EQ(code(make_layout(mesh, DType::f32, {4}, P{"x:(1"})), "syntax");
+    EXPECT_EQ(code(make_layout(mesh, DType::f32, {4}, P{"x", "y"})), "layout");
+    EXPECT_EQ(code(make_layout(mesh, DType::f32, {index_max, 2}, P{})), "overflow");
+    EXPECT_EQ(code(make_layout(Mesh{{"x", 0}}, DType::f32, {4}, P{})), "mesh");
+    EXPECT_EQ(code(make_layout(mesh, DType::f8_e4m3fn, {4}, P{}, {"x"})), "unsupported");
+}
+
+TEST(LayoutUnit, UnreducedAxesNumberTheSummands) {
+    const auto layout = make_layout(mesh, DType::f32, {4}, P{}, {"y"});
+    ASSERT_TRUE(layout.has_value());
+    EXPECT_EQ(summand_count(*layout), 3);
+    EXPECT_EQ(summand(*layout, 5), 2);
+    EXPECT_EQ(used_atoms(*layout), (AtomList{{3, 1}}));
+}
+
+TEST(LayoutUnit, SameTilesLooksThroughNames) {
+    const auto a = make_layout(mesh, DType::f32, {12}, P{{"x", "y"}});
+    const auto b = make_layout(Mesh{{"all", 6}}, DType::f32, {12}, P{"all"});
+    EXPECT_TRUE(same_tiles(*a, *b));
+    EXPECT_NE(*a, *b);
+    EXPECT_FALSE(same_tiles(*a, *make_layout(mesh, DType::f32, {12}, P{{"y", "x"}})));
+}
+
+TEST(LayoutUnit, SameArraySaysWhatDiffers) {
+    const auto a = *make_layout(mesh, DType::f32, {12}, P{});
+    EXPECT_TRUE(same_array(a, a).has_value());
+    for (const Layout& other :
+         {*make_layout(mesh, DType::f64, {12}, P{}), *make_layout(mesh, DType::f32, {13}, P{}),
+          *make_layout(mesh, DType::f32, {12, 1}, P{}), *make_layout(Mesh{}, DType::f32, {12}, P{})}) {
+        const auto same = same_array(a, other);
+        ASSERT_FALSE(same.has_value());
+        EXPECT_EQ(same.error().code, Code::mismatch);
+    }
+}
+
+TEST(LayoutUnit, BoxesIntersect) {
+    EXPECT_EQ(intersect(Box{{0, 4}, {2, 6}}, Box{{2, 8}, {0, 3}}), (Box{{2, 4}, {2, 3}}));
+    EXPECT_EQ(count(intersect(Box{{0, 2}}, Box{{5, 6}})), 0);
+    EXPECT_EQ(count(Box{}), 1);
+}
+
+TEST(LayoutUnit, PlacementsReadTheirAxesInMeshOrder) {
+    const auto made = from_placements(mesh, DType::f32, {12, 4}, {Shard(0), Shard(0)});
+    EXPECT_EQ(*made, *make_layout(mesh, DType::f32, {12, 4}, P{{"x", "y"}}));
+    EXPECT_EQ(*from_placements(mesh, DType::f32, {12}, {Partial(), Replicate()}),
+              *make_layout(mesh, DType::f32, {12}, P{}, {"x"}));
+    EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(1), Replicate()}).has_value());
+    EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(0)}).has_value());
+    EXPECT_EQ(from_placements(mesh, DType::f32, {7}, {Shard(0), Shard(0)}).error().code, Code::unsupported);
+}
+
+TEST(LayoutUnit, StorageReachesAsFarAsItsLastElement) {
+    const Box box{{4, 6}, {0, 3}};
+    EXPECT_EQ(row_major(box).strides, (std::vector<Index>{3, 1}));
+    EXPECT_EQ(column_major(box).strides, (std::vector<Index>{1, 2}));
+    EXPECT_EQ(*extent_of(row_major(box), box), 6);
+    EXPECT_EQ(*extent_of({10, {100, 7}}, box), 10 + 100 + 14 + 1);
+    EXPECT_EQ(*extent_of({10, {100, 7}}, Box{{4, 4}, {0, 3}}), 0);
+    EXPECT_EQ(extent_of({0, {1}}, box).error().code, Code::mismatch);
+    EXPECT_EQ(extent_of({0, {-1, 1}}, box).error().code, Code::mismatch);
+    EXPECT_EQ(extent_of({index_max, {1, 1}}, box).error().code, Code::overflow);
+}
+
+TEST(LayoutUnit, ElementTypesKnowTheirSize) {
+    EXPECT_EQ(size_of(DType::f8_e5m2), 1);
+    EXPECT_EQ(size_of(DType::c128), 16);
+    EXPECT_FALSE(reducible(DType::f8_e4m3fn));
+    EXPECT_TRUE(reducible(DType::bf16));
+    EXPECT_EQ(*parse_dtype("float32"), DType::f32);
+    EXPECT_FALSE(parse_dtype("f33").has_value());
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,82 @@
+#include "reshard/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 2}};
+
+Layout at(const char* text) { return *parse_layout(mesh, text); }
+
+std::vector<Schedule> all(const Layout& before, const Step& step) {
+    std::vector<Schedule> schedules;
+    for (Index rank = 0; rank < device_count(before); ++rank) schedules.push_back(schedule(before, step, rank));
+    return schedules;
+}
+
+TEST(ScheduleUnit, AGatherHearsItsGroup) {
+    const Schedule made = schedule(at("f32[8@(x,y)]"), {StepKind::all_gather, at("f32[8@x]")}, 2);
+    EXPECT_EQ(made.group, (std::vector<Index>{2, 3}));
+    EXPECT_EQ(made.source_tile, (Box{{4, 6}}));
+    EXPECT_EQ(made.target_tile, (Box{{4, 8}}));
+    EXPECT_EQ(made.sends, (std::vector<Transfer>{{3, {{4, 6}}}}));
+    EXPECT_EQ(made.receives, (std::vector<Transfer>{{2, {{4, 6}}}, {3, {{6, 8}}}}));
+}
+
+TEST(ScheduleUnit, ASliceIsALocalCopy) {
+    const Schedule made = schedule(at("f32[8]"), {StepKind::slice, at("f32[8@x]")}, 3);
+    EXPECT_TRUE(made.sends.empty());
+    EXPECT_EQ(made.receives, (std::vector<Transfer>{{3, {{4, 8}}}}));
+}
+
+TEST(ScheduleUnit, ReductionsAddInTheOrderOfTheSummands) {
+    const Schedule made = schedule(at("f32[8]{U:x}"), {StepKind::all_reduce, at("f32[8]")}, 3);
+    EXPECT_EQ(made.combine, Combine::sum);
+    ASSERT_EQ(made.receives.size(), 2U);
+    EXPECT_EQ(made.receives[0].peer, 1);
+    EXPECT_EQ(made.receives[1].peer, 3);
+}
+
+TEST(ScheduleUnit, AZeroFillKeepsOneCopy) {
+    const Step step{StepKind::zero_fill, at("f32[8]{U:x}")};
+    const Schedule keeper = schedule(at("f32[8]"), step, 1);
+    const Schedule other = schedule(at("f32[8]"), step, 3);
+    EXPECT_EQ(keeper.receives, (std::vector<Transfer>{{1, {{0, 8}}}}));
+    EXPECT_TRUE(other.receives.empty());
+    EXPECT_EQ(other.fills, (std::vector<Box>{{{0, 8}}}));
+}
+
+TEST(ScheduleUnit, HoldersShareTheWork) {
+    // Devices 0, 1 hold the first half and 2, 3 the second; each pair serves the other pair's demand half and half.
+    const Step step{StepKind::exchange, at("f32[8]")};
+    for (const Schedule& made : all(at("f32[8@x]"), step)) {
+        Index sent = 0;
+        for (const Transfer& send : made.sends) sent += count(send.box);
+        EXPECT_EQ(sent, 4) << made.rank;
+    }
+}
+
+TEST(ScheduleUnit, TheJudgeNamesRankAndBox) {
+    const Layout before = at("f32[8@x]");
+    const Step step{StepKind::exchange, at("f32[8]")};
+    auto schedules = all(before, step);
+    ASSERT_TRUE(check_schedules(before, step, schedules).has_value());
+    schedules[2].receives.pop_back();
+    const auto verdict = check_schedules(before, step, schedules);
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_EQ(verdict.error().code, Code::plan);
+    EXPECT_NE(verdict.error().message.find("rank"), std::string::npos);
+}
+
+TEST(ScheduleUnit, RanksBeyondTheDevicesDoNothing) {
+    const Schedule made = schedule(at("f32[8@x]"), {StepKind::exchange, at("f32[8]")}, 4);
+    EXPECT_TRUE(made.sends.empty());
+    EXPECT_TRUE(made.receives.empty());
+    EXPECT_EQ(count(made.target_tile), 0);
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,119 @@
+#include "reshard/step.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 3}};
+
+Layout at(const char* text) { return *parse_layout(mesh, text); }
+Result<Move> type(StepKind kind, const char* before, const char* after) {
+    return type_step(at(before), {kind, at(after)});
+}
+
+TEST(StepUnit, EveryKindReadsItsOwnName) {
+    for (const StepKind kind : all_step_kinds) EXPECT_EQ(*parse_step_kind(name(kind)), kind);
+    EXPECT_EQ(parse_step_kind("gather").error().code, Code::syntax);
+    EXPECT_TRUE(is_local(StepKind::slice));
+    EXPECT_TRUE(is_local(StepKind::zero_fill));
+    EXPECT_FALSE(is_local(StepKind::permute));
+}
+
+TEST(StepUnit, ASliceIsFree) {
+    const auto move = type(StepKind::slice, "f32[12,6@x]", "f32[12@y,6@x]");
+    ASSERT_TRUE(move.has_value());
+    EXPECT_EQ(move->received, 0);
+    EXPECT_EQ(move->messages, 0);
+}
+
+TEST(StepUnit, AGatherReceivesTheOthersTiles) {
+    const auto move = type(StepKind::all_gather, "f32[12@(x,y)]", "f32[12@x]");
+    ASSERT_TRUE(move.has_value());
+    EXPECT_EQ(*move, (Move{{{3, 1}}, 3, 4, 4, 2, true}));
+}
+
+TEST(StepUnit, AGatherOfTheMajorAxisIsNotTyped) {
+    const auto move = type(StepKind::all_gather, "f32[12@(x,y)]", "f32[12@y]");
+    ASSERT_FALSE(move.has_value());
+    EXPECT_EQ(move.error().code, Code::step);
+    EXPECT_NE(move.error().message.find("prefix"), std::string::npos);
+}
+
+TEST(StepUnit, AnAllToAllMovesSuffixesInAnyOrder) {
+    const auto move = type(StepKind::all_to_all, "f32[12@(x,y),12]", "f32[12,12@(y,x)]");
+    ASSERT_TRUE(move.has_value());
+    EXPECT_EQ(move->group_size, 6);
+    EXPECT_EQ(move->received, 24 * 5 / 6);
+    EXPECT_FALSE(type(StepKind::all_to_all, "f32[12@x,12]", "f32[12,12@y]").has_value());
+}
+
+TEST(StepUnit, APermuteKeepsTheTileShape) {
+    const Mesh square{{"a", 2}, {"b", 2}};
+    const Layout before = *parse_layout(square, "f32[4@a,4@b]");
+    EXPECT_TRUE(type_step(before, {StepKind::permute, *parse_layout(square, "f32[4@b,4@a]")}).has_value());
+    EXPECT_FALSE(type_step(before, {StepKind::permute, *parse_layout(square, "f32[4@(a,b),4]")}).has_value());
+}
+
+TEST(StepUnit, ReductionsReceiveWhatTheTableSays) {
+    const auto scatter = type(StepKind::reduce_scatter, "f32[12]{U:y}", "f32[12@y]");
+    ASSERT_TRUE(scatter.has_value());
+    EXPECT_EQ(scatter->received, 8);
+    const auto reduce = type(StepKind::all_reduce, "f32[12]{U:y}", "f32[12]");
+    ASSERT_TRUE(reduce.has_value());
+    EXPECT_EQ(reduce->received, 16);
+    EXPECT_FALSE(type(StepKind::all_reduce, "f32[12]", "f32[12@y]").has_value());
+}
+
+TEST(StepUnit, AZeroFillIsFreeFromReplicasAndFromSuffixes) {
+    EXPECT_EQ(type(StepKind::zero_fill, "f32[12]", "f32[12]{U:y}")->received, 0);
+    EXPECT_EQ(type(StepKind::zero_fill, "f32[12@(x,y)]", "f32[12@x]{U:y}")->received, 0);
+    EXPECT_FALSE(type(StepKind::zero_fill, "f32[12@(x,y)]", "f32[12@y]{U:x}").has_value());
+}
+
+TEST(StepUnit, AnExchangeReceivesWhatItLacks) {
+    const auto move = type(StepKind::exchange, "f32[12@x]", "f32[12@y]");
+    ASSERT_TRUE(move.has_value());
+    EXPECT_EQ(move->received, 4);
+    EXPECT_FALSE(type(StepKind::exchange, "f32[12]{U:x}", "f32[12]").has_value());
+    EXPECT_TRUE(type(StepKind::exchange, "f32[5@x]", "f32[5@y]").has_value());
+}
+
+TEST(StepUnit, NothingChangingIsNoStep) {
+    for (const StepKind kind : all_step_kinds) {
+        const auto move = type(kind, "f32[12@x]", "f32[12@x]");
+        ASSERT_FALSE(move.has_value());
+        EXPECT_NE(move.error().message.find("nothing changes"), std::string::npos);
+    }
+}
+
+TEST(StepUnit, BoundariesMustNestWhereSizesDoNotDivide) {
+    const Mesh line{{"a", 2}, {"b", 2}};
+    const auto at_line = [&](const char* text) { return *parse_layout(line, text); };
+    // 6 over 2 is 3, over 4 is 2: a tile of 3 is no two tiles of 2.
+    EXPECT_FALSE(type_step(at_line("f32[6@a]"), {StepKind::slice, at_line("f32[6@(a,b)]")}).has_value());
+    // 7 over 2 is 4, over 4 is 2: it is.
+    EXPECT_TRUE(type_step(at_line("f32[7@a]"), {StepKind::slice, at_line("f32[7@(a,b)]")}).has_value());
+}
+
+TEST(StepUnit, ForeignElementsOfKnownPairs) {
+    EXPECT_EQ(foreign_elements(at("f32[12@x]"), at("f32[12]")), 6);
+    EXPECT_EQ(foreign_elements(at("f32[12]"), at("f32[12@x]")), 0);
+    EXPECT_EQ(foreign_elements(at("f32[12@x,12]"), at("f32[12,12@x]")), 36);
+    EXPECT_EQ(foreign_elements(at("f32[12@x]"), at("f32[12@y]")), 4);
+    EXPECT_EQ(foreign_elements(at("f32[5@x]"), at("f32[5@y]")), 2);
+}
+
+TEST(StepUnit, BillionsOfDevicesCostNothingToType) {
+    const Mesh huge{{"a", Index{1} << 20}, {"b", Index{1} << 20}};
+    const auto before = *parse_layout(huge, "f32[1048576@a,1048576]");
+    const auto after = *parse_layout(huge, "f32[1048576,1048576@a]");
+    const auto move = type_step(before, {StepKind::all_to_all, after});
+    ASSERT_TRUE(move.has_value());
+    EXPECT_EQ(move->received, (Index{1} << 20) - 1);
+}
+
+}  // namespace
+}  // namespace reshard

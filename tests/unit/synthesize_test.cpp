@@ -1,0 +1,103 @@
+#include "reshard/synthesize.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 3}};
+
+Layout at(const char* text) { return *parse_layout(mesh, text); }
+
+Options with(Vocabulary vocabulary, Objective objective) {
+    Options options;
+    options.vocabulary = vocabulary;
+    options.objective = objective;
+    return options;
+}
+
+TEST(SynthesizeUnit, WordsAreReadAsTheyArePrinted) {
+    for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps})
+        EXPECT_EQ(*parse_objective(name(objective)), objective);
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives})
+        EXPECT_EQ(*parse_vocabulary(name(vocabulary)), vocabulary);
+    EXPECT_FALSE(parse_objective("money").has_value());
+    EXPECT_FALSE(parse_vocabulary("").has_value());
+    for (const StopReason reason :
+         {StopReason::one_step, StopReason::exhausted, StopReason::budget, StopReason::unsearched})
+        EXPECT_FALSE(name(reason).empty());
+}
+
+TEST(SynthesizeUnit, WhereNothingMovesThePlanIsEmpty) {
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+        const auto made = synthesize(at("f32[12@x]"), at("f32[12@x]"), with(vocabulary, Objective::time));
+        ASSERT_TRUE(made.has_value());
+        EXPECT_TRUE(made->plan.steps.empty());
+        EXPECT_TRUE(made->optimal);
+    }
+}
+
+TEST(SynthesizeUnit, TheReadmePairMeetsItsBoundBothWays) {
+    const Layout source = at("f32[12288@x,4096]");
+    const Layout target = at("f32[12288@y,4096]");
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+        const auto made = synthesize(source, target, with(vocabulary, Objective::bytes));
+        ASSERT_TRUE(made.has_value());
+        EXPECT_TRUE(made->optimal) << format(made->plan);
+        EXPECT_EQ(made->verdict.peak_bytes, made->verdict.floor_bytes);
+    }
+}
+
+TEST(SynthesizeUnit, TheFewestStepsAreOneExchange) {
+    const auto made = synthesize(at("f32[12@x,6]"), at("f32[12,6@y]"), with(Vocabulary::all, Objective::steps));
+    ASSERT_TRUE(made.has_value());
+    EXPECT_EQ(made->plan.steps.size(), 1U);
+}
+
+TEST(SynthesizeUnit, DifferentArraysAreRefused) {
+    EXPECT_EQ(synthesize(at("f32[12]"), at("f32[13]")).error().code, Code::mismatch);
+    EXPECT_EQ(synthesize(at("f32[12]"), at("f64[12]")).error().code, Code::mismatch);
+    EXPECT_EQ(synthesize(at("f32[12]"), at("f32[12,1]")).error().code, Code::mismatch);
+    Layout broken = at("f32[12@x]");
+    broken.dims[0].atoms.push_back({1, 1});
+    EXPECT_EQ(synthesize(broken, at("f32[12]")).error().code, Code::layout);
+}
+
+TEST(SynthesizeUnit, AnInfeasibleLimitNamesTheFloor) {
+    Options options;
+    options.limits.peak_bytes_max = 47;
+    const auto made = synthesize(at("f32[12@x]"), at("f32[12]"), options);
+    ASSERT_FALSE(made.has_value());
+    EXPECT_EQ(made.error().code, Code::infeasible);
+    EXPECT_NE(made.error().message.find("48 B"), std::string::npos) << made.error().message;
+}
+
+TEST(SynthesizeUnit, TheWinnerIsFirstAndTheLosersSayWhy) {
+    const auto made = synthesize(at("f32[12@x,6]"), at("f32[12,6@y]"));
+    ASSERT_TRUE(made.has_value());
+    ASSERT_FALSE(made->alternatives.empty());
+    EXPECT_EQ(made->alternatives[0].rule, made->rule);
+    EXPECT_EQ(made->alternatives[0].plan, made->plan);
+    EXPECT_TRUE(made->alternatives[0].lost.empty());
+    for (std::size_t i = 1; i < made->alternatives.size(); ++i) EXPECT_FALSE(made->alternatives[i].lost.empty());
+}
+
+TEST(SynthesizeUnit, GatherThenSlicePassesThroughTheWholeArray) {
+    const auto plan = gather_then_slice({at("f32[12@x,6]"), at("f32[12,6@y]")});
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(check(*plan)->peak_bytes, 12 * 6 * 4);
+}
+
+TEST(SynthesizeUnit, AListIsAnsweredInItsOrder) {
+    const std::vector<Problem> problems{{at("f32[12@x]"), at("f32[12]")}, {at("f32[12]"), at("f32[12@y]")}};
+    const auto made = synthesize(std::span<const Problem>(problems));
+    ASSERT_TRUE(made.has_value());
+    ASSERT_EQ(made->size(), 2U);
+    EXPECT_EQ((*made)[0].plan.target, problems[0].target);
+    EXPECT_EQ((*made)[1].plan.target, problems[1].target);
+}
+
+}  // namespace
+}  // namespace reshard
