@@ -1,0 +1,47 @@
+(* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions of
+   every one and compares them with Assumptions.expected: none has any. *)
+From Reshard Require Import
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Certify Schedule Primes Exist Examples.
+
+(* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
+Print Assumptions step_sound.
+(* No device receives more in a step than the step's closed form. *)
+Print Assumptions received_certified.
+(* An accepted plan delivers the target, holds no tile above the bound, and receives at most the certified number. *)
+Print Assumptions check_plan_sound.
+(* ... counted for one device throughout, where there is one mesh. *)
+Print Assumptions check_plan_received.
+(* Every pair of layouts with equally many summands has an accepted plan, within the memory of its ends. *)
+Print Assumptions exchange_accepted.
+(* A permute moves whole tiles one to one. *)
+Print Assumptions permute_bijective.
+(* Schedules that pass do what their step means: every element once, from a holder. *)
+Print Assumptions schedules_sound.
+(* Any protocol: a device receives what it wants and does not hold. *)
+Print Assumptions recv_lower_bound.
+(* Any protocol: so does a group of devices, over the links into it. *)
+Print Assumptions group_lower_bound.
+(* On every device at once no protocol receives less than an exchange. *)
+Print Assumptions exchange_optimal.
+(* ... and no accepted plan of movements does. *)
+Print Assumptions plan_lower_bound.
+(* Device zero receives at least target tile - product of the smaller tile extents: the search's heuristic is admissible. *)
+Print Assumptions lower_bound_tiles.
+Print Assumptions heuristic_admissible.
+(* That is the optimum where in every dimension one axis list is a prefix of the other and boundaries nest. *)
+Print Assumptions lower_bound_comparable.
+(* Where two lists part ways and sizes divide, some device receives its whole target tile. *)
+Print Assumptions lower_bound_incomparable.
+(* A typed all_to_all, and a typed all_gather, is at the lower bound. *)
+Print Assumptions all_to_all_optimal.
+Print Assumptions all_gather_optimal.
+(* A plan whose certified number is the printed lower bound cannot be beaten on the busiest receiver. *)
+Print Assumptions lower_bound_sound.
+Print Assumptions certified_optimal.
+(* Prime atoms, sizes that divide: slice, exchange, gather stays in memory and receives at most the target tile ... *)
+Print Assumptions three_stage.
+(* ... which is within a factor of two of the best. *)
+Print Assumptions optimum_ge_half.
+Print Assumptions three_stage_2approx.
+(* ... and without any exchange: slice, permutes and all_to_alls of equal tiles, gather. *)
+Print Assumptions memory_bounded_existence.
