@@ -107,7 +107,10 @@ AtomList cut(const AtomList& atoms, const AtomList& digits) {
 std::optional<Frame> frame_of(const Problem& problem) {
     const auto coarse = common_refinement(problem.source, problem.target);
     if (!coarse || problem.source.dims.size() + 1 > State::lists_max) return std::nullopt;
-    for (const AtomList& digits : {split_into_primes(*coarse), *coarse}) {
+    // Digits that neither end uses help too: what takes two moves is cheaper on smaller tiles.
+    AtomList all = complement(*coarse, device_count(problem.source));
+    all.insert(all.begin(), coarse->begin(), coarse->end());
+    for (const AtomList& digits : {split_into_primes(all), split_into_primes(*coarse), *coarse}) {
         Frame frame;
         frame.like = &problem.source;
         frame.lists = problem.source.dims.size() + 1;
@@ -121,7 +124,7 @@ std::optional<Frame> frame_of(const Problem& problem) {
         }
         for (const Atom& digit : digits)
             if (std::ranges::find(cancelled, digit) == cancelled.end()) frame.digits.push_back(digit);
-        if (frame.digits.size() > State::digits_max || frame.digits.size() + frame.lists > 15) continue;
+        if (frame.digits.size() > State::searched_max || frame.digits.size() + frame.lists > 15) continue;
         const auto fill = [&](State& state, const Layout& layout) {
             for (std::size_t i = 0; i < frame.lists; ++i) {
                 const bool dim = i + 1 < frame.lists;

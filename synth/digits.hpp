@@ -21,7 +21,8 @@ namespace reshard {
 /// A sharding in digits: for each dimension, and last for the unreduced axes, the numbers of digits, major to minor.
 struct State {
     static constexpr std::size_t lists_max = 8;
-    static constexpr std::size_t digits_max = 7;
+    static constexpr std::size_t digits_max = 7;    ///< what a state can hold
+    static constexpr std::size_t searched_max = 5;  ///< beyond this an exact search takes milliseconds
     struct List {
         std::uint8_t size = 0;
         std::array<std::uint8_t, digits_max> at{};
@@ -49,8 +50,9 @@ struct Frame {
     [[nodiscard]] Layout layout(const State& state) const;
 };
 
-/// The problem in digits, cut to primes when that leaves few enough, else in atoms that travel together; nullopt when
-/// there are still too many, too many dimensions, or no common refinement.
+/// The problem in digits: in primes with those that neither end uses, else in primes without them, else in atoms that
+/// travel together, whichever is the first with at most `searched_max`; nullopt when all have more, when there are too
+/// many dimensions, or no common refinement.
 [[nodiscard]] std::optional<Frame> frame_of(const Problem& problem);
 
 }  // namespace reshard

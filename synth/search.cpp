@@ -58,8 +58,10 @@ public:
                 found.steps = path_to(entry.node);
                 return found;
             }
-            if (++found.states > options_.states_max) return found;
+            ++found.states;
             expand(entry.node);
+            looked_at_ += static_cast<Index>(hops_.size());
+            if (looked_at_ > options_.hops_max) return found;
         }
         found.complete = true;  // there is no way
         return found;
@@ -112,6 +114,7 @@ private:
     std::unordered_set<std::uint64_t> shapes_;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open_;
     std::vector<Hop> hops_;
+    Index looked_at_ = 0;
 };
 
 }  // namespace

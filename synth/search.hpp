@@ -9,7 +9,7 @@ struct SearchOptions {
     Objective objective = Objective::bytes;  ///< bytes or steps; time is decided between plans, not inside a search
     Vocabulary vocabulary = Vocabulary::collectives;
     Index tile_max = index_max;  ///< elements: the memory bound
-    Index states_max = 20000;    ///< expansions before it gives up
+    Index hops_max = 20'000;     ///< moves looked at before it gives up
 };
 
 struct Found {

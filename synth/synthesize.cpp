@@ -90,7 +90,8 @@ private:
         for (const StepKind kind : all_step_kinds)
             if (allows(options_.vocabulary, kind)) consider_step(kind);
         if (!done()) {
-            consider("three_stage", three_stage(problem_, options_.vocabulary));
+            consider("three_stage", three_stage(problem_, options_.vocabulary, Depth::shallow));
+            consider("three_stage_deep", three_stage(problem_, options_.vocabulary, Depth::deep));
             if (const auto frame = frame_of(problem_)) {
                 const bool steps_only = options_.objective == Objective::steps;
                 if (!steps_only) search_for(*frame, Objective::bytes);

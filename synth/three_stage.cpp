@@ -32,9 +32,10 @@ bool is_prefix(const AtomList& prefix, const AtomList& list) {
 
 class ThreeStage {
 public:
-    ThreeStage(const Problem& problem, Vocabulary vocabulary)
+    ThreeStage(const Problem& problem, Vocabulary vocabulary, Depth depth)
         : problem_(problem),
           vocabulary_(vocabulary),
+          depth_(depth),
           now_(prime_lists(problem.source)),
           unreduced_(problem.source.unreduced) {}
 
@@ -48,9 +49,10 @@ public:
         const Lists start = now_;
         AtomList unused = unused_of(layout(now_));
         append_missing(now_, goal, unused);
-        step_to(StepKind::slice);
         AtomList spare = unused_of(last);
         append_missing(goal, start, spare);
+        if (depth_ == Depth::deep) append_in_pairs(goal, unused, spare);
+        step_to(StepKind::slice);
         connect(goal);
         now_ = prime_lists(last);
         step_to(StepKind::all_gather);
@@ -117,6 +119,41 @@ private:
             }
     }
 
+    // Slices both ends by one more prime at a time: where that evens out their shapes, else in one dimension of both.
+    void append_in_pairs(Lists& goal, AtomList& unused, AtomList& spare) {
+        const auto take = [](AtomList& from, Index prime) {
+            const auto atom = std::ranges::find_if(from, [&](Atom one) { return one.size == prime; });
+            const Atom taken = *atom;
+            from.erase(atom);
+            return taken;
+        };
+        for (std::size_t k = 0; k < unused.size();) {
+            const Index prime = unused[k].size;
+            const bool paired = std::ranges::any_of(spare, [&](Atom atom) { return atom.size == prime; });
+            auto here = place_where(now_, goal, prime);
+            auto there = place_where(goal, now_, prime);
+            if (!here || !there) {
+                here.reset();
+                for (std::size_t i = 0; i < goal.size() && !here; ++i)
+                    if (splits(now_[i], i, prime) && splits(goal[i], i, prime)) here = there = i;
+            }
+            if (!paired || !here) {
+                ++k;
+                continue;
+            }
+            now_[*here].push_back(take(unused, prime));
+            goal[*there].push_back(take(spare, prime));
+            k = 0;
+        }
+    }
+
+    // A dimension in which `lists` uses the prime less often than `other` and can be split by it.
+    std::optional<std::size_t> place_where(const Lists& lists, const Lists& other, Index prime) const {
+        for (std::size_t i = 0; i < lists.size(); ++i)
+            if (count_of(lists[i], prime) < count_of(other[i], prime) && splits(lists[i], i, prime)) return i;
+        return std::nullopt;
+    }
+
     // Slices first (free, and they commute with sums), then each unreduced prime becomes a suffix where it fits.
     void reduce() {
         const Index devices = device_count(problem_.source);
@@ -166,33 +203,68 @@ private:
                                                                       : StepKind::permute);
     }
 
-    // Moves one prime at a time from a dimension with too many to one with too few, until the shapes agree.
+    struct Transfer {
+        Index prime;
+        std::size_t from;
+        std::size_t to;
+    };
+
+    // Moves primes from dimensions with too many to dimensions with too few, until the shapes agree: in each round all
+    // that one permute and one all-to-all can move, so a dimension either gives or takes.
     void repair(const Lists& goal) {
-        for (std::size_t to = 0; to < goal.size(); ++to)
-            for (std::size_t k = 0; k < goal[to].size(); ++k) {
-                const Index prime = goal[to][k].size;
-                if (count_of(now_[to], prime) >= count_of(goal[to], prime)) continue;
-                for (std::size_t from = 0; from < goal.size(); ++from) {
-                    if (count_of(now_[from], prime) <= count_of(goal[from], prime)) continue;
-                    bring_to_end(now_[from], prime);
-                    step_to(StepKind::permute);
-                    now_[to].push_back(now_[from].back());
-                    now_[from].pop_back();
-                    step_to(StepKind::all_to_all);
-                    break;
-                }
+        for (std::vector<Transfer> round = next_round(goal); !round.empty(); round = next_round(goal)) {
+            arrange_suffixes(round);
+            step_to(StepKind::permute);
+            // From the minor end up, so that each is last when its turn comes.
+            for (auto transfer = round.rbegin(); transfer != round.rend(); ++transfer) {
+                now_[transfer->to].push_back(now_[transfer->from].back());
+                now_[transfer->from].pop_back();
             }
+            step_to(StepKind::all_to_all);
+        }
     }
 
-    // Rotates the last atom of this size to the minor end.
-    static void bring_to_end(AtomList& atoms, Index prime) {
-        const auto last =
-            std::ranges::find_if(atoms.rbegin(), atoms.rend(), [&](Atom atom) { return atom.size == prime; });
-        std::rotate(last.base() - 1, last.base(), atoms.end());
+    std::vector<Transfer> next_round(const Lists& goal) const {
+        std::vector<Transfer> round;
+        Lists after = now_;                     // counts only
+        std::vector<int> role(goal.size(), 0);  // -1 gives, 1 takes
+        for (std::size_t to = 0; to < goal.size(); ++to)
+            for (const Atom& atom : goal[to])
+                for (std::size_t from = 0; from < goal.size(); ++from) {
+                    const Index prime = atom.size;
+                    if (count_of(after[to], prime) >= count_of(goal[to], prime)) break;
+                    if (count_of(after[from], prime) <= count_of(goal[from], prime) || role[from] > 0 || role[to] < 0)
+                        continue;
+                    role[from] = -1;
+                    role[to] = 1;
+                    const auto taken = std::ranges::find(after[from], prime, &Atom::size);
+                    after[to].push_back(*taken);
+                    after[from].erase(taken);
+                    round.push_back({prime, from, to});
+                }
+        return round;
+    }
+
+    // Makes what each dimension gives in this round its suffix, in the order of the round; atoms that are there stay.
+    void arrange_suffixes(const std::vector<Transfer>& round) {
+        for (std::size_t dim = 0; dim < now_.size(); ++dim) {
+            AtomList suffix;
+            AtomList rest = now_[dim];
+            for (auto transfer = round.rbegin(); transfer != round.rend(); ++transfer) {
+                if (transfer->from != dim) continue;
+                const auto last = std::ranges::find_if(rest.rbegin(), rest.rend(),
+                                                       [&](Atom atom) { return atom.size == transfer->prime; });
+                suffix.insert(suffix.begin(), *last);
+                rest.erase(last.base() - 1);
+            }
+            rest.insert(rest.end(), suffix.begin(), suffix.end());
+            now_[dim] = std::move(rest);
+        }
     }
 
     const Problem& problem_;
     const Vocabulary vocabulary_;
+    const Depth depth_;
     Lists now_;
     AtomList unreduced_;
     std::vector<Step> steps_;
@@ -200,6 +272,8 @@ private:
 
 }  // namespace
 
-Plan three_stage(const Problem& problem, Vocabulary vocabulary) { return ThreeStage(problem, vocabulary).make(); }
+Plan three_stage(const Problem& problem, Vocabulary vocabulary, Depth depth) {
+    return ThreeStage(problem, vocabulary, depth).make();
+}
 
 }  // namespace reshard
