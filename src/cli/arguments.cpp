@@ -9,6 +9,8 @@
 namespace reshard::cli {
 namespace {
 
+constexpr Index rounds_max = 1000000;
+
 constexpr const char* footer =
     "Layouts are written as JAX prints them, axes major to minor: f32[8192@(x,y),4096,128@z:(2)2], unreduced sums\n"
     "f32[64]{U:w}. Sizes in bytes take units: 1024, 96MiB, 1.5GiB, 2GB.\n"
@@ -56,7 +58,9 @@ Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
 
 Result<void> complete(const Arguments& arguments) {
     const Question& question = arguments.question;
-    if (arguments.rounds < 1) return fail(Code::usage, "--rounds must be at least 1");
+    if (arguments.rounds < 1 || arguments.rounds > rounds_max) {
+        return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
+    }
     if (arguments.batch) {
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
                            question.target_mesh || question.vocabulary || question.objective ||
@@ -92,9 +96,8 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success&) {
-        const auto asked = app.get_subcommands();
         const bool version = app.get_option("--version")->count() > 0;
-        answer(version ? "reshard " RESHARD_VERSION "\n" : asked.empty() ? app.help() : asked.front()->help());
+        answer(version ? "reshard " RESHARD_VERSION "\n" : app.help());
         return std::optional<Arguments>();
     } catch (const CLI::ParseError& error) {
         return tl::unexpected(usage_error(error, argc, argv));

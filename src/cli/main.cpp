@@ -40,6 +40,7 @@ int flushed(int code) {
 int main(int argc, char** argv) {
     using namespace reshard;
     std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves early is an error to report, not a silent death
+    std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not become that large
     try {
         const auto arguments = cli::parse_arguments(argc, argv);
         if (!arguments) return cli::complain(arguments.error());

@@ -37,11 +37,11 @@ std::string plan_table(const Asked& asked, const Synthesis& made) {
 std::string plan_summary(const Asked& asked, const Synthesis& made) {
     const Verdict& verdict = made.verdict;
     std::string text = fmt::format(
-        "peak {} (floor {})   footprint {}   received {} (lower bound {})   estimate {} on {}\n",
-        format_bytes(verdict.peak_bytes), format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes),
-        format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes),
-        format_picoseconds(made.picoseconds), asked.options.machine.name);
-    text += fmt::format("{}{}   rule {}   {} states, {}   #{:016x}\n", green("checked"),
+        "peak {} (floor {})   footprint {}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
+        format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes),
+        format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
+    text += fmt::format("estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n",
+                        format_picoseconds(made.picoseconds), asked.options.machine.name, green("checked"),
                         made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
                         made.search_complete ? "search complete" : fmt::format("search {}", name(made.stop_reason)),
                         fingerprint(made.plan));

@@ -99,6 +99,7 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
     (*mover)->wipe();
+    progress.at("moving", 0, 1);
     const auto seconds = (*mover)->move(rank);
     if (!seconds) return tl::unexpected(seconds.error());
     const auto verified = verify(rank, *opened->values, plan.target, fortran, (*mover)->target(), progress);

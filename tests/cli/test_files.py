@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import resource
+import subprocess
 
 import layout_of
 import npy_file
@@ -141,6 +143,21 @@ class Files(tool.Case):
             file.write(b"old" * 1000)
         self.move("x=2", "f32[6@x]", "f32[6]", "--output", "out.npy")
         self.assertEqual(npy_file.read(self.path("out.npy")).shape, (6,))
+
+    def test_a_disk_too_small_leaves_nothing(self):
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+        with open(self.path("out.npy"), "wb") as file:
+            file.write(b"old")
+        done = subprocess.run([tool.TOOL, "run", "--backend", "local", "--mesh", "x=2", "f32[4096@x]", "f32[4096]",
+                               "--output", "out.npy"], cwd=self.folder, capture_output=True, preexec_fn=small)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(b"out.npy", done.stderr)
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(os.listdir(self.folder), ["out.npy"])
+        with open(self.path("out.npy"), "rb") as file:
+            self.assertEqual(file.read(), b"old")
 
     def test_input_may_be_output(self):
         elements = random_elements("<f4", (6, 4))

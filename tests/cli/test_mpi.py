@@ -1,0 +1,81 @@
+"""The tool under mpirun: one voice, tiles of each rank's own, the files of the local backend."""
+
+import filecmp
+import json
+import os
+
+import npy_file
+import test_files
+import tool
+
+
+class Mpi(test_files.Files):
+    """All of the file tests, four ranks at a time where four are enough."""
+
+    def move(self, mesh, source, target, *more):
+        devices = 1
+        for part in mesh.split(","):
+            devices *= int(part.split("=")[1])
+        self.ranks = devices
+        return super().move(mesh, source, target, *more)
+
+
+class Sums(test_files.Sums):
+    ranks = 8
+
+
+class Launched(tool.Case):
+    QUESTION = ("--mesh", "x=2,y=2", "f32[64@x,64]", "f32[64,64@(y,x)]")
+
+    def test_one_voice(self):
+        ran = self.ran_well(tool.reshard("run", *self.QUESTION, ranks=4))
+        self.assertEqual(ran.out.count("wrong 0 of 4096"), 1)
+        self.assertIn("mpi", ran.out)
+        ran = self.ran_well(tool.reshard("plan", *self.QUESTION, ranks=4))
+        self.assertEqual(ran.out.count("checked"), 1)
+        ran = tool.reshard("plan", "--mesh", "x=2", "f32[4@z]", "f32[4]", ranks=4)
+        self.assertEqual(ran.code, 2)
+        self.assertEqual(ran.err.count("no axis z"), 1)
+
+    def test_more_ranks_than_devices(self):
+        self.ran_well(tool.reshard("run", *self.QUESTION, "--output", "mpi.npy", "--tiles", "mpi", ranks=6,
+                                   folder=self.folder))
+        self.ran_well(tool.reshard("run", *self.QUESTION, "--output", "local.npy", "--tiles", "local",
+                                   folder=self.folder))
+        self.assertTrue(filecmp.cmp(self.path("mpi.npy"), self.path("local.npy"), shallow=False))
+        names = sorted(os.listdir(self.path("local")))
+        self.assertEqual(sorted(os.listdir(self.path("mpi"))), names)
+        self.assertEqual(filecmp.cmpfiles(self.path("mpi"), self.path("local"), names, shallow=False)[0], names)
+
+    def test_fewer_ranks_than_devices(self):
+        ran = tool.reshard("run", *self.QUESTION, ranks=2)
+        self.assertEqual(ran.code, 2)
+        self.assertEqual(ran.err.count("the mesh has 4 devices, 2 ranks were started"), 1)
+
+    def test_local_under_a_launcher(self):
+        ran = tool.reshard("run", *self.QUESTION, "--backend", "local", ranks=2)
+        self.assertEqual(ran.code, 2)
+        self.assertIn("--backend local", ran.err)
+
+    def test_errors_of_files(self):
+        npy_file.write(self.path("a.npy"), "<f4", (3,), {(i,): b"abcd" for i in range(3)})
+        for more, error in ((("--input", "none.npy"), "none.npy"), (("--input", "a.npy"), "shape [3]"),
+                            (("--output", "none/b.npy"), "none/b.npy"), (("--tiles", "none/b"), "none/b")):
+            ran = tool.reshard("run", *self.QUESTION, *more, ranks=4, folder=self.folder)
+            self.assertEqual(ran.code, 2, ran.err)
+            self.assertEqual(ran.out, "")
+            self.assertEqual(ran.err.count("reshard: "), 1, ran.err)
+            self.assertIn(error, ran.err)
+        self.assertEqual(os.listdir(self.folder), ["a.npy"])
+
+    def test_bench(self):
+        ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", *self.QUESTION, ranks=4))
+        told = json.loads(ran.out)
+        self.assertEqual([one["contestant"] for one in told["contestants"]],
+                         ["this plan", "gather, then slice", "MPI_Alltoallw"])
+        for one in told["contestants"]:
+            self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
+
+
+if __name__ == "__main__":
+    tool.main()

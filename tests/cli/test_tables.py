@@ -1,0 +1,133 @@
+"""The tables, as they are printed. Times are the cost model's and not this test's, so they are masked.
+
+RESHARD_UPDATE=1 writes the files anew; look at the difference before you believe it.
+"""
+
+import json
+import os
+import re
+import xml.etree.ElementTree
+
+import tool
+
+TWO_BY_THREE = ("--mesh", "x=2,y=3", "f32[12288@x,4096]", "f32[12288@y,4096]")
+
+
+def masked(text):
+    """Times, counts of states and fingerprints change with the cost model; what surrounds them does not."""
+    text = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "<time>", text)
+    text = re.sub(r"\d+ states, .*?   ", "<states>   ", text)
+    text = re.sub(r"#[0-9a-f]{16}", "#<plan>", text)
+    return re.sub(r" +", " ", text)
+
+
+class Tables(tool.Case):
+    def golden(self, name, *arguments):
+        text = self.ran_well(tool.reshard(*arguments)).out
+        if arguments[0] == "plan":
+            text = masked(text)
+        path = os.path.join(tool.HERE, "golden", name + ".txt")
+        if os.environ.get("RESHARD_UPDATE"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(text, file.read())
+
+    def test_plan(self):
+        self.golden("plan", "plan", *TWO_BY_THREE)
+
+    def test_plan_of_collectives(self):
+        self.golden("plan_collectives", "plan", *TWO_BY_THREE, "--vocabulary", "collectives")
+
+    def test_plan_of_nothing(self):
+        self.golden("plan_nothing", "plan", "--mesh", "x=2", "f32[4@x]", "f32[4@x]")
+
+    def test_plan_of_sums(self):
+        self.golden("plan_sums", "plan", "--mesh", "x=2,y=2", "f32[8@x,8]{U:y}", "f32[8@(x,y),8]")
+
+    def test_plan_of_sub_axes(self):
+        self.golden("plan_sub_axes", "plan", "--mesh", "x=4,y=2", "f32[4@x,4@y]", "f32[4@y,4@x]", "--vocabulary",
+                    "collectives")
+
+    def test_draw(self):
+        self.golden("draw", "draw", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]", "--vocabulary", "collectives")
+
+    def test_draw_matrix(self):
+        self.golden("draw_matrix", "draw", "--mesh", "x=2,y=2", "f32[4@x,4@y]", "f32[4,4@(y,x)]")
+
+    def test_draw_ranges(self):
+        self.golden("draw_ranges", "draw", "--mesh", "x=2,y=2", "f32[400@x,40]", "f32[400,40@y]")
+
+    def test_draw_many_devices(self):
+        self.golden("draw_many", "draw", "--mesh", "x=30,y=1000", "f32[30@x,1000]", "f32[30@x,1000]")
+
+    def test_draw_uneven(self):
+        self.golden("draw_uneven", "draw", "--mesh", "x=4", "f32[5@x]", "f32[5@x]")
+
+    def test_draw_scalar_and_empty(self):
+        self.golden("draw_scalar", "draw", "--mesh", "x=2", "f32[]", "f32[]")
+        self.golden("draw_empty", "draw", "--mesh", "x=2", "f32[0@x]", "f32[0]")
+
+    def test_columns_are_aligned(self):
+        table = self.ran_well(tool.reshard("plan", *TWO_BY_THREE, "--vocabulary", "collectives")).out.splitlines()[:5]
+        for title in (" layout", " tile", " received", " estimate"):
+            left = title == " layout"
+            at = table[0].index(title) + (0 if left else len(title) - 1)
+            for line in table[2:]:
+                before, here, after = line[at], line[at + 1 : at + 2], line[at + 1 : at + 2]
+                self.assertTrue(before == " " and here not in ("", " ") if left else before != " " and after in ("", " "),
+                                "%r in %r" % (title, line))
+
+    def test_explain_names_every_candidate_and_why(self):
+        ran = self.ran_well(tool.reshard("explain", *TWO_BY_THREE))
+        self.assertIn("gather_then_slice", ran.out)
+        self.assertIn("chosen", ran.out)
+        self.assertTrue(all(len(line) <= 120 for line in ran.out.splitlines()), ran.out)
+        told = json.loads(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--json")).out)
+        self.assertEqual(told["alternatives"][0]["lost"], "")
+        self.assertTrue(all(other["lost"] for other in told["alternatives"][1:]))
+        self.assertTrue(all(other["rule"] in ran.out for other in told["alternatives"]))
+
+    def test_svg_is_xml_with_a_mark_for_every_device(self):
+        ran = self.ran_well(tool.reshard("draw", "--svg", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]"))
+        root = xml.etree.ElementTree.fromstring(ran.out)
+        groups = root.findall("{http://www.w3.org/2000/svg}g")
+        self.assertEqual(len(groups) % 6, 0)
+        self.assertGreaterEqual(len(groups), 12)
+
+    def test_draw_json(self):
+        ran = self.ran_well(tool.reshard("draw", "--json", "--mesh", "x=2", "f32[5@x]", "f32[5]"))
+        stages = json.loads(ran.out)["stages"]
+        self.assertEqual([t["tile"] for t in stages[0]["tiles"]], [[[0, 3]], [[3, 5]]])
+        self.assertEqual([t["tile"] for t in stages[-1]["tiles"]], [[[0, 5]], [[0, 5]]])
+
+    def test_run_report(self):
+        ran = self.ran_well(tool.reshard("run", "--mesh", "x=2,y=3", "f32[120@x,40]", "f32[120@y,40]"))
+        self.assertRegex(ran.out, r"^ok   6 ranks   local   wrong 0 of 9600\n")
+        self.assertRegex(ran.out, r"predicted +measured")
+        self.assertIn("a rank accounts for ", ran.out)
+        told = json.loads(self.ran_well(
+            tool.reshard("run", "--json", "--mesh", "x=2,y=3", "f32[120@x,40]", "f32[120@y,40]")).out)
+        self.assertEqual((told["wrong"], told["elements_verified"], told["ranks"]), (0, 9600, 6))
+
+    def test_bench_report(self):
+        ran = self.ran_well(tool.reshard("bench", "--rounds", "2", "--mesh", "x=4", "f32[64@x,64]", "f32[64,64@x]"))
+        self.assertIn("this plan", ran.out)
+        self.assertIn("gather, then slice", ran.out)
+        self.assertIn("2 timed rounds", ran.out)
+        told = json.loads(self.ran_well(tool.reshard("bench", "--json", "--rounds", "2", "--mesh", "x=4",
+                                                     "f32[64@x,64]", "f32[64,64@x]")).out)
+        for one in told["contestants"]:
+            self.assertEqual(one["wrong"], 0)
+            self.assertEqual(len(one["seconds"]), 2)
+            self.assertEqual(one["elements_verified"], 4 * 64 * 64)
+
+    def test_help_and_version(self):
+        for arguments in (["--help"], ["plan", "--help"], ["--version"]):
+            ran = self.ran_well(tool.reshard(*arguments))
+            self.assertIn("reshard", ran.out)
+            self.assertEqual(ran.err, "")
+
+
+if __name__ == "__main__":
+    tool.main()
