@@ -1,0 +1,73 @@
+#include "differential/reference.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+namespace reshard::test {
+
+namespace {
+
+using Lists = std::vector<AtomList>;
+
+/// Every way to deal the digits from `next` on to positions of the dimensions or to nobody.
+void deal(const AtomList& digits, std::size_t next, Lists& lists, std::set<Lists>& all) {
+    if (next == digits.size()) {
+        Lists merged;
+        for (const AtomList& list : lists) merged.push_back(canonical(list));
+        all.insert(std::move(merged));
+        return;
+    }
+    deal(digits, next + 1, lists, all);
+    for (AtomList& list : lists)
+        for (std::size_t at = 0; at <= list.size(); ++at) {
+            list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), digits[next]);
+            deal(digits, next + 1, lists, all);
+            list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+        }
+}
+
+}  // namespace
+
+Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts) {
+    std::set<Lists> all;
+    for (const AtomList& digits : cuts) {
+        Lists lists(shape.size());
+        deal(digits, 0, lists, all);
+    }
+    for (const Lists& lists : all) {
+        Layout layout{DType::f32, mesh, {}, {}};
+        for (std::size_t i = 0; i < shape.size(); ++i) layout.dims.push_back({shape[i], lists[i]});
+        if (validate(layout) && divides(layout)) layouts_.push_back(std::move(layout));
+    }
+    edges_.resize(layouts_.size());
+    for (std::size_t from = 0; from < layouts_.size(); ++from)
+        for (std::size_t to = 0; to < layouts_.size(); ++to) {
+            Index least = index_max;
+            for (const StepKind kind : {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute})
+                if (const auto move = type_step(layouts_[from], {kind, layouts_[to]}))
+                    least = std::min(least, move->received);
+            if (least != index_max) edges_[from].emplace_back(to, least);
+        }
+}
+
+std::vector<Index> Reference::optima(std::size_t source, Index tile_max) const {
+    std::vector<Index> least(layouts_.size(), index_max);
+    using Entry = std::pair<Index, std::size_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    least[source] = 0;
+    queue.emplace(0, source);
+    while (!queue.empty()) {
+        const auto [cost, at] = queue.top();
+        queue.pop();
+        if (cost != least[at]) continue;
+        for (const auto& [next, received] : edges_[at]) {
+            if (tile_elements(layouts_[next]) > tile_max || cost + received >= least[next]) continue;
+            least[next] = cost + received;
+            queue.emplace(least[next], next);
+        }
+    }
+    return least;
+}
+
+}  // namespace reshard::test
