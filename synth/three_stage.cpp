@@ -130,19 +130,18 @@ private:
         for (std::size_t k = 0; k < unused.size();) {
             const Index prime = unused[k].size;
             const bool paired = std::ranges::any_of(spare, [&](Atom atom) { return atom.size == prime; });
-            auto here = place_where(now_, goal, prime);
-            auto there = place_where(goal, now_, prime);
-            if (!here || !there) {
-                here.reset();
-                for (std::size_t i = 0; i < goal.size() && !here; ++i)
-                    if (splits(now_[i], i, prime) && splits(goal[i], i, prime)) here = there = i;
-            }
-            if (!paired || !here) {
+            const auto here = place_where(now_, goal, prime);
+            const auto there = place_where(goal, now_, prime);
+            std::optional<std::pair<std::size_t, std::size_t>> places;
+            if (here && there) places.emplace(*here, *there);
+            for (std::size_t i = 0; i < goal.size() && !places; ++i)
+                if (splits(now_[i], i, prime) && splits(goal[i], i, prime)) places.emplace(i, i);
+            if (!paired || !places) {
                 ++k;
                 continue;
             }
-            now_[*here].push_back(take(unused, prime));
-            goal[*there].push_back(take(spare, prime));
+            now_[places->first].push_back(take(unused, prime));
+            goal[places->second].push_back(take(spare, prime));
             k = 0;
         }
     }
