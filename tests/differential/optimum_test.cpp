@@ -29,6 +29,8 @@ struct Field {
     bool two_cuts = false;
 };
 
+void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
+
 /// No digit of the layout begins or ends inside an axis.
 bool keeps_axes_whole(const Layout& layout) {
     for (const Dim& dim : layout.dims)
