@@ -141,7 +141,10 @@ private:
             candidate.lost = within.error().message;
             limit_error_ = within.error();
         }
-        (candidate.lost.empty() ? kept_ : rejected_).push_back(std::move(candidate));
+        std::vector<Alternative>& list = candidate.lost.empty() ? kept_ : rejected_;
+        // The first rule that finds a plan keeps it.
+        const auto same = [&](const Alternative& other) { return other.plan == candidate.plan; };
+        if (std::ranges::none_of(list, same)) list.push_back(std::move(candidate));
     }
 
     // A plan at the lower bound in one moving step cannot be beaten in bytes or steps.
@@ -180,10 +183,7 @@ private:
         made.stop_reason = stop_;
         made.states = states_;
         for (Alternative& other : kept_) {
-            if (&other != &kept_.front()) {
-                if (other.plan == made.plan) continue;
-                other.lost = reason_against(other, kept_.front());
-            }
+            if (&other != &kept_.front()) other.lost = reason_against(other, kept_.front());
             made.alternatives.push_back(other);
         }
         std::ranges::move(rejected_, std::back_inserter(made.alternatives));
