@@ -52,7 +52,7 @@ NO_SYSTEM = {  # core and the search: no I/O, clock, randomness, threads, MPI
                    "random", "thread", "mutex", "shared_mutex", "condition_variable", "atomic", "future", "mpi.h")
 }
 BANNED_WORD = re.compile(r"\b\w*(manager|helper|util|handler)\w*", re.I)
-ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|^error_handler_t$", re.I)  # MPI's and JSON's names
+ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|error_?handler", re.I)  # MPI's and JSON's words
 BANNED_NAME = re.compile(r"\b(src|dst)(_\w*)?\b|\b\w+_(src|dst)\b")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
