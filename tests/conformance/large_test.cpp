@@ -48,12 +48,12 @@ void expect_large_move(Index rows, Index columns, Index padding) {
     EXPECT_EQ(wrong, 0);
 }
 
-constexpr Index elements = (Index{1} << 31) + (Index{1} << 26) + 5;  // 2.06 GiB, and not round
+constexpr Index elements = (Index{1} << 31) + (Index{1} << 26) + 64;  // 2.06 GiB, and not round
 
 TEST(Large, OneRun) { expect_large_move(1, elements, 0); }
 
-// Rows with gaps: more rows than an int counts in one constructor of a datatype.
-TEST(Large, ManyRuns) { expect_large_move(elements / 2, 2, 1); }
+// Rows of one cache line with a gap behind each.
+TEST(Large, ManyRuns) { expect_large_move(elements / 64, 64, 8); }
 
 }  // namespace
 }  // namespace reshard

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <iostream>
+#include <string>
 
 namespace {
 
@@ -11,14 +12,17 @@ public:
     explicit FailuresOnly(int rank) : rank_(rank) {}
 
 private:
+    // Kept here: GoogleTest holds its lock while it reports a result, and asking it for the current test takes that
+    // lock.
+    void OnTestStart(const testing::TestInfo& test) override { test_ = test.name(); }
     void OnTestPartResult(const testing::TestPartResult& result) override {
         if (!result.failed()) return;
-        const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-        std::cout << "rank " << rank_ << ": " << (test != nullptr ? test->name() : "outside of tests") << ": "
-                  << (result.file_name() != nullptr ? result.file_name() : "") << ':' << result.line_number() << ": "
+        const char* file = result.file_name() != nullptr ? result.file_name() : "";
+        std::cout << "rank " << rank_ << ": " << test_ << ": " << file << ':' << result.line_number() << ": "
                   << result.summary() << std::endl;
     }
     int rank_;
+    std::string test_;
 };
 
 }  // namespace
