@@ -53,7 +53,9 @@ int explain(const Arguments& arguments) {
     };
     const auto asked = understand(arguments.question);
     if (!asked) return refuse(asked.error());
-    const auto made = synthesize(asked->problem, asked->options);
+    Options options = asked->options;
+    options.explain = true;
+    const auto made = synthesize(asked->problem, options);
     if (!made) return refuse(made.error());
     if (arguments.json) {
         Json json = plan_json(nullptr, *asked, *made, 0);
