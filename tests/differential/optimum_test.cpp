@@ -161,8 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Field{"2x6 rank 2, one cut", mesh_26, {12, 12}, {digits_2_23}, false, 600},
                       Field{"2x6 rank 2, two cuts", mesh_26, {12, 12}, {digits_2_23, digits_2_32}, false, 600, 0, true},
                       Field{"2x2x2x2 rank 2", mesh_2222, {16, 16}, {digits_2222}, false, 600, 5000}),
-    [](const ::testing::TestParamInfo<Field>& info) {
-        std::string name = info.param.name;
+    [](const ::testing::TestParamInfo<Field>& field) {
+        std::string name = field.param.name;
         std::ranges::replace_if(
             name, [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) == 0; }, '_');
         return name;
