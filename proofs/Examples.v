@@ -1,7 +1,7 @@
 (* The checker says yes and no where it should: the theorems are not vacuous. *)
 From Coq Require Import List Bool.
 Import ListNotations.
-From Reshard Require Import Mesh Layout Step Received Check.
+From Reshard Require Import Mesh Layout Step Received Check Certify.
 
 (* mesh 2x3x2, atoms 0 1 2; an array of 12 x 12, or of 7 *)
 Definition m0 : mesh := [2; 3; 2].
@@ -41,3 +41,12 @@ Example other_mesh :
   check_plan (Plan a b [(exchange, b)]) None = Accept (Verdict 3 2) /\
   check_plan (Plan a b [(all_gather, b)]) None = Reject (not_typed 1).
 Proof. split; reflexivity. Qed.
+
+Example bounds :
+  lower_bound (lay [0; 1] [] []) (lay [1] [2] []) = Some 24 /\          (* the lists part ways: the whole tile *)
+  lower_bound (lay [0; 1; 2] [] []) (lay [] [2; 0; 1] []) = Some 11 /\
+  lower_bound (lay [0; 1] [] []) (lay [0] [] []) = Some 48 /\           (* prefixes: what is missing *)
+  lower_bound (line [0; 1] []) (line [0] []) = Some 2 /\
+  lower_bound (lay [1] [] [0; 2]) (lay [1] [] []) = Some 72 /\          (* an all_reduce is optimal *)
+  lower_bound (lay [] [] []) (lay [] [] [0]) = None.
+Proof. repeat split; reflexivity. Qed.

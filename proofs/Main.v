@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions of
    every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Certify Schedule Primes Exist Examples.
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Certify Primes Exist Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
 Print Assumptions step_sound.
@@ -35,9 +35,16 @@ Print Assumptions lower_bound_incomparable.
 (* A typed all_to_all, and a typed all_gather, is at the lower bound. *)
 Print Assumptions all_to_all_optimal.
 Print Assumptions all_gather_optimal.
+(* c summands of n elements wanted, added up, on r devices: some device receives n (c + r - 2) / devices, whatever the
+   messages hold; and a device that wants sums receives its whole tile. *)
+Print Assumptions reduce_lower_bound.
+Print Assumptions whole_tile.
+(* The lower bounds that the driver prints, without and with sums. *)
+Print Assumptions move_bound_sound.
+Print Assumptions reduce_bound_sound.
 (* A plan whose certified number is the printed lower bound cannot be beaten on the busiest receiver. *)
-Print Assumptions lower_bound_sound.
 Print Assumptions certified_optimal.
+Print Assumptions certified_optimal_sum.
 (* Prime atoms, sizes that divide: slice, exchange, gather stays in memory and receives at most the target tile ... *)
 Print Assumptions three_stage.
 (* ... which is within a factor of two of the best. *)
