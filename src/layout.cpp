@@ -83,7 +83,7 @@ Result<void> validate(const Layout& layout) {
     Index elements = 1;
     for (const Dim& dim : layout.dims) {
         if (dim.extent < 0) return fail(Code::layout, fmt::format("a dimension has extent {}", dim.extent));
-        if (dim.atoms != canonical(dim.atoms)) return fail(Code::layout, "a dimension's atoms are not canonical");
+        if (!is_canonical(dim.atoms)) return fail(Code::layout, "a dimension's atoms are not canonical");
         all.insert(all.end(), dim.atoms.begin(), dim.atoms.end());
         const auto product = checked_multiply(elements, std::max<Index>(dim.extent, 1));
         if (!product) return fail(Code::overflow, "the array has more elements than 64 bits can count");
@@ -91,7 +91,7 @@ Result<void> validate(const Layout& layout) {
     }
     if (!checked_multiply(elements, size_of(layout.dtype)))
         return fail(Code::overflow, "the array has more bytes than 64 bits can count");
-    if (layout.unreduced != as_set(layout.unreduced))
+    if (!is_canonical(layout.unreduced) || !std::ranges::is_sorted(layout.unreduced, std::greater{}, &Atom::stride))
         return fail(Code::layout, "the unreduced atoms are not a canonical set");
     for (const Atom& atom : all) {
         const auto top = atom.size < 1 || atom.stride < 1 ? std::nullopt : checked_multiply(atom.size, atom.stride);

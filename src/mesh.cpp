@@ -79,12 +79,27 @@ std::optional<std::vector<SubAxis>> names_of(const Mesh& mesh, Atom atom) {
     return names;
 }
 
+namespace {
+
+// True when `minor` is the digit right below `major`, so that the two are one atom.
+bool continues(Atom major, Atom minor) {
+    return major.stride % minor.size == 0 && major.stride / minor.size == minor.stride;
+}
+
+}  // namespace
+
+bool is_canonical(std::span<const Atom> atoms) {
+    for (std::size_t i = 0; i < atoms.size(); ++i)
+        if (atoms[i].size == 1 || (i > 0 && atoms[i].size > 0 && continues(atoms[i - 1], atoms[i]))) return false;
+    return true;
+}
+
 AtomList canonical(AtomList atoms) {
     AtomList list;
     list.reserve(atoms.size());
     for (const Atom& atom : atoms) {
         if (atom.size == 1) continue;
-        if (!list.empty() && list.back().stride % atom.size == 0 && list.back().stride / atom.size == atom.stride)
+        if (!list.empty() && continues(list.back(), atom))
             list.back() = {list.back().size * atom.size, atom.stride};
         else
             list.push_back(atom);

@@ -228,12 +228,16 @@ Result<void> can_count(const Layout& before, const Layout& after) {
 }
 
 Result<Move> type_step(const Layout& before, const Step& step) {
+    if (auto valid = validate(step.layout); !valid) return tl::unexpected(valid.error());
+    if (auto same = same_array(before, step.layout); !same) return tl::unexpected(same.error());
+    if (auto countable = can_count(before, step.layout); !countable) return tl::unexpected(countable.error());
+    return type_valid_step(before, step);
+}
+
+Result<Move> type_valid_step(const Layout& before, const Step& step) {
     const Layout& after = step.layout;
     const StepKind kind = step.kind;
-    if (auto valid = validate(after); !valid) return tl::unexpected(valid.error());
-    if (auto same = same_array(before, after); !same) return tl::unexpected(same.error());
     if (before.dims == after.dims && before.unreduced == after.unreduced) return not_typed(kind, "nothing changes");
-    if (auto countable = can_count(before, after); !countable) return tl::unexpected(countable.error());
     if (kind == StepKind::permute || kind == StepKind::exchange) return type_exchange(kind, before, after);
 
     const Change change = change_of(before, after);

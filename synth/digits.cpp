@@ -113,6 +113,7 @@ std::optional<Frame> frame_of(const Problem& problem) {
     for (const AtomList& digits : {split_into_primes(all), split_into_primes(*coarse), *coarse}) {
         Frame frame;
         frame.like = &problem.source;
+        frame.whole = digits == split_into_primes(all);
         frame.lists = problem.source.dims.size() + 1;
         AtomList cancelled;
         for (std::size_t i = 0; i + 1 < frame.lists; ++i) {

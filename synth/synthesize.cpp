@@ -90,15 +90,19 @@ private:
         for (const StepKind kind : all_step_kinds)
             if (allows(options_.vocabulary, kind)) consider_step(kind);
         if (!done()) {
-            consider("three_stage", three_stage(problem_, options_.vocabulary, Depth::shallow));
-            consider("three_stage_deep", three_stage(problem_, options_.vocabulary, Depth::deep));
             if (const auto frame = frame_of(problem_)) {
                 const bool steps_only = options_.objective == Objective::steps;
                 if (!steps_only) search_for(*frame, Objective::bytes);
                 if (options_.objective != Objective::bytes) search_for(*frame, Objective::steps);
             }
+            // A complete search leaves nothing to find by construction.
+            if (!complete_ || options_.explain) {
+                consider("three_stage", three_stage(problem_, options_.vocabulary, Depth::shallow));
+                consider("three_stage_deep", three_stage(problem_, options_.vocabulary, Depth::deep));
+            }
         }
         // As it is: fused, it would not be naive any more.
+        if (!options_.explain) return;
         if (auto naive = gather_then_slice(problem_)) judge("gather_then_slice", std::move(*naive));
     }
 
@@ -118,8 +122,8 @@ private:
         states_ += found.states;
         stop_ = found.complete ? StopReason::exhausted : StopReason::budget;
         // Complete in these digits; a search under another objective than the user's proves nothing about the user's.
-        complete_ = complete_ || (found.complete && objective == options_.objective && divides(problem_.source) &&
-                                  divides(problem_.target));
+        complete_ = complete_ || (found.complete && found.arrived && frame.whole && objective == options_.objective &&
+                                  divides(problem_.source) && divides(problem_.target));
         if (found.arrived) consider("search", {problem_.source, problem_.target, found.steps});
     }
 
@@ -182,6 +186,7 @@ private:
         made.search_complete = complete_ || least_bytes || best.plan.steps.empty();
         made.stop_reason = stop_;
         made.states = states_;
+        if (!options_.explain) return made;
         for (Alternative& other : kept_) {
             if (&other != &kept_.front()) other.lost = reason_against(other, kept_.front());
             made.alternatives.push_back(other);

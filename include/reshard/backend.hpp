@@ -58,7 +58,7 @@ class Bound {
 public:
     virtual ~Bound() = default;
     virtual Result<std::unique_ptr<Ticket>> start() = 0;
-    [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< measured, of the last run, array by array
+    [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< last run, one per RankStep
 };
 
 /// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.
@@ -83,8 +83,8 @@ public:
     [[nodiscard]] virtual Index rank() const = 0;
     [[nodiscard]] virtual Index size() const = 0;
     /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
-    /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share one
-    /// thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
+    /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share
+    /// one thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
     virtual Result<void> agree(std::uint64_t fingerprint) = 0;
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;

@@ -31,8 +31,8 @@ public:
     [[nodiscard]] Index staging_bytes() const { return prepared_->staging_bytes(); }
 
     /// Binds one pair of buffers per array. Of all that is bound to an executor one run is in flight at a time. After a
-    /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the same
-    /// memory. Errors: mismatch when a buffer is too small, or when what is written overlaps anything else.
+    /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the
+    /// same memory. Errors: mismatch when a buffer is too small, or when what is written overlaps anything else.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
 
     /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.

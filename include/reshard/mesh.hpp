@@ -66,6 +66,7 @@ struct Atom {
 using AtomList = std::vector<Atom>;
 
 [[nodiscard]] AtomList canonical(AtomList atoms);
+[[nodiscard]] bool is_canonical(std::span<const Atom> atoms);
 
 /// The same atoms as a set: sorted by stride, most major first, and canonical.
 [[nodiscard]] AtomList as_set(AtomList atoms);

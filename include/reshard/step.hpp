@@ -49,6 +49,10 @@ struct Move {
 /// divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
+/// The same without looking at the layouts again: for a search that has validated each once.
+/// pre: validate(before), validate(step.layout), same_array(before, step.layout), can_count(before, step.layout).
+[[nodiscard]] Result<Move> type_valid_step(const Layout& before, const Step& step);
+
 /// The replicated atoms that a zero_fill turns unreduced. Of the replicas that differ there, the one at coordinate 0
 /// keeps its values. pre: the step is typed.
 [[nodiscard]] AtomList spread_atoms(const Layout& before, const Layout& after);

@@ -27,6 +27,7 @@ struct Options {
     Vocabulary vocabulary = Vocabulary::all;
     Limits limits = {};
     Machine machine = laptop();
+    bool explain = false;  ///< also judge what is not worth choosing: gather_then_slice, and candidates over a limit
 };
 
 enum class StopReason {
@@ -55,7 +56,7 @@ struct Synthesis {
     bool search_complete = false;  ///< nothing better for this objective exists in this vocabulary
     StopReason stop_reason = StopReason::unsearched;
     Index states = 0;                       ///< states the search expanded
-    std::vector<Alternative> alternatives;  ///< all candidates, the winner first
+    std::vector<Alternative> alternatives;  ///< with Options::explain all candidates, the winner first
 };
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has

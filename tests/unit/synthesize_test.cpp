@@ -75,7 +75,9 @@ TEST(SynthesizeUnit, AnInfeasibleLimitNamesTheFloor) {
 }
 
 TEST(SynthesizeUnit, TheWinnerIsFirstAndTheLosersSayWhy) {
-    const auto made = synthesize(at("f32[12@x,6]"), at("f32[12,6@y]"));
+    Options options;
+    options.explain = true;
+    const auto made = synthesize(at("f32[12@x,6]"), at("f32[12,6@y]"), options);
     ASSERT_TRUE(made.has_value());
     ASSERT_FALSE(made->alternatives.empty());
     EXPECT_EQ(made->alternatives[0].rule, made->rule);
