@@ -1,0 +1,166 @@
+// Parts of the tool that its users meet only when something is wrong: does the verification see a single bit, are
+// small numbers what they are said to be, do pieces and runs cover their boxes.
+#include <gtest/gtest.h>
+
+#include "npy.hpp"
+#include "number_bits.hpp"
+#include "numbers.hpp"
+#include "pieces.hpp"
+#include "ranks.hpp"
+#include "reshard/text.hpp"
+#include "table.hpp"
+#include "verify.hpp"
+
+namespace reshard::cli {
+namespace {
+
+// Verifies the layout's tiles after `change` has had its way with those of rank 0.
+Verified verified_after(const char* mesh, const char* text, const std::function<void(std::span<std::byte>)>& change) {
+    const Layout layout = parse_layout(parse_mesh(mesh).value(), text).value();
+    const Index summands = summand_count(layout);
+    Verified result;
+    auto ranks = local_ranks(device_count(layout)).value();
+    ranks->each([&](Rank& rank) {
+        const auto values = generated(layout.dtype, shape(layout), summands, summands > 1);
+        Progress progress(false);
+        const Box box = storage_tile(layout, rank.index(), false);
+        std::vector<std::byte> tile(static_cast<std::size_t>(count(box) * size_of(layout.dtype)));
+        EXPECT_TRUE(fill(*values, layout, rank.index(), false, tile, progress));
+        if (rank.index() == 0) change(tile);
+        const Verified seen = verify(rank, *values, layout, false, tile, progress).value();
+        if (rank.index() == 0) result = seen;
+        return 0;
+    });
+    return result;
+}
+
+TEST(Verify, AcceptsWhatIsRight) {
+    for (const char* text : {"f32[8@x,6]", "bool[7@(x,y)]", "c128[3,5@y]", "bf16[8]", "f32[]", "f32[0@x]"}) {
+        EXPECT_EQ(verified_after("x=2,y=3", text, [](auto) {}).wrong, 0) << text;
+    }
+}
+
+TEST(Verify, SeesOneBit) {
+    for (const char* text : {"f32[8@x,6]", "bool[7@(x,y)]", "c128[3,5@y]", "bf16[8]", "f32[]"}) {
+        const auto flip = [](std::span<std::byte> tile) { tile.back() ^= std::byte{1}; };
+        EXPECT_EQ(verified_after("x=2,y=3", text, flip).wrong, 1) << text;
+    }
+}
+
+TEST(Verify, SeesElementsThatChangedPlaces) {
+    const auto swap = [](std::span<std::byte> tile) { std::swap_ranges(&tile[0], &tile[4], &tile[4]); };
+    EXPECT_EQ(verified_after("x=2", "f32[8@x]", swap).wrong, 2);
+}
+
+TEST(Verify, AcceptsAndDoubtsSums) {
+    for (const char* text : {"f32[8@x]{U:y}", "bf16[8@x]{U:y}", "i8[8]{U:(x,y)}", "c64[4]{U:x}", "f16[9]{U:y}"}) {
+        const Verified right = verified_after("x=2,y=3", text, [](auto) {});
+        EXPECT_EQ(right.wrong, 0) << text;
+        const auto zero = [](std::span<std::byte> tile) { std::ranges::fill(tile, std::byte{0}); };
+        const Verified wrong = verified_after("x=2,y=3", text, zero);
+        EXPECT_GT(wrong.wrong, 0) << text;
+        EXPECT_LT(wrong.wrong, right.of + 1) << text;
+    }
+}
+
+TEST(NumberBits, AreExactUpToTheirLimit) {
+    for (const DType dtype : {DType::boolean, DType::i8, DType::u16, DType::i64, DType::f16, DType::bf16, DType::f32,
+                              DType::f64, DType::c64, DType::c128}) {
+        std::vector<std::byte> element(static_cast<std::size_t>(size_of(dtype)));
+        for (Index value = 0; value <= exact_max(dtype); ++value) {
+            encode(dtype, value, element);
+            ASSERT_EQ(decode(dtype, element), value) << name(dtype);
+        }
+    }
+}
+
+TEST(Pieces, CoverABoxInOrder) {
+    const Box box = {{1, 4}, {2, 7}, {0, 6}};
+    for (const Index most : {1, 4, 6, 7, 12, 29, 30, 31, 1000}) {
+        Index next = 0;
+        ASSERT_TRUE(for_each_piece(box, most, [&](const Box& piece, Index first) -> Result<void> {
+            EXPECT_EQ(first, next);
+            EXPECT_LE(count(piece), most);
+            next += count(piece);
+            return {};
+        }));
+        EXPECT_EQ(next, count(box));
+    }
+}
+
+TEST(Pieces, RunsAreLongAndInOrder) {
+    Index runs = 0;
+    const auto visit = [&](const cli::Run& run) -> Result<void> {
+        EXPECT_EQ(run.in_array, (1 + runs) * 30 + 12);
+        EXPECT_EQ(run.in_tile, runs * 12);
+        EXPECT_EQ(run.elements, 12);
+        ++runs;
+        return {};
+    };
+    ASSERT_TRUE(for_each_run({4, 5, 6}, {{1, 4}, {2, 4}, {0, 6}}, visit));
+    EXPECT_EQ(runs, 3);
+    EXPECT_EQ(run_stride({4, 5, 6}, {{1, 4}, {2, 4}, {0, 6}}), 30);
+}
+
+TEST(Pieces, AScalarIsOneRun) {
+    Index runs = 0;
+    ASSERT_TRUE(for_each_run({}, {}, [&](const cli::Run& run) -> Result<void> {
+        EXPECT_EQ(run.elements, 1);
+        ++runs;
+        return {};
+    }));
+    EXPECT_EQ(runs, 1);
+}
+
+TEST(Npy, HeadersReadBack) {
+    for (const std::vector<Index>& extents : {std::vector<Index>{}, {7}, {0, 3}, {1, 2, 3, 4, 5, 6, 7, 8}}) {
+        const std::string text = npy_header("<f4", true, extents);
+        EXPECT_EQ(text.size() % 64, 0U);
+        Index bytes = 4;
+        for (const Index extent : extents) bytes *= extent;
+        const auto header = parse_npy(text, static_cast<Index>(text.size()) + bytes);
+        ASSERT_TRUE(header) << header.error().message;
+        EXPECT_EQ(header->shape, extents);
+        EXPECT_TRUE(header->fortran_order);
+    }
+}
+
+TEST(Npy, EveryByteOfAHeaderMayBeAnything) {
+    const std::string good = npy_header("<f4", false, {4});
+    for (std::size_t place = 0; place < good.size(); ++place) {
+        for (int byte = 0; byte < 256; ++byte) {
+            std::string text = good;
+            text[place] = static_cast<char>(byte);
+            const auto header = parse_npy(text, static_cast<Index>(text.size()) + 16);  // no crash, whatever it says
+            if (header) {
+                EXPECT_GE(header->data_offset, 10);
+            }
+        }
+    }
+}
+
+TEST(Table, WrapsWhatMayAndKeepsTheRest) {
+    Table table({{"a"}, {"b", Table::Align::right}, {"c", Table::Align::left, true}});
+    table.row({"x", "1", "some words that are too long for one line of this table"});
+    const std::string text = table.text(40);
+    for (const std::string_view line : {"a", "x", "some"}) EXPECT_NE(text.find(line), std::string::npos);
+    std::size_t begin = 0;
+    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+        EXPECT_LE(end - begin, 40U);
+        begin = end + 1;
+    }
+}
+
+TEST(Numbers, TimesAsPeopleReadThem) {
+    EXPECT_EQ(format_seconds(0), "0");
+    EXPECT_EQ(format_seconds(3.1e-7), "310 ns");
+    EXPECT_EQ(format_seconds(0.00135), "1.35 ms");
+    EXPECT_EQ(format_seconds(0.9996e-3), "1.00 ms");
+    EXPECT_EQ(format_seconds(12), "12.0 s");
+    EXPECT_EQ(format_picoseconds(index_max), "too long");
+    EXPECT_EQ(median({3, 1, 2}), 2);
+    EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+}
+
+}  // namespace
+}  // namespace reshard::cli
