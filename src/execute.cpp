@@ -18,9 +18,16 @@ namespace {
 
 using State = std::shared_ptr<Executor::RunState>;
 
+// What a backend made for a run, the outer first. A run keeps both alive: callers may drop them while it is in flight.
+struct Made {
+    std::shared_ptr<Prepared> prepared;
+    std::shared_ptr<Bound> bound;
+};
+
 class GuardedTicket final : public Ticket {
 public:
-    GuardedTicket(std::unique_ptr<Ticket> run, State state) : run_(std::move(run)), state_(std::move(state)) {}
+    GuardedTicket(Made made, std::unique_ptr<Ticket> run, State state)
+        : made_(std::move(made)), run_(std::move(run)), state_(std::move(state)) {}
     ~GuardedTicket() override {
         if (run_) static_cast<void>(wait());  // a run that is dropped has nobody to tell; the state remembers
     }
@@ -57,6 +64,7 @@ private:
         return {};
     }
 
+    Made made_;
     std::unique_ptr<Ticket> run_;
     State state_;
     bool failed_ = false;
@@ -64,8 +72,7 @@ private:
 
 class GuardedBound final : public Bound {
 public:
-    GuardedBound(std::shared_ptr<Prepared> prepared, std::unique_ptr<Bound> bound, State state)
-        : prepared_(std::move(prepared)), bound_(std::move(bound)), state_(std::move(state)) {}
+    GuardedBound(Made made, State state) : made_(std::move(made)), state_(std::move(state)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
         if (state_->failed) {
@@ -73,20 +80,19 @@ public:
                                                    state_->first_error.message));
         }
         if (state_->in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
-        auto run = bound_->start();
+        auto run = made_.bound->start();
         if (!run) {
             state_->failed = true;
             state_->first_error = run.error();
             return run;
         }
         state_->in_flight = true;
-        return std::make_unique<GuardedTicket>(std::move(*run), state_);
+        return std::make_unique<GuardedTicket>(made_, std::move(*run), state_);
     }
-    [[nodiscard]] std::vector<double> step_seconds() const override { return bound_->step_seconds(); }
+    [[nodiscard]] std::vector<double> step_seconds() const override { return made_.bound->step_seconds(); }
 
 private:
-    std::shared_ptr<Prepared> prepared_;
-    std::unique_ptr<Bound> bound_;
+    Made made_;
     State state_;
 };
 
@@ -207,7 +213,7 @@ Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) 
     if (auto apart = require_apart(ranges); !apart) return tl::unexpected(apart.error());
     auto bound = prepared_->bind(buffers);
     if (!bound) return bound;
-    return std::make_unique<GuardedBound>(prepared_, std::move(*bound), state_);
+    return std::make_unique<GuardedBound>(Made{prepared_, std::move(*bound)}, state_);
 }
 
 Result<void> Executor::run(std::span<const std::byte> source, std::span<std::byte> target,

@@ -135,6 +135,23 @@ TEST(Lists, ExecutorsSideBySide) {
     });
 }
 
+// The executor and what was bound may go while a run is in flight.
+TEST(Lists, ARunOutlivesWhatStartedIt) {
+    const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "f32[12@x,7]", exchange, "f32[12,7@x]");
+    ASSERT_TRUE(plan);
+    harness().on_every_rank([&](Backend& backend) {
+        Workbench bench({*plan}, backend.rank(), 1, 0);
+        const Buffers buffers = bench.buffers();
+        auto executor = Executor::prepare(*plan, backend);
+        ASSERT_TRUE(executor);
+        auto ticket = (*executor->bind(std::span(&buffers, 1)))->start();
+        executor = fail(Code::usage, "dropped");
+        ASSERT_TRUE(ticket);
+        EXPECT_TRUE((*ticket)->wait());
+        EXPECT_EQ(bench.wrong(), "");
+    });
+}
+
 TEST(Lists, StepsAreTimed) {
     const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "f32[12@x,7]", exchange, "f32[12,7@x]");
     ASSERT_TRUE(plan);
