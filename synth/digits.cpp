@@ -12,14 +12,23 @@ std::vector<Index> prime_factors(Index n) {
     return factors;
 }
 
-AtomList split_into_primes(const AtomList& atoms) {
+AtomList split_into_primes(const Mesh& mesh, const AtomList& atoms, PrimeOrder order) {
     AtomList primes;
-    for (const Atom& atom : atoms) {
+    const auto split = [&](Atom atom) {
+        std::vector<Index> factors = prime_factors(atom.size);
+        if (order == PrimeOrder::descending) std::ranges::reverse(factors);
         Index above = atom.size;
-        for (const Index p : prime_factors(atom.size)) {
+        for (const Index p : factors) {
             above /= p;
             primes.push_back({p, atom.stride * above});
         }
+    };
+    for (const Atom& atom : atoms) {
+        const auto names = names_of(mesh, atom);
+        if (!names)
+            split(atom);
+        else
+            for (const SubAxis& part : *names) split(*atom_of(mesh, part));
     }
     return primes;
 }
@@ -52,6 +61,14 @@ std::optional<AtomList> common_refinement(const Layout& a, const Layout& b) {
     return digits;
 }
 
+AtomList cut(const AtomList& atoms, const AtomList& digits) {
+    AtomList pieces;
+    for (const Atom& atom : atoms)
+        for (const Atom& digit : digits)
+            if (digit.stride >= atom.stride && digit.stride < atom.stride * atom.size) pieces.push_back(digit);
+    return pieces;
+}
+
 std::uint64_t State::code(std::size_t count) const {
     std::uint64_t word = 1;
     for (std::size_t i = 0; i < count; ++i) {
@@ -76,12 +93,11 @@ Layout Frame::layout(const State& state) const {
 namespace {
 
 // Cuts a canonical list at the borders of the digits.
-std::optional<State::List> list_of(const AtomList& atoms, const AtomList& digits) {
+State::List list_of(const AtomList& atoms, const AtomList& digits) {
     State::List list;
     for (const Atom& atom : atoms)
         for (std::size_t d = 0; d < digits.size(); ++d) {
             if (digits[d].stride < atom.stride || digits[d].stride >= atom.stride * atom.size) continue;
-            if (list.size == State::digits_max) return std::nullopt;
             list.push(static_cast<std::uint8_t>(d));
         }
     return list;
@@ -94,51 +110,61 @@ AtomList common_prefix(const AtomList& a, const AtomList& b) {
     return prefix;
 }
 
-AtomList cut(const AtomList& atoms, const AtomList& digits) {
-    AtomList pieces;
-    for (const Atom& atom : atoms)
-        for (const Atom& digit : digits)
-            if (digit.stride >= atom.stride && digit.stride < atom.stride * atom.size) pieces.push_back(digit);
-    return pieces;
+}  // namespace
+
+namespace {
+
+// The problem in these digits, or nullopt when a search over them would take too long.
+std::optional<Frame> frame_in(const Problem& problem, const AtomList& digits) {
+    Frame frame;
+    frame.like = &problem.source;
+    frame.lists = problem.source.dims.size() + 1;
+    AtomList cancelled;
+    for (std::size_t i = 0; i + 1 < frame.lists; ++i) {
+        const AtomList prefix =
+            common_prefix(cut(problem.source.dims[i].atoms, digits), cut(problem.target.dims[i].atoms, digits));
+        cancelled.insert(cancelled.end(), prefix.begin(), prefix.end());
+        frame.prefixes.push_back(prefix);
+        frame.extents.push_back(ceil_divide(problem.source.dims[i].extent, combinations(prefix)));
+    }
+    for (const Atom& digit : digits)
+        if (std::ranges::find(cancelled, digit) == cancelled.end()) frame.digits.push_back(digit);
+    if (frame.digits.size() > State::searched_max || frame.digits.size() + frame.lists > 15) return std::nullopt;
+    const auto fill = [&](State& state, const Layout& layout) {
+        for (std::size_t i = 0; i < frame.lists; ++i) {
+            const bool dim = i + 1 < frame.lists;
+            const auto rest = dim ? after_prefix(layout.dims[i].atoms, canonical(frame.prefixes[i]))
+                                  : std::optional<AtomList>(layout.unreduced);
+            state.lists[i] = list_of(*rest, frame.digits);
+        }
+    };
+    fill(frame.source, problem.source);
+    fill(frame.target, problem.target);
+    return frame;
 }
 
 }  // namespace
 
-std::optional<Frame> frame_of(const Problem& problem) {
+std::vector<Frame> frames_of(const Problem& problem) {
     const auto coarse = common_refinement(problem.source, problem.target);
-    if (!coarse || problem.source.dims.size() + 1 > State::lists_max) return std::nullopt;
+    if (!coarse || problem.source.dims.size() + 1 > State::lists_max) return {};
     // Digits that neither end uses help too: what takes two moves is cheaper on smaller tiles.
+    const Mesh& mesh = problem.source.mesh;
     AtomList all = complement(*coarse, device_count(problem.source));
     all.insert(all.begin(), coarse->begin(), coarse->end());
-    for (const AtomList& digits : {split_into_primes(all), split_into_primes(*coarse), *coarse}) {
-        Frame frame;
-        frame.like = &problem.source;
-        frame.whole = digits == split_into_primes(all);
-        frame.lists = problem.source.dims.size() + 1;
-        AtomList cancelled;
-        for (std::size_t i = 0; i + 1 < frame.lists; ++i) {
-            const AtomList prefix =
-                common_prefix(cut(problem.source.dims[i].atoms, digits), cut(problem.target.dims[i].atoms, digits));
-            cancelled.insert(cancelled.end(), prefix.begin(), prefix.end());
-            frame.prefixes.push_back(prefix);
-            frame.extents.push_back(ceil_divide(problem.source.dims[i].extent, combinations(prefix)));
+    for (const AtomList& atoms : {all, *coarse}) {
+        const AtomList digits = split_into_primes(mesh, atoms, PrimeOrder::ascending);
+        const AtomList others = split_into_primes(mesh, atoms, PrimeOrder::descending);
+        std::vector<Frame> frames;
+        for (const AtomList& one : {digits, others}) {
+            if (!frames.empty() && digits == others) break;
+            if (auto frame = frame_in(problem, one)) frames.push_back(std::move(*frame));
         }
-        for (const Atom& digit : digits)
-            if (std::ranges::find(cancelled, digit) == cancelled.end()) frame.digits.push_back(digit);
-        if (frame.digits.size() > State::searched_max || frame.digits.size() + frame.lists > 15) continue;
-        const auto fill = [&](State& state, const Layout& layout) {
-            for (std::size_t i = 0; i < frame.lists; ++i) {
-                const bool dim = i + 1 < frame.lists;
-                const auto rest = dim ? after_prefix(layout.dims[i].atoms, canonical(frame.prefixes[i]))
-                                      : std::optional<AtomList>(layout.unreduced);
-                state.lists[i] = *list_of(*rest, frame.digits);
-            }
-        };
-        fill(frame.source, problem.source);
-        fill(frame.target, problem.target);
-        return frame;
+        for (Frame& frame : frames) frame.whole = digits == others && atoms.size() == all.size();
+        if (!frames.empty()) return frames;
     }
-    return std::nullopt;
+    if (auto frame = frame_in(problem, *coarse)) return {std::move(*frame)};
+    return {};
 }
 
 }  // namespace reshard

@@ -10,8 +10,15 @@ namespace reshard {
 /// Prime factors, ascending. pre: n >= 1.
 [[nodiscard]] std::vector<Index> prime_factors(Index n);
 
-/// Each atom as a list of atoms of prime size, most major first.
-[[nodiscard]] AtomList split_into_primes(const AtomList& atoms);
+/// Which factor of an axis of mixed primes is the major one: 6 is 2 x 3 or 3 x 2, and a plan may need either cut.
+enum class PrimeOrder { ascending, descending };
+
+/// Each atom as a list of atoms of prime size, most major first; cut at the borders of the mesh's axes before anything
+/// else, so that every piece has a name.
+[[nodiscard]] AtomList split_into_primes(const Mesh& mesh, const AtomList& atoms, PrimeOrder order);
+
+/// The atoms of a list cut into the digits that lie in them. pre: no digit crosses a border of the list.
+[[nodiscard]] AtomList cut(const AtomList& atoms, const AtomList& digits);
 
 /// The digits that the atoms of both layouts can be cut into, most major first; nullopt when the cuts do not form a
 /// chain of divisors (the layouts are not commensurable). Digits that neither uses are left out: they replicate
@@ -51,9 +58,9 @@ struct Frame {
     [[nodiscard]] Layout layout(const State& state) const;
 };
 
-/// The problem in digits: in primes with those that neither end uses, else in primes without them, else in atoms that
-/// travel together, whichever is the first with at most `searched_max`; nullopt when all have more, when there are too
-/// many dimensions, or no common refinement.
-[[nodiscard]] std::optional<Frame> frame_of(const Problem& problem);
+/// The problem in digits, once for each order of primes that makes a difference: in primes with those that neither end
+/// uses, else in primes without them, else in atoms that travel together, whichever is the first with at most
+/// `searched_max`; none when all have more, when there are too many dimensions, or no common refinement.
+[[nodiscard]] std::vector<Frame> frames_of(const Problem& problem);
 
 }  // namespace reshard

@@ -90,10 +90,10 @@ private:
         for (const StepKind kind : all_step_kinds)
             if (allows(options_.vocabulary, kind)) consider_step(kind);
         if (!done()) {
-            if (const auto frame = frame_of(problem_)) {
+            for (const Frame& frame : frames_of(problem_)) {
                 const bool steps_only = options_.objective == Objective::steps;
-                if (!steps_only) search_for(*frame, Objective::bytes);
-                if (options_.objective != Objective::bytes) search_for(*frame, Objective::steps);
+                if (!steps_only) search_for(frame, Objective::bytes);
+                if (options_.objective != Objective::bytes) search_for(frame, Objective::steps);
             }
             // A complete search leaves nothing to find by construction.
             if (!complete_ || options_.explain) {

@@ -10,12 +10,6 @@ namespace {
 
 using Lists = std::vector<AtomList>;  // prime atoms per dimension, major to minor
 
-Lists prime_lists(const Layout& layout) {
-    Lists lists;
-    for (const Dim& dim : layout.dims) lists.push_back(split_into_primes(dim.atoms));
-    return lists;
-}
-
 Index count_of(const AtomList& atoms, Index prime) {
     return std::ranges::count_if(atoms, [&](Atom atom) { return atom.size == prime; });
 }
@@ -36,6 +30,7 @@ public:
         : problem_(problem),
           vocabulary_(vocabulary),
           depth_(depth),
+          shared_(common_refinement(problem.source, problem.target)),
           now_(prime_lists(problem.source)),
           unreduced_(problem.source.unreduced) {}
 
@@ -69,8 +64,39 @@ private:
         return made;
     }
 
-    static AtomList unused_of(const Layout& layout) {
-        return split_into_primes(complement(used_atoms(layout), device_count(layout)));
+    // Both ends are cut into the same primes where they have a common refinement, else each into its own.
+    AtomList primes_of(const AtomList& atoms) const {
+        AtomList pieces;
+        for (const Atom& atom : atoms) {
+            // What neither end uses is in no digit of the refinement.
+            const AtomList parts = shared_ ? cut({atom}, *shared_) : AtomList{};
+            if (combinations(parts) == atom.size)
+                pieces.insert(pieces.end(), parts.begin(), parts.end());
+            else
+                pieces.push_back(atom);
+        }
+        return split_into_primes(problem_.source.mesh, pieces, PrimeOrder::ascending);
+    }
+
+    Lists prime_lists(const Layout& layout) const {
+        Lists lists;
+        for (const Dim& dim : layout.dims) lists.push_back(primes_of(dim.atoms));
+        return lists;
+    }
+
+    AtomList unused_of(const Layout& layout) const {
+        AtomList used = used_atoms(layout);
+        AtomList unused = shared_ ? *shared_ : AtomList{};
+        std::erase_if(unused, [&](Atom digit) {
+            used.push_back(digit);
+            const bool taken = !disjoint(used);
+            used.pop_back();
+            return taken;
+        });
+        used.insert(used.end(), unused.begin(), unused.end());
+        const AtomList spare = complement(used, device_count(layout));
+        unused.insert(unused.end(), spare.begin(), spare.end());
+        return primes_of(unused);
     }
 
     const Layout& here() const { return steps_.empty() ? problem_.source : steps_.back().layout; }
@@ -157,7 +183,7 @@ private:
     void reduce() {
         const Index devices = device_count(problem_.source);
         const auto kept = without(unreduced_, problem_.target.unreduced, devices);
-        const AtomList reduced = split_into_primes(kept ? *kept : unreduced_);
+        const AtomList reduced = primes_of(kept ? *kept : unreduced_);
         const Lists goal = prime_lists(problem_.target);
         AtomList unused = unused_of(problem_.source);
         continue_prefixes(now_, goal, unused, [](Index) { return true; });
@@ -264,6 +290,7 @@ private:
     const Problem& problem_;
     const Vocabulary vocabulary_;
     const Depth depth_;
+    const std::optional<AtomList> shared_;
     Lists now_;
     AtomList unreduced_;
     std::vector<Step> steps_;
