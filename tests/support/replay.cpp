@@ -79,10 +79,15 @@ std::string replay(const Plan& plan, const Verdict& verdict) {
         if (!done.fault.empty()) return where + done.fault;
         tiles = done.tiles;
         for (std::size_t device = 0; device < held.size(); ++device) {
-            const bool native = step.kind == StepKind::all_reduce;  // see counts_fault
-            received[device] +=
-                native ? std::min(done.received[device], verdict.moves[i].received) : done.received[device];
-            sent[device] += native ? std::min(done.sent[device], verdict.moves[i].sent) : done.sent[device];
+            if (step.kind == StepKind::all_reduce) {  // priced as the native collective, see counts_fault
+                const Index g = verdict.moves[i].group_size;
+                const Index moved = (2 * elements(next[device].tile) * (g - 1) + g - 1) / g;
+                received[device] += moved;
+                sent[device] += moved;
+                continue;
+            }
+            received[device] += done.received[device];
+            sent[device] += done.sent[device];
         }
         peak = std::max(peak, largest_tile(next));
         before = &step.layout;
