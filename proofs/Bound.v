@@ -106,7 +106,7 @@ Proof.
         rewrite ?same_mesh_ok, ?same_unreduced_ok in P.
       - destruct P as [[-> ->] _]; auto.
       - destruct P as [[-> ->] _]; auto.
-      - destruct P as [[[[-> ->] _] _] _]; auto.
+      - destruct P as [[[-> ->] _] _]; auto.
       - destruct P as [E [P _]]. unfold same_shards, shard_count in P; simpl in P.
         apply Nat.eqb_eq in P. rewrite P, E. reflexivity.
       - apply Nat.eqb_eq; auto. }

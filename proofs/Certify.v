@@ -1,5 +1,5 @@
 (* What the driver may print beside an accepted plan: the lower bound that no protocol beats.
-   lower_bound L L'       in closed form; none where the target has summands (any split that adds up will do) and
+   lower_bound L L'       foreign_elements, or the bound for sums; none where the target has summands (any split that adds up will do) and
                           none across meshes
    lower_bound_sound      some device receives at least that much, in any protocol
    reduce_bound_sound     the same where the source has summands and the target has none
@@ -8,19 +8,9 @@ From Coq Require Import List Arith Lia PeanoNat Permutation Bool.
 Import ListNotations.
 From Reshard Require Import Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce.
 
-Definition dividesb (m : mesh) (d : dim) : bool := extent d =? tile_extent m d * shard_count m d.
-Definition is_prefix (p l : list nat) : bool := match after_prefix l p with Some _ => true | None => false end.
-(* two axis lists of a dimension part ways, and sizes divide there *)
-Definition parts (m : mesh) (d e : dim) : bool :=
-  negb (is_prefix (atoms d) (atoms e)) && negb (is_prefix (atoms e) (atoms d)) && dividesb m d && dividesb m e.
-Fixpoint exists2b {A} (f : A -> A -> bool) (l l' : list A) : bool :=
-  match l, l' with a :: l, b :: l' => f a b || exists2b f l l' | _, _ => false end.
-
 Definition move_bound (L L' : layout) : option nat :=
   if layout_ok L && layout_ok L' && same_array L L' && same_mesh L L' && (summand_count L =? 1) && (summand_count L' =? 1) then
-    if forallb (fun s => 2 <=? s) (mesh_of L) && exists2b (parts (mesh_of L)) (full L) (full L')
-    then Some (tile_elements L')
-    else Some (tile_elements L' - overlap L L')
+    if forallb (fun s => 2 <=? s) (mesh_of L) then Some (foreign_elements L L') else None
   else None.
 
 (* c summands of every element are wanted, added up, on r devices; and whole tiles of sums must come in *)
@@ -35,13 +25,6 @@ Definition reduce_bound (L L' : layout) : option nat :=
 Definition lower_bound (L L' : layout) : option nat :=
   match move_bound L L' with Some n => Some n | None => reduce_bound L L' end.
 
-Lemma exists2b_at f t t' : exists2b f t t' = true -> exists i, i < length t /\ f (dim_at t i) (dim_at t' i) = true.
-Proof.
-  unfold dim_at. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; simpl; intros H; try discriminate.
-  apply orb_true_iff in H as [H|H]. { exists 0. split; [lia|auto]. }
-  destruct (IH t' H) as [i [Hi E]]. exists (S i). split; [lia|auto].
-Qed.
-
 Lemma move_bound_exchange L L' n : move_bound L L' = Some n ->
   exists x, valid (mesh_of L) x /\ n <= received exchange L L' x.
 Proof.
@@ -53,24 +36,36 @@ Proof.
   assert (SU : summand_count L = summand_count L') by congruence.
   pose proof OK as OKi. apply layout_ok_iff in OKi as [Hm W].
   pose proof OK' as OKi. apply layout_ok_iff in OKi as [_ W']. pose proof EM as E. apply same_mesh_ok in E.
-  destruct (forallb (fun s => 2 <=? s) (mesh_of L) && exists2b (parts (mesh_of L)) (full L) (full L')) eqn:B.
-  - injection H as <-. apply andb_true_iff in B as [B1 B2]. apply exists2b_at in B2 as [i [Hi B2]].
-    assert (P2 : forall a, a < length (mesh_of L) -> 2 <= sz (mesh_of L) a).
-    { rewrite forallb_forall in B1. intros a Ha. apply Nat.leb_le, B1. apply nth_In; auto. }
-    unfold parts, is_prefix, dividesb in B2. rewrite !andb_true_iff, !Nat.eqb_eq in B2.
-    destruct B2 as [[[B2 B3] D] D'].
-    destruct (prefix_dec (atoms (dim_at (full L) i)) (atoms (dim_at (full L') i)))
-      as [[A EA]|[[A EA]|[P [a [A [b [B [H1 [H2 H3]]]]]]]]].
-    + apply after_prefix_ok in EA. rewrite EA in B2. discriminate.
-    + apply after_prefix_ok in EA. rewrite EA in B3. discriminate.
-    + assert (Ia : a < length (mesh_of L)). { apply W. apply (in_used _ i). rewrite H1, in_app_iff; simpl; auto. }
-      assert (Ib : b < length (mesh_of L)).
-      { rewrite E. apply W'. apply (in_used _ i). rewrite H2, in_app_iff; simpl; auto. }
-      destruct (lower_bound_incomparable L L' i P a A b B OK OK' SH EM SU Hi H1 H2 H3 (P2 a Ia) (P2 b Ib) D D')
-        as [x [Hx R]].
-      exists x. split; auto. lia.
-  - injection H as <-. exists (zero_dev (mesh_of L)). split. { apply zero_valid; auto. }
-    rewrite lower_bound_tiles; auto.
+  pose proof (zero_valid _ Hm) as Z.
+  destruct (forallb (fun s => 2 <=? s) (mesh_of L)) eqn:B; [|discriminate]. injection H as <-.
+  assert (P2 : forall a, a < length (mesh_of L) -> 2 <= sz (mesh_of L) a).
+  { rewrite forallb_forall in B. intros a Ha. apply Nat.leb_le, B. apply nth_In; auto. }
+  unfold foreign_elements. destruct (comparable L L') eqn:C.
+  - exists (zero_dev (mesh_of L)). split; auto. rewrite lower_bound_tiles; auto.
+  - rewrite EM. cbn [negb]. destruct (even_layout L && even_layout L') eqn:EV; cbn [orb].
+    + apply andb_true_iff in EV as [E1 E2].
+      pose proof (even_layout_ok L E1) as D. pose proof (even_layout_ok L' E2) as D'. rewrite <- E in D'.
+      assert (U0 : forall U, prodsz (mesh_of L) U = 1 -> (forall a, In a U -> a < length (mesh_of L)) -> U = []).
+      { intros U HU HR. destruct U as [|u U]; auto. exfalso.
+        assert (2 <= prodsz (mesh_of L) (u :: U)); [|lia]. apply prodsz_ge2; [|congruence]. intros; apply P2, HR; auto. }
+      destruct (comparable_dec (mesh_of L) (dims L) (dims L') Hm SH D D')
+        as [K|[i [P [a [A [b [B' [Hi [H1 [H2 H3]]]]]]]]]].
+      * exfalso. unfold comparable in C. rewrite EM, K in C.
+        rewrite (proj2 (same_unreduced_ok L L')) in C; [discriminate|].
+        unfold summand_count in S1, S2. rewrite <- E in S2. destruct (wf_unreduced _ W) as [_ [R1 _]].
+        destruct (wf_unreduced _ W') as [_ [R2 _]]. rewrite <- E in R2. rewrite (U0 _ S1 R1), (U0 _ S2 R2). reflexivity.
+      * assert (Ia : a < length (mesh_of L)).
+        { apply (wf_tail _ _ _ W). apply (in_used _ i). rewrite H1, in_app_iff; simpl; auto. }
+        assert (Ib : b < length (mesh_of L)).
+        { rewrite E. apply (wf_tail _ _ _ W'). apply (in_used _ i). rewrite H2, in_app_iff; simpl; auto. }
+        pose proof (same_shape_length _ _ SH) as HL.
+        destruct (lower_bound_incomparable L L' (S i) P a A b B' OK OK' SH EM SU) as [x [Hx R]]; auto; try (simpl; lia).
+        { apply D. change (In (dim_at (dims L) i) (dims L)). apply nth_In; auto. }
+        { apply D'. change (In (dim_at (dims L') i) (dims L')). apply nth_In; lia. }
+        exists x. split; auto. lia.
+    + destruct (max_attained (foreign_at L L') (devices (mesh_of L'))) as [x [I F]].
+      { rewrite <- E. apply device_valid in Z. intros X. rewrite X in Z. destruct Z. }
+      apply device_valid in I. rewrite <- E in I. exists x. split; auto. rewrite exchange_exact; auto. lia.
 Qed.
 
 (* Some device receives at least the lower bound, in any protocol that ends with the target distribution. *)

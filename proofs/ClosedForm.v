@@ -2,6 +2,9 @@
    lower_bound_tiles          target - product of minima of tile extents, on device zero, for any atoms and extents
    lower_bound_comparable     ... is the optimum where in every dimension one axis list is a prefix of the other
    lower_bound_incomparable   otherwise some device holds nothing of what it wants
+   exchange_exact             what an exchange receives on a device, as products of intervals
+   foreign_attained           foreign_elements is what some device of an exchange receives: the optimum
+   all_to_all_optimal         a typed all_to_all, as a typed all_gather, is at the lower bound
    optimum_ge_half            a non-zero optimum is at least half the target tile *)
 From Coq Require Import List Arith Lia PeanoNat Bool.
 Import ListNotations.
@@ -72,25 +75,6 @@ Proof.
   - intros x Hx. apply received_comparable; auto.
   - unfold comparable in C. rewrite !andb_true_iff in C. destruct C as [[EM EU] _].
     apply lower_bound_tiles; auto. unfold summand_count. apply same_mesh_ok in EM. apply same_unreduced_ok in EU. congruence.
-Qed.
-
-(* A typed all_gather and a typed all_to_all are at the lower bound: nobody can do with less. *)
-Theorem all_to_all_optimal L L' : layout_ok L = true -> type_step L all_to_all L' = true ->
-  received exchange L L' (zero_dev (mesh_of L)) = certified all_to_all L L'.
-Proof.
-  intros OK T. apply type_step_inv in T as [OK' [SH P]]. simpl in P. rewrite !andb_true_iff in P.
-  destruct P as [[[[EM EU] _] _] ET]. rewrite lower_bound_tiles; auto.
-  - apply Nat.eqb_eq in ET. simpl. congruence.
-  - unfold summand_count. apply same_mesh_ok in EM. apply same_unreduced_ok in EU. congruence.
-Qed.
-Theorem all_gather_optimal L L' : layout_ok L = true -> type_step L all_gather L' = true ->
-  received exchange L L' (zero_dev (mesh_of L)) = certified all_gather L L'.
-Proof.
-  intros OK T. apply type_step_inv in T as [OK' [SH P]]. simpl in P. rewrite !andb_true_iff in P.
-  destruct P as [[EM EU] P]. rewrite lower_bound_tiles; auto.
-  - apply layout_ok_iff in OK as [Hm _]. destruct (joins_min _ _ _ Hm P) as [H1 _].
-    unfold overlap. rewrite H1. reflexivity.
-  - unfold summand_count. apply same_mesh_ok in EM. apply same_unreduced_ok in EU. congruence.
 Qed.
 
 (* sizes divide: all tiles of the dimension are full *)
@@ -215,9 +199,9 @@ Proof.
 Qed.
 
 Lemma even_splits m d e A : mesh_ok m = true -> extent d = extent e -> divides m d -> divides m e ->
-  atoms e = atoms d ++ A -> splits m d e = true.
+  atoms e = atoms d ++ A -> splits_exactly m d e = true.
 Proof.
-  intros Hm EX Dd De EA. apply splits_ok. exists A. split; auto. unfold divides, shard_count in *.
+  intros Hm EX Dd De EA. apply splits_exactly_ok. exists A. split; auto. unfold divides, shard_count in *.
   rewrite EA, prodsz_app in De. pose proof (mesh_ok_prodsz m (atoms d) Hm).
   apply (Nat.mul_cancel_r _ _ (prodsz m (atoms d))); [lia|]. rewrite <- Dd, EX, De. lia.
 Qed.
@@ -232,12 +216,12 @@ Proof.
 Qed.
 
 Lemma min_size_half m t t' : mesh_ok m = true -> (forall a, In a (used t) -> 2 <= sz m a) ->
-  forall2b (nests m) t t' = true -> min_size m t t' = size m t' \/ 2 * min_size m t t' <= size m t'.
+  forall2b (nests_exactly m) t t' = true -> min_size m t t' = size m t' \/ 2 * min_size m t t' <= size m t'.
 Proof.
   intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros P2 H; simpl in H; try discriminate; auto.
   apply andb_true_iff in H as [H1 H2]. simpl.
   destruct (IH t' (fun a I => P2 a (in_or_app _ _ _ (or_intror I))) H2) as [K|K].
-  - rewrite K. unfold nests, joins in H1. apply orb_true_iff in H1 as [H1|H1]; apply splits_ok in H1 as [B [EB ET]].
+  - rewrite K. unfold nests_exactly in H1. apply orb_true_iff in H1 as [H1|H1]; apply splits_exactly_ok in H1 as [B [EB ET]].
     + left. f_equal. pose proof (mesh_ok_prodsz m B Hm). nia.
     + destruct B as [|b B].
       * left. f_equal. simpl in ET. lia.
@@ -250,7 +234,7 @@ Qed.
 
 Lemma comparable_dec m t t' : mesh_ok m = true -> same_shape t t' ->
   (forall d, In d t -> divides m d) -> (forall d, In d t' -> divides m d) ->
-  forall2b (nests m) t t' = true \/
+  forall2b (nests_exactly m) t t' = true \/
   exists i P a A b B, i < length t /\ atoms (dim_at t i) = P ++ a :: A /\ atoms (dim_at t' i) = P ++ b :: B /\ a <> b.
 Proof.
   intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros SH D D';
@@ -261,8 +245,8 @@ Proof.
   2: { right. exists (S i), P, a, A, b, B. split; [simpl; lia|exact H]. }
   assert (Dd : divides m d) by (apply D; simpl; auto). assert (De : divides m e) by (apply D'; simpl; auto).
   destruct (prefix_dec (atoms d) (atoms e)) as [[A EA]|[[A EA]|[P [a [A [b [B [H1 [H2 H3]]]]]]]]].
-  - left. simpl. rewrite K. unfold nests. rewrite (even_splits m d e A); auto.
-  - left. simpl. rewrite K. unfold nests, joins. rewrite (even_splits m e d A); auto. rewrite orb_true_r; auto.
+  - left. simpl. rewrite K. unfold nests_exactly. rewrite (even_splits m d e A); auto.
+  - left. simpl. rewrite K. unfold nests_exactly. rewrite (even_splits m e d A); auto. rewrite orb_true_r; auto.
   - right. exists 0, P, a, A, b, B. split; [simpl; lia|]. auto.
 Qed.
 
@@ -296,7 +280,7 @@ Proof.
       intros a' Ha'. apply P2, HR; auto. }
     assert (SUr : unreduced L = unreduced L').
     { unfold summand_count in SU. rewrite <- E in SU.
-      unfold nests, joins in K1. apply orb_true_iff in K1 as [K1|K1]; apply splits_ok in K1 as [B [EB _]]; simpl in EB;
+      unfold nests_exactly in K1. apply orb_true_iff in K1 as [K1|K1]; apply splits_exactly_ok in K1 as [B [EB _]]; simpl in EB;
         rewrite EB in SU; rewrite prodsz_app in SU; pose proof (mesh_ok_prodsz (mesh_of L) B Hm).
       - pose proof (mesh_ok_prodsz (mesh_of L) (unreduced L) Hm).
         rewrite (PE B) in EB; auto. { rewrite app_nil_r in EB; auto. } { nia. }
@@ -317,4 +301,88 @@ Proof.
     + apply DF. apply nth_In; auto.
     + apply DF'. apply nth_In; lia.
     + exists x. split; auto. lia.
+Qed.
+
+(* What an exchange receives on device x: its new tile, less what two intervals share in every dimension. *)
+Theorem exchange_exact L L' x : layout_ok L = true -> layout_ok L' = true -> same_shape (dims L) (dims L') ->
+  same_mesh L L' = true -> summand_count L = summand_count L' -> valid (mesh_of L) x ->
+  received exchange L L' x = foreign_at L L' x.
+Proof.
+  intros OK OK' SH EM SU Hx. pose proof EM as E. apply same_mesh_ok in E.
+  pose proof OK as OKi. apply layout_ok_iff in OKi as [Hm _]. unfold foreign_at.
+  destruct (Nat.eqb_spec (ev (mesh_of L) (unreduced L) x) (ev (mesh_of L) (unreduced L') x)) as [EV|EV].
+  - rewrite exchange_foreign; auto; [|congruence|rewrite <- E; auto].
+    pose proof (foreign_count (mesh_of L) (dims L) (dims L') x (same_shape_length _ _ SH)) as F.
+    rewrite counts_wanted, counts_kept in F by auto. lia.
+  - rewrite Nat.sub_0_r, <- tile_length, <- fetched_received by auto. unfold fetched. rewrite E.
+    rewrite filter_all; auto. intros l Hl. assert (Hx' : valid (mesh_of L') x) by (rewrite <- E; auto).
+    assert (N : ~ has L x (element L' x l)).
+    { intros H. unfold has, element in H. apply holds_full in H as [_ [H _]]; auto. apply EV. rewrite E at 2. auto. }
+    apply (exchange_fetched L L' x l) in N; auto. apply filter_In in N. tauto.
+Qed.
+
+Lemma even_layout_ok L : even_layout L = true -> forall d, In d (dims L) -> divides (mesh_of L) d.
+Proof.
+  unfold even_layout. rewrite forallb_forall. intros H d Hd. apply H in Hd. apply Nat.eqb_eq. exact Hd.
+Qed.
+Lemma prefix_comparable m t t' : mesh_ok m = true -> same_shape t t' ->
+  (forall d, In d t -> divides m d) -> (forall d, In d t' -> divides m d) ->
+  forall2b (nests m) t t' = true -> forall2b (nests_exactly m) t t' = true.
+Proof.
+  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros SH D D' N; simpl in N; try discriminate; auto.
+  unfold same_shape in SH; simpl in SH. injection SH as E1 E2. apply andb_true_iff in N as [N1 N2]. simpl.
+  rewrite (IH t' E2 (fun d I => D d (or_intror I)) (fun d I => D' d (or_intror I)) N2), andb_true_r.
+  assert (Dd : divides m d) by (apply D; simpl; auto). assert (De : divides m e) by (apply D'; simpl; auto).
+  unfold nests, joins in N1. unfold nests_exactly. apply orb_true_iff in N1 as [N1|N1]; apply splits_ok in N1 as [B [EB _]].
+  - rewrite (even_splits m d e B); auto.
+  - rewrite (even_splits m e d B); auto. rewrite orb_true_r; auto.
+Qed.
+
+(* Where lists are prefixes of each other foreign_elements is exactly what the busiest receiver of an exchange gets. *)
+Lemma foreign_attained L L' : layout_ok L = true -> layout_ok L' = true -> same_shape (dims L) (dims L') ->
+  same_mesh L L' = true -> same_unreduced L L' = true -> forall2b (nests (mesh_of L)) (dims L) (dims L') = true ->
+  exists x, valid (mesh_of L) x /\ received exchange L L' x = foreign_elements L L'.
+Proof.
+  intros OK OK' SH EM EU N. pose proof EM as E. apply same_mesh_ok in E.
+  pose proof OK as OKi. apply layout_ok_iff in OKi as [Hm _]. pose proof (zero_valid _ Hm) as Z.
+  assert (SU : summand_count L = summand_count L').
+  { unfold summand_count. apply same_unreduced_ok in EU. congruence. }
+  unfold foreign_elements. destruct (comparable L L') eqn:C.
+  - exists (zero_dev (mesh_of L)). split; auto. apply lower_bound_tiles; auto.
+  - rewrite EM. simpl negb. cbv iota. destruct (even_layout L && even_layout L') eqn:EV.
+    + exfalso. apply andb_true_iff in EV as [E1 E2]. unfold comparable in C. rewrite EM, EU in C. simpl in C.
+      rewrite prefix_comparable in C; auto; try discriminate.
+      * apply even_layout_ok; auto.
+      * rewrite E. apply even_layout_ok; auto.
+    + destruct (max_attained (foreign_at L L') (devices (mesh_of L'))) as [x [I F]].
+      { rewrite <- E. apply device_valid in Z. intros X. rewrite X in Z. destruct Z. }
+      apply device_valid in I. rewrite <- E in I. exists x. split; auto. rewrite exchange_exact; auto.
+Qed.
+
+(* A typed all_to_all, and a typed all_gather, is at the lower bound: some device of any protocol receives as much. *)
+Lemma joins_nests m t t' : forall2b (joins m) t t' = true -> forall2b (nests m) t t' = true.
+Proof.
+  revert t'; induction t as [|d t IH]; destruct t' as [|e t']; simpl; intros H; auto.
+  apply andb_true_iff in H as [H1 H2]. unfold nests at 1. rewrite H1, orb_true_r. apply IH; auto.
+Qed.
+Theorem all_to_all_optimal L L' : layout_ok L = true -> type_step L all_to_all L' = true ->
+  exists x, valid (mesh_of L) x /\ received exchange L L' x = certified all_to_all L L'.
+Proof.
+  intros OK T. apply type_step_inv in T as [OK' [SH P]]. simpl in P. rewrite !andb_true_iff in P.
+  apply foreign_attained; tauto.
+Qed.
+Theorem all_gather_optimal L L' : layout_ok L = true -> type_step L all_gather L' = true ->
+  exists x, valid (mesh_of L) x /\ received exchange L L' x = certified all_gather L L'.
+Proof.
+  intros OK T. apply type_step_inv in T as [OK' [SH P]]. simpl in P. rewrite !andb_true_iff in P.
+  apply foreign_attained; try tauto. apply joins_nests; tauto.
+Qed.
+
+(* Where sizes divide, a gather over a group of g receives T (g - 1), as an all_to_all T (g - 1) / g. *)
+Theorem all_gather_closed L L' : layout_ok L = true -> type_step L all_gather L' = true -> comparable L L' = true ->
+  certified all_gather L L' = tile_elements L' - tile_elements L.
+Proof.
+  intros OK T C. apply type_step_inv in T as [OK' [SH P]]. simpl in P. rewrite !andb_true_iff in P.
+  apply layout_ok_iff in OK as [Hm _]. destruct (joins_min _ _ _ Hm (proj2 P)) as [H _].
+  simpl. unfold foreign_elements. rewrite C. unfold overlap. rewrite H. reflexivity.
 Qed.

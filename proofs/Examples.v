@@ -32,10 +32,14 @@ Example fill : accepts (lay [1; 0] [] []) (lay [1] [] [0; 2]) [(zero_fill, lay [
 Proof. reflexivity. Qed.
 Example lost_summand : accepts (lay [] [] [0]) (lay [] [] []) [(exchange, lay [] [] [])] 144 = None.
 Proof. reflexivity. Qed.
-(* 7 over 4 devices: 2 2 2 1.  The pair boundaries 4 3 nest in them; over 3 shards they would not. *)
-Example uneven : accepts (line [0; 1] []) (line [] []) [(all_gather, line [0] []); (all_gather, line [] [])] 7 = None
-  /\ accepts (line [0; 1] []) (line [0] []) [(all_gather, line [0] [])] 7 = Some (4, 2).
-Proof. split; reflexivity. Qed.
+(* 7 over 4 devices: 2 2 2 1.  The pair boundaries 4 3 nest in them, and so does the whole, which the third device lacks
+   all but one of.  5 over 4 devices: 2 2 1 0; the pair boundaries 3 2 do not nest. *)
+Definition line5 (a : list nat) : layout := Layout [2; 2] [Dim 5 a] [].
+Example uneven :
+  accepts (line [0; 1] []) (line [] []) [(all_gather, line [0] []); (all_gather, line [] [])] 7 = Some (7, 6) /\
+  accepts (line5 [0; 1]) (line5 [0]) [(all_gather, line5 [0])] 7 = None /\
+  accepts (line5 [0; 1]) (line5 [0]) [(exchange, line5 [0])] 7 = Some (3, 2).
+Proof. repeat split; reflexivity. Qed.
 Example other_mesh :
   let a := Layout [2; 3] [Dim 6 [0]] [] in let b := Layout [3; 2] [Dim 6 [0]] [] in
   check_plan (Plan a b [(exchange, b)]) None = Accept (Verdict 3 2) /\

@@ -108,7 +108,21 @@ Qed.
 Lemma refines_splits t u : refines t u -> even t -> even u -> forall2b (splits m) t u = true.
 Proof.
   intros [SH R] Et Eu. pose proof (same_shape_length _ _ SH) as HL. apply forall2b_at. split; auto.
-  intros i Hi. destruct (R i Hi) as [B E]. apply even_splits with B; auto.
+  intros i Hi. destruct (R i Hi) as [B E]. apply splits_exactly_splits; [apply Hm|apply same_shape_at; auto|].
+  apply even_splits with B; auto.
+  - apply Hm.
+  - apply same_shape_at; auto.
+  - apply Et; auto.
+  - apply Eu; lia.
+Qed.
+Lemma even_in t : even t -> forall d, In d t -> divides m d.
+Proof. intros Ey d Hd. apply (In_nth _ _ d0) in Hd as [i [Hi <-]]. apply Ey; auto. Qed.
+Lemma refines_comparable t u : refines t u -> even t -> even u -> comparable (plain u) (plain t) = true.
+Proof.
+  intros R Et Eu. destruct R as [SH R]. pose proof (same_shape_length _ _ SH) as HL.
+  unfold comparable, same_mesh, same_unreduced. simpl. rewrite !(proj2 (same_list_ok _ _) eq_refl). simpl.
+  apply forall2b_at. split; auto. intros i Hi. rewrite <- HL in Hi. destruct (R i Hi) as [B E].
+  unfold nests_exactly. apply orb_true_iff. right. apply even_splits with B; auto.
   - apply Hm.
   - apply same_shape_at; auto.
   - apply Et; auto.
@@ -216,8 +230,8 @@ Proof.
   assert (T : forall p, in_all m u p = in_all m w p) by (intros p; rewrite Tu, Tw; lia).
   exists u, w. repeat (split; auto).
   - apply size_eq; auto; [apply Fu|apply Fw|apply in_all_prodsz; auto].
-  - destruct (splits_min m s u Hm (refines_splits s u Ru (proj2 Fs) (proj2 Fu))) as [_ [H _]]. exact H.
-  - destruct (splits_min m t w Hm (refines_splits t w Rw (proj2 Ft) (proj2 Fw))) as [_ [H _]]. exact H.
+  - destruct (splits_min m s u Hm (refines_splits s u Ru (proj2 Fs) (proj2 Fu))) as [_ H]. exact H.
+  - destruct (splits_min m t w Hm (refines_splits t w Rw (proj2 Ft) (proj2 Fw))) as [_ H]. exact H.
 Qed.
 
 Lemma rule_slice t u : refines t u -> fit t -> fit u -> rule (plain t) slice (plain u) = true.
@@ -252,9 +266,11 @@ Proof.
   destruct (arrives_accept B s t _ _ (proj1 Fs) (proj1 Ft) SH BS A3) as [v [H1 H2]].
   exists u, w, v. split; auto. rewrite H2.
   assert (C2 : certified exchange (plain u) (plain w) <= size m w).
-  { simpl. destruct (comparable _ _); unfold tile_elements; simpl; lia. }
+  { apply foreign_elements_le; apply plain_ok; [apply Fu|apply Fw]. }
   assert (C3 : certified all_gather (plain w) (plain t) <= size m t - size m w).
-  { simpl. unfold tile_elements; simpl. lia. }
+  { simpl. unfold foreign_elements. rewrite (refines_comparable t w Rw (proj2 Ft) (proj2 Fw)).
+    unfold overlap, tile_elements; simpl.
+    destruct (joins_min m w t Hm (refines_joins t w Rw (proj2 Ft) (proj2 Fw))) as [H _]. rewrite H. auto. }
   change (certified slice (plain s) (plain u)) with 0.
   destruct (changes (plain s) (plain u)), (changes (plain u) (plain w)), (changes (plain w) (plain t)); lia.
 Qed.
@@ -350,21 +366,21 @@ Proof.
     + symmetry. exact SC.
     + rewrite D1' by auto. auto.
   - unfold rule, same_mesh, same_unreduced. simpl. rewrite !(proj2 (same_list_ok _ _) eq_refl). simpl.
-    rewrite !andb_true_iff. split; [split|].
+    rewrite !andb_true_iff. split.
     + apply forall2b_at. split; [lia|]. intros k Hk. rewrite L1 in Hk. unfold nests. apply orb_true_iff.
       assert (E1 : divides m (dim_at t1 k)) by (apply F1; lia).
       assert (E2 : divides m (dim_at t2 k)) by (apply F2; lia).
       pose proof (same_shape_at _ _ k S12) as EX.
       destruct (Nat.eq_dec k j) as [->|N].
-      * right. apply even_splits with [a]; auto using Hm. rewrite D1, D2j. reflexivity.
-      * left. destruct (Nat.eq_dec k i) as [->|N'].
+      * right. apply splits_exactly_splits; auto using Hm. apply even_splits with [a]; auto using Hm.
+        rewrite D1, D2j. reflexivity.
+      * left. apply splits_exactly_splits; auto using Hm. destruct (Nat.eq_dec k i) as [->|N'].
         -- apply even_splits with [a]; auto using Hm. rewrite D2i, D1' by auto. reflexivity.
         -- apply even_splits with []; auto using Hm. rewrite D2k, D1' by auto. rewrite app_nil_r. reflexivity.
     + unfold same_set. rewrite andb_true_iff, !subset_ok.
       split; intros b Hb; eapply Permutation_in; try exact Hb.
       * rewrite P1. apply Permutation_sym; auto.
       * rewrite P2. apply Permutation_sym; auto.
-    + apply Nat.eqb_eq. unfold tile_elements; simpl. congruence.
   - intros q. unfold in_all. apply cnt_perm, Permutation_map; auto.
   - intros q. unfold in_dim. rewrite D2i. simpl. unfold sizes. rewrite map_app, cnt_app. simpl. rewrite Ea. reflexivity.
   - intros q. unfold in_dim. rewrite D2j. simpl.
@@ -462,15 +478,13 @@ Theorem three_stage_2approx s t : fit s -> fit t -> same_shape s t ->
     valid m x /\ received_total v <= 2 * received exchange (plain s) (plain t) x.
 Proof.
   intros Fs Ft SH HX. destruct (three_stage s t Fs Ft SH) as [u [w [v [H1 H2]]]].
-  assert (DV : forall y, even y -> forall d, In d y -> divides m d).
-  { intros y Ey d Hd. apply (In_nth _ _ d0) in Hd as [i [Hi <-]]. apply Ey; auto. }
   destruct (optimum_ge_half (plain s) (plain t)) as [x [Hx R]]; auto using plain_ok.
   - apply plain_ok, Fs.
   - apply plain_ok, Ft.
   - apply same_mesh_ok; auto.
   - intros a Ha. destruct (PM a Ha). simpl in *. lia.
-  - apply DV, Fs.
-  - apply DV, Ft.
+  - apply even_in, Fs.
+  - apply even_in, Ft.
   - exists u, w, v, x. split; auto. split; auto. unfold tile_elements in R; simpl in R. lia.
 Qed.
 End Exist.

@@ -2,7 +2,8 @@
    sources k L L' x l    the devices whose values go into element l of x
    received k L L' x     elements that x takes from others
    overlap L L'          product over dimensions of the smaller tile extent
-   certified k L L'      the closed form; received_certified: no device receives more *)
+   foreign_elements      the most elements that a device lacks of its new tile: closed form, or device by device
+   certified k L L'      what a step is certified to receive; received_certified: no device receives more *)
 From Coq Require Import List Arith Lia PeanoNat Permutation Bool.
 Import ListNotations.
 From Reshard Require Import Mesh Layout Step Meaning Simulate.
@@ -59,19 +60,47 @@ Fixpoint min_size (m : mesh) (t t' : list dim) : nat :=
   match t, t' with d :: t, e :: t' => Nat.min (tile_extent m d) (tile_extent m e) * min_size m t t' | _, _ => 1 end.
 Definition overlap (L L' : layout) : nat := min_size (mesh_of L) (dims L) (dims L').
 
+(* one list a prefix of the other, and the tile of the shorter exactly as many of the longer as the suffix counts *)
+Definition splits_exactly (m : mesh) (d e : dim) : bool :=
+  match after_prefix (atoms e) (atoms d) with
+  | Some B => tile_extent m d =? tile_extent m e * prodsz m B
+  | None => false
+  end.
+Definition nests_exactly (m : mesh) (d e : dim) : bool := splits_exactly m d e || splits_exactly m e d.
 Definition comparable (L L' : layout) : bool :=
-  same_mesh L L' && same_unreduced L L' && forall2b (nests (mesh_of L)) (dims L) (dims L').
+  same_mesh L L' && same_unreduced L L' && forall2b (nests_exactly (mesh_of L)) (dims L) (dims L').
+Definition dividesb (m : mesh) (d : dim) : bool := extent d =? tile_extent m d * shard_count m d.
+Definition even_layout (L : layout) : bool := forallb (dividesb (mesh_of L)) (dims L).
+
+(* the interval of device x in a dimension, and what two intervals share *)
+Definition begins (m : mesh) (d : dim) (x : dev) : nat := Nat.min (extent d) (ev m (atoms d) x * tile_extent m d).
+Definition ends (m : mesh) (d : dim) (x : dev) : nat := Nat.min (extent d) ((ev m (atoms d) x + 1) * tile_extent m d).
+Fixpoint wanted (m : mesh) (t : list dim) (x : dev) : nat :=
+  match t with [] => 1 | e :: t => (ends m e x - begins m e x) * wanted m t x end.
+Fixpoint kept (m : mesh) (t t' : list dim) (x : dev) : nat :=
+  match t, t' with
+  | d :: t, e :: t' =>
+      (Nat.min (ends m d x) (ends m e x) - Nat.max (begins m d x) (begins m e x)) * kept m t t' x
+  | _, _ => 1
+  end.
+Definition foreign_at (L L' : layout) (x : dev) : nat :=
+  let m := mesh_of L in
+  wanted m (dims L') x - (if ev m (unreduced L) x =? ev m (unreduced L') x then kept m (dims L) (dims L') x else 0).
+Definition devices (m : mesh) : list dev := box m.
+
+Definition foreign_elements (L L' : layout) : nat :=
+  if comparable L L' then tile_elements L' - overlap L L'
+  else if negb (same_mesh L L') || (even_layout L && even_layout L') then tile_elements L'
+  else fold_right Nat.max 0 (map (foreign_at L L') (devices (mesh_of L'))).
 
 Definition certified (k : kind) (L L' : layout) : nat :=
   let g := group_size L L' in
   match k with
   | slice | zero_fill => 0
-  | all_gather => tile_elements L' - tile_elements L
-  | all_to_all => tile_elements L - overlap L L'
+  | all_gather | all_to_all | exchange => foreign_elements L L'
   | permute => tile_elements L'
   | reduce_scatter => (g - 1) * tile_elements L'
   | all_reduce => 2 * tile_elements L - 2 * tile_elements L / g
-  | exchange => if comparable L L' then tile_elements L' - overlap L L' else tile_elements L'
   end.
 
 (* counting *)
@@ -264,7 +293,23 @@ Proof. intros H. unfold count. f_equal. apply filter_ext_in. intros i Hi. apply 
 Record dim_bound (t o c' mn : nat) : Prop := {
   db_home : o <= t; db_tile : t <= c'; db_min : o <= mn; db_le : mn <= c'; db_foreign : t - o <= c' - mn }.
 
-Lemma nests_bound m d e x : valid m x -> extent d = extent e -> nests m d e = true ->
+Lemma splits_exactly_ok m d e : splits_exactly m d e = true <->
+  exists B, atoms e = atoms d ++ B /\ tile_extent m d = tile_extent m e * prodsz m B.
+Proof.
+  unfold splits_exactly. destruct (after_prefix (atoms e) (atoms d)) as [B|] eqn:E.
+  - apply after_prefix_ok in E. rewrite Nat.eqb_eq. split.
+    + intros H; exists B; auto.
+    + intros [C [H1 H2]]. rewrite E in H1. apply app_inv_head in H1. subst; auto.
+  - split; [discriminate|]. intros [B [H _]]. apply after_prefix_ok in H. congruence.
+Qed.
+Lemma splits_exactly_splits m d e : mesh_ok m = true -> extent d = extent e ->
+  splits_exactly m d e = true -> splits m d e = true.
+Proof.
+  intros Hm EX H. apply splits_exactly_ok in H as [B [EB ET]]. apply splits_ok. exists B. split; auto.
+  pose proof (tile_le_extent m d Hm). lia.
+Qed.
+
+Lemma nests_bound m d e x : valid m x -> extent d = extent e -> nests_exactly m d e = true ->
   dim_bound (count (inside m e x) (tile_extent m e)) (count (at_home m d e x) (tile_extent m e))
             (tile_extent m e) (Nat.min (tile_extent m d) (tile_extent m e)).
 Proof.
@@ -276,7 +321,7 @@ Proof.
   change (count (fun i => inside m e x i && ((c' * ev m (atoms e) x + i) / c =? ev m (atoms d) x)) c')
     with (count (at_home m d e x) c') in SP.
   pose proof (count_le (inside m e x) c') as TC.
-  unfold nests, joins in N. apply orb_true_iff in N as [N|N]; apply splits_ok in N as [B [EB ET]].
+  unfold nests_exactly in N. apply orb_true_iff in N as [N|N]; apply splits_exactly_ok in N as [B [EB ET]].
   - fold c c' in ET. pose proof (mesh_ok_prodsz m B Hm) as PB. pose proof (ev_lt m B x Hx) as LB.
     assert (Z : count (fun i => inside m e x i && negb ((c' * ev m (atoms e) x + i) / c =? ev m (atoms d) x)) c' = 0).
     { unfold count. rewrite filter_none; auto. intros i Hi. apply in_seq in Hi.
@@ -335,7 +380,7 @@ Proof.
 Qed.
 
 (* products of dimension bounds *)
-Lemma counts_bound m t t' x : valid m x -> same_shape t t' -> forall2b (nests m) t t' = true ->
+Lemma counts_bound m t t' x : valid m x -> same_shape t t' -> forall2b (nests_exactly m) t t' = true ->
   dim_bound (counts (insides m t' x) (extents_of m t')) (counts (at_homes m t t' x) (extents_of m t'))
             (size m t') (min_size m t t').
 Proof.
@@ -369,31 +414,87 @@ Proof.
   simpl. rewrite H1, H2, H3, H4. auto.
 Qed.
 
+(* the same counts, as intervals *)
+Lemma count_interval a b z c : count (fun i => (a <=? b + i) && (b + i <? z)) c = Nat.min z (b + c) - Nat.max a b.
+Proof.
+  unfold count. induction c; [simpl; lia|]. rewrite seq_S, filter_app, app_length, IHc. simpl.
+  destruct (Nat.leb_spec a (b + c)), (Nat.ltb_spec (b + c) z); simpl; lia.
+Qed.
+Lemma count_inside m e x : count (inside m e x) (tile_extent m e) = ends m e x - begins m e x.
+Proof.
+  rewrite (count_ext _ (fun i => (0 <=? tile_extent m e * ev m (atoms e) x + i) &&
+                                  (tile_extent m e * ev m (atoms e) x + i <? extent e))) by auto.
+  rewrite count_interval. unfold begins, ends. nia.
+Qed.
+Lemma count_at_home m d e x : mesh_ok m = true -> extent d = extent e ->
+  count (at_home m d e x) (tile_extent m e) =
+  Nat.min (ends m d x) (ends m e x) - Nat.max (begins m d x) (begins m e x).
+Proof.
+  intros Hm EX. set (c := tile_extent m d). set (c' := tile_extent m e). set (k := ev m (atoms d) x).
+  set (b := c' * ev m (atoms e) x).
+  rewrite (count_ext _ (fun i => (k * c <=? b + i) && (b + i <? Nat.min (extent e) ((k + 1) * c)))).
+  - rewrite count_interval. unfold begins, ends. fold c c' k. rewrite EX. unfold b. nia.
+  - intros i Hi. unfold at_home, inside. fold c c' k b.
+    destruct (Nat.ltb_spec (b + i) (extent e)) as [H|H]; simpl.
+    + assert (C : 0 < c) by (apply ceil_div_pos; [apply mesh_ok_prodsz; auto|lia]).
+      pose proof (Nat.div_mod (b + i) c ltac:(lia)). pose proof (Nat.mod_upper_bound (b + i) c ltac:(lia)).
+      destruct (Nat.eqb_spec ((b + i) / c) k) as [E|E].
+      * symmetry. apply andb_true_iff. rewrite Nat.leb_le, Nat.ltb_lt. nia.
+      * symmetry. apply andb_false_iff. rewrite Nat.leb_gt, Nat.ltb_ge.
+        destruct (Nat.lt_ge_cases ((b + i) / c) k); [left|right]; nia.
+    + symmetry. apply andb_false_iff. right. apply Nat.ltb_ge. lia.
+Qed.
+Lemma counts_wanted m t x : counts (insides m t x) (extents_of m t) = wanted m t x.
+Proof. induction t as [|e t IH]; auto. simpl. rewrite count_inside, IH. auto. Qed.
+Lemma counts_kept m t t' x : mesh_ok m = true -> same_shape t t' ->
+  counts (at_homes m t t' x) (extents_of m t') = kept m t t' x.
+Proof.
+  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros SH; unfold same_shape in SH;
+    simpl in SH; try discriminate; auto.
+  injection SH as E1 E2. simpl. rewrite count_at_home, IH by auto. auto.
+Qed.
+Lemma tile_length m t x : length (tile m t x) = wanted m t x.
+Proof.
+  rewrite <- counts_wanted. unfold tile. apply counts_filter. unfold insides, extents_of. rewrite !map_length. auto.
+Qed.
+
+Lemma device_valid m x : In x (devices m) <-> valid m x.
+Proof.
+  unfold devices. rewrite in_box. unfold valid, sz. split; intros [H1 H2]; split; auto.
+  - intros a. destruct (Nat.lt_ge_cases a (length m)) as [L|L].
+    + rewrite (nth_indep m 1 0) by auto. auto.
+    + rewrite !nth_overflow by lia. lia.
+  - intros i Hi. rewrite (nth_indep m 0 1) by auto. auto.
+Qed.
+
 (* A device never fetches what it holds. *)
-Lemma pull_home L L' x g : layout_ok L = true -> same_mesh L L' = true -> same_unreduced L L' = true ->
+Lemma pull_home L L' x g : layout_ok L = true -> same_mesh L L' = true ->
+  ev (mesh_of L) (unreduced L) x = ev (mesh_of L) (unreduced L') x ->
   valid (mesh_of L) x -> holds (mesh_of L) (dims L) x g -> pull_dev L L' x g = x.
 Proof.
-  intros OK EM EU Hx H. apply layout_ok_iff in OK as [Hm W]. unfold pull_dev. rewrite EM.
-  apply same_mesh_ok in EM. apply same_unreduced_ok in EU. rewrite <- EM, <- EU.
+  intros OK EM EV Hx H. apply layout_ok_iff in OK as [Hm W]. unfold pull_dev. rewrite EM.
+  apply same_mesh_ok in EM. rewrite <- EM, <- EV.
   apply setdims_home; auto. apply holds_full; auto. split; [apply ev_lt; auto|auto].
 Qed.
 
 Definition pulls (k : kind) : bool :=
   match k with slice | all_gather | all_to_all | exchange => true | _ => false end.
 
+Lemma pulls_source k L L' x l : pulls k = true ->
+  sources k L L' x l = [pull_dev L L' x (gidx (mesh_of L') (dims L') x l)].
+Proof. destruct k; try discriminate; reflexivity. Qed.
+
 Lemma received_pull k L L' x : layout_ok L = true -> same_shape (dims L) (dims L') -> pulls k = true ->
-  same_mesh L L' = true -> same_unreduced L L' = true -> valid (mesh_of L) x ->
+  same_mesh L L' = true -> ev (mesh_of L) (unreduced L) x = ev (mesh_of L) (unreduced L') x -> valid (mesh_of L) x ->
   received k L L' x <= length (foreign (mesh_of L) (dims L) (dims L') x).
 Proof.
-  intros OK SH PK EM EU Hx. pose proof EM as EM'. apply same_mesh_ok in EM'.
+  intros OK SH PK EM EV Hx. pose proof EM as EM'. apply same_mesh_ok in EM'.
   unfold received, foreign. rewrite <- EM'. rewrite <- sumf_count. apply sumf_le.
   intros l Hl. apply in_tile_list in Hl as [[Ll _] _].
-  assert (SR : sources k L L' x l = [pull_dev L L' x (gidx (mesh_of L') (dims L') x l)])
-    by (destruct k; try discriminate; reflexivity).
-  rewrite SR, <- EM'. unfold others. simpl. rewrite EM. simpl.
+  rewrite pulls_source, <- EM' by auto. unfold others. simpl. rewrite EM. simpl.
   destruct (sat (at_homes (mesh_of L) (dims L) (dims L') x) l) eqn:E.
   - apply sat_at_homes in E; auto using same_shape_length.
-    rewrite (pull_home L L' x _ OK EM EU Hx E). rewrite (proj2 (same_list_ok x x) eq_refl). simpl; auto.
+    rewrite (pull_home L L' x _ OK EM EV Hx E). rewrite (proj2 (same_list_ok x x) eq_refl). simpl; auto.
   - simpl. destruct (negb _); simpl; lia.
 Qed.
 
@@ -401,38 +502,92 @@ Lemma received_comparable k L L' x : layout_ok L = true -> same_shape (dims L) (
   comparable L L' = true -> valid (mesh_of L) x -> received k L L' x <= tile_elements L' - overlap L L'.
 Proof.
   intros OK SH PK C Hx. unfold comparable in C. rewrite !andb_true_iff in C. destruct C as [[EM EU] N].
-  pose proof (received_pull k L L' x OK SH PK EM EU Hx).
+  assert (EV : ev (mesh_of L) (unreduced L) x = ev (mesh_of L) (unreduced L') x)
+    by (apply same_unreduced_ok in EU; congruence).
+  pose proof (received_pull k L L' x OK SH PK EM EV Hx).
   pose proof (foreign_count (mesh_of L) (dims L) (dims L') x (same_shape_length _ _ SH)).
   pose proof (counts_bound _ _ _ _ Hx SH N) as [A1 A2 A3 A4 A5].
   apply same_mesh_ok in EM. unfold tile_elements, overlap. rewrite <- EM. lia.
 Qed.
 
 Lemma received_le_tile k L L' x : (forall l, length (sources k L L' x l) = 1) ->
-  received k L L' x <= tile_elements L'.
+  received k L L' x <= length (tile (mesh_of L') (dims L') x).
 Proof.
   intros H. unfold received. transitivity (sumf (fun _ => 1) (tile (mesh_of L') (dims L') x)).
   - apply sumf_le. intros l _. unfold others. rewrite <- (H l). apply filter_length_le.
-  - rewrite sumf_const, Nat.mul_1_r. apply tile_length_le.
+  - rewrite sumf_const, Nat.mul_1_r. auto.
+Qed.
+
+Lemma le_max (f : dev -> nat) l x : In x l -> f x <= fold_right Nat.max 0 (map f l).
+Proof. induction l; simpl; intros I; [tauto|]. destruct I as [->|I]; [lia|]. specialize (IHl I). lia. Qed.
+Lemma max_attained (f : dev -> nat) l : l <> [] -> exists x, In x l /\ f x = fold_right Nat.max 0 (map f l).
+Proof.
+  induction l as [|y [|z l] IH]; intros N; [congruence|exists y; simpl; split; [auto|lia]|].
+  destruct IH as [x [I E]]; [congruence|]. cbn [map fold_right] in *.
+  destruct (Nat.le_gt_cases (f x) (f y)).
+  - exists y. split; [simpl; auto|]. lia.
+  - exists x. split; [simpl in *; auto|]. lia.
+Qed.
+
+Lemma received_foreign_at k L L' x : layout_ok L = true -> same_shape (dims L) (dims L') -> pulls k = true ->
+  same_mesh L L' = true -> valid (mesh_of L) x -> received k L L' x <= foreign_at L L' x.
+Proof.
+  intros OK SH PK EM Hx. pose proof EM as E. apply same_mesh_ok in E. unfold foreign_at.
+  destruct (Nat.eqb_spec (ev (mesh_of L) (unreduced L) x) (ev (mesh_of L) (unreduced L') x)) as [EV|EV].
+  - pose proof (received_pull k L L' x OK SH PK EM EV Hx).
+    pose proof (foreign_count (mesh_of L) (dims L) (dims L') x (same_shape_length _ _ SH)) as F.
+    rewrite counts_wanted, counts_kept in F; auto; [lia|]. apply layout_ok_iff in OK; tauto.
+  - rewrite Nat.sub_0_r, <- tile_length, E. apply received_le_tile. intros l. rewrite pulls_source; auto.
+Qed.
+
+Lemma received_elements k L L' x : layout_ok L = true -> same_shape (dims L) (dims L') -> pulls k = true ->
+  valid (mesh_of L') x -> received k L L' x <= foreign_elements L L'.
+Proof.
+  intros OK SH PK Hx. unfold foreign_elements. destruct (comparable L L') eqn:C.
+  - apply received_comparable; auto. unfold comparable in C. rewrite !andb_true_iff, same_mesh_ok in C.
+    destruct C as [[E _] _]. rewrite E; auto.
+  - destruct (negb (same_mesh L L') || (even_layout L && even_layout L')) eqn:B.
+    + etransitivity; [apply received_le_tile; intros l; rewrite pulls_source; auto|apply tile_length_le].
+    + apply orb_false_iff in B as [B _]. apply negb_false_iff in B. pose proof B as E. apply same_mesh_ok in E.
+      transitivity (foreign_at L L' x).
+      * apply received_foreign_at; auto. rewrite E; auto.
+      * apply le_max, device_valid; auto.
+Qed.
+
+Lemma foreign_elements_le L L' : layout_ok L = true -> layout_ok L' = true -> foreign_elements L L' <= tile_elements L'.
+Proof.
+  intros OK OK'. unfold foreign_elements. destruct (comparable L L'); [lia|].
+  destruct (negb (same_mesh L L') || (even_layout L && even_layout L')) eqn:B; auto.
+  apply orb_false_iff in B as [B _]. apply negb_false_iff in B. apply same_mesh_ok in B.
+  assert (G : forall l, (forall x, In x l -> valid (mesh_of L') x) ->
+    fold_right Nat.max 0 (map (foreign_at L L') l) <= tile_elements L').
+  { induction l as [|x l IH]; simpl; intros H; [lia|].
+    assert (foreign_at L L' x <= tile_elements L').
+    { unfold foreign_at. rewrite B, <- tile_length. pose proof (tile_length_le (mesh_of L') (dims L') x).
+      unfold tile_elements. lia. }
+    specialize (IH (fun y I => H y (or_intror I))). lia. }
+  apply G. intros x. apply device_valid.
 Qed.
 
 (* nested tiles: the smaller extents are the refined layout's *)
+Lemma splits_smaller m d e : mesh_ok m = true -> splits m d e = true -> tile_extent m e <= tile_extent m d.
+Proof.
+  intros Hm P. apply splits_ok in P as [B [_ ET]]. pose proof (mesh_ok_prodsz m B Hm).
+  pose proof (tile_le_extent m e Hm). nia.
+Qed.
 Lemma splits_min m t t' : mesh_ok m = true -> forall2b (splits m) t t' = true ->
-  min_size m t t' = size m t' /\ size m t' <= size m t /\ forall2b (nests m) t t' = true.
+  min_size m t t' = size m t' /\ size m t' <= size m t.
 Proof.
   intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; simpl; intros P; try discriminate; auto.
-  apply andb_true_iff in P as [P1 P2]. destruct (IH t' P2) as [H1 [H2 H3]].
-  pose proof P1 as P1'. apply splits_ok in P1 as [B [_ ET]]. pose proof (mesh_ok_prodsz m B Hm).
-  assert (tile_extent m e <= tile_extent m d) by nia. rewrite H1, H3, Nat.min_r by auto.
-  split; auto. split; [nia|]. unfold nests. rewrite P1'. auto.
+  apply andb_true_iff in P as [P1 P2]. destruct (IH t' P2) as [H1 H2]. apply splits_smaller in P1; auto.
+  rewrite H1, Nat.min_r by auto. split; auto. nia.
 Qed.
 Lemma joins_min m t t' : mesh_ok m = true -> forall2b (joins m) t t' = true ->
-  min_size m t t' = size m t /\ size m t <= size m t' /\ forall2b (nests m) t t' = true.
+  min_size m t t' = size m t /\ size m t <= size m t'.
 Proof.
   intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; simpl; intros P; try discriminate; auto.
-  apply andb_true_iff in P as [P1 P2]. destruct (IH t' P2) as [H1 [H2 H3]].
-  pose proof P1 as P1'. unfold joins in P1. apply splits_ok in P1 as [B [_ ET]]. pose proof (mesh_ok_prodsz m B Hm).
-  assert (tile_extent m d <= tile_extent m e) by nia. rewrite H1, H3, Nat.min_l by auto.
-  split; auto. split; [nia|]. unfold nests. rewrite P1', orb_true_r. auto.
+  apply andb_true_iff in P as [P1 P2]. destruct (IH t' P2) as [H1 H2]. apply splits_smaller in P1; auto.
+  rewrite H1, Nat.min_l by auto. split; auto. nia.
 Qed.
 
 (* a group has one member that is x *)
@@ -501,20 +656,17 @@ Proof.
   intros OK T Hx. apply type_step_inv in T as [OK' [SH P]].
   pose proof OK as OKi. apply layout_ok_iff in OKi as [Hm W].
   destruct k; simpl in P; rewrite ?andb_true_iff in P.
-  - destruct P as [[EM EU] P]. pose proof EM as E. apply same_mesh_ok in E. rewrite <- E in Hx.
-    destruct (splits_min _ _ _ Hm P) as [H1 [H2 H3]].
-    pose proof (received_comparable slice L L' x OK SH eq_refl) as R. unfold comparable in R.
-    rewrite EM, EU, H3 in R. specialize (R eq_refl Hx). unfold tile_elements, overlap in R.
-    rewrite <- E, H1, Nat.sub_diag in R. simpl. lia.
-  - destruct P as [[EM EU] P]. pose proof EM as E. apply same_mesh_ok in E. rewrite <- E in Hx.
-    destruct (joins_min _ _ _ Hm P) as [H1 [H2 H3]].
-    pose proof (received_comparable all_gather L L' x OK SH eq_refl) as R. unfold comparable in R.
-    rewrite EM, EU, H3 in R. specialize (R eq_refl Hx). unfold tile_elements, overlap in *.
-    rewrite H1 in R. exact R.
-  - destruct P as [[[[EM EU] P] _] ET]. pose proof EM as E. apply same_mesh_ok in E. rewrite <- E in Hx.
-    pose proof (received_comparable all_to_all L L' x OK SH eq_refl) as R. unfold comparable in R.
-    rewrite EM, EU, P in R. specialize (R eq_refl Hx). apply Nat.eqb_eq in ET. rewrite <- ET in R. exact R.
-  - apply received_le_tile. auto.
+  - (* a slice finds everything at home *)
+    destruct P as [[EM EU] P]. pose proof EM as E. apply same_mesh_ok in E. apply same_unreduced_ok in EU.
+    unfold received. simpl certified. transitivity (sumf (fun _ => 0) (tile (mesh_of L') (dims L') x)).
+    + apply sumf_le. intros l Hl. apply in_tile_list in Hl. apply tile_holds in Hl as [Hh _].
+      rewrite pulls_source by auto. rewrite <- E in *.
+      rewrite pull_home; auto; [|congruence|eapply splits_holds; eauto].
+      unfold others. simpl. rewrite EM, (proj2 (same_list_ok x x) eq_refl). auto.
+    + rewrite sumf_const. lia.
+  - apply received_elements; auto.
+  - apply received_elements; auto.
+  - simpl certified. etransitivity; [apply received_le_tile; auto|apply tile_length_le].
   - destruct P as [[[EM _] _] _]. pose proof EM as E. apply same_mesh_ok in E.
     unfold received. simpl sources. rewrite sumf_const. rewrite Nat.mul_comm. simpl certified.
     apply Nat.mul_le_mono; [|apply tile_length_le]. apply others_group; auto. rewrite E; auto.
@@ -546,8 +698,5 @@ Proof.
     { clear CT. rewrite <- (seq_length T 0) at 3. induction (seq 0 T) as [|a s IH]; auto. pose proof (E2 a). cbn [sumf length]. lia. }
     lia.
   - unfold received. simpl sources. unfold others. simpl. rewrite sumf_const. lia.
-  - simpl certified. destruct (comparable L L') eqn:C.
-    + apply received_comparable; auto. unfold comparable in C. rewrite !andb_true_iff, same_mesh_ok in C.
-      destruct C as [[E _] _]. rewrite E; auto.
-    + apply received_le_tile. auto.
+  - apply received_elements; auto.
 Qed.

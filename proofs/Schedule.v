@@ -27,7 +27,6 @@ Definition partitions (whole : area) (bs : list area) : bool :=
 Definition tile_area (m : mesh) (t : list dim) (x : dev) : area :=
   map (fun d => let lo := Nat.min (extent d) (ev m (atoms d) x * tile_extent m d) in
                 (lo, Nat.min (extent d) ((ev m (atoms d) x + 1) * tile_extent m d))) t.
-Definition devices (m : mesh) : list dev := box m.
 Definition is_device (m : mesh) (x : dev) : bool := forall2b (fun d s => d <? s) x m.
 
 Definition adds (k : kind) : bool := match k with reduce_scatter | all_reduce => true | _ => false end.
@@ -201,14 +200,6 @@ Proof.
       split; [nia|]. split; auto. split; [lia|]. intros n Hn. apply (H2 (S n)); lia.
 Qed.
 
-Lemma device_valid m x : In x (devices m) <-> valid m x.
-Proof.
-  unfold devices. rewrite in_box. unfold valid, sz. split; intros [H1 H2]; split; auto.
-  - intros a. destruct (Nat.lt_ge_cases a (length m)) as [L|L].
-    + rewrite (nth_indep m 1 0) by auto. auto.
-    + rewrite !nth_overflow by lia. lia.
-  - intros i Hi. rewrite (nth_indep m 0 1) by auto. auto.
-Qed.
 Lemma is_device_valid m x : is_device m x = true <-> valid m x.
 Proof.
   rewrite <- device_valid. unfold devices, is_device. rewrite in_box. revert m; induction x as [|i x IH]; destruct m as [|s m];

@@ -220,7 +220,11 @@ Proof.
   rewrite quot_nth, shard_of_nth, EB, ev_app in Q by lia.
   destruct (in_shape_tile m t' g i Hm Hs ltac:(lia)) as [T _].
   pose proof (mesh_ok_prodsz m B Hm). pose proof (ev_lt m B x Hx).
-  rewrite ET, <- Nat.div_div, Q by lia. rewrite Nat.div_add_l, Nat.div_small by lia. lia.
+  rewrite ET. destruct (Nat.le_gt_cases (tile_extent m (dim_at t' i) * prodsz m B) (extent (dim_at t' i))) as [C|C].
+  - rewrite Nat.min_r, <- Nat.div_div, Q by lia. rewrite Nat.div_add_l, Nat.div_small by lia. lia.
+  - (* the whole dimension is one tile *)
+    specialize (GB i ltac:(lia)). rewrite Nat.min_l by lia. rewrite Nat.div_small by lia.
+    assert (nth i g 0 / tile_extent m (dim_at t' i) < prodsz m B) by (apply Nat.div_lt_upper_bound; lia). nia.
 Qed.
 
 (* The digits U of x, written on the zero device. *)
@@ -321,7 +325,13 @@ Proof.
   rewrite quot_nth, shard_of_nth in Qi by lia.
   destruct (in_shape_tile m (dims L) g i Hm Hs' Hi) as [T _].
   pose proof (mesh_ok_prodsz m B Hm) as PB.
-  rewrite ET, <- Nat.div_div in Qi by lia.
+  assert (Qj : nth i g 0 / tile_extent m (dim_at (dims L) i) / prodsz m B = ev m (atoms (dim_at (dims L') i)) x).
+  { rewrite <- Qi, ET.
+    destruct (Nat.le_gt_cases (tile_extent m (dim_at (dims L) i) * prodsz m B) (extent (dim_at (dims L) i))) as [C|C].
+    - rewrite Nat.min_r, Nat.div_div by lia. auto.
+    - pose proof (proj2 Hs' i Hi). rewrite Nat.min_l by lia. rewrite (Nat.div_small (nth i g 0) (extent (dim_at (dims L) i))) by lia.
+      apply Nat.div_small, Nat.div_lt_upper_bound; lia. }
+  clear Qi. rename Qj into Qi.
   assert (EY : ev m (atoms (dim_at (dims L) i)) y = nth i g 0 / tile_extent m (dim_at (dims L) i)).
   { unfold y. rewrite ev_setdims; auto; [|apply Z]. apply quot_nth; auto. }
   assert (EX : ev m B x = ev m B y).
@@ -413,6 +423,7 @@ Proof.
       { eapply splits_holds; eauto. rewrite forall2b_at in *. destruct P as [HL P]. split; auto.
         intros i Hi. specialize (P i Hi). unfold same_atoms in P. apply same_list_ok in P.
         apply splits_ok. exists []. rewrite app_nil_r. split; auto. simpl. rewrite Nat.mul_1_r.
+        rewrite Nat.min_r by (apply tile_le_extent; auto).
         unfold tile_extent, shard_count. rewrite P, (same_shape_at _ _ i SH). reflexivity. }
       rewrite <- (sum_group_sound L L' A S x g); auto. apply sum_chain_group, mesh_ok_prodsz; auto.
     + intros g Hg. rewrite reduced_total; auto. apply HT. eapply in_shape_same; eauto.

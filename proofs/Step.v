@@ -35,10 +35,11 @@ Fixpoint forall2b {A} (f : A -> A -> bool) (l l' : list A) : bool :=
   | _, _ => false
   end.
 
-(* One tile of d is exactly as many tiles of e as the appended atoms count. *)
+(* Every tile of e lies within one tile of d: exactly as many of them make one up as the appended atoms count, or the
+   first tile of d is the whole dimension. *)
 Definition splits (m : mesh) (d e : dim) : bool :=
   match after_prefix (atoms e) (atoms d) with
-  | Some B => tile_extent m d =? tile_extent m e * prodsz m B
+  | Some B => tile_extent m d =? Nat.min (extent e) (tile_extent m e * prodsz m B)
   | None => false
   end.
 Definition joins (m : mesh) (d e : dim) : bool := splits m e d.
@@ -57,7 +58,7 @@ Definition rule (L : layout) (k : kind) (L' : layout) : bool :=
   | slice => same_mesh L L' && same_unreduced L L' && forall2b (splits m) (dims L) (dims L')
   | all_gather => same_mesh L L' && same_unreduced L L' && forall2b (joins m) (dims L) (dims L')
   | all_to_all => same_mesh L L' && same_unreduced L L' && forall2b (nests m) (dims L) (dims L')
-                  && same_set (used (dims L)) (used (dims L')) && (tile_elements L =? tile_elements L')
+                  && same_set (used (dims L)) (used (dims L'))
   | permute => same_mesh L L' && forall2b (same_shards m) (full L) (full L')
   | reduce_scatter => same_mesh L L' && subset (unreduced L') (unreduced L)
                       && forall2b (splits m) (dims L) (dims L')
@@ -124,7 +125,7 @@ Proof.
     + split; [discriminate | intros H; inversion H; congruence].
 Qed.
 Lemma splits_ok m d e : splits m d e = true <->
-  exists B, atoms e = atoms d ++ B /\ tile_extent m d = tile_extent m e * prodsz m B.
+  exists B, atoms e = atoms d ++ B /\ tile_extent m d = Nat.min (extent e) (tile_extent m e * prodsz m B).
 Proof.
   unfold splits. destruct (after_prefix (atoms e) (atoms d)) as [B|] eqn:E.
   - apply after_prefix_ok in E. rewrite Nat.eqb_eq. split.
