@@ -386,3 +386,38 @@ Proof.
   apply layout_ok_iff in OK as [Hm _]. destruct (joins_min _ _ _ Hm (proj2 P)) as [H _].
   simpl. unfold foreign_elements. rewrite C. unfold overlap. rewrite H. reflexivity.
 Qed.
+
+(* ... and an all_to_all T (g - 1) / g: its new tile less one part in g of the old, g the product of what enters. *)
+Fixpoint entering (m : mesh) (t t' : list dim) : nat :=
+  match t, t' with
+  | d :: t, e :: t' =>
+      (match after_prefix (atoms e) (atoms d) with Some B => prodsz m B | None => 1 end) * entering m t t'
+  | _, _ => 1
+  end.
+Lemma entering_min m t t' : mesh_ok m = true -> forall2b (nests_exactly m) t t' = true ->
+  size m t = min_size m t t' * entering m t t'.
+Proof.
+  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; simpl; intros H; auto; try discriminate.
+  apply andb_true_iff in H as [H1 H2]. rewrite (IH t' H2).
+  enough (E : tile_extent m d = Nat.min (tile_extent m d) (tile_extent m e) *
+    match after_prefix (atoms e) (atoms d) with Some B => prodsz m B | None => 1 end) by (rewrite E at 1; lia).
+  unfold nests_exactly in H1. apply orb_true_iff in H1 as [H1|H1]; apply splits_exactly_ok in H1 as [B [EB ET]];
+    pose proof (mesh_ok_prodsz m B Hm).
+  - rewrite (proj2 (after_prefix_ok _ _ B) EB). rewrite Nat.min_r by nia. auto.
+  - destruct (after_prefix (atoms e) (atoms d)) as [C|] eqn:EC.
+    + (* both prefixes of each other: nothing moves *)
+      apply after_prefix_ok in EC. rewrite EB in EC. rewrite <- app_assoc in EC.
+      assert (B = [] /\ C = []) as [-> ->].
+      { apply app_eq_nil. apply (app_inv_head (atoms e)). rewrite app_nil_r. auto. }
+      simpl in *. nia.
+    + rewrite Nat.min_l by nia. lia.
+Qed.
+Theorem all_to_all_closed L L' : layout_ok L = true -> comparable L L' = true -> tile_elements L = tile_elements L' ->
+  let g := entering (mesh_of L) (dims L) (dims L') in
+  certified all_to_all L L' * g = tile_elements L * (g - 1).
+Proof.
+  intros OK C ET g. simpl. unfold foreign_elements. rewrite C. unfold comparable in C. rewrite !andb_true_iff in C.
+  apply layout_ok_iff in OK as [Hm _]. pose proof (entering_min _ _ _ Hm (proj2 C)) as E. fold g in E.
+  rewrite <- ET. unfold tile_elements, overlap in *. rewrite E.
+  rewrite Nat.mul_sub_distr_r, Nat.mul_sub_distr_l. nia.
+Qed.

@@ -1,5 +1,5 @@
-(* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions of
-   every one and compares them with Assumptions.expected: none has any. *)
+(* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
+   of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
   Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Certify Primes Exist Examples.
 
@@ -25,16 +25,20 @@ Print Assumptions group_lower_bound.
 Print Assumptions exchange_optimal.
 (* ... and no accepted plan of movements does. *)
 Print Assumptions plan_lower_bound.
-(* Device zero receives at least target tile - product of the smaller tile extents: the search's heuristic is admissible. *)
+(* Device zero receives at least target tile - product of the smaller tile extents: the heuristic is admissible. *)
 Print Assumptions lower_bound_tiles.
 Print Assumptions heuristic_admissible.
 (* That is the optimum where in every dimension one axis list is a prefix of the other and boundaries nest. *)
 Print Assumptions lower_bound_comparable.
 (* Where two lists part ways and sizes divide, some device receives its whole target tile. *)
 Print Assumptions lower_bound_incomparable.
-(* A typed all_to_all, and a typed all_gather, is at the lower bound. *)
+(* What an exchange receives is exact on every device: its tile less what intervals share. *)
+Print Assumptions exchange_exact.
+(* A typed all_to_all, and a typed all_gather, is at the lower bound: T (g - 1) / g and T (g - 1) where tiles nest. *)
 Print Assumptions all_to_all_optimal.
 Print Assumptions all_gather_optimal.
+Print Assumptions all_to_all_closed.
+Print Assumptions all_gather_closed.
 (* c summands of n elements wanted, added up, on r devices: some device receives n (c + r - 2) / devices, whatever the
    messages hold; and a device that wants sums receives its whole tile. *)
 Print Assumptions reduce_lower_bound.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "placement.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {
@@ -37,26 +38,6 @@ Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index s
         most = std::max(most, total);
     }
     return most;
-}
-
-// The executor's placement rule in bytes of full tiles: a slice that another step follows is a view of what it reads.
-// Of the tiles that are written, the last lies in the target; counting back from it every second one lies in the
-// target too when it fits there, else in one part of the workspace, and the others share the other part.
-Index workspace_bytes(const Plan& plan) {
-    std::vector<Index> written;
-    for (std::size_t i = 0; i < plan.steps.size(); ++i)
-        if (plan.steps[i].kind != StepKind::slice || i + 1 == plan.steps.size())
-            written.push_back(tile_bytes(plan.steps[i].layout));
-    Index odd = 0;
-    Index even = 0;
-    for (std::size_t back = 1; back < written.size(); ++back) {
-        const Index bytes = written[written.size() - 1 - back];
-        if (back % 2 == 1)
-            odd = std::max(odd, bytes);
-        else if (bytes > tile_bytes(plan.target))
-            even = std::max(even, bytes);
-    }
-    return saturating_add(odd, even);
 }
 
 Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits& limits) {
@@ -112,8 +93,8 @@ Index lower_bound(const Layout& source, const Layout& target) {
     const Index before = summand_count(source);
     const Index after = summand_count(target);
     if (before == 1 && after == 1) return foreign_elements(source, target);
-    // Where the target has summands, any split that adds up will do: holders may add up what they have and leave zero to
-    // the others, also when the source has the same summands. That is not bounded here.
+    // Where the target has summands, any split that adds up will do: holders may add up what they have and leave zero
+    // to the others, also when the source has the same summands. That is not bounded here.
     if (after > 1) return 0;
     // `before` summands of each element are wanted, added up, on every device that has a place for it: a tree of
     // receipts joins the holders of the summands and those devices.

@@ -88,7 +88,9 @@ Index Moves::least_to_target(const State& state) const {
 bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
     const Index extent = frame_.extents[dim];
     const Index tile = ceil_divide(extent, fewer);
-    return tile == extent || ceil_divide(extent, more) * (more / fewer) == tile;
+    // Behind a cancelled prefix `extent` is a tile, not the dimension.
+    const bool whole = tile == extent && frame_.prefixes[dim].empty();
+    return whole || ceil_divide(extent, more) * (more / fewer) == tile;
 }
 
 void Moves::append_moves(const State& state, Index tile_max, std::vector<Hop>& hops) const {

@@ -121,21 +121,21 @@ private:
         const Found found = search(frame, search_options);
         states_ += found.states;
         stop_ = found.complete ? StopReason::exhausted : StopReason::budget;
-        // Complete in these digits; a search under another objective than the user's proves nothing about the user's.
-        complete_ = complete_ || (found.complete && found.arrived && frame.whole && objective == options_.objective &&
+        const bool judged = found.arrived && consider("search", {problem_.source, problem_.target, found.steps});
+        // A search under another objective than the user's proves nothing about the user's.
+        complete_ = complete_ || (judged && found.complete && frame.whole && objective == options_.objective &&
                                   divides(problem_.source) && divides(problem_.target));
-        if (found.arrived) consider("search", {problem_.source, problem_.target, found.steps});
     }
 
-    void consider(std::string rule, Plan plan) { judge(std::move(rule), shortcut(std::move(plan), options_)); }
+    bool consider(std::string rule, Plan plan) { return judge(std::move(rule), shortcut(std::move(plan), options_)); }
 
-    // Judges a candidate; keeps it when it is right and within the limits, else notes why not.
-    void judge(std::string rule, Plan plan) {
+    // Judges a candidate; keeps it when it is right and within the limits, else notes why not. False when it is wrong.
+    bool judge(std::string rule, Plan plan) {
         // Ends in the user's own names.
         if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
             plan.steps.back().layout = plan.target;
         auto verdict = check(plan);
-        if (!verdict) return;  // a searcher was wrong, or sizes do not divide
+        if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
         Alternative candidate{std::move(rule), std::move(plan), *verdict, 0, {}};
         candidate.picoseconds = plan_picoseconds(candidate.plan, candidate.verdict, options_.machine);
         if (verdict->peak_bytes > floor_bytes_) {
@@ -149,6 +149,7 @@ private:
         // The first rule that finds a plan keeps it.
         const auto same = [&](const Alternative& other) { return other.plan == candidate.plan; };
         if (std::ranges::none_of(list, same)) list.push_back(std::move(candidate));
+        return true;
     }
 
     // A plan at the lower bound in one moving step cannot be beaten in bytes or steps.

@@ -45,8 +45,8 @@ struct Move {
 /// The typing rule: the move that `step` makes of an array in layout `before`, or why it is not typed (Code::step).
 /// Rules as in the table of README and `type_step` in proofs/Step.v. Where sizes do not divide, a rule that changes a
 /// dimension's atoms needs boundaries that nest: the longer list's tile extent times the added factor is the shorter
-/// list's, or the shorter list's first tile is the whole dimension. Cost: independent of the number of devices when sizes
-/// divide and digits have a common refinement.
+/// list's, or the shorter list's first tile is the whole dimension. Cost: independent of the number of devices when
+/// sizes divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
 /// The same without looking at the layouts again: for a search that has validated each once.

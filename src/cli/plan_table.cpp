@@ -43,8 +43,7 @@ std::string plan_summary(const Asked& asked, const Synthesis& made) {
     text += fmt::format("estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n",
                         format_picoseconds(made.picoseconds), asked.options.machine.name, green("checked"),
                         made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
-                        made.search_complete ? "complete" : name(made.stop_reason),
-                        fingerprint(made.plan));
+                        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan));
     return text;
 }
 
