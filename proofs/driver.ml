@@ -37,9 +37,11 @@ let ints = function L l -> List.map int l | A _ -> raise (Bad "a list expected")
 
 (* The proofs speak of unbounded numbers: refuse what could leave 62 bits. *)
 let guard mesh shape =
-  let product = List.fold_left (fun p v -> let q = p * max 1 v in if q / max 1 v <> p || q >= 1 lsl 56 then raise (Bad "too large") else q) 1 in
+  let times p v =
+    let q = p * v in
+    if q / v <> p || q >= 1 lsl 56 then raise (Bad "too large") else q in
   if List.exists (fun s -> s < 1) mesh then raise (Bad "a mesh size below 1");
-  if product (mesh @ shape) * 16 < 0 then raise (Bad "too large")
+  ignore (List.fold_left (fun p v -> times p (max 1 v)) 1 (mesh @ shape))
 
 let layout mesh shape = function
   | L dims :: unreduced :: rest ->
@@ -128,7 +130,10 @@ let () =
      while true do
        let line = input_line stdin in
        if String.trim line <> "" then begin
-         let ok, text = try run line with Bad why -> (false, "reject: malformed: " ^ why) in
+         let ok, text = try run line with
+           | Bad why -> (false, "reject: malformed: " ^ why)
+           (* sizes that do not divide are counted device by device *)
+           | Stack_overflow | Out_of_memory -> (false, "reject: malformed: too many devices to count") in
          if not ok then failed := true;
          print_endline text
        end
