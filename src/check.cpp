@@ -80,8 +80,9 @@ Result<Verdict> check(const Plan& plan, const Limits& limits) {
     if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
                                             format(layout_before(plan, plan.steps.size())), format(plan.target)));
+    const Index workspace = place_tiles(plan, smallest_tile_bytes(plan.target)).workspace_bytes;
     verdict.footprint_bytes =
-        saturating_add(saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)), workspace_bytes(plan));
+        saturating_add(saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)), workspace);
     verdict.received_bytes_max_device =
         saturating_multiply(busiest_receiver(plan, verdict.moves, verdict.received_bytes / element), element);
     verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), element);
