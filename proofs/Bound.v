@@ -113,7 +113,8 @@ Proof.
     split. { rewrite SU. apply ev_lt; auto. }
     destruct (tile_holds _ _ _ _ Hl) as [Hh _].
     destruct k; try discriminate;
-      try (rewrite PD by discriminate; destruct (pull_dev_holds L L' x _ OK OK' SH SU Hx (proj1 Hh)) as [_ [A B]]; auto).
+      try (rewrite PD by discriminate; destruct (pull_dev_holds L L' x _ OK OK' SH SU Hx (proj1 Hh)) as [_ [A B]];
+        auto).
     injection SY as <-. destruct (permute_holds L L' x _ OK OK' SH P Hx Hh) as [_ [A [B _]]]. auto. }
   destruct (same_list y x) eqn:SL.
   - left. apply same_list_ok in SL. subst; auto.

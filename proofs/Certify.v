@@ -1,5 +1,6 @@
 (* What the driver may print beside an accepted plan: the lower bound that no protocol beats.
-   lower_bound L L'       foreign_elements, or the bound for sums; none where the target has summands (any split that adds up will do) and
+   lower_bound L L'       foreign_elements, or the bound for sums; none where the target has summands (any split that
+     adds up will do) and
                           none across meshes
    lower_bound_sound      some device receives at least that much, in any protocol
    reduce_bound_sound     the same where the source has summands and the target has none
@@ -9,13 +10,15 @@ Import ListNotations.
 From Reshard Require Import Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce.
 
 Definition move_bound (L L' : layout) : option nat :=
-  if layout_ok L && layout_ok L' && same_array L L' && same_mesh L L' && (summand_count L =? 1) && (summand_count L' =? 1) then
+  if layout_ok L && layout_ok L' && same_array L L' && same_mesh L L' && (summand_count L =? 1) && (summand_count L'
+    =? 1) then
     if forallb (fun s => 2 <=? s) (mesh_of L) then Some (foreign_elements L L') else None
   else None.
 
 (* c summands of every element are wanted, added up, on r devices; and whole tiles of sums must come in *)
 Definition reduce_bound (L L' : layout) : option nat :=
-  if layout_ok L && layout_ok L' && same_array L L' && same_mesh L L' && (2 <=? summand_count L) && (summand_count L' =? 1) then
+  if layout_ok L && layout_ok L' && same_array L L' && same_mesh L L' && (2 <=? summand_count L) && (summand_count L'
+    =? 1) then
     let m := mesh_of L in
     let r := prodsz m (rest m (dims L')) in
     let n := fold_right Nat.mul 1 (map extent (dims L')) in
@@ -47,7 +50,8 @@ Proof.
       pose proof (even_layout_ok L E1) as D. pose proof (even_layout_ok L' E2) as D'. rewrite <- E in D'.
       assert (U0 : forall U, prodsz (mesh_of L) U = 1 -> (forall a, In a U -> a < length (mesh_of L)) -> U = []).
       { intros U HU HR. destruct U as [|u U]; auto. exfalso.
-        assert (2 <= prodsz (mesh_of L) (u :: U)); [|lia]. apply prodsz_ge2; [|congruence]. intros; apply P2, HR; auto. }
+        assert (2 <= prodsz (mesh_of L) (u :: U)); [|lia]. apply prodsz_ge2; [|congruence]. intros; apply P2, HR;
+          auto. }
       destruct (comparable_dec (mesh_of L) (dims L) (dims L') Hm SH D D')
         as [K|[i [P [a [A [b [B' [Hi [H1 [H2 H3]]]]]]]]]].
       * exfalso. unfold comparable in C. rewrite EM, K in C.
@@ -85,7 +89,8 @@ Qed.
 
 (* what a device knows of element g before: its own summand, if g is in its tile *)
 Definition start (L : layout) (g : idx) : knowledge dev := fun x =>
-  if same_list (quot (mesh_of L) (dims L) g) (shard_of (mesh_of L) (dims L) x) then [ev (mesh_of L) (unreduced L) x] else [].
+  if same_list (quot (mesh_of L) (dims L) g) (shard_of (mesh_of L) (dims L) x) then [ev (mesh_of L) (unreduced L) x]
+    else [].
 Definition idx_eq : forall g h : idx, {g = h} + {g <> h} := list_eq_dec Nat.eq_dec.
 (* After the transfers ts every holder of an element in L' has been reached by all summands of that element. *)
 Definition adds_up (L L' : layout) (ts : list (Protocol.transfer dev idx)) : Prop :=
@@ -102,14 +107,16 @@ Lemma holders m t g : mesh_ok m = true -> wf m t -> in_shape t g ->
   exists ws, NoDup ws /\ length ws = prodsz m (rest m t) /\ forall x, In x ws -> valid m x /\ holds m t x g.
 Proof.
   intros Hm W Hs. pose proof (zero_valid m Hm) as Z.
-  destruct (setdims_holds m t (zero_dev m) g Hm W Z Hs) as [Vy Hy]. set (y := setdims m t (quot m t g) (zero_dev m)) in *.
+  destruct (setdims_holds m t (zero_dev m) g Hm W Z Hs) as [Vy Hy]. set (y := setdims m t (quot m t g) (zero_dev m))
+    in *.
   exists (map (fun v => setd m (rest m t) v y) (seq 0 (prodsz m (rest m t)))). split; [|split].
   - assert (G : forall s, NoDup s -> (forall v, In v s -> v < prodsz m (rest m t)) ->
               NoDup (map (fun v => setd m (rest m t) v y) s)).
     { induction 1 as [|v s N ND IH]; simpl; intros B; constructor.
       - intros I. apply in_map_iff in I as [w [E I]]. apply N.
         assert (EV : forall u, u < prodsz m (rest m t) -> ev m (rest m t) (setd m (rest m t) u y) = u).
-        { intros u Hu. apply ev_setd; auto using nodup_rest. intros a Ha. apply in_rest in Ha. rewrite (proj1 Vy). tauto. }
+        { intros u Hu. apply ev_setd; auto using nodup_rest. intros a Ha. apply in_rest in Ha. rewrite (proj1 Vy).
+          tauto. }
         rewrite <- (EV v), <- E, EV; auto; apply B; simpl; auto.
       - apply IH. intros w Hw. apply B; simpl; auto. }
     apply G; [apply seq_NoDup|]. intros v Hv. apply in_seq in Hv. lia.
@@ -164,9 +171,11 @@ Proof.
     - exists x. split; [apply device_valid; auto|exact B]. }
   injection H as <-.
   assert (NP : 0 < fold_right Nat.mul 1 m).
-  { rewrite <- box_length. change (box m) with (devices m). apply device_valid in Z. destruct (devices m); [destruct Z|simpl; lia]. }
+  { rewrite <- box_length. change (box m) with (devices m). apply device_valid in Z. destruct (devices m); [destruct
+    Z|simpl; lia]. }
   destruct B1 as [x1 [V1 B1]], B2 as [x2 [V2 B2]]. apply ceil_div_bound in B2; auto.
-  destruct (Nat.le_gt_cases (tile_elements L') (ceil_div (fold_right Nat.mul 1 (map extent (dims L')) * (c + r - 2)) (fold_right Nat.mul 1 m))).
+  destruct (Nat.le_gt_cases (tile_elements L') (ceil_div (fold_right Nat.mul 1 (map extent (dims L')) * (c + r - 2))
+    (fold_right Nat.mul 1 m))).
   - exists x2. split; auto. lia.
   - exists x1. split; auto. lia.
 Qed.

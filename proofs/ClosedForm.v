@@ -74,7 +74,8 @@ Proof.
   intros OK OK' SH C. split.
   - intros x Hx. apply received_comparable; auto.
   - unfold comparable in C. rewrite !andb_true_iff in C. destruct C as [[EM EU] _].
-    apply lower_bound_tiles; auto. unfold summand_count. apply same_mesh_ok in EM. apply same_unreduced_ok in EU. congruence.
+    apply lower_bound_tiles; auto. unfold summand_count. apply same_mesh_ok in EM. apply same_unreduced_ok in EU.
+      congruence.
 Qed.
 
 (* sizes divide: all tiles of the dimension are full *)
@@ -218,10 +219,12 @@ Qed.
 Lemma min_size_half m t t' : mesh_ok m = true -> (forall a, In a (used t) -> 2 <= sz m a) ->
   forall2b (nests_exactly m) t t' = true -> min_size m t t' = size m t' \/ 2 * min_size m t t' <= size m t'.
 Proof.
-  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros P2 H; simpl in H; try discriminate; auto.
+  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros P2 H; simpl in H; try discriminate;
+    auto.
   apply andb_true_iff in H as [H1 H2]. simpl.
   destruct (IH t' (fun a I => P2 a (in_or_app _ _ _ (or_intror I))) H2) as [K|K].
-  - rewrite K. unfold nests_exactly in H1. apply orb_true_iff in H1 as [H1|H1]; apply splits_exactly_ok in H1 as [B [EB ET]].
+  - rewrite K. unfold nests_exactly in H1. apply orb_true_iff in H1 as [H1|H1]; apply splits_exactly_ok in H1 as [B
+    [EB ET]].
     + left. f_equal. pose proof (mesh_ok_prodsz m B Hm). nia.
     + destruct B as [|b B].
       * left. f_equal. simpl in ET. lia.
@@ -271,7 +274,8 @@ Proof.
   { intros d [<-|I]; auto. unfold summand_count. rewrite <- E. apply HD. }
   assert (SF : same_shape (full L) (full L')).
   { unfold same_shape, full. simpl. f_equal; auto. }
-  destruct (comparable_dec (mesh_of L) (full L) (full L') Hm SF DF DF') as [K|[i [P [a [A [b [B [Hi [H1 [H2 H3]]]]]]]]]].
+  destruct (comparable_dec (mesh_of L) (full L) (full L') Hm SF DF DF') as [K|[i [P [a [A [b [B [Hi [H1 [H2
+    H3]]]]]]]]]].
   - exists (zero_dev (mesh_of L)). split. { apply zero_valid; auto. }
     simpl in K. apply andb_true_iff in K as [K1 K2].
     assert (PE : forall B, prodsz (mesh_of L) B = 1 -> (forall a, In a B -> a < length (mesh_of L)) -> B = []).
@@ -280,14 +284,17 @@ Proof.
       intros a' Ha'. apply P2, HR; auto. }
     assert (SUr : unreduced L = unreduced L').
     { unfold summand_count in SU. rewrite <- E in SU.
-      unfold nests_exactly in K1. apply orb_true_iff in K1 as [K1|K1]; apply splits_exactly_ok in K1 as [B [EB _]]; simpl in EB;
+      unfold nests_exactly in K1. apply orb_true_iff in K1 as [K1|K1]; apply splits_exactly_ok in K1 as [B [EB _]];
+        simpl in EB;
         rewrite EB in SU; rewrite prodsz_app in SU; pose proof (mesh_ok_prodsz (mesh_of L) B Hm).
       - pose proof (mesh_ok_prodsz (mesh_of L) (unreduced L) Hm).
         rewrite (PE B) in EB; auto. { rewrite app_nil_r in EB; auto. } { nia. }
-        intros a' Ha'. apply W'. apply (in_used _ 0). simpl. change (In a' (unreduced L')). rewrite EB. apply in_or_app; auto.
+        intros a' Ha'. apply W'. apply (in_used _ 0). simpl. change (In a' (unreduced L')). rewrite EB. apply
+          in_or_app; auto.
       - pose proof (mesh_ok_prodsz (mesh_of L) (unreduced L') Hm).
         rewrite (PE B) in EB; auto. { rewrite app_nil_r in EB; auto. } { nia. }
-        intros a' Ha'. apply W. apply (in_used _ 0). simpl. change (In a' (unreduced L)). rewrite EB. apply in_or_app; auto. }
+        intros a' Ha'. apply W. apply (in_used _ 0). simpl. change (In a' (unreduced L)). rewrite EB. apply
+          in_or_app; auto. }
     assert (C : comparable L L' = true).
     { unfold comparable. rewrite EM, K2, (proj2 (same_unreduced_ok L L') SUr). auto. }
     destruct (lower_bound_comparable L L' OK OK' SH C) as [LB1 LB2]. rewrite LB2.
@@ -329,11 +336,13 @@ Lemma prefix_comparable m t t' : mesh_ok m = true -> same_shape t t' ->
   (forall d, In d t -> divides m d) -> (forall d, In d t' -> divides m d) ->
   forall2b (nests m) t t' = true -> forall2b (nests_exactly m) t t' = true.
 Proof.
-  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros SH D D' N; simpl in N; try discriminate; auto.
+  intros Hm. revert t'; induction t as [|d t IH]; destruct t' as [|e t']; intros SH D D' N; simpl in N; try
+    discriminate; auto.
   unfold same_shape in SH; simpl in SH. injection SH as E1 E2. apply andb_true_iff in N as [N1 N2]. simpl.
   rewrite (IH t' E2 (fun d I => D d (or_intror I)) (fun d I => D' d (or_intror I)) N2), andb_true_r.
   assert (Dd : divides m d) by (apply D; simpl; auto). assert (De : divides m e) by (apply D'; simpl; auto).
-  unfold nests, joins in N1. unfold nests_exactly. apply orb_true_iff in N1 as [N1|N1]; apply splits_ok in N1 as [B [EB _]].
+  unfold nests, joins in N1. unfold nests_exactly. apply orb_true_iff in N1 as [N1|N1]; apply splits_ok in N1 as [B
+    [EB _]].
   - rewrite (even_splits m d e B); auto.
   - rewrite (even_splits m e d B); auto. rewrite orb_true_r; auto.
 Qed.

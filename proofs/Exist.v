@@ -39,7 +39,8 @@ Proof.
   rewrite <- IH by (intros i Hi; apply (E (S i)); simpl; lia).
   destruct (E 0 ltac:(simpl; lia)) as [D _]. simpl in D. rewrite D. unfold shard_count. lia.
 Qed.
-Lemma size_le t u : same_shape t u -> even t -> even u -> prodsz m (used t) <= prodsz m (used u) -> size m u <= size m t.
+Lemma size_le t u : same_shape t u -> even t -> even u -> prodsz m (used t) <= prodsz m (used u) -> size m u <= size
+  m t.
 Proof.
   intros SH Et Eu L. pose proof (size_extents t Et) as H1. pose proof (size_extents u Eu) as H2.
   unfold same_shape in SH. rewrite SH in H1. rewrite <- H2 in H1.
@@ -61,8 +62,10 @@ Definition opt (k : kind) (t u : list dim) : list step :=
 
 Lemma unchanged t u : same_shape t u -> changes (plain t) (plain u) = false -> t = u.
 Proof.
-  unfold changes, plain. intros SH H. apply negb_false_iff in H. rewrite !andb_true_iff in H. destruct H as [_ H]. simpl in H.
-  revert u SH H; induction t as [|d t IH]; destruct u as [|e u]; unfold same_shape; simpl; intros SH H; auto; try discriminate.
+  unfold changes, plain. intros SH H. apply negb_false_iff in H. rewrite !andb_true_iff in H. destruct H as [_ H].
+    simpl in H.
+  revert u SH H; induction t as [|d t IH]; destruct u as [|e u]; unfold same_shape; simpl; intros SH H; auto; try
+    discriminate.
   injection SH as E1 E2. apply andb_true_iff in H as [H1 H2]. apply same_list_ok in H1.
   destruct d, e; simpl in *. f_equal; [congruence|]. apply IH; auto.
 Qed.
@@ -85,7 +88,8 @@ Proof.
     edestruct A as [w [H1 H2]]. exists w. split; [exact H1|]. rewrite H2. simpl. lia.
   - apply unchanged in C; auto. subst u. apply A.
 Qed.
-Lemma arrives_accept B s t p c : wf m s -> wf m t -> same_shape s t -> size m s <= B -> arrives B (plain s) p (plain t) c ->
+Lemma arrives_accept B s t p c : wf m s -> wf m t -> same_shape s t -> size m s <= B -> arrives B (plain s) p (plain
+  t) c ->
   exists v, check_plan (Plan (plain s) (plain t) p) (Some B) = Accept v /\ received_total v = c.
 Proof.
   intros Ws Wt SH LB A. unfold check_plan. cbn [source target steps].
@@ -147,7 +151,8 @@ Proof.
   intros [Wt Et] [Ws Es] SH Hi Pp L. destruct (Et i Hi) as [Dt _].
   destruct (Es i ltac:(rewrite <- (same_shape_length _ _ SH); auto)) as [Ds _].
   assert (D : Nat.divide p (tile_extent m (dim_at t i))).
-  { apply (deficit_divides p (sizes m (atoms (dim_at t i))) (sizes m (atoms (dim_at s i))) _ (tile_extent m (dim_at s i)));
+  { apply (deficit_divides p (sizes m (atoms (dim_at t i))) (sizes m (atoms (dim_at s i))) _ (tile_extent m (dim_at s
+    i)));
       auto using primes_in.
     unfold divides, shard_count in Dt, Ds. rewrite !prodsz_prodl in *.
     rewrite <- Dt, <- Ds. apply same_shape_at; auto. }
@@ -298,7 +303,8 @@ Definition lack (w u : list dim) : nat :=
    end by a permute, then an all_to_all. *)
 Lemma move_atom u w i j p : fit u -> fit w -> same_shape u w -> i < length u -> j < length u -> i <> j ->
   prime_size p -> in_dim m u i p < in_dim m w i p -> in_dim m w j p < in_dim m u j p ->
-  exists t1 t2, fit t1 /\ fit t2 /\ same_shape u t1 /\ same_shape t1 t2 /\ size m t1 = size m u /\ size m t2 = size m u /\
+  exists t1 t2, fit t1 /\ fit t2 /\ same_shape u t1 /\ same_shape t1 t2 /\ size m t1 = size m u /\ size m t2 = size m
+    u /\
     rule (plain u) permute (plain t1) = true /\ rule (plain t1) all_to_all (plain t2) = true /\
     (forall q, in_all m t2 q = in_all m u q) /\
     (forall q, in_dim m t2 i q = in_dim m u i q + if Nat.eq_dec p q then 1 else 0) /\
@@ -325,7 +331,8 @@ Proof.
   assert (D2k : forall k, k <> i -> k <> j -> dim_at t2 k = dim_at u k).
   { intros k K1 K2. unfold t2, uj. rewrite !dim_upd_neq by auto. auto. }
   assert (P1 : Permutation (used t1) (used u)).
-  { apply Permutation_app_inv_l with (atoms (dim_at u j)). unfold t1. rewrite used_upd by auto. simpl. rewrite PA. auto. }
+  { apply Permutation_app_inv_l with (atoms (dim_at u j)). unfold t1. rewrite used_upd by auto. simpl. rewrite PA.
+    auto. }
   assert (P2 : Permutation (used t2) (used u)).
   { transitivity (a :: used uj).
     - apply Permutation_app_inv_l with (atoms (dim_at uj i)). unfold t2. rewrite used_upd by lia.
@@ -353,7 +360,8 @@ Proof.
       rewrite prodsz_app; simpl. rewrite Ea, Nat.mul_1_r. apply (lacking_divides u w i p); auto.
     - rewrite D2j. destruct (proj2 Fu j Hj) as [A B]. split; auto. apply divides_intro.
       apply divides_elim in A. unfold shard_count in *; simpl.
-      rewrite (prodsz_perm m _ _ PA), prodsz_app in A. destruct A as [q A]. exists (q * prodsz m [a]). simpl. rewrite A. simpl. lia.
+      rewrite (prodsz_perm m _ _ PA), prodsz_app in A. destruct A as [q A]. exists (q * prodsz m [a]). simpl. rewrite
+        A. simpl. lia.
     - rewrite D2k by auto. apply Fu; auto. }
   assert (Z1 : size m t1 = size m u).
   { apply size_eq; auto using same_shape_sym; [apply F1|apply Fu|apply prodsz_perm; auto]. }
@@ -403,10 +411,12 @@ Proof.
     (* some other dimension has too many *)
     destruct (existsb (fun j => in_dim m w j p <? in_dim m u j p) (seq 0 (length u))) eqn:EJ.
     2: { exfalso. pose proof (T p) as Tp. rewrite !in_all_sum, <- HL in Tp.
-         assert (sumf (fun i => in_dim m u i p) (seq 0 (length u)) < sumf (fun i => in_dim m w i p) (seq 0 (length u))); [|lia].
+         assert (sumf (fun i => in_dim m u i p) (seq 0 (length u)) < sumf (fun i => in_dim m w i p) (seq 0 (length
+           u))); [|lia].
          apply sumf_lt with i; auto; [|apply in_seq; lia]. intros j Hj.
          destruct (Nat.le_gt_cases (in_dim m u j p) (in_dim m w j p)); auto. exfalso.
-         rewrite <- not_true_iff_false in EJ. apply EJ. apply existsb_exists. exists j; split; auto. apply Nat.ltb_lt; auto. }
+         rewrite <- not_true_iff_false in EJ. apply EJ. apply existsb_exists. exists j; split; auto. apply
+           Nat.ltb_lt; auto. }
     apply existsb_exists in EJ as [j [Ij Lj]]. apply in_seq in Ij. apply Nat.ltb_lt in Lj.
     assert (Nij : i <> j) by (intros ->; lia).
     assert (Hi : i < length u) by lia. assert (Hj : j < length u) by lia.
@@ -436,9 +446,11 @@ Proof.
       - apply in_prod_iff. split; apply in_seq; [lia|]. pose proof (proj2 (proj1 Fw) a (in_used _ _ _ Ia)). lia.
       - simpl. rewrite Ea. apply Nat.ltb_lt; auto. }
     assert (EQ : forall i p, i < length u -> in_dim m u i p = in_dim m w i p).
-    { intros i p Hi. specialize (LE i p Hi) as L0. destruct (Nat.eq_dec (in_dim m u i p) (in_dim m w i p)); auto. exfalso.
+    { intros i p Hi. specialize (LE i p Hi) as L0. destruct (Nat.eq_dec (in_dim m u i p) (in_dim m w i p)); auto.
+      exfalso.
       pose proof (T p) as Tp. rewrite !in_all_sum, <- HL in Tp.
-      assert (sumf (fun i => in_dim m w i p) (seq 0 (length u)) < sumf (fun i => in_dim m u i p) (seq 0 (length u))); [|lia].
+      assert (sumf (fun i => in_dim m w i p) (seq 0 (length u)) < sumf (fun i => in_dim m u i p) (seq 0 (length u)));
+        [|lia].
       apply sumf_lt with i; [|apply in_seq; lia|lia]. intros j Hj. apply in_seq in Hj. apply LE; lia. }
     assert (R : rule (plain u) permute (plain w) = true).
     { apply rule_permute; auto. intros i Hi. rewrite !prodsz_prodl. apply prodl_perm.

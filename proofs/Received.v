@@ -201,8 +201,10 @@ Proof.
   assert (B : (forall i, i < length t -> nth i l 0 < nth i (map (tile_extent m) t) 0) <->
               (forall i, i < length t -> nth i l 0 < tile_extent m (dim_at t i))).
   { split; intros H i Hi; specialize (H i Hi); unfold dim_at in *.
-    - rewrite (nth_indep (map (tile_extent m) t) 0 (tile_extent m d0)) in H by (rewrite map_length; auto). rewrite map_nth in H. auto.
-    - rewrite (nth_indep (map (tile_extent m) t) 0 (tile_extent m d0)) by (rewrite map_length; auto). rewrite map_nth. auto. }
+    - rewrite (nth_indep (map (tile_extent m) t) 0 (tile_extent m d0)) in H by (rewrite map_length; auto). rewrite
+      map_nth in H. auto.
+    - rewrite (nth_indep (map (tile_extent m) t) 0 (tile_extent m d0)) by (rewrite map_length; auto). rewrite
+      map_nth. auto. }
   rewrite B. split.
   - intros [[H1 H2] H3]. split; auto. apply sat_insides; auto.
   - intros [[H1 H2] H3]. split; auto. apply sat_insides; auto.
@@ -695,7 +697,8 @@ Proof.
     unfold tile_elements. fold m. set (T := size m (dims L)).
     pose proof (count_turn g r (2 * T) Hr) as CT. rewrite count_double in CT. fold ends in CT.
     assert (SP : sumf (fun i => 2 - ends i) (seq 0 T) + sumf ends (seq 0 T) = T * 2).
-    { clear CT. rewrite <- (seq_length T 0) at 3. induction (seq 0 T) as [|a s IH]; auto. pose proof (E2 a). cbn [sumf length]. lia. }
+    { clear CT. rewrite <- (seq_length T 0) at 3. induction (seq 0 T) as [|a s IH]; auto. pose proof (E2 a). cbn
+      [sumf length]. lia. }
     lia.
   - unfold received. simpl sources. unfold others. simpl. rewrite sumf_const. lia.
   - apply received_elements; auto.

@@ -72,7 +72,8 @@ Qed.
 
 (* devices that become complete must receive *)
 Lemma complete_receives c e ts K ds : NoDup ds ->
-  (forall d, In d ds -> complete c (K d) = false /\ complete c (learn e K ts d) = true) -> length ds <= length (about e ts).
+  (forall d, In d ds -> complete c (K d) = false /\ complete c (learn e K ts d) = true) -> length ds <= length (about
+    e ts).
 Proof.
   intros ND H. rewrite <- (map_length to (about e ts)). apply NoDup_incl_length; auto.
   intros d Hd. destruct (in_dec deq d (map to (about e ts))) as [I|I]; auto. exfalso.
@@ -135,7 +136,8 @@ Proof.
   intros ND. induction ts as [|t ts IH]; simpl.
   - induction es; simpl; auto. inversion ND; auto.
   - assert (G : sumf (fun e => length (about e (t :: ts))) es <=
-                sumf (fun e => length (about e ts)) es + (if in_dec eeq (what t) es then 1 else 0)); [|destruct (in_dec eeq (what t) es); simpl in *; lia].
+                sumf (fun e => length (about e ts)) es + (if in_dec eeq (what t) es then 1 else 0)); [|destruct
+                  (in_dec eeq (what t) es); simpl in *; lia].
     clear IH. induction ND as [|e es N ND IH]; simpl; auto.
     simpl in IH. destruct (eeq (what t) e) as [E|E].
     + subst e. destruct (eeq (what t) (what t)); [|congruence]. simpl.

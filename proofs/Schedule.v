@@ -69,9 +69,11 @@ Definition between (y : dev) (ts : list transfer) : list area :=
   map region (filter (fun r => same_list (peer r) y) ts).
 Definition pairs_ok (m : mesh) (ss : list (dev * schedule)) : bool :=
   forallb (fun xs => forallb (fun ys =>
-    same_list (fst xs) (fst ys) || same_areas (between (fst ys) (sends (snd xs))) (between (fst xs) (receives (snd ys))))
+    same_list (fst xs) (fst ys) || same_areas (between (fst ys) (sends (snd xs))) (between (fst xs) (receives (snd
+      ys))))
     ss) ss
-  && forallb (fun xs => forallb (fun r => is_device m (peer r) && negb (same_list (peer r) (fst xs))) (sends (snd xs))) ss.
+  && forallb (fun xs => forallb (fun r => is_device m (peer r) && negb (same_list (peer r) (fst xs))) (sends (snd
+    xs))) ss.
 
 Definition check_schedules (L : layout) (k : kind) (L' : layout) (ss : list schedule) : bool :=
   let xss := combine (devices (mesh_of L')) ss in
@@ -182,7 +184,8 @@ Lemma tile_area_holds m t x g : mesh_ok m = true -> valid m x ->
   inside_area (tile_area m t x) g = true <-> holds m t x g.
 Proof.
   intros Hm Hx. unfold inside_area, tile_area, holds, in_shape.
-  revert g; induction t as [|d t IH]; destruct g as [|i g]; simpl; try (split; [discriminate|intros [[H _] _]; discriminate]).
+  revert g; induction t as [|d t IH]; destruct g as [|i g]; simpl; try (split; [discriminate|intros [[H _] _];
+    discriminate]).
   - split; auto. intros _. repeat split; auto. simpl; lia.
   - rewrite !andb_true_iff, IH, Nat.leb_le, Nat.ltb_lt.
     pose proof (tile_covers m d Hm) as TC.
@@ -202,7 +205,8 @@ Qed.
 
 Lemma is_device_valid m x : is_device m x = true <-> valid m x.
 Proof.
-  rewrite <- device_valid. unfold devices, is_device. rewrite in_box. revert m; induction x as [|i x IH]; destruct m as [|s m];
+  rewrite <- device_valid. unfold devices, is_device. rewrite in_box. revert m; induction x as [|i x IH]; destruct m
+    as [|s m];
     simpl; try (split; [discriminate|intros [H _]; discriminate]).
   - split; auto. intros _. split; auto. intros; lia.
   - rewrite andb_true_iff, IH, Nat.ltb_lt. split.
@@ -283,7 +287,8 @@ Proof.
       unfold schedule_ok in OKs. rewrite !andb_true_iff, forallb_forall in OKs. destruct OKs as [[SO CO] _].
       set (n := group_size L L'). set (R := reduced L L').
       set (key := fun r => ev m R (peer r)).
-      set (value := fun w => A (ev m (unreduced L) (setd m R w (setd m (unreduced L') (ev m (unreduced L') x) (zero_dev m)))) g).
+      set (value := fun w => A (ev m (unreduced L) (setd m R w (setd m (unreduced L') (ev m (unreduced L') x)
+        (zero_dev m)))) g).
       set (rs := filter (fun r => inside_area (region r) g) (receives s)).
       assert (SV : forall r, In r rs -> S (peer r) (rem m (dims L) g) = value (key r) /\ key r < n).
       { intros r Hr. apply filter_In in Hr as [IR1 IR2]. specialize (SO r IR1). unfold sender_ok in SO.

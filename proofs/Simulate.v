@@ -329,7 +329,8 @@ Proof.
   { rewrite <- Qi, ET.
     destruct (Nat.le_gt_cases (tile_extent m (dim_at (dims L) i) * prodsz m B) (extent (dim_at (dims L) i))) as [C|C].
     - rewrite Nat.min_r, Nat.div_div by lia. auto.
-    - pose proof (proj2 Hs' i Hi). rewrite Nat.min_l by lia. rewrite (Nat.div_small (nth i g 0) (extent (dim_at (dims L) i))) by lia.
+    - pose proof (proj2 Hs' i Hi). rewrite Nat.min_l by lia. rewrite (Nat.div_small (nth i g 0) (extent (dim_at (dims
+      L) i))) by lia.
       apply Nat.div_small, Nat.div_lt_upper_bound; lia. }
   clear Qi. rename Qj into Qi.
   assert (EY : ev m (atoms (dim_at (dims L) i)) y = nth i g 0 / tile_extent m (dim_at (dims L) i)).
