@@ -460,7 +460,7 @@ Proof.
     apply opt_portable; auto.
 Qed.
 
-(* Without an exchange: slice, then permutes and all_to_alls of equal tiles, then gather, within the memory of the ends. *)
+(* Without an exchange: slice, then permutes and all_to_alls of equal tiles, then gather, within the ends' memory. *)
 Theorem memory_bounded_existence s t : fit s -> fit t -> same_shape s t ->
   exists u w p v, Forall is_portable p /\
     check_plan (Plan (plain s) (plain t) (opt slice s u ++ p ++ opt all_gather w t))

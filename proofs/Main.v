@@ -1,8 +1,8 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Certify Primes Exist
-    Examples.
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Certify
+  Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
 Print Assumptions step_sound.
@@ -57,3 +57,5 @@ Print Assumptions optimum_ge_half.
 Print Assumptions three_stage_2approx.
 (* ... and without any exchange: slice, permutes and all_to_alls of equal tiles, gather. *)
 Print Assumptions memory_bounded_existence.
+(* ... where all atoms have one prime size (powers of two, say) with two permutes and one wide all_to_all. *)
+Print Assumptions two_permutes.

@@ -56,7 +56,7 @@ Proof.
   - right. exists t. rewrite in_app_iff, E1. auto.
 Qed.
 
-(* Whatever the protocol, over the links into a group come at least the elements that some member wants and none holds. *)
+(* Whatever the protocol, over the links into a group come the elements that some member wants and none holds. *)
 Theorem group_lower_bound grp H ts H' l : protocol H ts H' -> NoDup l ->
   (forall e, In e l -> (exists d, grp d = true /\ H' d e) /\ forall d, grp d = true -> ~ H d e) ->
   length l <= recv_from_outside grp ts.

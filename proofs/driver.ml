@@ -50,7 +50,8 @@ let layout mesh shape = function
       | [L (A "mesh" :: m)] -> let m = List.map int m in guard m shape; m
       | _ -> raise (Bad "layout") in
     if List.length dims <> List.length shape then raise (Bad "as many lists of atoms as dimensions expected");
-    { mesh_of = mesh; dims = List.map2 (fun n a -> { extent = n; atoms = ints a }) shape dims; unreduced = ints unreduced }
+    let dims = List.map2 (fun n a -> { extent = n; atoms = ints a }) shape dims in
+    { mesh_of = mesh; dims; unreduced = ints unreduced }
   | _ -> raise (Bad "layout")
 
 let kinds = ["slice", Slice; "all_gather", All_gather; "all_to_all", All_to_all; "permute", Permute;
@@ -93,12 +94,14 @@ let move mesh = function
   | _ -> raise (Bad "move")
 
 let answer = function
-  | [L [A "check"; L (A "mesh" :: m); L (A "shape" :: n); L (A "source" :: s); L (A "target" :: t); L (A "plan" :: p)]] ->
+  | [L [A "check"; L (A "mesh" :: m); L (A "shape" :: n); L (A "source" :: s); L (A "target" :: t);
+        L (A "plan" :: p)]] ->
     `Check (m, n, None, s, t, p)
   | [L [A "check"; L (A "mesh" :: m); L (A "shape" :: n); L [A "bound"; b]; L (A "source" :: s); L (A "target" :: t);
         L (A "plan" :: p)]] ->
     `Check (m, n, Some (int b), s, t, p)
-  | [L [A "schedules"; L (A "mesh" :: m); L (A "shape" :: n); L (A "before" :: b); L (A "step" :: s); L (A "ranks" :: r)]] ->
+  | [L [A "schedules"; L (A "mesh" :: m); L (A "shape" :: n); L (A "before" :: b); L (A "step" :: s);
+        L (A "ranks" :: r)]] ->
     `Schedules (m, n, b, s, r)
   | _ -> raise (Bad "neither (check ..) nor (schedules ..)")
 
@@ -119,7 +122,8 @@ let run line = match answer (parse line) with
     (* a send names a rank of the mesh after, a receive one of the mesh before *)
     let rank = function
       | L [A "rank"; L (A "sends" :: ss); L (A "receives" :: rs); L (A "fills" :: fs)] ->
-        { sends = List.map (move after.mesh_of) ss; receives = List.map (move before.mesh_of) rs; fills = List.map area fs }
+        { sends = List.map (move after.mesh_of) ss; receives = List.map (move before.mesh_of) rs;
+          fills = List.map area fs }
       | _ -> raise (Bad "rank") in
     if check_schedules before k after (List.map rank r) then (true, "accept")
     else (false, "reject: the schedules do not do what the step means")
