@@ -47,10 +47,11 @@ struct Judge {
         return fail(Code::plan, fmt::format("schedule of rank {}: {}", rank, why));
     }
 
-    // A box's sender must hold it, of a summand that belongs to what the receiver wants.
+    // A box's sender must hold it, of a summand that belongs to what the receiver wants. In a zero_fill one replica
+    // keeps its values, the same in every group: else devices that replicate a summand would hold different values.
     bool holds(Index peer, Index rank, const Box& box) const {
         if (peer < 0 || peer >= device_count(before) || !contains(tile(before, peer), box)) return false;
-        if (fills()) return peer == rank;
+        if (fills()) return peer == rank && value_of(spread_atoms(before, after()), rank) == 0;
         if (adds()) return summand(after(), peer) == summand(after(), rank);
         return summand(before, peer) == summand(after(), rank);
     }

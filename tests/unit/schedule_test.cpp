@@ -71,6 +71,17 @@ TEST(ScheduleUnit, TheJudgeNamesRankAndBox) {
     EXPECT_NE(verdict.error().message.find("rank"), std::string::npos);
 }
 
+TEST(ScheduleUnit, EveryGroupOfAZeroFillHasTheSameKeeper) {
+    // With a keeper of its own in each group, devices 0 and 2 would hold different values of the one summand.
+    const Layout before = at("f32[8]");
+    const Step step{StepKind::zero_fill, at("f32[8]{U:y}")};
+    auto schedules = all(before, step);
+    ASSERT_TRUE(check_schedules(before, step, schedules).has_value());
+    schedules[2].receives.clear();
+    schedules[3].receives = {{3, {{0, 8}}}};
+    EXPECT_FALSE(check_schedules(before, step, schedules).has_value());
+}
+
 TEST(ScheduleUnit, RanksBeyondTheDevicesDoNothing) {
     const Schedule made = schedule(at("f32[8@x]"), {StepKind::exchange, at("f32[8]")}, 4);
     EXPECT_TRUE(made.sends.empty());
