@@ -1,0 +1,168 @@
+#include "notation/certificate.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace reshard::notation {
+
+namespace {
+
+// The extracted checker counts in 63 bits and refuses what could leave them; so does this, with a better sentence.
+constexpr Index number_max = Index{1} << 40;
+constexpr Index product_max = Index{1} << 56;
+
+// What a translation needs of a layout, and no more: the checker is to judge the rest.
+Result<void> legible(const Layout& layout) {
+    if (auto valid = validate(layout.mesh); !valid) return valid;
+    const auto check = [](const AtomList& atoms) -> Result<void> {
+        const bool positive = std::ranges::all_of(atoms, [](Atom atom) { return atom.size > 1 && atom.stride > 0; });
+        if (!positive || !is_canonical(atoms)) return fail(Code::layout, "a list of atoms is not canonical");
+        return {};
+    };
+    for (const Dim& dim : layout.dims) {
+        if (dim.extent < 0) return fail(Code::layout, fmt::format("extent {} is negative", dim.extent));
+        if (auto good = check(dim.atoms); !good) return good;
+    }
+    if (auto good = check(layout.unreduced); !good) return good;
+    // The order of summands is no part of a layout, but the checker compares lists.
+    if (layout.unreduced != as_set(layout.unreduced))
+        return fail(Code::layout, "the unreduced atoms are no canonical set");
+    return {};
+}
+
+/// The common refinement of the digits of some layouts of one array, and how atoms are written in it.
+class Digits {
+public:
+    static Result<Digits> of(const std::vector<const Layout*>& layouts) {
+        const Layout& first = *layouts.front();
+        Digits digits;
+        for (const Layout* layout : layouts) {
+            if (auto good = legible(*layout); !good) return tl::unexpected(good.error());
+            if (auto same = same_array(first, *layout); !same) return tl::unexpected(same.error());
+        }
+        digits.borders_ = {1, device_count(first)};
+        for (const Layout* layout : layouts) {
+            for (const Dim& dim : layout->dims)
+                if (auto added = digits.add(dim.atoms); !added) return tl::unexpected(added.error());
+            if (auto added = digits.add(layout->unreduced); !added) return tl::unexpected(added.error());
+        }
+        std::ranges::sort(digits.borders_);
+        const auto repeated = std::ranges::unique(digits.borders_);
+        digits.borders_.erase(repeated.begin(), repeated.end());
+        for (std::size_t i = 1; i < digits.borders_.size(); ++i)
+            if (digits.borders_[i] % digits.borders_[i - 1] != 0)
+                return fail(Code::unsupported,
+                            "the digits of the device number that the layouts use have no common refinement, so the "
+                            "plan cannot be written down for the checker");
+        if (digits.borders_.back() != device_count(first))
+            return fail(Code::layout, "an atom lies beyond the devices of the mesh");
+        Index product = device_count(first);
+        for (const Dim& dim : first.dims) {
+            product = saturating_multiply(product, std::max<Index>(1, dim.extent));
+            if (dim.extent >= number_max || product >= product_max)
+                return fail(Code::unsupported, "devices times elements are more than the checker can count (2^56)");
+        }
+        return digits;
+    }
+
+    /// Sizes, most major first.
+    std::string mesh() const {
+        std::string text = "(mesh";
+        for (std::size_t i = borders_.size() - 1; i > 0; --i) text += fmt::format(" {}", borders_[i] / borders_[i - 1]);
+        return text + ")";
+    }
+
+    /// What the checker calls L: a list of lists of positions, and the unreduced ones.
+    std::string print(const Layout& layout) const {
+        std::string text = "(";
+        for (const Dim& dim : layout.dims) text += (text.size() > 1 ? " " : "") + print(dim.atoms);
+        return text + ") " + print(layout.unreduced);
+    }
+
+    std::string print(const Step& step) const { return fmt::format("{} {}", name(step.kind), print(step.layout)); }
+
+private:
+    Result<void> add(const AtomList& atoms) {
+        for (const Atom& atom : atoms) {
+            const auto above = checked_multiply(atom.stride, atom.size);
+            if (!above) return fail(Code::overflow, "an atom leaves 64 bits");
+            borders_.push_back(atom.stride);
+            borders_.push_back(*above);
+        }
+        return {};
+    }
+
+    std::string print(const AtomList& atoms) const {
+        std::string text = "(";
+        for (const Atom& atom : atoms)
+            for (std::size_t i = borders_.size() - 1; i > 0; --i)
+                if (borders_[i - 1] >= atom.stride && borders_[i - 1] < atom.stride * atom.size)
+                    text += fmt::format("{}{}", text.size() > 1 ? " " : "", borders_.size() - 1 - i);
+        return text + ")";
+    }
+
+    std::vector<Index> borders_;  // ascending, each divides the next; a digit lies between neighbours
+};
+
+std::string print_shape(const Layout& layout) {
+    std::string text = "(shape";
+    for (const Dim& dim : layout.dims) text += fmt::format(" {}", dim.extent);
+    return text + ")";
+}
+
+std::string print(const Box& box, const char* between) {
+    std::string text;
+    for (const Interval& side : box)
+        text += fmt::format("{}({} {})", text.empty() ? "" : between, side.begin, side.end);
+    return text;
+}
+
+std::string print(const char* what, const std::vector<Transfer>& transfers) {
+    std::string text = fmt::format("({}", what);
+    for (const Transfer& transfer : transfers)
+        text += fmt::format(" ({}{}{})", transfer.peer, transfer.box.empty() ? "" : " ", print(transfer.box, " "));
+    return text + ")";
+}
+
+std::string print(const Schedule& schedule) {
+    std::string text = "(rank " + print("sends", schedule.sends) + " " + print("receives", schedule.receives);
+    text += " (fills";
+    for (const Box& box : schedule.fills) text += " (" + print(box, " ") + ")";
+    return text + "))";
+}
+
+}  // namespace
+
+Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_max) {
+    std::vector<const Layout*> layouts = {&plan.source, &plan.target};
+    for (const Step& step : plan.steps) layouts.push_back(&step.layout);
+    const auto digits = Digits::of(layouts);
+    if (!digits) return tl::unexpected(digits.error());
+    std::string text = "(check " + digits->mesh() + " " + print_shape(plan.source);
+    if (elements_max) text += fmt::format(" (bound {})", std::min(*elements_max, number_max - 1));
+    text += fmt::format(" (source {}) (target {}) (plan", digits->print(plan.source), digits->print(plan.target));
+    for (const Step& step : plan.steps) text += " (" + digits->print(step) + ")";
+    return text + "))";
+}
+
+Result<std::string> certificate(const Layout& before, const Step& step, const std::vector<Schedule>& schedules) {
+    const auto digits = Digits::of({&before, &step.layout});
+    if (!digits) return tl::unexpected(digits.error());
+    const Index devices = device_count(before);
+    if (devices > certified_ranks_max)
+        return fail(Code::unsupported, fmt::format("the checker judges schedules on at most {} devices, not {}",
+                                                   certified_ranks_max, devices));
+    if (static_cast<Index>(schedules.size()) != devices)
+        return fail(Code::plan, fmt::format("{} schedules for {} devices", schedules.size(), devices));
+    std::string text = "(schedules " + digits->mesh() + " " + print_shape(before) + " (before " +
+                       digits->print(before) + ") (step " + digits->print(step) + ") (ranks";
+    for (std::size_t i = 0; i < schedules.size(); ++i) {
+        if (schedules[i].rank != static_cast<Index>(i) || schedules[i].kind != step.kind)
+            return fail(Code::plan, fmt::format("schedule {} belongs to another rank or step", i));
+        text += " " + print(schedules[i]);
+    }
+    return text + "))";
+}
+
+}  // namespace reshard::notation

@@ -1,0 +1,63 @@
+#include "differential/checker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace reshard::test {
+
+namespace {
+
+std::string program() {
+    const char* const named = std::getenv("RESHARD_CHECKER");
+    return named != nullptr && *named != '\0' ? named : RESHARD_CHECKER_BUILT;
+}
+
+std::optional<Index> number_after(const std::string& text, const std::string& name) {
+    const auto at = text.find(" " + name + "=");
+    if (at == std::string::npos) return std::nullopt;
+    const char* const begin = text.c_str() + at + name.size() + 2;
+    char* end = nullptr;
+    const Index number = std::strtoll(begin, &end, 10);
+    return end == begin ? std::nullopt : std::optional(number);
+}
+
+}  // namespace
+
+Answer read_answer(const std::string& text) {
+    Answer answer;
+    answer.text = text;
+    answer.accepted = text.starts_with("accept");
+    answer.peak = number_after(text, "peak").value_or(0);
+    answer.received = number_after(text, "received").value_or(0);
+    answer.lower_bound = number_after(text, "lower_bound");
+    answer.optimal = text.ends_with(" optimal");
+    return answer;
+}
+
+// Tests of one program may run side by side, so the name of the test is in the name of the file.
+Checker::Checker(const std::string& name) : path_(::testing::TempDir() + "reshard_" + name), questions_(path_) {}
+
+Checker::~Checker() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+    std::filesystem::remove(path_ + ".out", ignored);
+}
+
+bool Checker::built() { return std::filesystem::exists(program()); }
+
+std::vector<Answer> Checker::answers() {
+    questions_.close();
+    const std::string out = path_ + ".out";
+    // It exits 1 when it rejected a line, which the answers say as well.
+    const int status = std::system(("\"" + program() + "\" < \"" + path_ + "\" > \"" + out + "\"").c_str());
+    EXPECT_NE(status, -1);
+    std::vector<Answer> answers;
+    std::ifstream in(out);
+    for (std::string text; std::getline(in, text);) answers.push_back(read_answer(text));
+    return answers;
+}
+
+}  // namespace reshard::test
