@@ -62,6 +62,7 @@ Result<void> complete(const Arguments& arguments) {
         return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
     }
     if (arguments.batch) {
+        if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
                            question.target_mesh || question.vocabulary || question.objective ||
                            question.peak_bytes_max || question.footprint_bytes_max || question.donate;
@@ -89,6 +90,9 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     CLI::App* run = add_command(app, arguments, "run", "move real data, verify it, predicted beside measured");
     CLI::App* bench = add_command(app, arguments, "bench", "the plan measured against the baselines");
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
+    CLI::Option* certify = plan->add_flag("--certify", arguments.certify, "ask the checker that the proofs gave, too");
+    plan->add_option("--checker", arguments.checker, "that checker; else RESHARD_CHECKER, else reshard-checker")
+        ->needs(certify);
     draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
     add_run_options(*run, arguments);
     bench->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");

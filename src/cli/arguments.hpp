@@ -14,14 +14,16 @@ struct Arguments {
     Command command = Command::plan;
     Question question;
     bool json = false;
-    bool batch = false;   ///< plan: problems on stdin, one a line
-    bool svg = false;     ///< draw
-    std::string backend;  ///< run, bench: local, mpi or nccl; empty to choose by how the tool was started
-    std::string input;    ///< run: an npy file, generated data when empty
-    std::string output;   ///< run: an npy file, none when empty
-    std::string tiles;    ///< run: a folder, none when empty
-    std::string dtype;    ///< run: what the raw elements of the input are
-    Index rounds = 7;     ///< bench
+    bool batch = false;    ///< plan: problems on stdin, one a line
+    bool certify = false;  ///< plan: ask the proved checker as well
+    std::string checker;   ///< plan: that checker, found by itself when empty
+    bool svg = false;      ///< draw
+    std::string backend;   ///< run, bench: local, mpi or nccl; empty to choose by how the tool was started
+    std::string input;     ///< run: an npy file, generated data when empty
+    std::string output;    ///< run: an npy file, none when empty
+    std::string tiles;     ///< run: a folder, none when empty
+    std::string dtype;     ///< run: what the raw elements of the input are
+    Index rounds = 7;      ///< bench
 };
 
 /// nullopt when help or the version was asked for and has been printed. Errors: usage.

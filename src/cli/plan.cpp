@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "certify.hpp"
 #include "commands.hpp"
 #include "exit.hpp"
 #include "json.hpp"
@@ -24,11 +25,19 @@ int plan(const Arguments& arguments) {
     const auto made = synthesize(asked->problem, asked->options);
     const auto spent = std::chrono::steady_clock::now() - begin;
     if (!made) return refuse(made.error());
+    std::optional<Certified> certified;
+    if (arguments.certify) {
+        auto proved = certify(made->plan, made->verdict, asked->options.limits, arguments.checker);
+        if (!proved) return refuse(proved.error());
+        certified = std::move(*proved);
+    }
     if (arguments.json) {
         const Index us = std::chrono::duration_cast<std::chrono::microseconds>(spent).count();
-        answer(line(plan_json(nullptr, *asked, *made, us)));
+        Json json = plan_json(nullptr, *asked, *made, us);
+        if (certified) json["certified"] = certified_json(*certified);
+        answer(line(json));
     } else {
-        answer(plan_table(*asked, *made) + plan_summary(*asked, *made));
+        answer(plan_table(*asked, *made) + plan_summary(*asked, *made) + (certified ? certified_line(*certified) : ""));
     }
     return exit_ok;
 }
