@@ -19,8 +19,8 @@ public:
     explicit Moves(const Frame& frame) : frame_(frame) {}
 
     [[nodiscard]] Index tile_elements(const State& state) const;
-    /// At least this is received by the busiest device on any way from `state` to the target (theorem astar_admissible;
-    /// the incomparable case is lower_bound_incomparable).
+    /// At least this is received by the busiest device on any way from `state` to the target (theorem
+    /// heuristic_admissible; the incomparable case is lower_bound_incomparable).
     [[nodiscard]] Index least_to_target(const State& state) const;
     /// The sizes of the tile's sides and of the summands: what a permute keeps.
     [[nodiscard]] std::uint64_t shape_code(const State& state) const;

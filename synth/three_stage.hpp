@@ -1,4 +1,4 @@
-// A plan for every pair: slice, move, gather (theorems memory_bounded_redistribution and three_stage).
+// A plan for every pair: slice, move, gather (theorems memory_bounded_existence and three_stage).
 #pragma once
 
 #include "reshard/synthesize.hpp"

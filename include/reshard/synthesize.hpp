@@ -60,7 +60,7 @@ struct Synthesis {
 };
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
-/// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_redistribution), and always with
+/// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
 /// Vocabulary::all. Errors: layout, mismatch (different arrays), infeasible (names the floor).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
