@@ -141,6 +141,17 @@ Options Draw::options(const Problem& problem) {
     Options options;
     options.vocabulary = once_in(2) ? Vocabulary::all : Vocabulary::collectives;
     options.objective = once_in(3) ? Objective::time : once_in(2) ? Objective::bytes : Objective::steps;
+    if (once_in(2)) {
+        Level node, network;
+        node.name = "node";
+        node.devices = Index{1} << (1 + below(3));
+        node.latency_ps = 1'000'000;
+        node.bytes_per_second = 100'000'000'000;
+        network.name = "network";
+        network.latency_ps = 1'000'000 * (1 + below(20));
+        network.bytes_per_second = 1'000'000'000 * (1 + below(50));
+        options.machine = {"nodes", {node, network}, 50'000'000'000};
+    }
     const Index floor = std::max(tile_bytes(problem.source), tile_bytes(problem.target));
     switch (below(5)) {
         case 0:

@@ -27,7 +27,7 @@ public:
     /// Up to `length` steps, each of a kind that type_step accepts.
     [[nodiscard]] Plan walk(const Layout& source, std::size_t length);
 
-    /// Vocabulary, objective, and sometimes a limit near what the problem needs at least.
+    /// Vocabulary, objective, machine, and sometimes a limit near what the problem needs at least.
     [[nodiscard]] Options options(const Problem& problem);
 
     /// The plan with one or two things changed.
