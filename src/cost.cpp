@@ -23,34 +23,55 @@ Index members_within(const AtomList& group, Index devices) {
     return members;
 }
 
+// How many of the group's members each level reaches that no inner one does; the outermost reaches the rest.
+std::vector<Index> members_per_level(const Move& move, const Machine& machine) {
+    std::vector<Index> members;
+    Index inside = 1;
+    for (const Level& level : machine.levels) {
+        const bool outermost = &level == &machine.levels.back();
+        const Index within = outermost ? move.group_size : members_within(move.group, level.devices);
+        members.push_back(std::max<Index>(within - inside, 0));
+        inside = std::max(inside, within);
+    }
+    return members;
+}
+
 }  // namespace
 
-Machine laptop() {
-    // Eight ranks on two cores moving 256 MiB by point to point: 5 GB/s in all; a message through shared memory takes
-    // about 1 us; plain copies run at 10 GB/s a core (bench/README.md).
-    return {"laptop", {{"node", index_max, 1'000'000, 2'000'000'000}}, 10'000'000'000};
+std::vector<Index> level_loads(const Step& step, const Move& move, const Machine& machine) {
+    std::vector<Index> members = members_per_level(move, machine);
+    const Index others = std::max<Index>(move.group_size - 1, 1);
+    const Index load = std::max(move.received, move.sent);
+    if (step.kind == StepKind::permute) {
+        // One tile from one peer, and some device's peer is as far as any.
+        bool farthest = true;
+        for (auto level = members.rbegin(); level != members.rend(); ++level) {
+            const bool reached = *level > 0;
+            *level = reached && farthest ? load : 0;
+            farthest = farthest && !reached;
+        }
+        return members;
+    }
+    for (Index& level : members) level = level == 0 ? 0 : scale_up(load, level, others);
+    return members;
 }
 
 Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    if (step.kind == StepKind::slice) return 0;  // a view; plan_picoseconds charges the copy of a last one
     const Index element = size_of(before.dtype);
-    if (step.kind == StepKind::slice) return 0;  // a view; a last slice is copied, which the copy below would charge
-    const Index written = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
-    const Index load = saturating_multiply(std::max(move.received, move.sent), element);
-    Index time = written;
-    Index inside = 1;  // members of the group reached through inner levels
-    for (const Level& level : machine.levels) {
-        const bool regular = !move.group.empty();
-        const Index within =
-            regular ? members_within(move.group, level.devices) : std::min(move.group_size, level.devices);
-        // The share of the load that crosses this level and no higher one.
-        const Index others = std::max<Index>(move.group_size - 1, 1);
-        const Index here = std::max<Index>(within - inside, 0);
-        if (here > 0 && load > 0) {
-            const Index messages = std::max<Index>(1, scale_up(move.messages, here, others));
-            time = saturating_add(time, saturating_multiply(messages, level.latency_ps));
-            time = saturating_add(time, transfer_picoseconds(scale_up(load, here, others), level.bytes_per_second));
-        }
-        inside = std::max(inside, within);
+    Index time = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
+    const std::vector<Index> members = members_per_level(move, machine);
+    const std::vector<Index> loads = level_loads(step, move, machine);
+    const Index others = std::max<Index>(move.group_size - 1, 1);
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+        if (loads[i] == 0) continue;
+        const Level& level = machine.levels[i];
+        const Index messages = std::max<Index>(1, scale_up(move.messages, members[i], others));
+        const Index sharers = level.shared && i > 0 ? machine.levels[i - 1].devices : 1;
+        const Index bytes = saturating_multiply(saturating_multiply(loads[i], element), sharers);
+        for (const Index part : {level.start_ps, saturating_multiply(messages, level.latency_ps),
+                                 transfer_picoseconds(bytes, level.bytes_per_second)})
+            time = saturating_add(time, part);
     }
     return time;
 }

@@ -150,6 +150,37 @@ std::optional<AtomList> after_prefix(const AtomList& list, const AtomList& prefi
     return rest;
 }
 
+AtomList common_prefix(AtomList a, AtomList b) {
+    AtomList prefix;
+    for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+        // The same major digits, of which the shorter atom is part.
+        if (a[i].size * a[i].stride != b[j].size * b[j].stride) break;
+        const Index size = std::min(a[i].size, b[j].size);
+        if (a[i].size % size != 0 || b[j].size % size != 0) break;
+        prefix.push_back({size, a[i].size / size * a[i].stride});
+        for (auto [list, at] : {std::pair{&a, &i}, std::pair{&b, &j}}) {
+            Atom& head = (*list)[*at];
+            head.size /= size;
+            if (head.size == 1) ++*at;
+        }
+    }
+    return canonical(std::move(prefix));
+}
+
+AtomList common_digits(const AtomList& a, const AtomList& b) {
+    AtomList common;
+    for (const Atom& one : a)
+        for (const Atom& other : b) {
+            const Index low = std::max(one.stride, other.stride);
+            const Index high = std::min(one.stride * one.size, other.stride * other.size);
+            const auto aligned = [&](Atom atom) {
+                return low % atom.stride == 0 && high % low == 0 && atom.stride * atom.size % high == 0;
+            };
+            if (high > low && aligned(one) && aligned(other)) common.push_back({high / low, low});
+        }
+    return as_set(std::move(common));
+}
+
 AtomList complement(std::span<const Atom> atoms, Index devices) {
     AtomList sorted(atoms.begin(), atoms.end());
     std::erase_if(sorted, [](Atom atom) { return atom.size == 1; });

@@ -38,27 +38,32 @@ std::vector<TileNumber> touched_tiles(const Layout& layout, const Box& box) {
     return numbers;
 }
 
-std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand) {
-    Index device = with_value(layout.unreduced, 0, summand);
+Routing::Routing(const Layout& before, const Layout& after, Index rank)
+    : before_(before), after_(after), rank_(rank), idle_(idle_atoms(before, after)) {}
+
+std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& number, Index summand) const {
+    Index device = with_value(idle_, 0, value_of(idle_, rank_));
+    device = with_value(layout.unreduced, device, summand);
     for (std::size_t i = 0; i < number.size(); ++i) device = with_value(layout.dims[i].atoms, device, number[i]);
     // Replicas differ in the unused digits; most major first makes them ascend.
-    return group_of(complement(used_atoms(layout), device_count(layout)), device);
+    AtomList fixed = used_atoms(layout);
+    fixed.insert(fixed.end(), idle_.begin(), idle_.end());
+    return group_of(complement(fixed, device_count(layout)), device);
 }
 
-Index permute_partner(const Layout& mine, const Layout& theirs, Index device) {
-    const TileNumber number = tile_number(mine, device);
-    const Index which = summand(mine, device);
+Index Routing::partner(const Layout& mine, const Layout& theirs) const {
+    const TileNumber number = tile_number(mine, rank_);
+    const Index which = summand(mine, rank_);
     const std::vector<Index> here = devices_of(mine, number, which);
     const std::vector<Index> there = devices_of(theirs, number, which);
     const auto holds = [](const std::vector<Index>& devices, Index one) {
         return std::ranges::binary_search(devices, one);
     };
-    if (holds(there, device)) return device;
-    const auto movers_before = std::ranges::count_if(here, [&](Index d) { return d < device && !holds(there, d); });
-    Index place = movers_before;
+    if (holds(there, rank_)) return rank_;
+    Index place = std::ranges::count_if(here, [&](Index d) { return d < rank_ && !holds(there, d); });
     for (const Index other : there)
         if (!holds(here, other) && place-- == 0) return other;
-    return device;
+    return rank_;
 }
 
 std::pair<Index, Index> Stripes::served(const Demand& demand, Index holder) const {
@@ -67,14 +72,13 @@ std::pair<Index, Index> Stripes::served(const Demand& demand, Index holder) cons
     return {within(place * part), within((place + 1) * part)};
 }
 
-Stripes stripes_of(const Layout& before, const Layout& after, const TileNumber& number, Index summand,
-                   std::vector<Index> holders) {
+Stripes Routing::stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const {
     Stripes stripes{std::move(holders), {}, 0};
-    const Box source = tile_of(before, number);
-    for (const TileNumber& wanted : touched_tiles(after, source)) {
-        const Index elements = count(intersect(source, tile_of(after, wanted)));
+    const Box source = tile_of(before_, number);
+    for (const TileNumber& wanted : touched_tiles(after_, source)) {
+        const Index elements = count(intersect(source, tile_of(after_, wanted)));
         if (elements == 0) continue;
-        for (const Index device : devices_of(after, wanted, summand))
+        for (const Index device : devices_of(after_, wanted, summand))
             if (!std::ranges::binary_search(stripes.holders, device)) stripes.demands.push_back({device, 0, elements});
     }
     std::ranges::sort(stripes.demands, {}, &Demand::device);
@@ -87,12 +91,12 @@ Stripes stripes_of(const Layout& before, const Layout& after, const TileNumber& 
     return stripes;
 }
 
-std::vector<Share> shares_of(const Layout& before, const Layout& after, const TileNumber& number, Index summand,
-                             const std::vector<Index>& holders, Index device) {
-    const Index all = count(intersect(tile_of(before, number), tile(after, device)));
+std::vector<Share> Routing::shares_of(const TileNumber& number, Index summand,
+                                      const std::vector<Index>& holders) const {
+    const Index all = count(intersect(tile_of(before_, number), tile(after_, rank_)));
     if (holders.size() == 1) return {{holders.front(), 0, all}};
-    const Stripes stripes = stripes_of(before, after, number, summand, holders);
-    const auto mine = std::ranges::lower_bound(stripes.demands, device, {}, &Demand::device);
+    const Stripes stripes = stripes_of(number, summand, holders);
+    const auto mine = std::ranges::lower_bound(stripes.demands, rank_, {}, &Demand::device);
     std::vector<Share> shares;
     for (Index place = mine->offset / stripes.part; place * stripes.part < mine->offset + all; ++place) {
         const Index holder = stripes.holders[static_cast<std::size_t>(place)];

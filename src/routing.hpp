@@ -1,7 +1,7 @@
 // Who serves whom in a permute and in an exchange: the part of a schedule on which all ranks must agree.
 #pragma once
 
-#include "reshard/layout.hpp"
+#include "reshard/step.hpp"
 
 namespace reshard {
 
@@ -13,14 +13,6 @@ using TileNumber = std::vector<Index>;
 
 /// The non-empty tiles of `layout` that a box touches, in row-major order of their numbers.
 [[nodiscard]] std::vector<TileNumber> touched_tiles(const Layout& layout, const Box& box);
-
-/// The devices that hold this tile of this summand, ascending.
-[[nodiscard]] std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand);
-
-/// The device that holds in `theirs` what `device` holds in `mine`, one to one over all devices. Replicas that hold it
-/// in both layouts keep it; the others are paired in ascending order. pre: the layouts' tiles agree in shape and
-/// number.
-[[nodiscard]] Index permute_partner(const Layout& mine, const Layout& theirs, Index device);
 
 /// A device that wants `elements` of a source tile which it does not hold; `offset` elements are wanted by those before
 /// it.
@@ -40,8 +32,6 @@ struct Stripes {
     /// The range of a demand's own elements (row-major in its piece) that `holder` serves; empty as begin == end.
     [[nodiscard]] std::pair<Index, Index> served(const Demand& demand, Index holder) const;
 };
-[[nodiscard]] Stripes stripes_of(const Layout& before, const Layout& after, const TileNumber& number, Index summand,
-                                 std::vector<Index> holders);
 
 /// Elements [begin, end) of a piece, in row-major order, served by `holder`.
 struct Share {
@@ -50,9 +40,32 @@ struct Share {
     Index end = 0;
 };
 
-/// Who serves `device` its piece of a source tile. With one holder no other device is looked at.
-[[nodiscard]] std::vector<Share> shares_of(const Layout& before, const Layout& after, const TileNumber& number,
-                                           Index summand, const std::vector<Index>& holders, Index device);
+/// Who talks to whom in one step, as one rank sees it.
+class Routing {
+public:
+    Routing(const Layout& before, const Layout& after, Index rank);
+
+    /// The devices that hold this tile of this summand in `layout` (before or after) and have the idle digits of the
+    /// rank, ascending. Groups that differ in idle digits (idle_atoms) never need each other.
+    [[nodiscard]] std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand) const;
+
+    /// The device that holds in `theirs` what the rank holds in `mine`, one to one over all devices. Replicas that hold
+    /// it in both layouts keep it; the others are paired in ascending order. pre: `mine` and `theirs` are before and
+    /// after or after and before, and their tiles agree in shape and number.
+    [[nodiscard]] Index partner(const Layout& mine, const Layout& theirs) const;
+
+    [[nodiscard]] Stripes stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const;
+
+    /// Who serves the rank its piece of a source tile. With one holder no other device is looked at.
+    [[nodiscard]] std::vector<Share> shares_of(const TileNumber& number, Index summand,
+                                               const std::vector<Index>& holders) const;
+
+private:
+    const Layout& before_;
+    const Layout& after_;
+    const Index rank_;
+    const AtomList idle_;
+};
 
 /// At most 2 x rank - 1 boxes, in row-major order, that hold elements [begin, end) of a box in row-major order.
 [[nodiscard]] std::vector<Box> boxes_of_range(const Box& box, Index begin, Index end);

@@ -31,32 +31,35 @@ void schedule_group(Schedule& schedule, const Layout& before, const Layout& afte
 }
 
 void schedule_permute(Schedule& schedule, const Layout& before, const Layout& after) {
-    receive(schedule, permute_partner(after, before, schedule.rank), schedule.target_tile);
-    send(schedule, permute_partner(before, after, schedule.rank), schedule.source_tile);
+    const Routing routing(before, after, schedule.rank);
+    receive(schedule, routing.partner(after, before), schedule.target_tile);
+    send(schedule, routing.partner(before, after), schedule.source_tile);
 }
 
 // Receives: every source tile that the target tile touches, from the holder whose turn it is.
 void receive_exchange(Schedule& schedule, const Layout& before, const Layout& after) {
+    const Routing routing(before, after, schedule.rank);
     const Index wanted = summand(after, schedule.rank);
     for (const TileNumber& number : touched_tiles(before, schedule.target_tile)) {
         const Box piece = intersect(tile_of(before, number), schedule.target_tile);
         if (is_empty(piece)) continue;
-        const std::vector<Index> holders = devices_of(before, number, wanted);
+        const std::vector<Index> holders = routing.devices_of(before, number, wanted);
         if (std::ranges::binary_search(holders, schedule.rank)) {
             receive(schedule, schedule.rank, piece);
             continue;
         }
-        for (const Share& share : shares_of(before, after, number, wanted, holders, schedule.rank))
+        for (const Share& share : routing.shares_of(number, wanted, holders))
             for (const Box& box : boxes_of_range(piece, share.begin, share.end)) receive(schedule, share.holder, box);
     }
 }
 
 // Sends: every device that wants some of the source tile and does not hold it, as far as it is this holder's turn.
 void send_exchange(Schedule& schedule, const Layout& before, const Layout& after) {
+    const Routing routing(before, after, schedule.rank);
     const TileNumber number = tile_number(before, schedule.rank);
     const Index held = summand(before, schedule.rank);
-    const std::vector<Index> holders = devices_of(before, number, held);
-    const Stripes stripes = stripes_of(before, after, number, held, holders);
+    const std::vector<Index> holders = routing.devices_of(before, number, held);
+    const Stripes stripes = routing.stripes_of(number, held, holders);
     for (const Demand& demand : stripes.demands) {
         const auto [begin, end] = stripes.served(demand, schedule.rank);
         if (begin == end) continue;

@@ -130,10 +130,10 @@ Result<Move> type_reduction(StepKind kind, const Layout& before, const Layout& a
 
 Result<Move> type_exchange(StepKind kind, const Layout& before, const Layout& after) {
     if (summand_count(before) != summand_count(after)) return not_typed(kind, "the number of summands changes");
-    const Index devices = device_count(before);
     const bool even = divides(before) && divides(after);
     Move move;
-    move.group_size = devices;
+    move.group = touched_atoms(before, after);
+    move.group_size = combinations(move.group);
     if (kind == StepKind::permute) {
         for (std::size_t i = 0; i < before.dims.size(); ++i)
             if (shard_count(before.dims[i]) != shard_count(after.dims[i]))
@@ -147,8 +147,9 @@ Result<Move> type_exchange(StepKind kind, const Layout& before, const Layout& af
     move.received = foreign_elements(before, after);
     move.uniform = even && before.unreduced == after.unreduced && change_of(before, after).prefixes;
     // Each element of a source tile is wanted by `wanting` devices and served by `serving` of them in equal parts.
-    const Index wanting = replica_count(after);
-    const Index serving = replica_count(before);
+    const Index groups = combinations(idle_atoms(before, after));
+    const Index wanting = replica_count(after) / groups;
+    const Index serving = replica_count(before) / groups;
     move.sent = move.uniform ? move.received : scale_up(tile_elements(before), wanting, serving);
     // A piece reaches over as many parts of its tile's demand (the stripe rule) as are served by different holders.
     Index piece = 1;
@@ -160,7 +161,7 @@ Result<Move> type_exchange(StepKind kind, const Layout& before, const Layout& af
     if (even && wanted > kept) peers = std::min(serving, ceil_divide(piece, ceil_divide(wanted - kept, serving)) + 1);
     for (std::size_t i = 0; i < before.dims.size(); ++i)
         peers = saturating_multiply(peers, touched(before.dims[i], after.dims[i]));
-    move.messages = move.received == 0 ? 0 : std::min(peers, devices - 1);
+    move.messages = move.received == 0 ? 0 : std::min(peers, move.group_size - 1);
     return move;
 }
 
@@ -203,6 +204,28 @@ Index count_foreign(const Layout& before, const Layout& after) {
 
 AtomList spread_atoms(const Layout& before, const Layout& after) {
     return without(used_atoms(after), used_atoms(before), device_count(before)).value_or(AtomList{});
+}
+
+AtomList idle_atoms(const Layout& before, const Layout& after) {
+    const Index devices = device_count(before);
+    return common_digits(complement(used_atoms(before), devices), complement(used_atoms(after), devices));
+}
+
+AtomList touched_atoms(const Layout& before, const Layout& after) {
+    AtomList untouched = idle_atoms(before, after);
+    const auto add = [&](const AtomList& atoms) { untouched.insert(untouched.end(), atoms.begin(), atoms.end()); };
+    for (std::size_t i = 0; i < before.dims.size(); ++i) {
+        const Dim& b = before.dims[i];
+        const Dim& a = after.dims[i];
+        const AtomList prefix = common_prefix(b.atoms, a.atoms);
+        // Where sizes do not divide, the same leading axes may still cut at other places.
+        const auto block = [&](const Dim& dim) {
+            return std::min(dim.extent, saturating_multiply(tile_extent(dim), shard_count(dim) / combinations(prefix)));
+        };
+        if (block(b) == block(a)) add(prefix);
+    }
+    if (before.unreduced == after.unreduced) add(before.unreduced);
+    return complement(untouched, device_count(before));
 }
 
 Index foreign_elements(const Layout& before, const Layout& after) {

@@ -103,13 +103,6 @@ State::List list_of(const AtomList& atoms, const AtomList& digits) {
     return list;
 }
 
-// The longest common prefix of two lists of digits.
-AtomList common_prefix(const AtomList& a, const AtomList& b) {
-    AtomList prefix;
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) prefix.push_back(a[i]);
-    return prefix;
-}
-
 }  // namespace
 
 namespace {
@@ -121,8 +114,7 @@ std::optional<Frame> frame_in(const Problem& problem, const AtomList& digits) {
     frame.lists = problem.source.dims.size() + 1;
     AtomList cancelled;
     for (std::size_t i = 0; i + 1 < frame.lists; ++i) {
-        const AtomList prefix =
-            common_prefix(cut(problem.source.dims[i].atoms, digits), cut(problem.target.dims[i].atoms, digits));
+        const AtomList prefix = cut(common_prefix(problem.source.dims[i].atoms, problem.target.dims[i].atoms), digits);
         cancelled.insert(cancelled.end(), prefix.begin(), prefix.end());
         frame.prefixes.push_back(prefix);
         frame.extents.push_back(ceil_divide(problem.source.dims[i].extent, combinations(prefix)));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "synth/fetch_once.hpp"
 #include "synth/search.hpp"
 #include "synth/shortcut.hpp"
 #include "synth/three_stage.hpp"
@@ -96,14 +97,26 @@ private:
                 if (options_.objective != Objective::bytes) search_for(frame, Objective::steps);
             }
             // A complete search leaves nothing to find by construction.
-            if (!complete_ || options_.explain) {
-                consider("three_stage", three_stage(problem_, options_.vocabulary, Depth::shallow));
-                consider("three_stage_deep", three_stage(problem_, options_.vocabulary, Depth::deep));
-            }
+            if (!complete_ || options_.explain) construct();
         }
         // As it is: fused, it would not be naive any more.
         if (!options_.explain) return;
         if (auto naive = gather_then_slice(problem_)) judge("gather_then_slice", std::move(*naive));
+    }
+
+    void construct() {
+        const auto three = [&](std::string rule, Index inside) {
+            consider(std::move(rule), three_stage(problem_, options_.vocabulary, inside));
+        };
+        three("three_stage", 0);
+        three("three_stage_deep", index_max);
+        if (options_.objective != Objective::time) return;
+        // Inside each level of the network, so that the levels above carry less.
+        for (const Level& level : options_.machine.levels) {
+            const bool inner = level.devices < device_count(problem_.source);
+            if (inner) three("three_stage_inside", level.devices);
+            if (auto plan = fetch_once(problem_, options_.vocabulary, level.devices)) consider("fetch_once", *plan);
+        }
     }
 
     void consider_step(StepKind kind) {

@@ -26,10 +26,10 @@ bool is_prefix(const AtomList& prefix, const AtomList& list) {
 
 class ThreeStage {
 public:
-    ThreeStage(const Problem& problem, Vocabulary vocabulary, Depth depth)
+    ThreeStage(const Problem& problem, Vocabulary vocabulary, Index inside)
         : problem_(problem),
           vocabulary_(vocabulary),
-          depth_(depth),
+          inside_(inside),
           shared_(common_refinement(problem.source, problem.target)),
           now_(prime_lists(problem.source)),
           unreduced_(problem.source.unreduced) {}
@@ -46,7 +46,10 @@ public:
         append_missing(now_, goal, unused);
         AtomList spare = unused_of(last);
         append_missing(goal, start, spare);
-        if (depth_ == Depth::deep) append_in_pairs(goal, unused, spare);
+        const auto slow = [&](Atom atom) { return atom.stride >= inside_; };
+        std::erase_if(unused, slow);
+        std::erase_if(spare, slow);
+        append_in_pairs(goal, unused, spare);
         step_to(StepKind::slice);
         connect(goal);
         now_ = prime_lists(last);
@@ -289,7 +292,7 @@ private:
 
     const Problem& problem_;
     const Vocabulary vocabulary_;
-    const Depth depth_;
+    const Index inside_;
     const std::optional<AtomList> shared_;
     Lists now_;
     AtomList unreduced_;
@@ -298,8 +301,8 @@ private:
 
 }  // namespace
 
-Plan three_stage(const Problem& problem, Vocabulary vocabulary, Depth depth) {
-    return ThreeStage(problem, vocabulary, depth).make();
+Plan three_stage(const Problem& problem, Vocabulary vocabulary, Index inside) {
+    return ThreeStage(problem, vocabulary, inside).make();
 }
 
 }  // namespace reshard

@@ -10,9 +10,9 @@ namespace reshard {
 /// are repaired one at a time. Reductions come first, behind the slices that cost nothing. When sizes divide, every
 /// step is typed and no tile exceeds the floor; when they do not, the judge may say no.
 ///
-/// Depth::shallow slices no more than the ends make necessary. Depth::deep slices by all that both ends leave unused,
-/// so that what takes several moves is done with small tiles; the gathers then receive the rest once.
-enum class Depth { shallow, deep };
-[[nodiscard]] Plan three_stage(const Problem& problem, Vocabulary vocabulary, Depth depth);
+/// Slices no more than the ends make necessary, and further by what both ends leave unused among the axes of stride
+/// below `inside`: what takes several moves is then done with smaller tiles, and the gathers, inside groups of `inside`
+/// devices, receive the rest once.
+[[nodiscard]] Plan three_stage(const Problem& problem, Vocabulary vocabulary, Index inside);
 
 }  // namespace reshard

@@ -84,6 +84,12 @@ using AtomList = std::vector<Atom>;
 /// pre: both canonical.
 [[nodiscard]] std::optional<AtomList> after_prefix(const AtomList& list, const AtomList& prefix);
 
+/// The longest list of digits that leads both. pre: both canonical.
+[[nodiscard]] AtomList common_prefix(AtomList a, AtomList b);
+
+/// Digits that lie in both sets, as a set; digits whose borders do not align are left out. pre: both sets.
+[[nodiscard]] AtomList common_digits(const AtomList& a, const AtomList& b);
+
 /// Digits of the device number that none of `atoms` uses, most major first. pre: disjoint(atoms).
 [[nodiscard]] AtomList complement(std::span<const Atom> atoms, Index devices);
 

@@ -34,7 +34,7 @@ struct Step {
 /// What the typing rule derives of a step. Elements are of the array; maxima are over devices.
 struct Move {
     AtomList group;        ///< the atoms the step touches (as a set); devices that differ only there form a group
-    Index group_size = 1;  ///< devices that take part together; all of them for permute and exchange
+    Index group_size = 1;  ///< devices that take part together
     Index received = 0;    ///< elements a device receives from others, at most
     Index sent = 0;        ///< elements a device sends to others, at most (holders share the work)
     Index messages = 0;    ///< peers a device receives from, at most
@@ -56,6 +56,13 @@ struct Move {
 /// The replicated atoms that a zero_fill turns unreduced. Of the replicas that differ there, the one at coordinate 0
 /// keeps its values. pre: the step is typed.
 [[nodiscard]] AtomList spread_atoms(const Layout& before, const Layout& after);
+
+/// The atoms that replicate at both ends: groups that differ there each have all they need.
+[[nodiscard]] AtomList idle_atoms(const Layout& before, const Layout& after);
+
+/// The atoms that a permute or an exchange touches, as a set: all but idle atoms, axes that lead a dimension at both
+/// ends, and equal unreduced axes. Devices that differ there only form a group that needs no other device.
+[[nodiscard]] AtomList touched_atoms(const Layout& before, const Layout& after);
 
 /// The most elements of its `after` tile that a device does not hold before: no protocol moves `before` to `after` with
 /// less on the busiest receiver (theorem recv_lower_bound), and an exchange needs no more (exchange_optimal).

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "terminal.hpp"
 
@@ -26,6 +29,8 @@ void add_problem(CLI::App& command, Question& question) {
 void add_options(CLI::App& command, Question& question) {
     command.add_option("--vocabulary", question.vocabulary, "all (the default) or collectives");
     command.add_option("--objective", question.objective, "time (the default), bytes or steps");
+    command.add_option("--machine", question.machine,
+                       "laptop (the default), dgx-h100:nodes=N, tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or a file");
     command.add_option("--peak-bytes-max", question.peak_bytes_max, "largest tile allowed on the way");
     command.add_option("--footprint-bytes-max", question.footprint_bytes_max, "most bytes a device may hold at once");
     command.add_flag("--donate", question.donate, "the source's memory may be reused once it is dead");
@@ -64,7 +69,7 @@ Result<void> complete(const Arguments& arguments) {
     if (arguments.batch) {
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
-                           question.target_mesh || question.vocabulary || question.objective ||
+                           question.target_mesh || question.vocabulary || question.objective || question.machine ||
                            question.peak_bytes_max || question.footprint_bytes_max || question.donate;
         if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
@@ -73,6 +78,17 @@ Result<void> complete(const Arguments& arguments) {
     if (arguments.command == Command::bench && none) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
     if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
+    return {};
+}
+
+// A machine in a file becomes its text.
+Result<void> read_machine(Question& question) {
+    std::error_code unknown;
+    if (!question.machine || !std::filesystem::is_regular_file(*question.machine, unknown)) return {};
+    std::ifstream file(*question.machine);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    if (!file) return fail(Code::io, fmt::format("cannot read the machine in {}", *question.machine));
+    question.machine = std::move(text) + "\n";
     return {};
 }
 
@@ -111,6 +127,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     if (run->parsed()) arguments.command = Command::run;
     if (bench->parsed()) arguments.command = Command::bench;
     if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
+    if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
     return std::optional<Arguments>(std::move(arguments));
 }
 

@@ -31,8 +31,11 @@ bool reset_high_water() {
 }  // namespace
 
 ResidentGrowth::ResidentGrowth() {
-    // Memory that the allocator kept from earlier would be taken again without growing.
+    // Memory that the allocator kept from earlier would be taken again without growing. The address sanitizer's
+    // allocator has nothing to trim, and glibc's, never set up then, crashes.
+#ifndef __SANITIZE_ADDRESS__
     malloc_trim(0);
+#endif
     reset_ = reset_high_water();
     begin_ = line_of("/proc/self/status", reset_ ? "VmRSS:" : "VmHWM:").value_or(0);
 }

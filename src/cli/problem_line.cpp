@@ -62,8 +62,8 @@ private:
         return names;
     }
     static const std::set<std::string>& known_options() {
-        static const std::set<std::string> names = {"vocabulary", "objective", "peak_bytes_max", "footprint_bytes_max",
-                                                    "donate"};
+        static const std::set<std::string> names = {"vocabulary",     "objective",           "machine",
+                                                    "peak_bytes_max", "footprint_bytes_max", "donate"};
         return names;
     }
 
@@ -119,6 +119,7 @@ private:
         if (key_ == "target") question.target = std::move(words);
         if (key_ == "vocabulary") question.vocabulary = std::move(words);
         if (key_ == "objective") question.objective = std::move(words);
+        if (key_ == "machine") question.machine = std::move(words);
         return true;
     }
 

@@ -39,6 +39,13 @@ Result<void> read_options(const Question& question, Options& options) {
         if (!objective) return in("objective", objective.error());
         options.objective = *objective;
     }
+    if (question.machine) {
+        // A machine's text has lines; the name of one that is built in has none.
+        const bool lines = question.machine->find('\n') != std::string::npos;
+        auto machine = lines ? parse_machine(*question.machine) : make_machine(*question.machine);
+        if (!machine) return in("machine", machine.error());
+        options.machine = *machine;
+    }
     Limits& limits = options.limits;
     limits.donate = question.donate;
     if (auto read = read_limit("peak_bytes_max", question.peak_bytes_max, limits.peak_bytes_max); !read) return read;

@@ -16,6 +16,7 @@ struct Question {
     std::string target;
     std::optional<std::string> vocabulary;
     std::optional<std::string> objective;
+    std::optional<std::string> machine;  ///< one that is built in, or a machine's text
     std::optional<std::string> peak_bytes_max;
     std::optional<std::string> footprint_bytes_max;
     bool donate = false;

@@ -107,13 +107,14 @@ std::string fault(const std::vector<Holding>& held, const std::vector<Index>& sh
     }
     if (parts == 1) return "";
     for (std::size_t element = 0; element < array.size(); ++element) {
-        std::int64_t sum = 0;
+        std::uint64_t sum = 0;  // wraps
         for (const auto& values : known) {
             const auto entry = values.find(element);
             if (entry == values.end()) return "element " + std::to_string(element) + " lacks a summand";
-            sum += entry->second;
+            sum += static_cast<std::uint64_t>(entry->second);
         }
-        if (sum != array[element]) return "the summands of element " + std::to_string(element) + " do not add up";
+        if (static_cast<std::int64_t>(sum) != array[element])
+            return "the summands of element " + std::to_string(element) + " do not add up";
     }
     return "";
 }

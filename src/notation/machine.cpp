@@ -1,0 +1,282 @@
+// Machines as text, and those that are built in.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "notation/scanner.hpp"
+#include "reshard/cost.hpp"
+
+namespace reshard {
+
+using notation::Scanner;
+
+namespace {
+
+struct Unit {
+    std::string_view name;
+    Index factor;
+};
+constexpr std::array<Unit, 5> times = {
+    {{"ps", 1}, {"ns", 1'000}, {"us", 1'000'000}, {"ms", 1'000'000'000}, {"s", 1'000'000'000'000}}};
+constexpr std::array<Unit, 7> rates = {{{"B", 1},
+                                        {"KB", 1'000},
+                                        {"MB", 1'000'000},
+                                        {"GB", 1'000'000'000},
+                                        {"TB", 1'000'000'000'000},
+                                        {"PB", 1'000'000'000'000'000},
+                                        {"EB", 1'000'000'000'000'000'000}}};
+
+// integer ["." digits] unit, exactly; the fraction is rounded up to the smallest unit.
+template <std::size_t count>
+Result<Index> scan_quantity(Scanner& scanner, std::string_view what, const std::array<Unit, count>& units) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    const auto whole = scanner.integer(what);
+    if (!whole) return whole;
+    Index digits = 0;
+    Index scale = 1;
+    if (scanner.take('.')) {
+        const std::size_t first = scanner.offset();
+        const auto fraction = scanner.integer("the digits after the point");
+        if (!fraction) return fraction;
+        if (scanner.offset() - first > 9) return scanner.error(Code::syntax, "too many digits after the point", first);
+        digits = *fraction;
+        for (std::size_t i = first; i < scanner.offset(); ++i) scale *= 10;
+    }
+    const std::size_t place = scanner.offset();
+    const std::string_view name = scanner.word();
+    const auto unit = std::ranges::find(units, name, &Unit::name);
+    if (unit == units.end())
+        return scanner.error(Code::syntax, fmt::format("'{}' is no unit of {}", name, what), place);
+    const auto product = checked_multiply(*whole, unit->factor);
+    const auto sum = product ? checked_add(*product, scale_up(digits, unit->factor, scale)) : std::nullopt;
+    if (!sum) return scanner.error(Code::overflow, fmt::format("{} does not fit 64 bits", what), begin);
+    return *sum;
+}
+
+Result<Index> scan_time(Scanner& scanner) { return scan_quantity(scanner, "a time", times); }
+
+Result<Index> scan_rate(Scanner& scanner) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    const auto rate = scan_quantity(scanner, "a rate", rates);
+    if (!rate) return rate;
+    if (!scanner.take('/') || scanner.word() != "s") return scanner.error(Code::syntax, "expected /s");
+    if (*rate == 0) return scanner.error(Code::mesh, "a rate of 0", begin);
+    return rate;
+}
+
+// The rest of a line after its first word: a name up to the next space.
+std::string scan_name(Scanner& scanner) {
+    scanner.skip_space();
+    std::string name;
+    const std::string_view text = scanner.text();
+    for (std::size_t i = scanner.offset(); i < text.size() && text[i] > ' '; ++i) name += text[i];
+    return name;
+}
+
+Result<Level> scan_level(Scanner& scanner) {
+    Level level;
+    level.name = scanner.word();
+    if (level.name.empty()) return scanner.error(Code::syntax, "expected the level's name");
+    bool sized = false;
+    bool timed = false;
+    bool rated = false;
+    while (!scanner.at_end()) {
+        const std::size_t begin = scanner.offset();
+        const std::string_view word = scanner.word();
+        Result<Index> value = 0;
+        if (word == "devices") {
+            const std::size_t place = scanner.offset();
+            const bool all = scanner.word() == "all";
+            value = all ? Result<Index>(index_max) : scanner.integer("the devices of a level");
+            if (value && *value < 1) return scanner.error(Code::mesh, "a level has at least one device", place);
+            if (value) level.devices = *value;
+            sized = true;
+        } else if (word == "message") {
+            if (value = scan_time(scanner); value) level.latency_ps = *value;
+            timed = true;
+        } else if (word == "bandwidth") {
+            if (value = scan_rate(scanner); value) level.bytes_per_second = *value;
+            rated = true;
+        } else if (word == "start") {
+            if (value = scan_time(scanner); value) level.start_ps = *value;
+        } else if (word == "shared") {
+            level.shared = true;
+        } else {
+            return scanner.error(Code::syntax, "expected devices, message, bandwidth, start or shared", begin);
+        }
+        if (!value) return tl::unexpected(value.error());
+    }
+    if (!sized || !timed || !rated) return scanner.error(Code::syntax, "a level needs devices, message and bandwidth");
+    return level;
+}
+
+bool nests(const Machine& machine, const Level& level) {
+    if (machine.levels.empty()) return true;
+    const Index inner = machine.levels.back().devices;
+    return inner < level.devices && (level.devices == index_max || level.devices % inner == 0);
+}
+
+std::string format_time(Index ps) {
+    for (auto unit = times.rbegin(); unit != times.rend(); ++unit)
+        if (ps % unit->factor == 0 && ps != 0) return fmt::format("{}{}", ps / unit->factor, unit->name);
+    return "0ps";
+}
+
+std::string format_rate(Index rate) {
+    for (auto unit = rates.rbegin(); unit != rates.rend(); ++unit)
+        if (rate % unit->factor == 0) return fmt::format("{}{}/s", rate / unit->factor, unit->name);
+    return fmt::format("{}B/s", rate);
+}
+
+}  // namespace
+
+Result<Machine> parse_machine(std::string_view text) {
+    Machine machine;
+    bool copies = false;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        const std::size_t line = begin;
+        Scanner scanner(text.substr(line, end - line));
+        // Errors are placed in the whole text.
+        const auto placed = [&](Error error) {
+            return tl::unexpected(Error{error.code, std::move(error.message), std::string(text), line + error.offset});
+        };
+        begin = end + 1;
+        if (scanner.at_end() || scanner.sees('#')) continue;
+        const std::string_view word = scanner.word();
+        if (word == "machine") {
+            machine.name = scan_name(scanner);
+        } else if (word == "level") {
+            const auto level = scan_level(scanner);
+            if (!level) return placed(level.error());
+            if (!nests(machine, *level))
+                return placed({Code::mesh, "a level must be a multiple of the one inside it, and larger", "", 0});
+            machine.levels.push_back(*level);
+        } else if (word == "copy") {
+            const auto rate = scan_rate(scanner);
+            if (!rate) return placed(rate.error());
+            machine.copy_bytes_per_second = *rate;
+            copies = true;
+        } else {
+            return placed({Code::syntax, "expected machine, level or copy", "", 0});
+        }
+    }
+    if (machine.name.empty() || machine.levels.empty() || !copies)
+        return tl::unexpected(
+            Error{Code::syntax, "a machine needs a name, at least one level and a copy rate", std::string(text), 0});
+    return machine;
+}
+
+std::string format(const Machine& machine) {
+    std::string text = fmt::format("machine {}\n", machine.name);
+    for (const Level& level : machine.levels) {
+        const std::string devices = level.devices == index_max ? "all" : std::to_string(level.devices);
+        text += fmt::format("level {} devices {} message {} bandwidth {}", level.name, devices,
+                            format_time(level.latency_ps), format_rate(level.bytes_per_second));
+        if (level.start_ps != 0) text += fmt::format(" start {}", format_time(level.start_ps));
+        text += level.shared ? " shared\n" : "\n";
+    }
+    return text + fmt::format("copy {}\n", format_rate(machine.copy_bytes_per_second));
+}
+
+Machine laptop() {
+    // Eight ranks on two cores moving 256 MiB by point to point: about 2 GB/s a rank; a message through shared memory
+    // takes about 1 us; plain copies run at 10 GB/s a core (bench/README.md).
+    return {"laptop", {{"node", index_max, 1'000'000, 2'000'000'000}}, 10'000'000'000};
+}
+
+namespace {
+
+constexpr Index ns = 1'000;
+constexpr Index us = 1'000'000;
+constexpr Index gb_per_s = 1'000'000'000;
+
+// DGX H100, 8 GPUs a node. NVLink: 450 GB/s one way by specification, 370 reached (ASTRA-sim's validated HGX-H100
+// file); an NCCL all-to-all starts in about 7 us and takes 0.7 us a peer. InfiniBand: 400 Gb/s a GPU, 48 GB/s reached;
+// NCCL's simple protocol takes 14 us a hop, posting 1-2 us. Copies: about 3 TB/s read and written, so half of that.
+Machine dgx_h100(std::string name, Index nodes) {
+    Machine machine{std::move(name), {{"nvlink", 8, 700 * ns, 370 * gb_per_s, 7 * us}}, 1500 * gb_per_s};
+    if (nodes > 1) machine.levels.push_back({"infiniband", 8 * nodes, 1500 * ns, 48 * gb_per_s, 14 * us});
+    return machine;
+}
+
+// TPU v5p, a torus of A x B x C: 90 GB/s a link and direction, two links an axis, 1 us a hop (Google's v5p page; the
+// scaling book). Rings are taken as switches of both links' rate: right for gathers and reduce-scatters, too kind to
+// all-to-alls over long rings. Copies: 2.77 TB/s of memory, half of it for each way.
+Machine tpu_v5p(std::string name, Index a, Index b, Index c) {
+    Machine machine{std::move(name), {}, 1385 * gb_per_s};
+    Index devices = 1;
+    for (const auto& [axis, size] : {std::pair{"z", c}, std::pair{"y", b}, std::pair{"x", a}}) {
+        devices *= size;
+        if (size > 1) machine.levels.push_back({axis, devices, 1 * us, 180 * gb_per_s, 2 * us});
+    }
+    if (machine.levels.empty()) machine.levels.push_back({"chip", 1, 1 * us, 180 * gb_per_s});
+    return machine;
+}
+
+// Nodes of `per_node` ranks on 100 Gb/s Ethernet, one card a node: 11.5 GB/s with RDMA, about 6 with TCP and many
+// flows, which is taken here; 30 us a message over TCP (NCCL issue 464 and the figures above). Inside as `laptop`.
+Machine ethernet(std::string name, Index nodes, Index per_node) {
+    Machine machine{std::move(name), {}, laptop().copy_bytes_per_second};
+    if (per_node > 1) machine.levels.push_back({"node", per_node, 1 * us, 2 * gb_per_s});
+    if (nodes > 1 || per_node == 1)
+        machine.levels.push_back({"ethernet", nodes * per_node, 30 * us, 6 * gb_per_s, 0, per_node > 1});
+    return machine;
+}
+
+constexpr Index nodes_max = 1 << 20;
+
+// "word=" count, at most nodes_max.
+Result<Index> scan_count(Scanner& scanner, std::string_view word) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    if (!word.empty() && (scanner.word() != word || !scanner.take('=')))
+        return scanner.error(Code::syntax, fmt::format("expected {}=", word), begin);
+    const auto count = scanner.integer("a count");
+    if (count && (*count < 1 || *count > nodes_max))
+        return scanner.error(Code::syntax, fmt::format("a count from 1 to {}", nodes_max), begin);
+    return count;
+}
+
+}  // namespace
+
+Result<Machine> make_machine(std::string_view specification) {
+    const std::size_t colon = std::min(specification.find(':'), specification.size());
+    const std::string_view kind = specification.substr(0, colon);
+    const std::string name(specification);
+    Scanner scanner(specification.substr(std::min(colon + 1, specification.size())));
+    std::vector<Index> counts;
+    const auto scan = [&](std::string_view word, char before) -> Result<void> {
+        if (before != 0)
+            if (auto separator = scanner.expect(before); !separator) return separator;
+        const auto count = scan_count(scanner, word);
+        if (!count) return tl::unexpected(count.error());
+        counts.push_back(*count);
+        return {};
+    };
+    Result<void> scanned;
+    if (kind == "dgx-h100") {
+        scanned = scan("nodes", 0);
+    } else if (kind == "ethernet") {
+        scanned = scan("nodes", 0);
+        if (scanned) scanned = scan("per_node", ',');
+    } else if (kind == "tpu-v5p") {
+        for (const char before : {'\0', 'x', 'x'})
+            if (scanned) scanned = scan("", before);
+    } else if (kind != "laptop" || colon != specification.size()) {
+        return fail(Code::syntax, fmt::format("'{}' is no machine: laptop, dgx-h100:nodes=N, tpu-v5p:AxBxC, "
+                                              "ethernet:nodes=N,per_node=P",
+                                              specification.substr(0, 60)));
+    }
+    if (scanned) scanned = scanner.expect_end();
+    if (!scanned) return tl::unexpected(scanned.error());
+    if (kind == "dgx-h100") return dgx_h100(name, counts[0]);
+    if (kind == "ethernet") return ethernet(name, counts[0], counts[1]);
+    if (kind == "tpu-v5p") return tpu_v5p(name, counts[0], counts[1], counts[2]);
+    return laptop();
+}
+
+}  // namespace reshard

@@ -1,0 +1,14 @@
+// Where the target replicates inside a node, each element crosses into the node once and is shared there.
+#pragma once
+
+#include "reshard/synthesize.hpp"
+
+namespace reshard {
+
+/// Moves the array to its target sharded further by replicated axes of stride below `inside` (devices of a node), then
+/// gathers those: what the slow network carries shrinks by as much (theorem group_lower_bound says how far that can
+/// go). The first part is one exchange, or with Vocabulary::collectives a three_stage. nullopt when the target
+/// replicates over no such axis that its tiles can be split by.
+[[nodiscard]] std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, Index inside);
+
+}  // namespace reshard

@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+Layout at(const Mesh& mesh, const char* text) { return *parse_layout(mesh, text); }
+
+TEST(MachineUnit, BuiltInMachinesRoundTripAsText) {
+    for (const char* name : {"laptop", "dgx-h100:nodes=1", "dgx-h100:nodes=64", "tpu-v5p:4x4x8", "tpu-v5p:1x1x1",
+                             "ethernet:nodes=3,per_node=2", "ethernet:nodes=4,per_node=1"}) {
+        const auto machine = make_machine(name);
+        ASSERT_TRUE(machine.has_value()) << name << ": " << machine.error().message;
+        const auto read = parse_machine(format(*machine));
+        ASSERT_TRUE(read.has_value()) << format(*machine) << read.error().message;
+        EXPECT_EQ(*read, *machine) << name;
+    }
+}
+
+TEST(MachineUnit, BadMachinesSayWhere) {
+    for (const char* name : {"", "laptop:", "dgx-h100", "dgx-h100:nodes=0", "dgx-h100:nodes=x", "tpu-v5p:4x4",
+                             "tpu-v5p:4x4x4x4", "ethernet:nodes=2", "dgx-h100:nodes=99999999999999999999"})
+        EXPECT_FALSE(make_machine(name).has_value()) << name;
+    const std::string good = "machine m\nlevel a devices 4 message 1us bandwidth 1GB/s\ncopy 1GB/s\n";
+    ASSERT_TRUE(parse_machine(good).has_value());
+    for (const char* line :
+         {"level b devices 6 message 1us bandwidth 1GB/s\n", "level b devices 4 message 1us bandwidth 1GB/s\n",
+          "level b devices 8 message 1 bandwidth 1GB/s\n", "level b devices 8 message 1us bandwidth 0GB/s\n",
+          "level b devices 8 message 1us\n", "switch\n", "copy 1GB\n",
+          "level b devices 8 message 1us bandwidth 99EB/s\n"}) {
+        const auto machine = parse_machine(good + line);
+        ASSERT_FALSE(machine.has_value()) << line;
+        EXPECT_GE(machine.error().offset, good.size()) << line;
+    }
+    EXPECT_EQ(parse_machine("level a devices 4 message 1us bandwidth 1GB/s\n").error().code, Code::syntax);
+}
+
+TEST(MachineUnit, AGroupInsideANodeUsesNoSlowLink) {
+    const Mesh mesh{{"node", 4}, {"gpu", 8}};
+    const Machine machine = *make_machine("dgx-h100:nodes=4");
+    const Layout before = at(mesh, "f32[4096@(node,gpu)]");
+    const Step inside{StepKind::all_gather, at(mesh, "f32[4096@node]")};
+    const std::vector<Index> loads = level_loads(inside, *type_step(before, inside), machine);
+    EXPECT_EQ(loads, (std::vector<Index>{7 * 128, 0}));
+    const Step exchange{StepKind::exchange, at(mesh, "f32[4096@node]")};
+    EXPECT_EQ(level_loads(exchange, *type_step(before, exchange), machine)[1], 0);
+    const Step across{StepKind::all_gather, at(mesh, "f32[4096]")};
+    const std::vector<Index> both = level_loads(across, *type_step(before, across), machine);
+    EXPECT_EQ(both, (std::vector<Index>{7 * 128, 24 * 128}));
+}
+
+TEST(MachineUnit, WhatReplicatesInsideANodeIsFetchedIntoItOnce) {
+    const Mesh mesh{{"node", 4}, {"gpu", 8}};
+    const Layout source = at(mesh, "f32[65536@(node,gpu),4096]");
+    const Layout target = at(mesh, "f32[65536,4096@node]");
+    Options options;
+    options.machine = *make_machine("dgx-h100:nodes=4");
+    const auto made = synthesize(source, target, options);
+    ASSERT_TRUE(made.has_value());
+    ASSERT_EQ(made->plan.steps.size(), 2U);
+    EXPECT_EQ(made->plan.steps.back().kind, StepKind::all_gather);
+    const Step direct{StepKind::exchange, target};
+    EXPECT_LT(2 * made->picoseconds, step_picoseconds(source, direct, *type_step(source, direct), options.machine));
+}
+
+}  // namespace
+}  // namespace reshard
