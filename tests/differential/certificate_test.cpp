@@ -30,6 +30,7 @@ protected:
         if (!Checker::built()) GTEST_SKIP() << "this build has no checker: it needs coqc and ocamlopt";
     }
     void TearDown() override {
+        if (IsSkipped()) return;
         const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
         std::cout << "  " << spent.count() << " s" << std::endl;
     }
