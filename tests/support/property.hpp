@@ -16,8 +16,15 @@ namespace reshard::test {
     return asked != nullptr && std::string_view(asked) != "" && std::string_view(asked) != "0";
 }
 
-/// `cases` in a short run, five times as many in a long one.
-[[nodiscard]] inline int cases(int cases) { return long_run() ? 5 * cases : cases; }
+/// `cases` in a short run, five times as many in a long one; a quarter under the sanitizers, which are ten times slower
+/// and never the only run.
+[[nodiscard]] inline int cases(int cases) {
+#ifdef __SANITIZE_ADDRESS__
+    return cases / 4;
+#else
+    return long_run() ? 5 * cases : cases;
+#endif
+}
 
 /// Runs `testable` on `count` random cases. The seed is fixed unless RC_PARAMS gives one, so that a run says the same
 /// twice; a failure prints the line that repeats it.
