@@ -10,13 +10,10 @@
 namespace reshard {
 
 using notation::Scanner;
+using notation::Unit;
 
 namespace {
 
-struct Unit {
-    std::string_view name;
-    Index factor;
-};
 constexpr std::array<Unit, 5> times = {
     {{"ps", 1}, {"ns", 1'000}, {"us", 1'000'000}, {"ms", 1'000'000'000}, {"s", 1'000'000'000'000}}};
 constexpr std::array<Unit, 7> rates = {{{"B", 1},
@@ -27,40 +24,12 @@ constexpr std::array<Unit, 7> rates = {{{"B", 1},
                                         {"PB", 1'000'000'000'000'000},
                                         {"EB", 1'000'000'000'000'000'000}}};
 
-// integer ["." digits] unit, exactly; the fraction is rounded up to the smallest unit.
-template <std::size_t count>
-Result<Index> scan_quantity(Scanner& scanner, std::string_view what, const std::array<Unit, count>& units) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
-    const auto whole = scanner.integer(what);
-    if (!whole) return whole;
-    Index digits = 0;
-    Index scale = 1;
-    if (scanner.take('.')) {
-        const std::size_t first = scanner.offset();
-        const auto fraction = scanner.integer("the digits after the point");
-        if (!fraction) return fraction;
-        if (scanner.offset() - first > 9) return scanner.error(Code::syntax, "too many digits after the point", first);
-        digits = *fraction;
-        for (std::size_t i = first; i < scanner.offset(); ++i) scale *= 10;
-    }
-    const std::size_t place = scanner.offset();
-    const std::string_view name = scanner.word();
-    const auto unit = std::ranges::find(units, name, &Unit::name);
-    if (unit == units.end())
-        return scanner.error(Code::syntax, fmt::format("'{}' is no unit of {}", name, what), place);
-    const auto product = checked_multiply(*whole, unit->factor);
-    const auto sum = product ? checked_add(*product, scale_up(digits, unit->factor, scale)) : std::nullopt;
-    if (!sum) return scanner.error(Code::overflow, fmt::format("{} does not fit 64 bits", what), begin);
-    return *sum;
-}
-
-Result<Index> scan_time(Scanner& scanner) { return scan_quantity(scanner, "a time", times); }
+Result<Index> scan_time(Scanner& scanner) { return notation::scan_quantity(scanner, "a time", times); }
 
 Result<Index> scan_rate(Scanner& scanner) {
     scanner.skip_space();
     const std::size_t begin = scanner.offset();
-    const auto rate = scan_quantity(scanner, "a rate", rates);
+    const auto rate = notation::scan_quantity(scanner, "a rate", rates);
     if (!rate) return rate;
     if (!scanner.take('/') || scanner.word() != "s") return scanner.error(Code::syntax, "expected /s");
     if (*rate == 0) return scanner.error(Code::mesh, "a rate of 0", begin);

@@ -1,5 +1,6 @@
 #include "notation/scanner.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -57,6 +58,37 @@ tl::unexpected<Error> Scanner::error(Code code, std::string message, std::size_t
 
 tl::unexpected<Error> Scanner::at(Error error, std::size_t offset) const {
     return this->error(error.code, std::move(error.message), offset);
+}
+
+Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<const Unit> units) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    const auto whole = scanner.integer(what);
+    if (!whole) return whole;
+    // The fraction as an exact decimal: digits / scale.
+    Index digits = 0;
+    Index scale = 1;
+    if (scanner.take('.')) {
+        const std::size_t first = scanner.offset();
+        const auto fraction = scanner.integer("the digits after the point");
+        if (!fraction) return fraction;
+        if (scanner.offset() - first > 9) return scanner.error(Code::syntax, "too many digits after the point", first);
+        digits = *fraction;
+        for (std::size_t i = first; i < scanner.offset(); ++i) scale *= 10;
+    }
+    scanner.skip_space();
+    const std::size_t place = scanner.offset();
+    const auto unit = std::ranges::find(units, scanner.word(), &Unit::name);
+    if (unit == units.end()) {
+        std::string names;
+        for (const Unit& known : units)
+            if (!known.name.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+        return scanner.error(Code::syntax, fmt::format("expected a unit: {}", names), place);
+    }
+    const auto product = checked_multiply(*whole, unit->factor);
+    const auto sum = product ? checked_add(*product, scale_up(digits, unit->factor, scale)) : std::nullopt;
+    if (!sum) return scanner.error(Code::overflow, fmt::format("{} does not fit 64 bits", what), begin);
+    return *sum;
 }
 
 Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {

@@ -1,6 +1,7 @@
 // Reading text left to right, with errors that know their place. Shared by all notations.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "reshard/mesh.hpp"
@@ -45,6 +46,16 @@ private:
     std::string_view text_;
     std::size_t offset_ = 0;
 };
+
+/// A unit by its name; an empty name is a number without a unit.
+struct Unit {
+    std::string_view name;
+    Index factor = 1;
+};
+
+/// quantity := integer ["." up to nine digits] [unit], exactly; what is left below 1 is rounded up.
+/// Errors: syntax (naming the units), overflow.
+[[nodiscard]] Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<const Unit> units);
 
 /// axis := name [":(" before ")" size], resolved in the mesh.
 [[nodiscard]] Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh);

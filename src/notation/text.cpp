@@ -206,39 +206,33 @@ std::string format_bytes(Index bytes) {
     return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
+namespace {
+
+constexpr Index KB = 1000;
+constexpr Index KiB = 1024;
+constexpr std::array<notation::Unit, 14> byte_units = {{{"", 1},
+                                                        {"B", 1},
+                                                        {"KiB", KiB},
+                                                        {"MiB", KiB* KiB},
+                                                        {"GiB", KiB* KiB* KiB},
+                                                        {"TiB", KiB* KiB* KiB* KiB},
+                                                        {"PiB", KiB* KiB* KiB* KiB* KiB},
+                                                        {"EiB", KiB* KiB* KiB* KiB* KiB* KiB},
+                                                        {"KB", KB},
+                                                        {"MB", KB* KB},
+                                                        {"GB", KB* KB* KB},
+                                                        {"TB", KB* KB* KB* KB},
+                                                        {"PB", KB* KB* KB* KB* KB},
+                                                        {"EB", KB* KB* KB* KB* KB* KB}}};
+
+}  // namespace
+
 Result<Index> parse_bytes(std::string_view text) {
     Scanner scanner(text);
-    const auto whole = scanner.integer("a size in bytes");
-    if (!whole) return tl::unexpected(whole.error());
-    // The fraction as an exact decimal: digits / 10^places.
-    Index digits = 0;
-    Index scale = 1;
-    if (scanner.offset() < text.size() && text[scanner.offset()] == '.' && scanner.take('.')) {
-        const std::size_t begin = scanner.offset();
-        const auto fraction = scanner.integer("the digits after the point");
-        if (!fraction) return tl::unexpected(fraction.error());
-        if (scanner.offset() - begin > 9) return scanner.error(Code::syntax, "too many digits after the point", begin);
-        digits = *fraction;
-        for (std::size_t i = begin; i < scanner.offset(); ++i) scale *= 10;
-    }
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
-    const std::string_view unit = scanner.word();
-    constexpr std::string_view prefixes = "KMGTPE";
-    Index factor = 1;
-    const bool binary = unit.size() == 3 && unit.substr(1) == "iB";
-    const bool decimal = unit.size() == 2 && unit[1] == 'B';
-    const bool plain = unit.empty() || unit == "B";
-    const std::size_t power = plain ? 0 : prefixes.find(unit[0]) + 1;  // no prefix: npos + 1, which is 0
-    if (!plain && (power == 0 || !(binary || decimal)))
-        return scanner.error(Code::syntax, "expected B, KiB, MiB, GiB, TiB, PiB, EiB, kB.. with 1000 as KB, MB, GB",
-                             begin);
-    for (std::size_t i = 0; i < power; ++i) factor *= binary ? 1024 : 1000;
+    const auto bytes = notation::scan_quantity(scanner, "a size in bytes", byte_units);
+    if (!bytes) return bytes;
     if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
-    const auto bytes = checked_multiply(*whole, factor);
-    const auto total = bytes ? checked_add(*bytes, scale_up(digits, factor, scale)) : std::nullopt;
-    if (!total) return scanner.error(Code::overflow, "the size does not fit 64 bits", 0);
-    return *total;
+    return bytes;
 }
 
 }  // namespace reshard
