@@ -18,7 +18,7 @@ std::string bytes_of(const std::vector<T>& values) {
 template <class T>
 std::vector<T> values_of(const std::string& bytes) {
     std::vector<T> values(bytes.size() / sizeof(T));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
 }
 

@@ -48,8 +48,7 @@ public:
             if (auto added = digits.add(layout->unreduced); !added) return tl::unexpected(added.error());
         }
         std::ranges::sort(digits.borders_);
-        const auto repeated = std::ranges::unique(digits.borders_);
-        digits.borders_.erase(repeated.begin(), repeated.end());
+        digits.borders_.erase(std::unique(digits.borders_.begin(), digits.borders_.end()), digits.borders_.end());
         for (std::size_t i = 1; i < digits.borders_.size(); ++i)
             if (digits.borders_[i] % digits.borders_[i - 1] != 0)
                 return fail(Code::unsupported,

@@ -1,0 +1,64 @@
+// The same question has the same plan on every rank, run, compiler and optimization level: one number over 10,000
+// plans, written down once. When the synthesizer learns something new, this test prints the number to put here.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "reshard/synthesize.hpp"
+
+namespace reshard::test {
+namespace {
+
+constexpr std::uint64_t written_down = 0x4fe4f2876f955de7u;
+
+/// A generator of our own: the standard distributions differ from library to library.
+class Draw {
+public:
+    std::size_t below(std::size_t bound) {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<std::size_t>(state_ >> 33) % bound;
+    }
+
+private:
+    std::uint64_t state_ = 20211203;
+};
+
+Layout draw_layout(Draw& draw, const Mesh& mesh, const std::vector<Index>& extents) {
+    P spec(extents.size());
+    std::vector<std::size_t> axes(mesh.axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = i;
+    for (std::size_t i = axes.size(); i > 1; --i) std::swap(axes[i - 1], axes[draw.below(i)]);
+    for (const std::size_t axis : axes)
+        if (const std::size_t dim = draw.below(extents.size() + 1); dim < extents.size())
+            spec[dim].axes.push_back(mesh.axes[axis].name);
+    return *make_layout(mesh, DType::f32, extents, spec);
+}
+
+std::uint64_t fold(std::uint64_t sum, std::uint64_t word) { return (sum ^ word) * 0x100000001b3u; }
+
+TEST(Determinism, TenThousandQuestionsHaveTheAnswersWrittenDown) {
+    const std::array<Mesh, 5> meshes = {Mesh{{"x", 2}, {"y", 3}}, Mesh{{"x", 4}, {"y", 2}, {"z", 2}},
+                                        Mesh{{"x", 6}, {"y", 4}}, Mesh{{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}},
+                                        Mesh{{"node", 4}, {"gpu", 8}}};
+    const std::array<std::vector<Index>, 4> shapes = {
+        std::vector<Index>{4608}, {960, 96}, {64, 24, 48}, {36, 10}};  // the last does not divide
+    Draw draw;
+    std::uint64_t sum = 0xcbf29ce484222325u;
+    for (int question = 0; question < 10000; ++question) {
+        const Mesh& mesh = meshes[draw.below(meshes.size())];
+        const std::vector<Index>& extents = shapes[draw.below(shapes.size())];
+        const Layout source = draw_layout(draw, mesh, extents);
+        const Layout target = draw_layout(draw, mesh, extents);
+        Options options;
+        options.objective = static_cast<Objective>(draw.below(3));
+        options.vocabulary = static_cast<Vocabulary>(draw.below(2));
+        if (draw.below(2) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+        const auto made = synthesize(source, target, options);
+        sum = fold(sum, made ? fingerprint(made->plan) : 1);
+        sum = fold(sum, made ? static_cast<std::uint64_t>(made->picoseconds) : 1);
+    }
+    EXPECT_EQ(sum, written_down) << "the number is now 0x" << std::hex << sum;
+}
+
+}  // namespace
+}  // namespace reshard::test
