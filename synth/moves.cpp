@@ -58,8 +58,6 @@ Moves::Sides Moves::sides_of(const State& state) const {
     return sides;
 }
 
-Index Moves::tile_elements(const State& state) const { return sides_of(state).tile; }
-
 std::uint64_t Moves::shape_code(const State& state) const {
     std::uint64_t word = 1;
     for (std::size_t i = 0; i < frame_.lists; ++i)

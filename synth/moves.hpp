@@ -18,7 +18,6 @@ class Moves {
 public:
     explicit Moves(const Frame& frame) : frame_(frame) {}
 
-    [[nodiscard]] Index tile_elements(const State& state) const;
     /// At least this is received by the busiest device on any way from `state` to the target (theorem
     /// heuristic_admissible; the incomparable case is lower_bound_incomparable).
     [[nodiscard]] Index least_to_target(const State& state) const;

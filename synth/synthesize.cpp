@@ -134,35 +134,49 @@ private:
         const Found found = search(frame, search_options);
         states_ += found.states;
         stop_ = found.complete ? StopReason::exhausted : StopReason::budget;
-        const bool judged = found.arrived && consider("search", {problem_.source, problem_.target, found.steps});
-        // A search under another objective than the user's proves nothing about the user's.
-        complete_ = complete_ || (judged && found.complete && frame.whole && objective == options_.objective &&
+        const bool kept = found.arrived && consider("search", {problem_.source, problem_.target, found.steps});
+        // A search under another objective than the user's, or whose plan is over a limit, proves nothing about the
+        // user's.
+        complete_ = complete_ || (kept && found.complete && frame.whole && objective == options_.objective &&
                                   divides(problem_.source) && divides(problem_.target));
     }
 
     bool consider(std::string rule, Plan plan) { return judge(std::move(rule), shortcut(std::move(plan), options_)); }
 
-    // Judges a candidate; keeps it when it is right and within the limits, else notes why not. False when it is wrong.
+    // Judges a candidate; keeps it when it is right and within the limits, else notes why not. True when it is kept.
     bool judge(std::string rule, Plan plan) {
         // Ends in the user's own names.
         if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
             plan.steps.back().layout = plan.target;
+        // The first rule that finds a plan keeps it.
+        const auto same = [&](const Alternative& other) { return other.plan == plan; };
+        if (std::ranges::any_of(kept_, same)) return true;
+        if (std::ranges::any_of(rejected_, same)) return false;
         auto verdict = check(plan);
         if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
         Alternative candidate{std::move(rule), std::move(plan), *verdict, 0, {}};
         candidate.picoseconds = plan_picoseconds(candidate.plan, candidate.verdict, options_.machine);
-        if (verdict->peak_bytes > floor_bytes_) {
-            candidate.lost =
-                fmt::format("peak {} over the floor {}", format_bytes(verdict->peak_bytes), format_bytes(floor_bytes_));
-        } else if (auto within = check(candidate.plan, options_.limits); !within) {
-            candidate.lost = within.error().message;
+        candidate.lost = over_limit(candidate);
+        const bool kept = candidate.lost.empty();
+        (kept ? kept_ : rejected_).push_back(std::move(candidate));
+        return kept;
+    }
+
+    // Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered.
+    std::string over_limit(const Alternative& candidate) {
+        const Verdict& verdict = candidate.verdict;
+        if (verdict.peak_bytes > floor_bytes_)
+            return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
+                               format_bytes(floor_bytes_));
+        // The floor is within the peak limit, so only a footprint can be over.
+        if (!options_.limits.footprint_bytes_max) return {};
+        const auto within = check(candidate.plan, options_.limits);
+        if (within) return {};
+        if (!limit_error_ || verdict.footprint_bytes < nearest_footprint_) {
             limit_error_ = within.error();
+            nearest_footprint_ = verdict.footprint_bytes;
         }
-        std::vector<Alternative>& list = candidate.lost.empty() ? kept_ : rejected_;
-        // The first rule that finds a plan keeps it.
-        const auto same = [&](const Alternative& other) { return other.plan == candidate.plan; };
-        if (std::ranges::none_of(list, same)) list.push_back(std::move(candidate));
-        return true;
+        return within.error().message;
     }
 
     // A plan at the lower bound in one moving step cannot be beaten in bytes or steps.
@@ -228,6 +242,7 @@ private:
     std::vector<Alternative> kept_;
     std::vector<Alternative> rejected_;
     std::optional<Error> limit_error_;
+    Index nearest_footprint_ = 0;
     StopReason stop_ = StopReason::unsearched;
     Index states_ = 0;
     bool complete_ = false;
