@@ -1,7 +1,9 @@
 #include "copy.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <optional>
 
 namespace reshard {
 namespace {
@@ -33,63 +35,23 @@ Index take_run(LoopNest& nest) {
     return inner.extent * nest.element_bytes;
 }
 
-// When source and target run along different dimensions, no loop order is good for both. The loop that is innermost in
-// the source becomes the second innermost here, and the two are walked in blocks that fit the first cache.
-void put_source_run_second(std::vector<Loop>& loops) {
-    if (loops.size() < 3) return;
-    const auto minor = std::min_element(loops.begin(), loops.end(),
-                                        [](const Loop& a, const Loop& b) { return a.source_stride < b.source_stride; });
-    if (minor < loops.end() - 2) std::rotate(minor, minor + 1, loops.end() - 1);
-}
+bool is_register_unit(Index bytes) { return bytes <= 16 && std::has_single_bit(static_cast<std::uint64_t>(bytes)); }
 
-constexpr Index block_elements = 16;  // 16 x 16 beats larger blocks at power-of-two strides, where lines collide
+using Found = std::vector<Loop>::iterator;
 
-template <class Unit>
-void copy_unit(const std::byte* source, std::byte* target) {
-    Unit unit;
-    std::memcpy(&unit, source, sizeof unit);
-    std::memcpy(target, &unit, sizeof unit);
-}
-
-template <class Unit>
-void copy_line(const Loop& loop, const std::byte* source, std::byte* target) {
-    for (Index i = 0; i < loop.extent; ++i) {
-        copy_unit<Unit>(source + i * loop.source_stride, target + i * loop.target_stride);
-    }
-}
-
-// A plane whose source is contiguous along `outer` and whose target is along `inner`.
-template <class Unit>
-void copy_plane(const Loop& outer, const Loop& inner, const std::byte* source, std::byte* target) {
-    for (Index i = 0; i < outer.extent; i += block_elements) {
-        const Index rows = std::min(block_elements, outer.extent - i);
-        for (Index j = 0; j < inner.extent; j += block_elements) {
-            const Loop line{std::min(block_elements, inner.extent - j), inner.source_stride, inner.target_stride};
-            for (Index row = i; row < i + rows; ++row) {
-                copy_line<Unit>(line, source + row * outer.source_stride + j * inner.source_stride,
-                                target + row * outer.target_stride + j * inner.target_stride);
-            }
-        }
-    }
-}
-
-template <class Unit>
-void copy_units(std::span<const Loop> loops, const std::byte* source, std::byte* target) {
-    if (loops.empty()) return copy_unit<Unit>(source, target);
-    const Loop inner = loops.back();
-    if (loops.size() == 1) return copy_line<Unit>(inner, source, target);
-    const Loop outer = loops[loops.size() - 2];
-    if (outer.source_stride >= inner.source_stride) {
-        return for_each(loops.first(loops.size() - 1), source, target,
-                        [&](const std::byte* from, std::byte* to) { copy_line<Unit>(inner, from, to); });
-    }
-    for_each(loops.first(loops.size() - 2), source, target,
-             [&](const std::byte* from, std::byte* to) { copy_plane<Unit>(outer, inner, from, to); });
-}
-
-struct Unit16 {
-    std::uint64_t half[2];
+// Source and target run along different dimensions: one loop walks the source unit by unit, another the target.
+struct Turned {
+    Found source_run;
+    Found target_run;
 };
+
+std::optional<Turned> find_turned(std::vector<Loop>& loops, Index unit_bytes) {
+    if (!is_register_unit(unit_bytes)) return std::nullopt;
+    const auto source_run = std::ranges::find(loops, unit_bytes, &Loop::source_stride);
+    const auto target_run = std::ranges::find(loops, unit_bytes, &Loop::target_stride);
+    if (source_run == loops.end() || target_run == loops.end() || source_run == target_run) return std::nullopt;
+    return Turned{source_run, target_run};
+}
 
 }  // namespace
 
@@ -153,32 +115,45 @@ LoopNest loop_nest(const Region& source, const Region& target) {
     return nest;
 }
 
-BoxCopy::BoxCopy(const Region& source, const Region& target)
-    : nest_(loop_nest(source, target)), run_bytes_(take_run(nest_)) {
-    put_source_run_second(nest_.loops);
+Leaf take_leaf(LoopNest& nest) {
+    Leaf leaf;
+    leaf.unit_bytes = take_run(nest);
+    std::vector<Loop>& loops = nest.loops;
+    if (const auto turned = find_turned(loops, leaf.unit_bytes)) {
+        leaf.turned = true;
+        const auto [source_run, target_run] = *turned;
+        leaf.plane = {source_run->extent, target_run->extent, target_run->source_stride, source_run->target_stride};
+        loops.erase(std::max(source_run, target_run));
+        loops.erase(std::min(source_run, target_run));
+        return leaf;
+    }
+    leaf.rows = {1, leaf.unit_bytes, 0, 0};
+    if (!loops.empty()) {
+        leaf.rows = {loops.back().extent, leaf.unit_bytes, loops.back().source_stride, loops.back().target_stride};
+        loops.pop_back();
+    }
+    return leaf;
 }
 
-void BoxCopy::run(const std::byte* source, std::byte* target) const {
+Index bytes_of(const Leaf& leaf) {
+    return leaf.turned ? leaf.plane.outer * leaf.plane.inner * leaf.unit_bytes : leaf.rows.count * leaf.rows.bytes;
+}
+
+void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target) {
+    const CopyKernels& kernels = copy_kernels();
+    const auto how = static_cast<std::size_t>(store);
+    if (!leaf.turned) return kernels.rows[how](leaf.rows, source, target);
+    const auto unit = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(leaf.unit_bytes)));
+    kernels.transpose[how][unit](leaf.plane, source, target);
+}
+
+BoxCopy::BoxCopy(const Region& source, const Region& target)
+    : nest_(loop_nest(source, target)), leaf_(take_leaf(nest_)) {}
+
+void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const {
     if (nest_.empty) return;
-    source += nest_.source_offset;
-    target += nest_.target_offset;
-    switch (run_bytes_) {
-        case 1:
-            return copy_units<std::uint8_t>(nest_.loops, source, target);
-        case 2:
-            return copy_units<std::uint16_t>(nest_.loops, source, target);
-        case 4:
-            return copy_units<std::uint32_t>(nest_.loops, source, target);
-        case 8:
-            return copy_units<std::uint64_t>(nest_.loops, source, target);
-        case 16:
-            return copy_units<Unit16>(nest_.loops, source, target);
-        default:
-            break;
-    }
-    const auto bytes = static_cast<std::size_t>(run_bytes_);
-    for_each(std::span(nest_.loops), source, target,
-             [bytes](const std::byte* from, std::byte* to) { std::memcpy(to, from, bytes); });
+    for_each(std::span(nest_.loops), source + nest_.source_offset, target + nest_.target_offset,
+             [&](const std::byte* from, std::byte* to) { run_leaf(leaf_, store, from, to); });
 }
 
 BoxFill::BoxFill(const Region& target) : nest_(loop_nest(target, target)), run_bytes_(take_run(nest_)) {}

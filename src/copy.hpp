@@ -2,6 +2,7 @@
 // once, when a plan is prepared, and run whenever buffers are known.
 #pragma once
 
+#include "copy_kernels.hpp"
 #include "reshard/backend.hpp"
 
 namespace reshard {
@@ -48,15 +49,30 @@ struct LoopNest {
 /// pre: same extents and element size.
 [[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
 
+/// The innermost part of a copy, moved by one call of a kernel. `unit_bytes` are moved whole: an element, or a short
+/// run.
+struct Leaf {
+    bool turned = false;  ///< source and target run along different dimensions: plane, else rows
+    Index unit_bytes = 1;
+    Rows rows;
+    Plane plane;
+};
+
+[[nodiscard]] Index bytes_of(const Leaf& leaf);
+void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target);
+
+/// A nest as loops around a leaf. Takes the leaf's loops out of the nest; the others keep their order.
+[[nodiscard]] Leaf take_leaf(LoopNest& nest);
+
 /// Copies the elements of one region to another. pre: the regions do not overlap in memory.
 class BoxCopy {
 public:
     BoxCopy(const Region& source, const Region& target);
-    void run(const std::byte* source, std::byte* target) const;
+    void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
 
 private:
-    LoopNest nest_;
-    Index run_bytes_;  // the innermost run that is contiguous on both sides; it moves as one
+    LoopNest nest_;  // without the leaf's loops
+    Leaf leaf_;
 };
 
 /// Sets the bytes of a region to zero, which is the value 0 (and false) of every dtype.

@@ -104,7 +104,9 @@ private:
         if (arrival.adds) {
             BoxSum(dtype, from, to).run(read, written);
         } else {
-            BoxCopy(from, to).run(read, written);
+            const bool large = bytes_of(from) > last_cache_bytes() / 2;
+            BoxCopy(from, to).run(read, written, large ? Store::streaming : Store::cached);
+            if (large) store_fence();
         }
     }
 

@@ -112,7 +112,8 @@ void expect_copy(Random& random, const Scene& scene) {
     });
     const BoxCopy copy(region_of(scene.source, scene.box, scene.element_bytes),
                        region_of(scene.target, scene.box, scene.element_bytes));
-    copy.run(source.data(), target.data());
+    copy.run(source.data(), target.data(), below(random, 2) == 0 ? Store::cached : Store::streaming);
+    store_fence();
     ASSERT_EQ(target, wanted);
 }
 

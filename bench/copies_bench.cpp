@@ -1,0 +1,97 @@
+// The kernels of all copies, by instruction set, against memcpy and a plain loop. One core.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+
+#include "reshard/layout.hpp"
+#include "src/copy.hpp"
+#include "src/memory.hpp"
+
+namespace reshard {
+namespace {
+
+struct Pages {
+    std::unique_ptr<Memory> memory;
+    explicit Pages(Index bytes) : memory(std::move(*allocate_pages(bytes))) {
+        std::memset(memory->bytes().data(), 1, memory->bytes().size());
+    }
+    [[nodiscard]] std::byte* data() const { return memory->bytes().data(); }
+};
+
+Pages& pages(int which) {
+    static Pages both[2] = {Pages(Index{256} << 20), Pages(Index{256} << 20)};
+    return both[which];
+}
+
+void count_bytes(benchmark::State& state, Index bytes) {
+    state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * bytes);
+}
+
+void memory_copy(benchmark::State& state) {
+    const Index bytes = state.range(0) << 20;
+    for (auto _ : state) std::memcpy(pages(0).data(), pages(1).data(), static_cast<std::size_t>(bytes));
+    count_bytes(state, bytes);
+}
+
+// Runs that are scattered to 8 places in turn, as a sweep does.
+void scattered_rows(benchmark::State& state, const CopyKernels* kernels, Store store) {
+    const Index run = state.range(0);
+    const Index total = Index{256} << 20;
+    const Rows rows{total / run / 8, run, 8 * run, run};
+    for (auto _ : state) {
+        for (Index block = 0; block < rows.count; block += 8) {
+            for (Index i = 0; i < 8; ++i) {
+                kernels->rows[static_cast<std::size_t>(store)]({8, run, 8 * run, run},
+                                                               pages(1).data() + block * 8 * run + i * run,
+                                                               pages(0).data() + i * total / 8 + block * run);
+            }
+        }
+    }
+    store_fence();
+    count_bytes(state, total);
+}
+
+void transposed(benchmark::State& state, const CopyKernels* kernels, Store store) {
+    const Index unit = state.range(0);
+    const Index side = state.range(1);
+    const auto log_unit = static_cast<std::size_t>(__builtin_ctzll(static_cast<unsigned long long>(unit)));
+    const Plane plane{side, side, side * unit, side * unit};
+    for (auto _ : state) {
+        kernels->transpose[static_cast<std::size_t>(store)][log_unit](plane, pages(1).data(), pages(0).data());
+    }
+    store_fence();
+    count_bytes(state, side * side * unit);
+}
+
+void transposed_naively(benchmark::State& state) {
+    const Index side = state.range(0);
+    const auto* source = reinterpret_cast<const float*>(pages(1).data());
+    auto* target = reinterpret_cast<float*>(pages(0).data());
+    for (auto _ : state) {
+        for (Index i = 0; i < side; ++i) {
+            for (Index j = 0; j < side; ++j) target[i * side + j] = source[j * side + i];
+        }
+    }
+    count_bytes(state, side * side * 4);
+}
+
+}  // namespace
+}  // namespace reshard
+
+int main(int argc, char** argv) {
+    using namespace reshard;
+    benchmark::Initialize(&argc, argv);
+    benchmark::RegisterBenchmark("memcpy/MiB", memory_copy)->Arg(256);
+    benchmark::RegisterBenchmark("transpose/naive/f32", transposed_naively)->Arg(8192)->MinTime(0.1);
+    for (const CopyKernels* kernels : all_copy_kernels()) {
+        for (const Store store : {Store::cached, Store::streaming}) {
+            const std::string name = std::string(kernels->name) + (store == Store::cached ? "/cached" : "/streaming");
+            auto* rows = benchmark::RegisterBenchmark(("rows/" + name).c_str(), scattered_rows, kernels, store);
+            for (const int run : {256, 512, 4096, 65536}) rows->Arg(run);
+            auto* planes = benchmark::RegisterBenchmark(("transpose/" + name).c_str(), transposed, kernels, store);
+            planes->Args({1, 16384})->Args({2, 8192})->Args({4, 8192})->Args({8, 4096})->Args({16, 4096});
+            planes->Args({4, 256});
+        }
+    }
+    benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,69 @@
+// Which kernels this processor runs.
+#include "copy_kernels.hpp"
+
+#include <unistd.h>
+
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace reshard {
+
+namespace avx512 {
+extern const CopyKernels kernels;
+}
+namespace avx2 {
+extern const CopyKernels kernels;
+}
+namespace plain {
+extern const CopyKernels kernels;
+}
+
+namespace {
+
+std::vector<const CopyKernels*> find_kernels() {
+    std::vector<const CopyKernels*> found;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (wide) found.push_back(&avx512::kernels);
+    if (__builtin_cpu_supports("avx2")) found.push_back(&avx2::kernels);
+#endif
+    found.push_back(&plain::kernels);
+    return found;
+}
+
+}  // namespace
+
+std::span<const CopyKernels* const> all_copy_kernels() {
+    static const std::vector<const CopyKernels*> all = find_kernels();
+    return all;
+}
+
+const CopyKernels& copy_kernels() {
+    static const CopyKernels& best = *all_copy_kernels().front();
+    return best;
+}
+
+void store_fence() {
+#if defined(__x86_64__)
+    _mm_sfence();
+#else
+    __sync_synchronize();
+#endif
+}
+
+std::int64_t last_cache_bytes() {
+    constexpr std::int64_t unknown = std::int64_t{32} << 20;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? bytes : unknown;
+#else
+    return unknown;
+#endif
+}
+
+}  // namespace reshard

@@ -1,0 +1,59 @@
+// The innermost loops of all copies: one family, compiled once for each instruction set and chosen when first used.
+//
+//   rows        runs of bytes that are contiguous on both sides, at a stride of their own on each
+//   transpose   a plane that is contiguous along one dimension in the source and along the other in the target,
+//               turned in registers, for elements of 1, 2, 4, 8 and 16 bytes
+//
+// Each exists with plain stores, and with streaming stores that write whole cache lines past the caches: twice as fast
+// where the target is larger than the caches, slower where it is not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace reshard {
+
+/// How a copy writes: through the caches, or whole lines past them. After streaming stores store_fence() must come
+/// before another thread or process is told.
+enum class Store { cached, streaming };
+
+/// `count` runs of `bytes`; strides in bytes.
+struct Rows {
+    std::int64_t count = 1;
+    std::int64_t bytes = 0;
+    std::int64_t source_stride = 0;
+    std::int64_t target_stride = 0;
+};
+
+/// Elements (i, j), i < outer, j < inner, at source + i * element + j * source_stride and at
+/// target + i * target_stride + j * element. Strides in bytes.
+struct Plane {
+    std::int64_t outer = 0;
+    std::int64_t inner = 0;
+    std::int64_t source_stride = 0;
+    std::int64_t target_stride = 0;
+};
+
+/// One instruction set's family. Nothing overlaps, nothing needs to be aligned.
+struct CopyKernels {
+    using CopyRows = void (*)(const Rows&, const std::byte* source, std::byte* target);
+    using Transpose = void (*)(const Plane&, const std::byte* source, std::byte* target);
+    const char* name;
+    CopyRows rows[2];           // by Store
+    Transpose transpose[2][5];  // by Store, and log2 of the element's bytes
+};
+
+/// The best that this processor runs. Always the same answer.
+[[nodiscard]] const CopyKernels& copy_kernels();
+
+/// All that this processor runs, the best first.
+[[nodiscard]] std::span<const CopyKernels* const> all_copy_kernels();
+
+/// Orders streaming stores before what follows.
+void store_fence();
+
+/// Bytes of the last cache, shared by all cores; 32 MiB when unknown. Beyond about half of it streaming stores win.
+[[nodiscard]] std::int64_t last_cache_bytes();
+
+}  // namespace reshard
