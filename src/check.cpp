@@ -31,7 +31,7 @@ Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index s
     const Index devices = device_count(plan.source);
     if (std::ranges::count_if(moves, varies) <= 1 || devices > totaled_devices_max) return sum;
     Index most = 0;
-    for (Index device = 0; device < devices; ++device) {
+    for (Index device = 0; device < devices && most < sum; ++device) {
         Index total = 0;
         for (std::size_t i = 0; i < moves.size(); ++i)
             total = saturating_add(total, received_by(device, layout_before(plan, i), plan.steps[i], moves[i]));

@@ -4,13 +4,15 @@
 
 namespace reshard {
 
-namespace {
-
-constexpr Index picoseconds_per_second = 1'000'000'000'000;
-
 Index transfer_picoseconds(Index bytes, Index bytes_per_second) {
-    return scale_up(bytes, picoseconds_per_second, std::max<Index>(bytes_per_second, 1));
+    constexpr Index picoseconds_per_second = 1'000'000'000'000;
+    bytes_per_second = std::max<Index>(bytes_per_second, 1);
+    if (picoseconds_per_second % bytes_per_second == 0)
+        return saturating_multiply(bytes, picoseconds_per_second / bytes_per_second);
+    return scale_up(bytes, picoseconds_per_second, bytes_per_second);
 }
+
+namespace {
 
 // How many members of a group sit under one switch of `devices` devices: the digits below its border.
 Index members_within(const AtomList& group, Index devices) {

@@ -38,7 +38,7 @@ std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, In
     if (problem.source.unreduced != problem.target.unreduced) return std::nullopt;
     Layout scattered = problem.target;
     const AtomList replicated = complement(used_atoms(problem.target), device_count(problem.target));
-    for (const Atom& atom : split_into_primes(problem.target.mesh, replicated, PrimeOrder::ascending)) {
+    for (const Atom& atom : split_into_primes(problem.target.mesh, replicated)) {
         if (atom.stride >= inside) continue;
         const auto place = place_for(scattered, problem.source, atom);
         if (!place) continue;

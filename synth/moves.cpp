@@ -4,55 +4,22 @@
 
 namespace reshard {
 
-// Tile extents and shard counts per dimension, the tile's elements and the digits in use.
-struct Moves::Sides {
-    std::array<Index, State::lists_max> extent{};
-    std::array<Index, State::lists_max> shards{};
-    Index tile = 1;
-    std::uint32_t used = 0;
-};
+Moves::Moves(const Frame& frame, bool grouped) : frame_(frame), grouped_(grouped), there_(sides_of(frame.target)) {}
 
-namespace {
-
-std::uint32_t digits_of(const State::List& list) {
-    std::uint32_t set = 0;
-    for (std::size_t j = 0; j < list.size; ++j) set |= 1u << list.at[j];
-    return set;
-}
-
-bool same_digits(const State::List& a, const State::List& b) { return digits_of(a) == digits_of(b); }
-
-// True when one list is a prefix of the other.
-bool comparable(const State::List& a, const State::List& b) {
-    const std::size_t common = std::min(a.size, b.size);
-    return std::equal(a.at.begin(), a.at.begin() + static_cast<std::ptrdiff_t>(common), b.at.begin());
-}
-
-void insert_sorted(State::List& list, std::uint8_t digit) {
-    list.push(digit);
-    std::sort(list.at.begin(), list.at.begin() + list.size);
-}
-
-void erase_digit(State::List& list, std::uint8_t digit) {
-    const auto end = std::remove(list.at.begin(), list.at.begin() + list.size, digit);
-    list.size = static_cast<std::uint8_t>(end - list.at.begin());
-}
-
-}  // namespace
-
-Index Moves::shards(const State::List& list) const {
-    Index product = 1;
-    for (std::size_t j = 0; j < list.size; ++j) product *= size(list.at[j]);
-    return product;
-}
-
-Moves::Sides Moves::sides_of(const State& state) const {
+Sides Moves::sides_of(const State& state) const {
     Sides sides;
     for (std::size_t i = 0; i < frame_.lists; ++i) {
-        sides.used |= digits_of(state.lists[i]);
-        sides.shards[i] = shards(state.lists[i]);
+        const List list = state.lists[i];
+        Index shards = 1;
+        for (std::size_t j = 0; j < list.size(); ++j) {
+            const Piece& piece = frame_.pieces[list[j]];
+            shards *= piece.size;
+            sides.cover |= piece.cover;
+            sides.clashes |= piece.clashes;
+        }
+        sides.shards[i] = shards;
         if (i == dims()) continue;
-        sides.extent[i] = ceil_divide(frame_.extents[i], sides.shards[i]);
+        sides.extent[i] = shards == 1 ? frame_.extents[i] : ceil_divide(frame_.extents[i], shards);
         sides.tile *= sides.extent[i];
     }
     return sides;
@@ -61,29 +28,32 @@ Moves::Sides Moves::sides_of(const State& state) const {
 std::uint64_t Moves::shape_code(const State& state) const {
     std::uint64_t word = 1;
     for (std::size_t i = 0; i < frame_.lists; ++i)
-        word = word * 1000003 + static_cast<std::uint64_t>(shards(state.lists[i]));
+        word = word * 1000003 + static_cast<std::uint64_t>(frame_.shards(state.lists[i]));
     return word;
 }
 
 Index Moves::least_to_target(const State& state) const {
     const Sides here = sides_of(state);
-    const Sides there = sides_of(frame_.target);
-    const State::List& summands = state.lists[dims()];
-    const State::List& wanted = frame_.target.lists[dims()];
-    if (!same_digits(summands, wanted)) return wanted.size == 0 ? there.tile : 0;
+    if (state.lists[dims()] != frame_.target.lists[dims()]) return there_.shards[dims()] == 1 ? there_.tile : 0;
     bool prefixes = true;
-    bool even = true;
+    bool even = frame_.even;
     Index kept = 1;
     for (std::size_t i = 0; i < dims(); ++i) {
-        prefixes = prefixes && comparable(state.lists[i], frame_.target.lists[i]);
-        even = even && frame_.extents[i] % here.shards[i] == 0 && frame_.extents[i] % there.shards[i] == 0;
-        kept *= std::min(here.extent[i], there.extent[i]);
+        prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
+        kept *= std::min(here.extent[i], there_.extent[i]);
     }
-    // Device 0 holds the first tile of both; without even sizes only that much is sure.
-    return prefixes || !even ? there.tile - kept : there.tile;
+    if (prefixes) return there_.tile - kept;
+    if (!even) {
+        even = true;
+        for (std::size_t i = 0; i < dims(); ++i)
+            even = even && frame_.extents[i] % here.shards[i] == 0 && frame_.extents[i] % there_.shards[i] == 0;
+    }
+    // Device 0 holds the first tile of both; without even sizes and a common refinement only that much is sure.
+    return even && frame_.commensurable(state, frame_.target) ? there_.tile : there_.tile - kept;
 }
 
 bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
+    if (frame_.even) return true;
     const Index extent = frame_.extents[dim];
     const Index tile = ceil_divide(extent, fewer);
     // Behind a cancelled prefix `extent` is a tile, not the dimension.
@@ -91,141 +61,142 @@ bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
     return whole || ceil_divide(extent, more) * (more / fewer) == tile;
 }
 
+struct Moves::Expansion {
+    const State& state;
+    const Sides sides;
+    const Index tile_max;
+    std::vector<Hop>& hops;
+};
+
 void Moves::append_moves(const State& state, Index tile_max, std::vector<Hop>& hops) const {
-    const Sides sides = sides_of(state);
-    append_slices(state, sides, hops);
-    append_gathers(state, 0, sides, tile_max, hops);
-    append_all_to_alls(state, 0, sides, tile_max, hops);
-    append_reductions(state, sides, hops);
-    append_fills(state, sides, tile_max, hops);
+    const Expansion from{state, sides_of(state), tile_max, hops};
+    append_slices(from);
+    append_gathers(from, state, 0);
+    append_all_to_alls(from, state, 0);
+    append_reductions(from);
+    append_fills(from);
 }
 
-void Moves::append_slices(const State& state, const Sides& sides, std::vector<Hop>& hops) const {
-    for (std::uint8_t digit = 0; digit < frame_.digits.size(); ++digit) {
-        if ((sides.used >> digit & 1) != 0) continue;
+void Moves::append_slices(const Expansion& from) const {
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((from.sides.clashes >> piece & 1) != 0) continue;
         for (std::size_t i = 0; i < dims(); ++i) {
-            if (!nests(i, sides.shards[i], sides.shards[i] * size(digit))) continue;
-            State next = state;
-            next.lists[i].push(digit);
-            hops.push_back({StepKind::slice, next, 0});
+            if (!nests(i, from.sides.shards[i], from.sides.shards[i] * frame_.size(piece))) continue;
+            Hop hop{from.state, StepKind::slice};
+            frame_.append(hop.state.lists[i], piece);
+            from.hops.push_back(hop);
         }
     }
 }
 
-// Every choice of how many digits each dimension from `dim` on drops.
-void Moves::append_gathers(State state, std::size_t dim, const Sides& sides, Index tile_max,
-                           std::vector<Hop>& hops) const {
+// Every choice of how much each dimension from `dim` on drops.
+void Moves::append_gathers(const Expansion& from, State state, std::size_t dim) const {
     if (dim == dims()) {
-        const Index tile = sides_of(state).tile;
-        if (tile > tile_max) return;
-        if (sides_of(state).used != sides.used) hops.push_back({StepKind::all_gather, state, tile - sides.tile});
+        const Sides after = sides_of(state);
+        if (after.tile > from.tile_max || after.cover == from.sides.cover) return;
+        Hop hop{state, StepKind::all_gather, after.tile, after.tile - from.sides.tile};
+        for (std::size_t i = 0; i < dims(); ++i) hop.group_size *= from.sides.shards[i] / after.shards[i];
+        hop.sent = saturating_multiply(from.sides.tile, hop.group_size - 1);
+        hop.messages = hop.group_size - 1;
+        hop.group = from.sides.cover & ~after.cover;
+        from.hops.push_back(hop);
         return;
     }
-    append_gathers(state, dim + 1, sides, tile_max, hops);
-    while (state.lists[dim].size > 0) {
-        --state.lists[dim].size;
-        if (nests(dim, shards(state.lists[dim]), sides.shards[dim]))
-            append_gathers(state, dim + 1, sides, tile_max, hops);
+    append_gathers(from, state, dim + 1);
+    Frame::Shorter shorter;
+    frame_.append_shorter(state.lists[dim], shorter);
+    for (const List list : shorter) {
+        if (!nests(dim, frame_.shards(list), from.sides.shards[dim])) continue;
+        state.lists[dim] = list;
+        append_gathers(from, state, dim + 1);
     }
 }
 
 // Every choice of suffixes that leave, then every way to deal them out.
-void Moves::append_all_to_alls(State state, std::size_t dim, const Sides& sides, Index tile_max,
-                               std::vector<Hop>& hops) const {
+void Moves::append_all_to_alls(const Expansion& from, State state, std::size_t dim) const {
     if (dim == dims()) {
-        const std::uint32_t pool = sides.used & ~sides_of(state).used;
-        if (pool != 0) deal(state, 0, pool, sides, tile_max, hops);
+        std::uint32_t cover = 0;
+        for (std::size_t i = 0; i <= dims(); ++i) cover |= frame_.cover_of(state.lists[i]);
+        const std::uint32_t pool = from.sides.cover & ~cover;
+        if (pool != 0) deal(from, state, 0, pool);
         return;
     }
-    append_all_to_alls(state, dim + 1, sides, tile_max, hops);
-    while (state.lists[dim].size > 0) {
-        --state.lists[dim].size;
-        if (nests(dim, shards(state.lists[dim]), sides.shards[dim]))
-            append_all_to_alls(state, dim + 1, sides, tile_max, hops);
+    append_all_to_alls(from, state, dim + 1);
+    Frame::Shorter shorter;
+    frame_.append_shorter(state.lists[dim], shorter);
+    for (const List list : shorter) {
+        if (!nests(dim, frame_.shards(list), from.sides.shards[dim])) continue;
+        state.lists[dim] = list;
+        append_all_to_alls(from, state, dim + 1);
     }
 }
 
-// Deals the digits in `pool` to dimensions from `dim` on that lost none, in every order.
-void Moves::deal(const State& state, std::size_t dim, std::uint32_t pool, const Sides& before, Index tile_max,
-                 std::vector<Hop>& hops) const {
+// Deals the digits in the cover `pool` to dimensions from `dim` on that lost none, in every order.
+void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const {
+    const Sides& before = from.sides;
     if (pool == 0) {
         const Sides after = sides_of(state);
-        if (after.tile > tile_max) return;  // uneven tiles may grow
-        Index group = 1;
-        for (std::size_t i = 0; i < dims(); ++i)
-            if (after.shards[i] > before.shards[i]) group *= after.shards[i] / before.shards[i];
-        hops.push_back({StepKind::all_to_all, state, after.tile - after.tile / group});
+        if (after.tile > from.tile_max) return;  // uneven tiles may grow
+        Hop hop{state, StepKind::all_to_all, after.tile};
+        Index kept = 1;
+        for (std::size_t i = 0; i < dims(); ++i) {
+            kept *= std::min(before.extent[i], after.extent[i]);
+            if (after.shards[i] <= before.shards[i]) continue;
+            hop.group_size *= after.shards[i] / before.shards[i];
+            for (std::size_t j = 0; j < state.lists[i].size(); ++j) {
+                const std::uint32_t piece = frame_.pieces[state.lists[i][j]].cover;
+                if ((piece & frame_.cover_of(from.state.lists[i])) == 0) hop.group |= piece;
+            }
+        }
+        hop.received = after.tile - kept;
+        hop.sent = frame_.even ? hop.received : before.tile;
+        hop.messages = hop.group_size - 1;
+        from.hops.push_back(hop);
         return;
     }
     if (dim == dims()) return;
-    deal(state, dim + 1, pool, before, tile_max, hops);
-    const Index now = shards(state.lists[dim]);
+    deal(from, state, dim + 1, pool);
+    const Index now = frame_.shards(state.lists[dim]);
     if (now < before.shards[dim]) return;  // it lost digits
-    for (std::uint8_t digit = 0; digit < frame_.digits.size(); ++digit) {
-        if ((pool >> digit & 1) == 0 || !nests(dim, now, now * size(digit))) continue;
+    const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        const Piece& entering = frame_.pieces[piece];
+        if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0 || !nests(dim, now, now * entering.size))
+            continue;
         State next = state;
-        next.lists[dim].push(digit);
-        deal(next, dim, pool & ~(1u << digit), before, tile_max, hops);
-    }
-}
-
-void Moves::append_reductions(const State& state, const Sides& sides, std::vector<Hop>& hops) const {
-    const State::List& summands = state.lists[dims()];
-    for (std::size_t j = 0; j < summands.size; ++j) {
-        const std::uint8_t digit = summands.at[j];
-        State without = state;
-        erase_digit(without.lists[dims()], digit);
-        hops.push_back({StepKind::all_reduce, without, scale_up(2 * sides.tile, size(digit) - 1, size(digit))});
-        for (std::size_t i = 0; i < dims(); ++i) {
-            if (!nests(i, sides.shards[i], sides.shards[i] * size(digit))) continue;
-            State next = without;
-            next.lists[i].push(digit);
-            hops.push_back({StepKind::reduce_scatter, next, sides.tile - sides.tile / size(digit)});
-        }
-    }
-}
-
-void Moves::append_fills(const State& state, const Sides& sides, Index tile_max, std::vector<Hop>& hops) const {
-    const State::List& wanted = frame_.target.lists[dims()];
-    for (std::size_t j = 0; j < wanted.size; ++j) {
-        const std::uint8_t digit = wanted.at[j];
-        if (sides.used >> digit & 1) {
-            for (std::size_t i = 0; i < dims(); ++i) {
-                const State::List& list = state.lists[i];
-                if (list.size == 0 || list.at[list.size - 1u] != digit) continue;
-                State next = state;
-                --next.lists[i].size;
-                insert_sorted(next.lists[dims()], digit);
-                if (nests(i, shards(next.lists[i]), sides.shards[i]) && sides_of(next).tile <= tile_max)
-                    hops.push_back({StepKind::zero_fill, next, 0});
-            }
-        } else {
-            State next = state;
-            insert_sorted(next.lists[dims()], digit);
-            hops.push_back({StepKind::zero_fill, next, 0});
-        }
+        frame_.append(next.lists[dim], piece);
+        deal(from, next, dim, pool & ~entering.cover);
     }
 }
 
 void Moves::append_permutes(const State& state, std::vector<Hop>& hops) const {
     State next;
     next.lists[dims()] = state.lists[dims()];
-    arrange(next, 0, 1, sides_of(state), all_digits() & ~digits_of(state.lists[dims()]), hops);
+    arrange(state, sides_of(state), next, 0, 1, frame_.clashes_of(next.lists[dims()]), hops);
 }
 
 // Every way to fill the dimensions from `dim` on with digits to the same number of shards.
-void Moves::arrange(State& state, std::size_t dim, Index shards, const Sides& before, std::uint32_t pool,
-                    std::vector<Hop>& hops) const {
+void Moves::arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
+                    std::uint32_t clashes, std::vector<Hop>& hops) const {
     if (dim == dims()) {
-        hops.push_back({StepKind::permute, state, before.tile});
+        Hop hop{state, StepKind::permute, sides.tile, sides.tile, sides.tile, 1};
+        if (grouped_) {
+            hop.group = touched(before, sides, state, sides_of(state));
+            hop.group_size = std::max<Index>(frame_.combinations_of(hop.group), 1);
+        }
+        hops.push_back(hop);
         return;
     }
-    if (shards == before.shards[dim]) arrange(state, dim + 1, 1, before, pool, hops);
-    for (std::uint8_t digit = 0; digit < frame_.digits.size(); ++digit) {
-        if ((pool >> digit & 1) == 0 || before.shards[dim] / shards % size(digit) != 0) continue;
-        state.lists[dim].push(digit);
-        arrange(state, dim, shards * size(digit), before, pool & ~(1u << digit), hops);
-        --state.lists[dim].size;
+    if (shards == sides.shards[dim]) {
+        arrange(before, sides, state, dim + 1, 1, clashes, hops);
+        return;
+    }
+    const List list = state.lists[dim];
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((clashes >> piece & 1) != 0 || sides.shards[dim] / shards % frame_.size(piece) != 0) continue;
+        frame_.append(state.lists[dim], piece);
+        arrange(before, sides, state, dim, shards * frame_.size(piece), clashes | frame_.pieces[piece].clashes, hops);
+        state.lists[dim] = list;
     }
 }
 

@@ -1,55 +1,79 @@
-// The typed moves of the vocabulary in digits: every state that one step reaches, with what a device receives.
+// The typed moves of the vocabulary in digits: every state that one step reaches, with what it moves.
 #pragma once
 
-#include "synth/digits.hpp"
+#include <vector>
+
+#include "synth/frame.hpp"
 
 namespace reshard {
 
-/// One step in digits. `received` in elements, at most, over devices.
+/// One step in digits: as Move, in elements, and the digits of its group.
 struct Hop {
-    StepKind kind = StepKind::slice;
     State state;
+    StepKind kind = StepKind::slice;
+    Index tile = 1;  ///< after the step
     Index received = 0;
+    Index sent = 0;
+    Index messages = 0;
+    Index group_size = 1;
+    std::uint32_t group = 0;  ///< a cover
 };
 
-/// Sizes of one state, and the moves out of it. Slices and reduce_scatters are given one digit at a time: their bytes
-/// add up, and `shortcut` fuses them. The other kinds are given as wide as they come.
+/// Sizes of one state.
+struct Sides {
+    std::array<Index, lists_max> extent{};
+    std::array<Index, lists_max> shards{};
+    Index tile = 1;
+    std::uint32_t cover = 0;
+    std::uint32_t clashes = 0;  ///< the pieces that can not be added
+};
+
+/// Sizes of one state, and the moves out of it. Slices are given one digit at a time: they cost nothing and add up. The
+/// other kinds are given as wide as they come.
 class Moves {
 public:
-    explicit Moves(const Frame& frame) : frame_(frame) {}
+    /// `grouped`: permutes and exchanges say who takes part, which only a network of several levels asks for.
+    Moves(const Frame& frame, bool grouped);
 
+    [[nodiscard]] Sides sides_of(const State& state) const;
     /// At least this is received by the busiest device on any way from `state` to the target (theorem
     /// heuristic_admissible; the incomparable case is lower_bound_incomparable).
     [[nodiscard]] Index least_to_target(const State& state) const;
     /// The sizes of the tile's sides and of the summands: what a permute keeps.
     [[nodiscard]] std::uint64_t shape_code(const State& state) const;
 
-    /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes excepted.
+    /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes and exchanges excepted.
     void append_moves(const State& state, Index tile_max, std::vector<Hop>& hops) const;
     /// Appends every permute of `state` that keeps the unreduced axes.
     void append_permutes(const State& state, std::vector<Hop>& hops) const;
+    /// The exchange of `state` to `next`. pre: the same unreduced axes.
+    [[nodiscard]] Hop exchange(const State& state, const State& next) const;
+    /// The target and what lies behind it: its tiles split further by what it leaves unused, up to `most` states.
+    [[nodiscard]] std::vector<State> states_to_gather(std::size_t most) const;
 
 private:
-    struct Sides;
-    [[nodiscard]] Sides sides_of(const State& state) const;
-    void append_slices(const State& state, const Sides& sides, std::vector<Hop>& hops) const;
-    void append_gathers(State state, std::size_t dim, const Sides& sides, Index tile_max, std::vector<Hop>& hops) const;
-    void append_all_to_alls(State state, std::size_t dim, const Sides& sides, Index tile_max,
-                            std::vector<Hop>& hops) const;
-    void deal(const State& state, std::size_t dim, std::uint32_t pool, const Sides& before, Index tile_max,
-              std::vector<Hop>& hops) const;
-    void append_reductions(const State& state, const Sides& sides, std::vector<Hop>& hops) const;
-    void append_fills(const State& state, const Sides& sides, Index tile_max, std::vector<Hop>& hops) const;
-    void arrange(State& state, std::size_t dim, Index shards, const Sides& before, std::uint32_t pool,
-                 std::vector<Hop>& hops) const;
-    [[nodiscard]] bool nests(std::size_t dim, Index fewer,
-                             Index more) const;  // tiles of `more` shards in those of `fewer`
-    [[nodiscard]] Index size(std::uint8_t digit) const { return frame_.digits[digit].size; }
-    [[nodiscard]] Index shards(const State::List& list) const;
-    [[nodiscard]] std::size_t dims() const { return frame_.lists - 1; }
-    [[nodiscard]] std::uint32_t all_digits() const { return (1u << frame_.digits.size()) - 1; }
+    struct Expansion;
+    void append_slices(const Expansion& from) const;
+    void append_gathers(const Expansion& from, State state, std::size_t dim) const;
+    void append_all_to_alls(const Expansion& from, State state, std::size_t dim) const;
+    void deal(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
+    void append_reductions(const Expansion& from) const;
+    void append_scatters(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
+    void append_fills(const Expansion& from) const;
+    void arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
+                 std::uint32_t clashes, std::vector<Hop>& hops) const;
+    void append_behind(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
+                       std::vector<State>& states) const;
+    [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
+    [[nodiscard]] std::uint32_t touched(const State& state, const Sides& sides, const State& next,
+                                        const Sides& after) const;
+    [[nodiscard]] std::size_t dims() const { return frame_.dims(); }
+    [[nodiscard]] std::uint32_t all_pieces() const { return (1u << frame_.pieces.size()) - 1; }
+    [[nodiscard]] List with_summand(List list, std::uint8_t piece) const;
 
     const Frame& frame_;
+    const bool grouped_;
+    const Sides there_;  ///< of the target
 };
 
 }  // namespace reshard

@@ -1,124 +1,201 @@
 #include "synth/search.hpp"
 
 #include <algorithm>
-#include <queue>
-#include <unordered_map>
-#include <unordered_set>
 
-#include "synth/moves.hpp"
+#include "synth/prices.hpp"
 
 namespace reshard {
 
 namespace {
 
-// Two costs, compared in order: elements and moves, or moves and elements.
-struct Price {
-    Index first = 0;
-    Index second = 0;
-    friend auto operator<=>(const Price&, const Price&) = default;
-    friend Price operator+(Price a, Price b) {
-        return {saturating_add(a.first, b.first), saturating_add(a.second, b.second)};
-    }
-};
+constexpr std::size_t behind_max = 64;  // states from which the target is gathered
 
 struct Node {
     State state;
     Price paid;
-    std::size_t parent = 0;
+    std::uint32_t parent = 0;
     StepKind kind = StepKind::slice;
     bool closed = false;
 };
 
 struct Entry {
     Price total;  // paid and at least still to pay
-    std::size_t node;
+    std::uint32_t node;
     Price paid;  // to recognize entries that a cheaper way has outdated
-    friend bool operator>(const Entry& a, const Entry& b) {
+    friend bool operator<(const Entry& a, const Entry& b) {
         if (a.total != b.total) return a.total > b.total;
         return a.node > b.node;
     }
 };
 
+// Where the node of each state is: open addressing, since a search asks for each of its hops.
+class Places {
+public:
+    Places() : slots_(256) {}
+
+    /// The place for this code; 0 when it is new.
+    std::uint32_t& at(std::uint64_t code) {
+        if (2 * (++used_) > slots_.size()) grow();
+        Slot& slot = find(code);
+        if (slot.code == code)
+            --used_;
+        else
+            slot = {code, 0};
+        return slot.node;
+    }
+
+private:
+    struct Slot {
+        std::uint64_t code = 0;
+        std::uint32_t node = 0;
+    };
+
+    Slot& find(std::uint64_t code) {
+        std::size_t at = (code * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
+        while (slots_[at].code != 0 && slots_[at].code != code) at = (at + 1) & (slots_.size() - 1);
+        return slots_[at];
+    }
+
+    void grow() {
+        std::vector<Slot> old(4 * slots_.size());
+        old.swap(slots_);
+        for (const Slot& slot : old)
+            if (slot.code != 0) find(slot.code) = slot;
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t used_ = 0;
+};
+
 class Search {
 public:
-    Search(const Frame& frame, const SearchOptions& options)
-        : frame_(frame), options_(options), moves_(frame), goal_(frame.target.code(frame.lists)) {}
+    Search(const Frame& frame, const SearchOptions& options, const Machine& machine)
+        : frame_(frame),
+          options_(options),
+          levels_(options.objective == Objective::time && machine.levels.size() > 1),
+          moves_(frame, levels_),
+          prices_(frame, options.objective, machine) {
+        nodes_.reserve(64);
+        open_.reserve(128);
+        hops_.reserve(256);
+    }
 
     Found run() {
         reach(frame_.source, {}, 0, StepKind::slice);
         Found found;
         while (!open_.empty()) {
-            const Entry entry = open_.top();
-            open_.pop();
+            std::pop_heap(open_.begin(), open_.end());
+            const Entry entry = open_.back();
+            open_.pop_back();
+            if (arrived_ != 0 && entry.total >= nodes_[arrived_ - 1].paid) {
+                found.complete = true;
+                break;
+            }
             Node& node = nodes_[entry.node];
             if (node.closed || entry.paid != node.paid) continue;
             node.closed = true;
-            if (node.state.code(frame_.lists) == goal_) {
-                found.arrived = found.complete = true;
-                found.steps = path_to(entry.node);
-                return found;
-            }
             ++found.states;
             expand(entry.node);
             looked_at_ += static_cast<Index>(hops_.size());
-            if (looked_at_ > options_.hops_max) return found;
+            if (looked_at_ > options_.hops_max) break;
         }
-        found.complete = true;  // there is no way
+        found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
+        found.arrived = arrived_ != 0;
+        if (found.arrived) found.steps = path_to(arrived_ - 1);
         return found;
     }
 
 private:
-    Price price(Index received, bool moves) const {
-        const Index moved = moves ? 1 : 0;
-        return options_.objective == Objective::steps ? Price{moved, received} : Price{received, moved};
-    }
-
-    void reach(const State& state, Price paid, std::size_t parent, StepKind kind) {
-        const auto [known, fresh] = index_.emplace(state.code(frame_.lists), nodes_.size());
-        if (fresh)
+    void reach(const State& state, Price paid, std::uint32_t parent, StepKind kind) {
+        const bool goal = state == frame_.target;
+        Price total = paid;
+        if (!goal) total = paid + prices_.at_least(moves_.least_to_target(state));
+        if (arrived_ != 0 && total >= nodes_[arrived_ - 1].paid) return;
+        std::uint32_t& place = places_.at(state.code(frame_.lists));
+        if (place == 0) {
             nodes_.push_back({state, paid, parent, kind, false});
-        else if (Node& node = nodes_[known->second]; paid < node.paid)
+            place = static_cast<std::uint32_t>(nodes_.size());
+        } else if (Node& node = nodes_[place - 1]; paid < node.paid) {
             node = {state, paid, parent, kind, false};
-        else
+        } else {
             return;
-        const Index least = moves_.least_to_target(state);
-        open_.push({paid + price(least, least > 0), known->second, paid});
+        }
+        if (goal) arrived_ = place;
+        open_.push_back({total, place - 1, paid});
+        std::push_heap(open_.begin(), open_.end());
     }
 
-    void expand(std::size_t index) {
+    void expand(std::uint32_t index) {
         const State state = nodes_[index].state;
         const Price paid = nodes_[index].paid;
         hops_.clear();
         moves_.append_moves(state, options_.tile_max, hops_);
-        const bool same_summands = state.lists[frame_.lists - 1] == frame_.target.lists[frame_.lists - 1];
-        if (same_summands && shapes_.insert(moves_.shape_code(state)).second) moves_.append_permutes(state, hops_);
-        if (same_summands && options_.vocabulary == Vocabulary::all)
-            hops_.push_back({StepKind::exchange, frame_.target, moves_.least_to_target(state)});
-        for (const Hop& hop : hops_) reach(hop.state, paid + price(hop.received, !is_local(hop.kind)), index, hop.kind);
+        if (state.lists[frame_.dims()] == frame_.target.lists[frame_.dims()]) {
+            if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
+            if (options_.vocabulary == Vocabulary::all) append_exchanges(state);
+        }
+        // What arrives comes first: it bounds the rest.
+        for (const bool arrives : {true, false})
+            for (const Hop& hop : hops_)
+                if ((hop.state == frame_.target) == arrives)
+                    reach(hop.state, paid + prices_.of(hop, arrives), index, hop.kind);
     }
 
-    std::vector<Step> path_to(std::size_t index) const {
+    bool cheapest_of_shape(const State& state, Price paid) {
+        const std::uint64_t shape = moves_.shape_code(state);
+        const auto known = std::ranges::find(shapes_, shape, &std::pair<std::uint64_t, Price>::first);
+        if (known == shapes_.end()) {
+            shapes_.emplace_back(shape, paid);
+            return true;
+        }
+        if (known->second <= paid) return false;
+        known->second = paid;
+        return true;
+    }
+
+    void append_exchanges(const State& state) {
+        if (options_.objective != Objective::time) {
+            hops_.push_back(moves_.exchange(state, frame_.target));
+            return;
+        }
+        if (behind_.empty()) behind_ = moves_.states_to_gather(behind_max);
+        for (const State& next : behind_)
+            if (next != state) hops_.push_back(moves_.exchange(state, next));
+    }
+
+    // Neighbouring local steps of one kind are one step.
+    std::vector<Step> path_to(std::uint32_t index) const {
         std::vector<Step> steps;
-        for (; index != 0; index = nodes_[index].parent)
-            steps.push_back({nodes_[index].kind, frame_.layout(nodes_[index].state)});
+        bool fuses = false;
+        for (; index != 0; index = nodes_[index].parent) {
+            const Node& node = nodes_[index];
+            fuses = fuses && steps.back().kind == node.kind;
+            if (!fuses) steps.push_back({node.kind, frame_.layout(node.state)});
+            fuses = is_local(node.kind);
+        }
         std::ranges::reverse(steps);
         return steps;
     }
 
     const Frame& frame_;
     const SearchOptions& options_;
+    const bool levels_;
     const Moves moves_;
-    const std::uint64_t goal_;
+    const Prices prices_;
     std::vector<Node> nodes_;
-    std::unordered_map<std::uint64_t, std::size_t> index_;
-    std::unordered_set<std::uint64_t> shapes_;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open_;
+    Places places_;
+    std::vector<std::pair<std::uint64_t, Price>> shapes_;
+    std::vector<State> behind_;
+    std::vector<Entry> open_;
     std::vector<Hop> hops_;
+    std::uint32_t arrived_ = 0;  // the node of the target, plus one
     Index looked_at_ = 0;
 };
 
 }  // namespace
 
-Found search(const Frame& frame, const SearchOptions& options) { return Search(frame, options).run(); }
+Found search(const Frame& frame, const SearchOptions& options, const Machine& machine) {
+    return Search(frame, options, machine).run();
+}
 
 }  // namespace reshard

@@ -8,6 +8,7 @@
 
 #include "reshard/text.hpp"
 #include "synth/fetch_once.hpp"
+#include "synth/frame.hpp"
 #include "synth/search.hpp"
 #include "synth/shortcut.hpp"
 #include "synth/three_stage.hpp"
@@ -88,16 +89,11 @@ private:
             consider("identity", {problem_.source, problem_.target, {}});
             return;
         }
-        for (const StepKind kind : all_step_kinds)
-            if (allows(options_.vocabulary, kind)) consider_step(kind);
-        if (!done()) {
-            for (const Frame& frame : frames_of(problem_)) {
-                const bool steps_only = options_.objective == Objective::steps;
-                if (!steps_only) search_for(frame, Objective::bytes);
-                if (options_.objective != Objective::bytes) search_for(frame, Objective::steps);
-            }
-            // A complete search leaves nothing to find by construction.
-            if (!complete_ || options_.explain) construct();
+        const auto frame = frame_of(problem_);
+        const bool searched = frame && search_in(*frame);
+        if (!searched || options_.explain) {
+            consider_steps();
+            if (!done() || options_.explain) construct();
         }
         // As it is: fused, it would not be naive any more.
         if (!options_.explain) return;
@@ -119,26 +115,42 @@ private:
         }
     }
 
-    void consider_step(StepKind kind) {
-        const Step step{kind, problem_.target};
-        if (!type_step(problem_.source, step)) return;
-        consider(kind == StepKind::exchange ? "direct_exchange" : "one_step",
-                 {problem_.source, problem_.target, {step}});
+    void consider_steps() {
+        for (const StepKind kind : all_step_kinds) {
+            const Step step{kind, problem_.target};
+            if (!allows(options_.vocabulary, kind) || !type_valid_step(problem_.source, step)) continue;
+            consider(rule_of_step(kind), {problem_.source, problem_.target, {step}});
+        }
     }
 
-    void search_for(const Frame& frame, Objective objective) {
+    static std::string rule_of_step(StepKind kind) {
+        return kind == StepKind::exchange ? "direct_exchange" : "one_step";
+    }
+
+    // True when nothing else need be looked at.
+    bool search_in(const Frame& frame) {
         SearchOptions search_options;
-        search_options.objective = objective;
+        search_options.objective = options_.objective;
         search_options.vocabulary = options_.vocabulary;
         search_options.tile_max = floor_bytes_ / size_of(problem_.source.dtype);
-        const Found found = search(frame, search_options);
+        Found found = search(frame, search_options, options_.machine);
         states_ += found.states;
         stop_ = found.complete ? StopReason::exhausted : StopReason::budget;
-        const bool kept = found.arrived && consider("search", {problem_.source, problem_.target, found.steps});
-        // A search under another objective than the user's, or whose plan is over a limit, proves nothing about the
-        // user's.
-        complete_ = complete_ || (kept && found.complete && frame.whole && objective == options_.objective &&
-                                  divides(problem_.source) && divides(problem_.target));
+        if (!found.arrived) return false;
+        Plan plan{problem_.source, problem_.target, std::move(found.steps)};
+        std::string rule = plan.steps.size() == 1 ? rule_of_step(plan.steps[0].kind) : "search";
+        // What a search over digits takes for typed and priced is so where sizes divide.
+        const bool even =
+            frame.even || std::ranges::all_of(plan.steps, [](const Step& step) { return divides(step.layout); });
+        const bool kept = even ? judge(std::move(rule), std::move(plan)) : consider(std::move(rule), std::move(plan));
+        // Where cuts are mixed the price of an exchange is an upper estimate.
+        const bool exchanges = options_.vocabulary == Vocabulary::all && frame.mixed;
+        if (exchanges) consider_steps();
+        const bool exact =
+            kept && found.complete && frame.whole && divides(problem_.source) && divides(problem_.target);
+        // For the time exchanges lead to some of the states only.
+        complete_ = exact && (options_.vocabulary == Vocabulary::collectives || options_.objective != Objective::time);
+        return exact;
     }
 
     bool consider(std::string rule, Plan plan) { return judge(std::move(rule), shortcut(std::move(plan), options_)); }

@@ -78,7 +78,7 @@ private:
             else
                 pieces.push_back(atom);
         }
-        return split_into_primes(problem_.source.mesh, pieces, PrimeOrder::ascending);
+        return split_into_primes(problem_.source.mesh, pieces);
     }
 
     Lists prime_lists(const Layout& layout) const {

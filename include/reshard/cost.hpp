@@ -39,6 +39,9 @@ struct Machine {
 [[nodiscard]] Result<Machine> parse_machine(std::string_view text);
 [[nodiscard]] std::string format(const Machine& machine);
 
+/// Time to move so many bytes at so many a second, rounded up; saturating. A rate below 1 counts as 1.
+[[nodiscard]] Index transfer_picoseconds(Index bytes, Index bytes_per_second);
+
 /// Elements that a device exchanges with devices that only this level reaches, one entry per level: what a step's
 /// busiest device receives or sends, whichever is more, dealt over the members of its group; a permute may send it all
 /// to the outermost.

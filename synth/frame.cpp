@@ -1,0 +1,161 @@
+#include "synth/frame.hpp"
+
+#include <algorithm>
+
+#include "synth/digits.hpp"
+
+namespace reshard {
+
+Index Frame::shards(List list) const {
+    Index product = 1;
+    for (std::size_t j = 0; j < list.size(); ++j) product *= size(list[j]);
+    return product;
+}
+
+std::uint32_t Frame::cover_of(List list) const {
+    std::uint32_t set = 0;
+    for (std::size_t j = 0; j < list.size(); ++j) set |= pieces[list[j]].cover;
+    return set;
+}
+
+std::uint32_t Frame::clashes_of(List list) const {
+    std::uint32_t set = 0;
+    for (std::size_t j = 0; j < list.size(); ++j) set |= pieces[list[j]].clashes;
+    return set;
+}
+
+Index Frame::combinations_of(std::uint32_t set) const {
+    Index product = 1;
+    for (std::size_t bit = 0; set >> bit != 0; ++bit) {
+        if ((set >> bit & 1) == 0) continue;
+        const Index low = lows[bit];
+        while ((set >> (bit + 1) & 1) != 0 && lows[bit + 1] == highs[bit]) ++bit;
+        if (highs[bit] % low != 0) return 0;
+        product *= highs[bit] / low;
+    }
+    return product;
+}
+
+int Frame::find(Index size, Index stride) const {
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+        if (pieces[i].size == size && pieces[i].stride == stride) return static_cast<int>(i);
+    return -1;
+}
+
+void Frame::append(List& list, std::uint8_t piece) const {
+    list.push(piece);
+    if (!mixed) return;
+    for (std::size_t at = list.size() - 1; at > 0; --at) {
+        const Piece& major = pieces[list[at - 1]];
+        const Piece& minor = pieces[list[at]];
+        if (major.stride != minor.stride * minor.size || major.size <= minor.size) return;
+        const int first = find(minor.size, minor.stride * major.size);
+        const int second = find(major.size, minor.stride);
+        if (first < 0 || second < 0) return;
+        list.set(at - 1, static_cast<std::uint8_t>(first));
+        list.set(at, static_cast<std::uint8_t>(second));
+    }
+}
+
+void Frame::append_shorter(List list, Shorter& shorter) const {
+    if (list.empty()) return;
+    if (!mixed) {
+        while (!list.empty()) {
+            list.pop();
+            shorter.push_back(list);
+        }
+        return;
+    }
+    // Any of the cuts that continue each other can be the minor one.
+    const auto add = [&](List next) {
+        if (shorter.full() || std::find(shorter.begin(), shorter.end(), next) != shorter.end()) return;
+        shorter.push_back(next);
+        append_shorter(next, shorter);
+    };
+    List next = list;
+    next.pop();
+    add(next);
+    for (std::size_t from = list.size() - 1; from-- > 0;) {
+        const Piece& above = pieces[list[from]];
+        const Piece& below = pieces[list[from + 1]];
+        if (above.stride != below.stride * below.size) return;
+        // Leave out the piece at `from`: what lies below it moves up.
+        List rest;
+        for (std::size_t j = 0; j < from; ++j) rest.push(list[j]);
+        bool there = true;
+        for (std::size_t j = from + 1; j < list.size() && there; ++j) {
+            const int moved = find(pieces[list[j]].size, pieces[list[j]].stride * above.size);
+            there = moved >= 0;
+            if (there) rest.push(static_cast<std::uint8_t>(moved));
+        }
+        if (there) add(rest);
+    }
+}
+
+InlineVector<Atom, digits_max> Frame::merged(List list) const {
+    InlineVector<Atom, digits_max> atoms;
+    for (std::size_t j = 0; j < list.size(); ++j) {
+        const Piece& piece = pieces[list[j]];
+        if (!atoms.empty() && atoms.back().stride == piece.stride * piece.size)
+            atoms.back() = {atoms.back().size * piece.size, piece.stride};
+        else
+            atoms.push_back({piece.size, piece.stride});
+    }
+    return atoms;
+}
+
+bool Frame::comparable(List a, List b) const {
+    if (a.comparable(b)) return true;
+    if (!mixed) return false;
+    auto one = merged(a);
+    auto other = merged(b);
+    for (std::size_t i = 0, j = 0; i < one.size() && j < other.size();) {
+        Atom& x = one[i];
+        Atom& y = other[j];
+        const Index common = std::min(x.size, y.size);
+        if (x.size * x.stride != y.size * y.stride || x.size % common != 0 || y.size % common != 0) return false;
+        x.size /= common;
+        y.size /= common;
+        if (x.size == 1) ++i;
+        if (y.size == 1) ++j;
+    }
+    return true;
+}
+
+bool Frame::commensurable(const State& a, const State& b) const {
+    if (!mixed) return true;
+    InlineVector<Index, 4 * pieces_max> borders;
+    for (const State* state : {&a, &b})
+        for (std::size_t i = 0; i < lists; ++i)
+            for (const Atom& atom : merged(state->lists[i])) {
+                borders.push_back(atom.stride);
+                borders.push_back(atom.stride * atom.size);
+            }
+    std::sort(borders.begin(), borders.end());
+    for (std::size_t i = 1; i < borders.size(); ++i)
+        if (borders[i] % borders[i - 1] != 0) return false;
+    return true;
+}
+
+Layout Frame::layout(const State& state) const {
+    Layout made = *like;
+    const auto append_to = [&](AtomList& atoms, List list) {
+        for (std::size_t j = 0; j < list.size(); ++j) {
+            const Piece& piece = pieces[list[j]];
+            if (!atoms.empty() && atoms.back().stride == piece.stride * piece.size)
+                atoms.back() = {atoms.back().size * piece.size, piece.stride};
+            else
+                atoms.push_back({piece.size, piece.stride});
+        }
+    };
+    for (std::size_t i = 0; i < dims(); ++i) {
+        made.dims[i].atoms = prefixes[i];
+        append_to(made.dims[i].atoms, state.lists[i]);
+    }
+    made.unreduced.clear();
+    append_to(made.unreduced, state.lists[dims()]);
+    made.unreduced = as_set(std::move(made.unreduced));
+    return made;
+}
+
+}  // namespace reshard

@@ -1,0 +1,170 @@
+// The moves that change summands, and the exchange.
+#include <algorithm>
+
+#include "synth/moves.hpp"
+
+namespace reshard {
+
+struct Moves::Expansion {
+    const State& state;
+    const Sides sides;
+    const Index tile_max;
+    std::vector<Hop>& hops;
+};
+
+List Moves::with_summand(List list, std::uint8_t piece) const {
+    // A set, most major first.
+    InlineVector<std::uint8_t, digits_max + 1> order;
+    for (std::size_t j = 0; j < list.size(); ++j) order.push_back(list[j]);
+    order.push_back(piece);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint8_t a, std::uint8_t b) { return frame_.pieces[a].stride > frame_.pieces[b].stride; });
+    List sorted;
+    for (const std::uint8_t one : order) frame_.append(sorted, one);
+    return sorted;
+}
+
+void Moves::append_reductions(const Expansion& from) const {
+    const List summands = from.state.lists[dims()];
+    for (std::uint32_t reduced = 1; reduced >> summands.size() == 0; ++reduced) {
+        Hop hop{from.state, StepKind::all_reduce, from.sides.tile};
+        List& kept = hop.state.lists[dims()];
+        kept = List();
+        std::uint32_t pool = 0;
+        for (std::size_t j = 0; j < summands.size(); ++j) {
+            if ((reduced >> j & 1) == 0) {
+                frame_.append(kept, summands[j]);
+                continue;
+            }
+            pool |= frame_.pieces[summands[j]].cover;
+            hop.group_size *= frame_.size(summands[j]);
+        }
+        hop.received = scale_up(saturating_multiply(2, from.sides.tile), hop.group_size - 1, hop.group_size);
+        hop.sent = hop.received;
+        hop.messages = 2 * (hop.group_size - 1);
+        hop.group = pool;
+        from.hops.push_back(hop);
+        append_scatters(from, hop.state, 0, pool);
+    }
+}
+
+// Deals what was reduced to the dimensions from `dim` on, in every order.
+void Moves::append_scatters(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const {
+    if (pool == 0) {
+        const Sides after = sides_of(state);
+        Hop hop{state, StepKind::reduce_scatter, after.tile};
+        for (std::size_t i = 0; i < dims(); ++i) hop.group_size *= after.shards[i] / from.sides.shards[i];
+        hop.received = saturating_multiply(after.tile, hop.group_size - 1);
+        hop.sent = frame_.even ? hop.received : from.sides.tile;
+        hop.messages = hop.group_size - 1;
+        hop.group = frame_.cover_of(from.state.lists[dims()]) & ~frame_.cover_of(state.lists[dims()]);
+        from.hops.push_back(hop);
+        return;
+    }
+    if (dim == dims()) return;
+    append_scatters(from, state, dim + 1, pool);
+    const Index now = frame_.shards(state.lists[dim]);
+    const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        const Piece& entering = frame_.pieces[piece];
+        if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0 || !nests(dim, now, now * entering.size))
+            continue;
+        State next = state;
+        frame_.append(next.lists[dim], piece);
+        append_scatters(from, next, dim, pool & ~entering.cover);
+    }
+}
+
+void Moves::append_fills(const Expansion& from) const {
+    const List wanted = frame_.target.lists[dims()];
+    for (std::size_t j = 0; j < wanted.size(); ++j) {
+        const std::uint8_t piece = wanted[j];
+        if ((from.sides.clashes >> piece & 1) == 0) {
+            Hop hop{from.state, StepKind::zero_fill, from.sides.tile};
+            hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
+            from.hops.push_back(hop);
+            continue;
+        }
+        for (std::size_t i = 0; i < dims(); ++i) {
+            const List list = from.state.lists[i];
+            if (list.empty() || list.back() != piece) continue;
+            Hop hop{from.state, StepKind::zero_fill};
+            hop.state.lists[i].pop();
+            hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
+            hop.tile = sides_of(hop.state).tile;
+            if (hop.tile <= from.tile_max && nests(i, frame_.shards(hop.state.lists[i]), from.sides.shards[i]))
+                from.hops.push_back(hop);
+        }
+    }
+}
+
+// As touched_atoms: all digits but those idle at both ends, those that lead a dimension at both, equal summands.
+std::uint32_t Moves::touched(const State& state, const Sides& sides, const State& next, const Sides& after) const {
+    std::uint32_t untouched = frame_.cover & ~(sides.cover | after.cover);
+    for (std::size_t i = 0; i < dims(); ++i)
+        for (std::size_t j = 0; j < state.lists[i].common(next.lists[i]); ++j)
+            untouched |= frame_.pieces[next.lists[i][j]].cover;
+    if (state.lists[dims()] == next.lists[dims()]) untouched |= frame_.cover_of(next.lists[dims()]);
+    return frame_.cover & ~untouched;
+}
+
+// As the judge's rule: see type_exchange in src/step.cpp.
+Hop Moves::exchange(const State& state, const State& next) const {
+    const Sides before = sides_of(state);
+    const Sides after = sides_of(next);
+    Hop hop{next, StepKind::exchange, after.tile};
+    if (before.tile == 0) return hop;  // no element moves
+    hop.group = touched(state, before, next, after);
+    hop.group_size = std::max<Index>(frame_.combinations_of(hop.group), 1);
+    bool prefixes = true;
+    Index piece = 1;
+    Index touches = 1;
+    for (std::size_t i = 0; i < dims(); ++i) {
+        prefixes = prefixes && frame_.comparable(state.lists[i], next.lists[i]);
+        const Index b = before.extent[i];
+        const Index a = after.extent[i];
+        piece *= std::min(a, b);
+        if (b % a == 0) continue;
+        touches *= a % b == 0 ? a / b : std::min(before.shards[i], ceil_divide(a, b) + 1);
+    }
+    hop.received = after.tile - (prefixes ? piece : 0);
+    const auto replicas = [&](const Sides& sides) {
+        Index used = 1;
+        for (std::size_t i = 0; i < frame_.lists; ++i) used *= sides.shards[i];
+        return frame_.devices / used;
+    };
+    const Index idle = std::max<Index>(frame_.combinations_of(frame_.cover & ~(before.cover | after.cover)), 1);
+    const Index wanting = replicas(after) / idle;
+    const Index serving = replicas(before) / idle;
+    hop.sent = frame_.even && prefixes ? hop.received : scale_up(before.tile, wanting, serving);
+    const Index wanted = saturating_multiply(before.tile, wanting);
+    const Index kept = saturating_multiply(piece, serving);
+    Index peers = serving;
+    if (frame_.even && wanted > kept)
+        peers = std::min(serving, ceil_divide(piece, ceil_divide(wanted - kept, serving)) + 1);
+    hop.messages = hop.received == 0 ? 0 : std::min(saturating_multiply(peers, touches), hop.group_size - 1);
+    return hop;
+}
+
+std::vector<State> Moves::states_to_gather(std::size_t most) const {
+    std::vector<State> states{frame_.target};
+    append_behind(frame_.target, 0, sides_of(frame_.target).clashes, most, states);
+    return states;
+}
+
+// Every way to append digits to the dimensions from `dim` on.
+void Moves::append_behind(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
+                          std::vector<State>& states) const {
+    for (std::size_t i = dim; i < dims(); ++i)
+        for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+            if ((clashes >> piece & 1) != 0 || states.size() >= most) continue;
+            const Index now = frame_.shards(state.lists[i]);
+            if (!nests(i, now, now * frame_.size(piece))) continue;
+            State next = state;
+            frame_.append(next.lists[i], piece);
+            states.push_back(next);
+            append_behind(next, i, clashes | frame_.pieces[piece].clashes, most, states);
+        }
+}
+
+}  // namespace reshard

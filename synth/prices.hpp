@@ -1,0 +1,41 @@
+// What a hop costs under an objective, in the same numbers as the judge's costs (src/cost.cpp).
+#pragma once
+
+#include "synth/moves.hpp"
+
+namespace reshard {
+
+/// Two costs, compared in order: bytes and moves, moves and bytes, or time and moves.
+struct Price {
+    Index first = 0;
+    Index second = 0;
+    friend auto operator<=>(const Price&, const Price&) = default;
+    friend Price operator+(Price a, Price b) {
+        return {saturating_add(a.first, b.first), saturating_add(a.second, b.second)};
+    }
+};
+
+class Prices {
+public:
+    Prices(const Frame& frame, Objective objective, const Machine& machine);
+
+    /// `arrives`: the hop ends at the target, where a slice is charged with the copy of its tile.
+    [[nodiscard]] Price of(const Hop& hop, bool arrives) const;
+    /// No way on which the busiest device receives so many elements costs less. `elements` may be 0, the end of the way
+    /// not yet reached.
+    [[nodiscard]] Price at_least(Index elements) const;
+
+private:
+    [[nodiscard]] Index picoseconds(const Hop& hop, bool arrives) const;
+    [[nodiscard]] Index members_within(std::uint32_t group, Index devices) const;
+
+    const Frame& frame_;
+    const Objective objective_;
+    const Machine& machine_;
+    const Index element_;
+    Index last_copy_ = 0;      ///< of the target's tile
+    Index first_message_ = 0;  ///< start and latency, the least of all levels
+    Index fastest_ = 1;        ///< bytes a second, the most of all levels
+};
+
+}  // namespace reshard

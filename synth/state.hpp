@@ -1,0 +1,64 @@
+// A sharding as the search sees it: for each dimension, and last for the unreduced axes, numbers of digits.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace reshard {
+
+/// Up to 7 digit numbers below 15, major to minor, in one word: four bits each from the lowest, the count on top.
+class List {
+public:
+    [[nodiscard]] constexpr std::size_t size() const { return word_ >> 28; }
+    [[nodiscard]] constexpr bool empty() const { return word_ == 0; }
+    [[nodiscard]] constexpr std::uint8_t operator[](std::size_t at) const {
+        return static_cast<std::uint8_t>(word_ >> 4 * at & 15);
+    }
+    [[nodiscard]] constexpr std::uint8_t back() const { return (*this)[size() - 1]; }
+    constexpr void push(std::uint8_t digit) {
+        word_ = (word_ | static_cast<std::uint32_t>(digit) << 4 * size()) + (1u << 28);
+    }
+    constexpr void pop() { word_ = (word_ & ((1u << 4 * (size() - 1)) - 1)) | ((word_ >> 28) - 1) << 28; }
+    constexpr void set(std::size_t at, std::uint8_t digit) {
+        word_ = (word_ & ~(15u << 4 * at)) | static_cast<std::uint32_t>(digit) << 4 * at;
+    }
+    /// One leads the other.
+    [[nodiscard]] constexpr bool comparable(List other) const {
+        const std::size_t both = size() < other.size() ? size() : other.size();
+        return ((word_ ^ other.word_) & ((1u << 4 * both) - 1)) == 0;
+    }
+    /// The number of digits that lead both.
+    [[nodiscard]] constexpr std::size_t common(List other) const {
+        const std::size_t both = size() < other.size() ? size() : other.size();
+        const auto same = static_cast<std::size_t>(std::countr_zero(word_ ^ other.word_)) / 4;
+        return same < both ? same : both;
+    }
+    friend constexpr bool operator==(List, List) = default;
+
+private:
+    std::uint32_t word_ = 0;
+};
+
+/// What a search can hold.
+inline constexpr std::size_t lists_max = 8;
+inline constexpr std::size_t pieces_max = 15;
+inline constexpr std::size_t digits_max = 7;
+
+struct State {
+    std::array<List, lists_max> lists{};
+    friend bool operator==(const State&, const State&) = default;
+
+    /// All lists in one number: four bits a digit, 15 between lists. pre: digits + count <= 15.
+    [[nodiscard]] std::uint64_t code(std::size_t count) const {
+        std::uint64_t word = 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t j = 0; j < lists[i].size(); ++j) word = word << 4 | lists[i][j];
+            word = word << 4 | 15;
+        }
+        return word;
+    }
+};
+
+}  // namespace reshard
