@@ -182,6 +182,12 @@ Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend
     auto prepared = backend.prepare(std::move(*lowered));
     if (!prepared) return tl::unexpected(prepared.error());
     executor.prepared_ = std::move(*prepared);
+    for (std::size_t i = 0; i < executor.plans_.size(); ++i) {
+        RankPlan& plan = executor.plans_[i];
+        if (!executor.prepared_->fuses(i)) continue;
+        plan.steps = {*plan.fused};
+        plan.workspace_bytes = 0;
+    }
     executor.state_ = std::make_shared<RunState>();
     return executor;
 }

@@ -93,6 +93,16 @@ Slot intermediate(const Layout& layout, Index rank, const TilePlace& place, cons
     return {place.place, start + place.offset_bytes, box, row_major(box)};
 }
 
+// What a plan without reductions does as a whole is an exchange, whatever its steps are.
+bool is_one_exchange(const Plan& plan) {
+    const Step whole{StepKind::exchange, plan.target};
+    return plan.steps.size() > 1 && type_step(plan.source, whole) &&
+           std::ranges::none_of(plan.steps, [](const Step& step) {
+               return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||
+                      step.kind == StepKind::zero_fill;
+           });
+}
+
 // A rank that is no device of the mesh keeps the count of steps and does nothing in them.
 RankPlan outside(const Plan& plan, Index rank) {
     RankPlan lowered{plan.source.dtype, {}, 0, 0, 0};
@@ -106,6 +116,10 @@ RankPlan outside(const Plan& plan, Index rank) {
     if (lowered.steps.empty()) {
         lowered.steps.push_back(
             {0, {StepKind::exchange, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, from, to});
+    }
+    if (lowered.steps.size() > 1 && is_one_exchange(plan)) {
+        lowered.fused = lowered.steps.back();
+        lowered.fused->schedule.kind = StepKind::exchange;
     }
     return lowered;
 }
@@ -133,6 +147,11 @@ Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages) {
         from = std::move(to);
     }
     if (lowered.steps.empty()) lowered.steps.push_back(copy_step(*ends, rank));
+    if (lowered.steps.size() > 1 && is_one_exchange(plan)) {
+        const Step whole{StepKind::exchange, plan.target};
+        lowered.fused =
+            RankStep{lowered.steps.back().step, schedule(plan.source, whole, rank), ends->source, ends->target};
+    }
     return lowered;
 }
 

@@ -184,7 +184,7 @@ public:
 Result<std::unique_ptr<Backend>> make_alltoallw_backend(MPI_Comm communicator) {
     auto own = borrow(communicator);
     if (!own) return tl::unexpected(own.error());
-    return std::make_unique<AlltoallwBackend>(std::move(*own));
+    return std::make_unique<AlltoallwBackend>(std::move(*own), false);
 }
 
 }  // namespace reshard::mpi

@@ -5,8 +5,6 @@
 #include <array>
 #include <vector>
 
-#include "src/memory.hpp"
-
 namespace reshard::mpi {
 namespace {
 
@@ -35,8 +33,6 @@ Result<void> Base::agree(std::uint64_t fingerprint) {
     if (least[0] == ~least[1] && least[0] != 0) return {};
     return name_difference(communicator(), fingerprint);
 }
-
-Result<std::unique_ptr<Memory>> Base::allocate(Index bytes) { return allocate_pages(bytes); }
 
 Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::size_t steps) {
     const auto count = static_cast<Index>(steps);

@@ -1,6 +1,7 @@
 // What the two MPI backends have in common: a communicator of their own, and how ranks agree.
 #pragma once
 
+#include "backends/mpi/arena.hpp"
 #include "backends/mpi/handles.hpp"
 #include "reshard/backend.hpp"
 
@@ -8,21 +9,25 @@ namespace reshard::mpi {
 
 class Base : public Backend {
 public:
-    explicit Base(Communicator communicator)
+    Base(Communicator communicator, bool shared_memory)
         : communicator_(std::move(communicator)),
+          arena_(std::make_shared<Arena>(shared_memory)),
           rank_(rank_of(communicator_.get())),
           size_(size_of_communicator(communicator_.get())) {}
 
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return size_; }
     Result<void> agree(std::uint64_t fingerprint) override;
-    Result<std::unique_ptr<Memory>> allocate(Index bytes) override;
+    Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return arena_->take(bytes); }
+    [[nodiscard]] MemoryUse memory_use() const override { return arena_->use(); }
 
 protected:
     [[nodiscard]] MPI_Comm communicator() const { return communicator_.get(); }
+    [[nodiscard]] const std::shared_ptr<Arena>& arena() const { return arena_; }
 
 private:
     Communicator communicator_;
+    std::shared_ptr<Arena> arena_;
     Index rank_;
     Index size_;
 };

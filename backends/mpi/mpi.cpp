@@ -1,141 +1,231 @@
-// The MPI backend: makes datatypes and communicators once, and starts runs of them.
+// The MPI backend: decides which arrays move through shared memory and which by messages, and runs both.
 #include "reshard/mpi.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "backends/mpi/base.hpp"
-#include "backends/mpi/run.hpp"
-#include "src/memory.hpp"
+#include "backends/mpi/messages.hpp"
+#include "backends/mpi/node_run.hpp"
 
 namespace reshard::mpi {
 namespace {
 
-class MpiBound final : public Bound {
+// The step that moves a whole array from its source to its target by copies alone, if there is one.
+const RankStep* one_move(const RankPlan& plan) {
+    if (plan.fused) return &*plan.fused;
+    if (plan.steps.size() != 1) return nullptr;
+    const RankStep& step = plan.steps.front();
+    const bool copies = step.schedule.combine == Combine::copy && step.schedule.fills.empty();
+    return copies ? &step : nullptr;
+}
+
+std::vector<Index> bytes_of_plans(const std::vector<RankPlan>& plans, Index RankPlan::*bytes) {
+    std::vector<Index> all;
+    for (const RankPlan& plan : plans) all.push_back(plan.*bytes);
+    return all;
+}
+
+// Through shared memory and by messages at once; either may be absent.
+class BothRuns final : public Ticket {
 public:
-    MpiBound(RunPlan plan, std::size_t steps) : plan_(std::move(plan)), step_seconds_(steps, 0.0) {}
-    Result<std::unique_ptr<Ticket>> start() override {
-        RunPlan plan = plan_;
-        plan.step_seconds = &step_seconds_;
-        return std::make_unique<Run>(std::move(plan));
+    BothRuns(std::optional<NodeRun> node, std::unique_ptr<Ticket> messages, double& node_seconds)
+        : node_(std::move(node)), messages_(std::move(messages)), node_seconds_(node_seconds) {}
+    ~BothRuns() override { static_cast<void>(advance_node(true)); }
+    BothRuns(const BothRuns&) = delete;
+    BothRuns& operator=(const BothRuns&) = delete;
+
+    Result<bool> test() override {
+        const auto node = advance_node(false);
+        if (!node) return node;
+        if (!messages_) return node;
+        const auto messages = messages_->test();
+        return messages ? Result<bool>(*node && *messages) : messages;
     }
-    [[nodiscard]] std::vector<double> step_seconds() const override { return step_seconds_; }
+    Result<void> wait() override {
+        if (const auto node = advance_node(true); !node) return tl::unexpected(node.error());
+        return messages_ ? messages_->wait() : Result<void>();
+    }
 
 private:
-    RunPlan plan_;
-    std::vector<double> step_seconds_;
+    Result<bool> advance_node(bool block) {
+        if (!node_) return error_ ? tl::unexpected(*error_) : Result<bool>(true);
+        auto done = node_->advance(block);
+        if (!done) error_ = done.error();
+        if (done && !*done) return false;
+        node_.reset();
+        node_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_at_).count();
+        return done;
+    }
+
+    std::optional<NodeRun> node_;
+    std::unique_ptr<Ticket> messages_;
+    double& node_seconds_;
+    std::optional<Error> error_;
+    std::chrono::steady_clock::time_point begun_at_ = std::chrono::steady_clock::now();
 };
 
 class MpiPrepared final : public Prepared {
 public:
-    explicit MpiPrepared(Communicator communicator) : communicator_(std::move(communicator)) {}
-
-    // Collective.
-    Result<void> make(const std::vector<RankPlan>& plans) {
-        for (const RankPlan& plan : plans) steps_ += plan.steps.size();
-        auto gathers = votes_on_gathers(plans);
-        if (!gathers) return tl::unexpected(gathers.error());
-        const Result<void> made = make_steps(plans, *gathers);
-        if (auto all = all_succeeded(communicator_.get(), made, steps_); !all) return all;
-        return make_groups();
+    // Collective. `node` says whether the ranks reach each other's memory.
+    Result<void> make(Communicator communicator, std::vector<RankPlan> plans, std::shared_ptr<Arena> arena, bool node,
+                      const BackendOptions& options) {
+        communicator_ = std::move(communicator);
+        plans_ = std::move(plans);
+        if (auto voted = vote(node); !voted) return voted;
+        if (std::ranges::find(moves_, 1) != moves_.end()) {
+            std::vector<ArrayStep> steps;
+            for (std::size_t i = 0; i < plans_.size(); ++i) {
+                steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
+            }
+            auto made = NodePlan::make(communicator_.get(), arena, steps, options.window_bytes, options.patience);
+            if (!made) return tl::unexpected(made.error());
+            node_ = std::move(*made);
+        }
+        std::vector<MessagePlan> rest;
+        for (std::size_t i = 0; i < plans_.size(); ++i) {
+            if (moves_[i] == 0) rest.push_back({i, &plans_[i]});
+        }
+        return rest.empty() ? Result<void>() : messages_.make(communicator_.get(), rest, *arena);
     }
 
-    [[nodiscard]] Index staging_bytes() const override { return staging_slots * slot_bytes_; }
-
-    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
-        RunPlan plan{communicator_.get(), {}, staging_ ? staging_->bytes().data() : nullptr, nullptr};
-        for (std::size_t i = 0; i < arrays_.size(); ++i) plan.arrays.push_back({&arrays_[i], buffers[i]});
-        return std::make_unique<MpiBound>(std::move(plan), steps_);
+    [[nodiscard]] Index staging_bytes() const override {
+        return messages_.staging_bytes() + (node_ ? node_->held_bytes() : 0);
     }
+    [[nodiscard]] bool fuses(std::size_t array) const override { return moves_[array] != 0 && plans_[array].fused; }
+    [[nodiscard]] std::string describe() const override;
+    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
 
 private:
-    // Whether a gather can be MPI's own depends on each member's storage, so all ranks vote, step by step.
-    Result<std::vector<char>> votes_on_gathers(const std::vector<RankPlan>& plans) {
-        if (auto same = all_succeeded(communicator_.get(), {}, steps_); !same) return tl::unexpected(same.error());
-        std::vector<char> votes;
-        for (const RankPlan& plan : plans) {
-            for (const RankStep& step : plan.steps) votes.push_back(gathers_in_place(step, plan.dtype) ? 1 : 0);
-        }
-        std::vector<char> all(votes.size());
-        const int code = MPI_Allreduce(votes.data(), all.data(), static_cast<int>(votes.size()), MPI_SIGNED_CHAR,
+    friend class MpiBound;
+
+    // An array moves through shared memory where it does so on every rank.
+    Result<void> vote(bool node) {
+        for (const RankPlan& plan : plans_) moves_.push_back(node && one_move(plan) != nullptr ? 1 : 0);
+        if (auto same = all_succeeded(communicator_.get(), {}, plans_.size()); !same) return same;
+        if (moves_.empty()) return {};
+        const int code = MPI_Allreduce(MPI_IN_PLACE, moves_.data(), static_cast<int>(moves_.size()), MPI_SIGNED_CHAR,
                                        MPI_MIN, communicator_.get());
-        if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
-        return all;
-    }
-
-    Result<void> make_steps(const std::vector<RankPlan>& plans, const std::vector<char>& gathers) {
-        for (const RankPlan& plan : plans) {
-            for (const RankStep& step : plan.steps) slot_bytes_ = std::max(slot_bytes_, staged_bytes(step, plan.dtype));
-        }
-        if (slot_bytes_ > 0) {
-            auto staging = allocate_pages(staging_bytes());
-            if (!staging) return tl::unexpected(staging.error());
-            staging_ = std::move(*staging);
-        }
-        std::size_t ordinal = 0;
-        for (std::size_t array = 0; array < plans.size(); ++array) {
-            std::vector<WireStep>& steps = arrays_.emplace_back();
-            for (const RankStep& step : plans[array].steps) {
-                auto made = make_wire_step(step, plans[array].dtype, array, gathers[ordinal++] != 0, slot_bytes_);
-                if (!made) return tl::unexpected(made.error());
-                steps.push_back(std::move(*made));
-            }
-        }
-        return {};
-    }
-
-    // Members meet here step by step, in the same order everywhere; groups of one step are disjoint.
-    Result<void> make_groups() {
-        for (std::vector<WireStep>& steps : arrays_) {
-            for (WireStep& step : steps) {
-                for (auto done : {step.gather ? join(*step.gather) : Result<void>{},
-                                  step.reduction ? join(*step.reduction) : Result<void>{}}) {
-                    if (!done) return done;
-                }
-            }
-        }
-        return {};
-    }
-
-    template <class Collective>
-    Result<void> join(Collective& collective) {
-        auto found = groups_.find(collective.members);
-        if (found == groups_.end()) {
-            auto made = communicator_of(communicator_.get(), collective.members);
-            if (!made) return tl::unexpected(made.error());
-            found = groups_.emplace(collective.members, std::move(*made)).first;
-        }
-        collective.communicator = found->second.get();
-        return {};
+        return checked(code, "MPI_Allreduce");
     }
 
     Communicator communicator_;  // of this list alone: executors side by side cannot take each other's messages
-    std::map<std::vector<Index>, Communicator> groups_;
-    std::vector<std::vector<WireStep>> arrays_;
-    std::size_t steps_ = 0;
-    Index slot_bytes_ = 0;
-    std::unique_ptr<Memory> staging_;
+    std::vector<RankPlan> plans_;
+    std::vector<char> moves_;  // per array: through shared memory
+    std::unique_ptr<NodePlan> node_;
+    Messages messages_;
 };
+
+class MpiBound final : public Bound {
+public:
+    MpiBound(MpiPrepared& prepared, std::span<const Buffers> buffers) : prepared_(prepared) {
+        const std::vector<RankPlan>& plans = prepared.plans_;
+        if (prepared.node_) {
+            node_buffers_ = prepared.node_->bind(buffers, bytes_of_plans(plans, &RankPlan::source_bytes),
+                                                 bytes_of_plans(plans, &RankPlan::target_bytes));
+        }
+        if (!prepared.messages_.empty()) messages_ = prepared.messages_.bind(buffers);
+    }
+    Result<std::unique_ptr<Ticket>> start() override {
+        std::optional<NodeRun> node;
+        if (prepared_.node_) node.emplace(*prepared_.node_, node_buffers_);
+        std::unique_ptr<Ticket> run;
+        if (messages_) {
+            auto started = messages_->start();
+            if (!started) return started;
+            run = std::move(*started);
+        }
+        return std::make_unique<BothRuns>(std::move(node), std::move(run), node_seconds_);
+    }
+    [[nodiscard]] std::vector<double> step_seconds() const override;
+
+private:
+    MpiPrepared& prepared_;
+    NodeBuffers node_buffers_;
+    std::unique_ptr<Bound> messages_;
+    double node_seconds_ = 0;
+};
+
+// Arrays that moved in one pass share its time by their bytes.
+std::vector<double> MpiBound::step_seconds() const {
+    const std::vector<double> of_messages = messages_ ? messages_->step_seconds() : std::vector<double>();
+    const std::vector<RankPlan>& plans = prepared_.plans_;
+    double bytes = 0;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        if (prepared_.moves_[i] != 0) bytes += static_cast<double>(plans[i].source_bytes + plans[i].target_bytes);
+    }
+    std::vector<double> all;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        const auto own = static_cast<double>(plans[i].source_bytes + plans[i].target_bytes);
+        if (prepared_.moves_[i] != 0) {
+            all.push_back(bytes > 0 ? node_seconds_ * own / bytes : node_seconds_);
+            continue;
+        }
+        for (std::size_t step = 0; step < plans[i].steps.size(); ++step) all.push_back(of_messages[next++]);
+    }
+    return all;
+}
+
+Result<std::unique_ptr<Bound>> MpiPrepared::bind(std::span<const Buffers> buffers) {
+    return std::make_unique<MpiBound>(*this, buffers);
+}
+
+std::string MpiPrepared::describe() const {
+    if (!node_) return "messages";
+    const std::string how =
+        fmt::format("one sweep through shared memory ({} stores; windows of {} bytes for other memory)",
+                    node_->store() == Store::streaming ? "streaming" : "cached", node_->window_bytes());
+    return messages_.empty() ? how : how + ", and messages";
+}
 
 class MpiBackend final : public Base {
 public:
-    using Base::Base;
+    MpiBackend(Communicator communicator, const BackendOptions& options)
+        : Base(std::move(communicator), options.shared_memory), options_(options) {}
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
+
+    // Collective. Tries once whether all ranks share a node and reach each other's memory.
+    Result<void> find_node() {
+        int reaches = options_.shared_memory && on_one_node() ? 1 : 0;
+        const int code = MPI_Allreduce(MPI_IN_PLACE, &reaches, 1, MPI_INT, MPI_MIN, communicator());
+        if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
+        node_ = reaches != 0 && Board::make(communicator(), arena(), 0, options_.patience);
+        return {};
+    }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
         auto own = duplicate(communicator());
         if (!own) return tl::unexpected(own.error());
-        auto prepared = std::make_unique<MpiPrepared>(std::move(*own));
-        if (auto made = prepared->make(plans); !made) return tl::unexpected(made.error());
+        auto prepared = std::make_unique<MpiPrepared>();
+        if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), node_, options_); !made) {
+            return tl::unexpected(made.error());
+        }
         return prepared;
     }
+
+private:
+    [[nodiscard]] bool on_one_node() const {
+        MPI_Comm node = MPI_COMM_NULL;
+        const int code = MPI_Comm_split_type(communicator(), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+        if (code != MPI_SUCCESS) return false;
+        const Communicator owned(node);
+        return size_of_communicator(node) == size_of_communicator(communicator());
+    }
+
+    BackendOptions options_;
+    bool node_ = false;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator) {
+Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options) {
     auto own = borrow(communicator);
     if (!own) return tl::unexpected(own.error());
-    return std::make_unique<MpiBackend>(std::move(*own));
+    auto backend = std::make_unique<MpiBackend>(std::move(*own), options);
+    if (auto found = backend->find_node(); !found) return tl::unexpected(found.error());
+    return backend;
 }
 
 }  // namespace reshard::mpi

@@ -35,6 +35,8 @@ struct RankPlan {
     Index source_bytes = 0;  ///< least size of the buffers that are bound
     Index target_bytes = 0;
     Index workspace_bytes = 0;
+    /// The whole plan as one exchange from source to target; where it has several steps and reduces nothing.
+    std::optional<RankStep> fused = std::nullopt;
 };
 
 /// The caller's memory for one array. The source is never written unless the plan was prepared with donate.
@@ -66,6 +68,9 @@ class Prepared {
 public:
     virtual ~Prepared() = default;
     [[nodiscard]] virtual Index staging_bytes() const = 0;  ///< what it holds beyond the caller's buffers
+    /// True when it runs the array's plan as its one fused exchange: without workspace, and timed as one step.
+    [[nodiscard]] virtual bool fuses(std::size_t) const { return false; }
+    [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
 };
 
@@ -76,10 +81,17 @@ public:
     [[nodiscard]] virtual std::span<std::byte> bytes() = 0;
 };
 
+/// Bytes that a backend handed out or holds for itself: tiles, workspaces, staging, windows.
+struct MemoryUse {
+    Index held_bytes = 0;
+    Index most_bytes = 0;  ///< high-water mark
+};
+
 class Backend {
 public:
     virtual ~Backend() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
     [[nodiscard]] virtual Index rank() const = 0;
     [[nodiscard]] virtual Index size() const = 0;
     /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0

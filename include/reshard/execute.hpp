@@ -26,9 +26,11 @@ public:
                                                   std::span<const Storages> storages = {});
     [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {});
 
+    /// What this rank runs. A plan that the backend runs as one fused exchange has that one step and no workspace.
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
     [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
     [[nodiscard]] Index staging_bytes() const { return prepared_->staging_bytes(); }
+    [[nodiscard]] std::string describe() const { return prepared_->describe(); }  ///< how bytes move, for people
 
     /// Binds one pair of buffers per array. Of all that is bound to an executor one run is in flight at a time. After a
     /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the

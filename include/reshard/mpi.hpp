@@ -3,12 +3,27 @@
 
 #include <mpi.h>
 
+#include <chrono>
+
 #include "reshard/backend.hpp"
 
 namespace reshard::mpi {
 
+/// The same on all ranks.
+struct BackendOptions {
+    /// Ranks of one node move through shared memory; without, everything is messages.
+    bool shared_memory = true;
+    /// Of each rank, for buffers that are not this backend's own memory: what peers write and the rank copies out.
+    Index window_bytes = Index{1} << 20;
+    /// How long a rank waits for a peer that does not come before the run fails.
+    std::chrono::milliseconds patience = std::chrono::minutes(5);
+};
+
 /// Collective over `communicator`. Errors: backend when MPI is not initialized, already finalized, or fails.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator);
+/// Of its memory (allocate) peers on the same node write straight into the target: the fastest there is.
+/// Threads: as the level of MPI_Init_thread says for prepare and for runs that send messages; runs between ranks of one
+/// node call no MPI, so different executors may run them in different threads at any level.
+[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options = {});
 
 /// The baseline of the benchmarks and of `reshard run`: one MPI_Alltoallw over subarray datatypes, from the source tile
 /// to the target tile in row-major storage. It has the same schedules as an exchange and none of the planning.

@@ -30,11 +30,11 @@ Question with_default_problem(Question question, Index ranks) {
 std::vector<Contestant> contestants(const Asked& asked, const Synthesis& made, bool mpi) {
     const Problem& problem = asked.problem;
     std::vector<Contestant> all;
-    all.emplace_back("this plan", made.plan, false);
-    all.emplace_back(naive_name, gather_then_slice(problem), false);
+    all.emplace_back("this plan", made.plan, Carrier::own);
+    all.emplace_back(naive_name, gather_then_slice(problem), mpi ? Carrier::messages : Carrier::own);
     if (mpi) {
         Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
-        all.emplace_back("MPI_Alltoallw", std::move(direct), true);
+        all.emplace_back("MPI_Alltoallw", std::move(direct), Carrier::alltoallw);
     }
     return all;
 }

@@ -4,15 +4,15 @@
 
 namespace reshard::cli {
 
-Contestant::Contestant(std::string name, Result<Plan> plan, bool alltoallw)
-    : plan_(std::move(plan)), alltoallw_(alltoallw) {
+Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier)
+    : plan_(std::move(plan)), carrier_(carrier) {
     score_.name = std::move(name);
     if (!plan_) score_.error = plan_.error();
 }
 
 Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) {
-    if (alltoallw_) {
-        auto baseline = rank.alltoallw();
+    if (carrier_ != Carrier::own) {
+        auto baseline = carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages();
         const auto made = baseline ? Result<void>() : tl::unexpected(baseline.error());
         if (auto all = agree(rank, made); !all) return all;
         baseline_ = std::move(*baseline);

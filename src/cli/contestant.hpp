@@ -24,10 +24,13 @@ struct Score {
     Index verified = 0;
 };
 
+/// What carries a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
+enum class Carrier { own, messages, alltoallw };
+
 class Contestant {
 public:
-    /// An error instead of a plan keeps it out, with the reason in its score. `alltoallw` moves by MPI_Alltoallw.
-    Contestant(std::string name, Result<Plan> plan, bool alltoallw);
+    /// An error instead of a plan keeps it out, with the reason in its score.
+    Contestant(std::string name, Result<Plan> plan, Carrier carrier);
 
     /// Collective: everything it needs is taken, used once and given back inside a window of memory use.
     void measure_memory(Rank& rank, Values& values, Progress& progress);
@@ -45,7 +48,7 @@ private:
     [[nodiscard]] Result<double> move_and_look(Rank& rank, Values& values, Progress& progress);
 
     Result<Plan> plan_;
-    bool alltoallw_;
+    Carrier carrier_;
     Score score_;
     std::unique_ptr<Backend> baseline_;  // outlives the mover
     std::unique_ptr<Mover> mover_;

@@ -37,6 +37,9 @@ public:
     Result<std::unique_ptr<Backend>> alltoallw() override {
         return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
     }
+    Result<std::unique_ptr<Backend>> messages() override {
+        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
+    }
 
 private:
     Backend& backend_;

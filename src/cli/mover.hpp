@@ -31,6 +31,7 @@ public:
     [[nodiscard]] std::span<std::byte> target() { return target_->bytes().first(size(accounted_.target)); }
     [[nodiscard]] const Accounted& accounted() const { return accounted_; }
     [[nodiscard]] const RankPlan& rank_plan() const { return executor_.plans().front(); }
+    [[nodiscard]] std::string transport() const { return executor_.describe(); }
 
     /// Overwrites the target, so that nothing found there later is what another move brought.
     void wipe();

@@ -17,6 +17,11 @@ public:
     Backend& backend() override { return backend_; }
     void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
     Result<std::unique_ptr<Backend>> alltoallw() override { return mpi::make_alltoallw_backend(MPI_COMM_WORLD); }
+    Result<std::unique_ptr<Backend>> messages() override {
+        mpi::BackendOptions options;
+        options.shared_memory = false;
+        return mpi::make_backend(MPI_COMM_WORLD, options);
+    }
 
     std::vector<std::string> share(std::string mine) override {
         const auto ranks = static_cast<std::size_t>(size());

@@ -18,8 +18,10 @@ public:
     [[nodiscard]] virtual std::vector<std::string> share(std::string mine) = 0;  ///< what each brought, in rank order
     virtual void barrier() = 0;
 
-    /// Backends that move without a plan, as baselines; none for threads.
+    /// Backends for baselines: that moves without a plan, and that runs a plan step by step in messages. Not for
+    /// threads.
     [[nodiscard]] virtual Result<std::unique_ptr<Backend>> alltoallw() = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<Backend>> messages() = 0;
 
     [[nodiscard]] Index index() { return backend().rank(); }
     [[nodiscard]] Index size() { return backend().size(); }

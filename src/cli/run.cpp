@@ -78,6 +78,8 @@ RunReport report_of(Rank& rank, const Job& job, Mover& mover, const ResidentGrow
     RunReport report;
     report.target_bytes = sum(rank, {static_cast<Index>(mover.target().size())}).front();
     report.step_seconds = largest(rank, seconds_of_plan(job.made.plan, mover.rank_plan(), mover.step_seconds()));
+    report.transport = mover.transport();
+    report.fused = mover.rank_plan().fused.has_value() && mover.rank_plan().steps.size() == 1;
     report.step_seconds.resize(job.made.plan.steps.size(), -1.0);
     report.growth_exact = growth.exact();
     report.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();

@@ -17,6 +17,12 @@ Index predicted(const Asked& asked, const Synthesis& made, std::size_t step) {
                             asked.options.machine);
 }
 
+// Slices that another step follows are views; a fused plan is timed as a whole, at its last step.
+std::string measured_text(const RunReport& report, double seconds) {
+    if (seconds >= 0) return format_seconds(seconds);
+    return report.fused ? "fused" : "a view";
+}
+
 std::string steps_table(const Asked& asked, const Synthesis& made, const RunReport& report) {
     using Align = Table::Align;
     Table table({{"#", Align::right},
@@ -32,9 +38,13 @@ std::string steps_table(const Asked& asked, const Synthesis& made, const RunRepo
         const double seconds = report.step_seconds[i];
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan, i), step),
                    format(step.layout), format_bytes(saturating_multiply(made.verdict.moves[i].received, size)),
-                   format_picoseconds(predicted(asked, made, i)), seconds < 0 ? "a view" : format_seconds(seconds)});
+                   format_picoseconds(predicted(asked, made, i)), measured_text(report, seconds)});
     }
     return table.text(line_width());
+}
+
+std::string transport_text(const RunReport& report) {
+    return report.transport.empty() ? std::string() : fmt::format("moved by {}\n", report.transport);
 }
 
 std::string growth_text(const RunReport& report) {
@@ -47,6 +57,11 @@ std::string growth_text(const RunReport& report) {
 
 std::vector<double> seconds_of_plan(const Plan& plan, const RankPlan& ran, const std::vector<double>& seconds) {
     std::vector<double> result;
+    if (ran.fused && ran.steps.size() == 1 && !seconds.empty()) {  // the whole plan ran as one: its last step says so
+        result.assign(plan.steps.size(), -1.0);
+        result.back() = seconds.front();
+        return result;
+    }
     std::size_t next = 0;
     for (const Step& step : plan.steps) {
         const bool run = next < ran.steps.size() && next < seconds.size() && ran.steps[next].schedule.kind == step.kind;
@@ -69,7 +84,7 @@ std::string run_text(const Asked& asked, const Synthesis& made, const RunReport&
     text += fmt::format("a rank accounts for {} = source {} + target {} + workspace {} + staging {}\n",
                         format_bytes(rank.all()), format_bytes(rank.source), format_bytes(rank.target),
                         format_bytes(rank.workspace), format_bytes(rank.staging));
-    return text + growth_text(report);
+    return text + transport_text(report) + growth_text(report);
 }
 
 Json run_json(const Asked& asked, const Synthesis& made, const RunReport& report) {
@@ -82,6 +97,7 @@ Json run_json(const Asked& asked, const Synthesis& made, const RunReport& report
     }
     json["backend"] = report.backend;
     json["ranks"] = report.ranks;
+    json["transport"] = report.transport;
     json["wrong"] = report.verified.wrong;
     json["elements_verified"] = report.verified.of;
     json["seconds_measured"] = report.seconds;

@@ -21,6 +21,8 @@ struct RunReport {
     Index growth_bytes = 0;            ///< of the process whose resident set grew most
     bool growth_exact = false;
     Verified verified;
+    std::string transport;  ///< how bytes moved, of rank 0; empty where there is nothing to say
+    bool fused = false;     ///< all steps ran as one, timed as the last
 };
 
 [[nodiscard]] std::string run_text(const Asked& asked, const Synthesis& made, const RunReport& report);

@@ -23,6 +23,46 @@ std::vector<Workbench> benches_of(const std::vector<Item>& items, const Executor
     return benches;
 }
 
+// Whose memory the tiles of one array lie in: the caller's, or what the backend allocates, which peers may reach. The
+// contents go from the bench before a run and back to it after.
+struct Lent {
+    std::unique_ptr<Memory> source;
+    std::unique_ptr<Memory> target;
+
+    [[nodiscard]] Buffers buffers(Workbench& bench) const {
+        Buffers all = bench.buffers();
+        if (source) all.source = source->bytes();
+        if (target) all.target = target->bytes();
+        return all;
+    }
+    void lend(const Workbench& bench) const {
+        if (source) std::ranges::copy(bench.source.bytes, source->bytes().begin());
+        if (target) std::ranges::copy(bench.target.bytes, target->bytes().begin());
+    }
+    void take_back(Workbench& bench) const {
+        if (source) std::ranges::copy(source->bytes(), bench.source.bytes.begin());
+        if (target) std::ranges::copy(target->bytes(), bench.target.bytes.begin());
+    }
+};
+
+std::vector<Lent> lent_for(Backend& backend, const std::vector<Workbench>& benches) {
+    static int calls = 0;  // all from the caller, all from the backend, or each rank and array as it likes
+    const int manner = ++calls % 3;
+    std::vector<Lent> all;
+    for (std::size_t i = 0; i < benches.size(); ++i) {
+        const auto mixed = static_cast<std::size_t>(backend.rank() + calls) + i;
+        const auto lend = [&](bool own, const Image& image) -> std::unique_ptr<Memory> {
+            if (!own) return nullptr;
+            auto memory = backend.allocate(static_cast<Index>(image.bytes.size()));
+            EXPECT_TRUE(memory);
+            return memory ? std::move(*memory) : nullptr;
+        };
+        all.push_back({lend(manner == 1 || (manner == 2 && mixed % 2 == 1), benches[i].source),
+                       lend(manner == 1 || (manner == 2 && mixed % 4 >= 2), benches[i].target)});
+    }
+    return all;
+}
+
 // Copies contents only: what is bound stays where it is.
 void refill(Workbench& bench, const Workbench& fresh) {
     std::ranges::copy(fresh.source.bytes, bench.source.bytes.begin());
@@ -89,15 +129,20 @@ void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner
     auto executor = Executor::prepare(plans, backend, storages);
     ASSERT_TRUE(executor) << executor.error().message << '\n' << describe(items.front());
     std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0);
+    const std::vector<Lent> lent = lent_for(backend, benches);
     std::vector<Buffers> buffers;
-    for (Workbench& bench : benches) buffers.push_back(bench.buffers());
+    for (std::size_t i = 0; i < items.size(); ++i) buffers.push_back(lent[i].buffers(benches[i]));
     auto bound = executor->bind(buffers);
     ASSERT_TRUE(bound) << bound.error().message << '\n' << describe(items.front());
     for (int run = 0; run < manner.runs; ++run) {
         const std::vector<Workbench> fresh = benches_of(items, *executor, backend.rank(), run);
-        for (std::size_t i = 0; i < items.size(); ++i) refill(benches[i], fresh[i]);
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            refill(benches[i], fresh[i]);
+            lent[i].lend(benches[i]);
+        }
         expect_run(**bound, manner.polled);
         for (std::size_t i = 0; i < items.size(); ++i) {
+            lent[i].take_back(benches[i]);
             const std::string wrong = benches[i].wrong();
             EXPECT_TRUE(wrong.empty()) << "rank " << backend.rank() << ", run " << run << ", array " << i << ": "
                                        << wrong << '\n'

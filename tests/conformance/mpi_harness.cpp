@@ -2,11 +2,19 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
+
 #include "harness.hpp"
 #include "reshard/mpi.hpp"
 
 namespace reshard::conformance {
 namespace {
+
+// Given as an argument of the program.
+bool messages_only() {
+    const std::vector<std::string> arguments = testing::internal::GetArgvs();
+    return std::ranges::find(arguments, "--messages-only") != arguments.end();
+}
 
 class MpiHarness final : public Harness {
 public:
@@ -16,7 +24,11 @@ public:
         return size;
     }
     void on_every_rank(const std::function<void(Backend&)>& body) override {
-        auto backend = mpi::make_backend(MPI_COMM_WORLD);
+        mpi::BackendOptions options;
+        options.shared_memory = !messages_only();
+        options.window_bytes = 4096;  // so that small arrays take several rounds
+        options.patience = std::chrono::seconds(60);
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
         body(**backend);
         const int own = testing::Test::HasFailure() ? 1 : 0;

@@ -1,0 +1,65 @@
+// All memory of one backend: shared segments of its own, kept for reuse when they are given back, and those of peers,
+// mapped once. It counts every byte that it hands out. Safe to use from several threads.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "backends/mpi/segment.hpp"
+#include "reshard/backend.hpp"
+
+namespace reshard::mpi {
+
+/// A place in a segment, as others are told of it.
+struct Address {
+    SegmentName segment;
+    std::int64_t offset = 0;
+    friend bool operator==(const Address&, const Address&) = default;
+};
+
+class Arena : public std::enable_shared_from_this<Arena> {
+public:
+    /// Without sharing it hands out private pages, which no peer reaches.
+    explicit Arena(bool shared) : shared_(shared) {}
+
+    /// Page-aligned and touched. Where the system has no shared memory, private pages.
+    [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
+
+    /// Where a range of this process lies in its segments; nothing when it is not wholly in one of them.
+    [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);
+
+    /// The same place in this process. Maps the peer's segment when it is first asked for.
+    [[nodiscard]] Result<std::byte*> reach(const Address& address);
+
+    /// Gives memory back as soon as `unused` says that no peer looks at it any more; asked whenever memory is taken.
+    void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
+
+    [[nodiscard]] MemoryUse use();
+
+private:
+    struct Block {
+        Segment segment;
+        Index taken = 0;  // bytes asked for; 0: kept for reuse
+    };
+    class SharedMemory;
+    class PrivateMemory;
+
+    std::optional<std::size_t> kept_block(Index bytes) const;
+    Result<std::unique_ptr<Memory>> take_private(Index bytes);
+    void free_retired();
+    void count(Index change);
+    void give_back(const std::byte* start);
+
+    bool shared_;
+    std::mutex mutex_;
+    std::map<const std::byte*, Block> blocks_;  // by start
+    std::map<SegmentName, Segment> peers_;
+    std::vector<std::pair<std::function<bool()>, std::unique_ptr<Memory>>> retired_;
+    MemoryUse use_;
+};
+
+}  // namespace reshard::mpi

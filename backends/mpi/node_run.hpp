@@ -1,0 +1,90 @@
+// A whole list of arrays as one pass between the ranks of a node. Each rank writes its source, read once in memory
+// order, straight into the targets that it reaches; reads sources that it reaches into its own target; and what neither
+// side reaches goes through windows. One meeting before, one after; no packing, and no MPI.
+#pragma once
+
+#include "backends/mpi/board.hpp"
+#include "backends/mpi/window.hpp"
+#include "src/sweep.hpp"
+
+namespace reshard::mpi {
+
+/// The buffers of one bind, and how peers are told of them.
+struct NodeBuffers {
+    std::vector<Buffers> buffers;    // per array
+    std::vector<Address> addresses;  // per array the source's, then the target's
+};
+
+/// What runs between the ranks of one node, prepared.
+class NodePlan {
+public:
+    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
+    [[nodiscard]] static Result<std::unique_ptr<NodePlan>> make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
+                                                                std::span<const ArrayStep> steps, Index window_bytes,
+                                                                std::chrono::milliseconds patience);
+
+    [[nodiscard]] Index window_bytes() const { return window_ ? static_cast<Index>(window_->bytes().size()) : 0; }
+    [[nodiscard]] Index held_bytes() const { return window_bytes() + board_->own_bytes(); }
+    [[nodiscard]] Store store() const { return store_; }
+    [[nodiscard]] NodeBuffers bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
+                                   std::span<const Index> target_bytes);
+
+private:
+    friend class NodeRun;
+    struct Array {
+        bool moves = false;
+        Sweep push{Sweep::Kind::push};
+        Sweep pull{Sweep::Kind::pull};
+    };
+    struct Pair {
+        std::size_t peer;
+        Pieces pieces;
+        WindowSlot slot;
+        std::byte* window;  // of the receiver
+    };
+
+    NodePlan() = default;
+    Result<void> make_windows(MPI_Comm communicator, const Parts& parts, Index window_bytes);
+    Result<void> choose_store(MPI_Comm communicator, const Parts& parts);
+
+    std::shared_ptr<Arena> arena_;
+    std::unique_ptr<Board> board_;
+    std::vector<Array> arrays_;
+    std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
+    std::unique_ptr<Memory> window_;
+    std::vector<Pair> outgoing_;
+    std::vector<Pair> incoming_;
+    Store store_ = Store::cached;
+    std::uint64_t runs_ = 0;
+};
+
+/// One run. After the first failure it tells all ranks and does nothing more.
+class NodeRun {
+public:
+    NodeRun(NodePlan& plan, const NodeBuffers& buffers);
+    Result<bool> advance(bool block);
+
+private:
+    enum class Phase { entering, staging, leaving, over };
+
+    Result<bool> next(bool block);
+    [[nodiscard]] Board::Wanteds all_partners(std::atomic<std::uint64_t> BoardLine::*counter) const;
+    Result<void> resolve();
+    void sweep();
+    Result<bool> stage(bool block);
+    void fill();
+    void drain();
+
+    NodePlan& plan_;
+    const NodeBuffers& buffers_;
+    std::uint64_t run_;
+    Phase phase_ = Phase::entering;
+    std::vector<std::vector<std::byte*>> targets_;        // per array, per rank; null: not reached
+    std::vector<std::vector<const std::byte*>> sources_;  // likewise, and null where the target is reached
+    std::vector<const std::byte*> own_sources_;           // per array
+    std::vector<std::byte*> own_targets_;
+    std::uint64_t filled_ = 0;  // rounds of this run
+    std::uint64_t drained_ = 0;
+};
+
+}  // namespace reshard::mpi
