@@ -12,7 +12,7 @@ struct Arrival {
 };
 
 /// Per receive, in order, the boxes into which it falls. With Combine::copy each is one box that stores. With
-/// Combine::sum the boxes are disjoint, each lies wholly inside or outside of what earlier receives cover.
+/// any Combine but copy the boxes are disjoint, each lies wholly inside or outside of what earlier receives cover.
 [[nodiscard]] std::vector<std::vector<Arrival>> arrivals(const Schedule& schedule);
 
 }  // namespace reshard

@@ -58,9 +58,12 @@ struct Judge {
 
     Result<void> ends(const Schedule& schedule) const {
         const Index rank = schedule.rank;
-        const Combine combine = adds() ? Combine::sum : Combine::copy;
+        const Combine combine = adds() ? combine_of(before.reduction) : Combine::copy;
         if (schedule.kind != step.kind || schedule.combine != combine)
             return against(rank, "wrong kind or combination");
+        if (fills() && schedule.identity != combine_of(after().reduction))
+            return against(rank, "fills with the identity of another reduction");
+        if (auto scaled = scales(schedule); !scaled) return scaled;
         if (schedule.source_tile != tile(before, rank)) return against(rank, "wrong source tile");
         if (schedule.target_tile != tile(after(), rank)) return against(rank, "wrong target tile");
         for (const Transfer& send : schedule.sends)
@@ -73,6 +76,18 @@ struct Judge {
                 return against(
                     rank, fmt::format("receives {} from {}, which does not hold it", print(receive.box), receive.peer));
         return {};
+    }
+
+    // An avg keeps its meaning: what was summed is divided by the number of summands, what becomes a summand of
+    // several is multiplied by it. Nothing else is scaled.
+    Result<void> scales(const Schedule& schedule) const {
+        Scale factor;
+        if (adds() && before.reduction == Reduction::avg) factor.over = move.group_size;
+        if (fills() && after().reduction == Reduction::avg) factor.times = move.group_size;
+        if (count(schedule.target_tile) == 0) factor = {};
+        const bool whole = partitions(schedule.target_tile, schedule.scaled);
+        if (factor == Scale{} ? schedule.scaled.empty() : schedule.scale == factor && whole) return {};
+        return against(schedule.rank, "does not scale its tile as the reduction wants");
     }
 
     // The k-th send to a peer meets the peer's k-th receive from here.

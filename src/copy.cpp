@@ -156,13 +156,21 @@ void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const
              [&](const std::byte* from, std::byte* to) { run_leaf(leaf_, store, from, to); });
 }
 
-BoxFill::BoxFill(const Region& target) : nest_(loop_nest(target, target)), run_bytes_(take_run(nest_)) {}
+BoxFill::BoxFill(const Region& target, const Pattern& pattern)
+    : nest_(loop_nest(target, target)), run_bytes_(take_run(nest_)), pattern_(pattern) {}
 
 void BoxFill::run(std::byte* target) const {
     if (nest_.empty) return;
     const auto bytes = static_cast<std::size_t>(run_bytes_);
     std::byte* start = target + nest_.target_offset;
-    for_each(std::span(nest_.loops), start, start, [bytes](std::byte*, std::byte* to) { std::memset(to, 0, bytes); });
+    if (pattern_ == Pattern{}) {
+        return for_each(std::span(nest_.loops), start, start,
+                        [bytes](std::byte*, std::byte* to) { std::memset(to, 0, bytes); });
+    }
+    const auto element = static_cast<std::size_t>(nest_.element_bytes);
+    for_each(std::span(nest_.loops), start, start, [&](std::byte*, std::byte* to) {
+        for (std::size_t at = 0; at < bytes; at += element) std::memcpy(to + at, pattern_.data(), element);
+    });
 }
 
 }  // namespace reshard

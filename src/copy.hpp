@@ -1,4 +1,4 @@
-// Strided copies, zero fills and sums between boxes of two tiles, each in a storage of its own. A loop nest is made
+// Strided copies, fills and combinations between boxes of two tiles, each in a storage of its own. A loop nest is made
 // once, when a plan is prepared, and run whenever buffers are known.
 #pragma once
 
@@ -75,32 +75,53 @@ private:
     Leaf leaf_;
 };
 
-/// Sets the bytes of a region to zero, which is the value 0 (and false) of every dtype.
+/// The bytes of one element; those past its size mean nothing.
+using Pattern = std::array<std::byte, 16>;
+
+/// The element that leaves every other as it is: 0 for sums, 1 for prod, for max and min the lowest and the highest,
+/// which are infinities for floats. pre: dtype and combination go together (can_reduce).
+[[nodiscard]] Pattern identity_of(DType dtype, Combine combine);
+
+/// Sets every element of a region to one value: zero, which is the value 0 (and false) of every dtype, or a pattern.
 class BoxFill {
 public:
-    explicit BoxFill(const Region& target);
+    explicit BoxFill(const Region& target, const Pattern& pattern = {});
     void run(std::byte* target) const;
 
 private:
     LoopNest nest_;
     Index run_bytes_;
+    Pattern pattern_;
 };
 
-/// Adds the elements of one region to those of another. Integers wrap, bool is or, f16 and bf16 add in float and round
-/// to nearest even once per addition, complex numbers add by component.
-class BoxSum {
+/// Combines the elements of one region into those of another: target = combine(target, source), as elements.hpp says.
+class BoxCombine {
 public:
-    /// pre: reducible(dtype).
-    BoxSum(DType dtype, const Region& source, const Region& target);
+    /// pre: combine is not copy; dtype and combination go together (can_reduce).
+    BoxCombine(DType dtype, Combine combine, const Region& source, const Region& target);
     void run(const std::byte* source, std::byte* target) const;
 
 private:
     DType dtype_;
+    Combine combine_;
     LoopNest nest_;
 };
 
-/// target[i] += source[i] for `elements` dense elements. pre: reducible(dtype).
-void add_dense(DType dtype, const std::byte* source, std::byte* target, Index elements);
+/// target[i] = combine(target[i], source[i]) for `elements` dense elements. pre: as BoxCombine.
+void combine_dense(DType dtype, Combine combine, const std::byte* source, std::byte* target, Index elements);
+
+/// Multiplies the elements of a region by times, then divides them by over; f16 and bf16 round once for both.
+class BoxScale {
+public:
+    /// pre: a floating or complex dtype.
+    BoxScale(DType dtype, Scale scale, const Region& target);
+    void run(std::byte* target) const;
+
+private:
+    DType dtype_;
+    Scale scale_;
+    LoopNest nest_;
+};
 
 /// Runs leaf(source, target) for every combination of `loops`, the last one fastest.
 template <class Source, class Leaf>

@@ -50,6 +50,38 @@ Result<DType> parse_dtype(std::string_view text) {
     return fail(Code::syntax, fmt::format("'{}' is not an element type", text.substr(0, 40)));
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 5> reduction_names = {"sum", "max", "min", "prod", "avg"};
+
+bool is_complex(DType dtype) { return dtype == DType::c64 || dtype == DType::c128; }
+
+bool is_floating(DType dtype) {
+    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+}
+
+}  // namespace
+
+std::string_view name(Reduction reduction) { return reduction_names[static_cast<std::size_t>(reduction)]; }
+
+Result<Reduction> parse_reduction(std::string_view text) {
+    for (const Reduction reduction : all_reductions)
+        if (text == name(reduction)) return reduction;
+    return fail(Code::syntax, fmt::format("'{}' is not a reduction: sum, max, min, prod or avg", text.substr(0, 40)));
+}
+
+Result<void> can_reduce(DType dtype, Reduction reduction) {
+    if (!reducible(dtype))
+        return fail(Code::unsupported, fmt::format("{} is bytes only and cannot be reduced", name(dtype)));
+    const bool orders = reduction == Reduction::max || reduction == Reduction::min;
+    if (orders && is_complex(dtype))
+        return fail(Code::unsupported,
+                    fmt::format("there is no {} of {}: complex numbers have no order", name(reduction), name(dtype)));
+    if (reduction == Reduction::avg && !is_floating(dtype) && !is_complex(dtype))
+        return fail(Code::unsupported, fmt::format("there is no avg of {}: it would be rounded", name(dtype)));
+    return {};
+}
+
 Index count(const Box& box) {
     Index elements = 1;
     for (const Interval& side : box) elements *= side.size();
@@ -100,8 +132,7 @@ Result<void> validate(const Layout& layout) {
                         fmt::format("atom ({}, {}) is no digit of {} devices", atom.size, atom.stride, devices));
     }
     if (!disjoint(all)) return fail(Code::layout, "an axis, or parts of it that overlap, is used twice");
-    if (!layout.unreduced.empty() && !reducible(layout.dtype))
-        return fail(Code::unsupported, fmt::format("{} is bytes only and cannot be reduced", name(layout.dtype)));
+    if (!layout.unreduced.empty()) return can_reduce(layout.dtype, layout.reduction);
     return {};
 }
 
@@ -161,8 +192,16 @@ Result<void> same_array(const Layout& a, const Layout& b) {
     return {};
 }
 
+bool same_summands(const Layout& a, const Layout& b) {
+    return a.unreduced == b.unreduced && (a.unreduced.empty() || a.reduction == b.reduction);
+}
+
+bool operator==(const Layout& a, const Layout& b) {
+    return a.dtype == b.dtype && a.mesh == b.mesh && a.dims == b.dims && same_summands(a, b);
+}
+
 bool same_tiles(const Layout& a, const Layout& b) {
-    return same_array(a, b).has_value() && a.unreduced == b.unreduced && a.dims == b.dims;
+    return same_array(a, b).has_value() && same_summands(a, b) && a.dims == b.dims;
 }
 
 Storage row_major(const Box& tile) {

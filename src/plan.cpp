@@ -29,6 +29,8 @@ struct Hash {
     void add(const Layout& layout) {
         for (const Dim& dim : layout.dims) add(dim.atoms);
         add(layout.unreduced);
+        // A sum adds nothing, so that plans from before there were others keep their number.
+        if (!layout.unreduced.empty() && layout.reduction != Reduction::sum) add(static_cast<Index>(layout.reduction));
     }
 };
 

@@ -12,6 +12,12 @@ namespace {
 
 bool is_empty(const Box& box) { return count(box) == 0; }
 
+void scale(Schedule& schedule, const Layout& layout, Scale factor) {
+    if (layout.reduction != Reduction::avg || is_empty(schedule.target_tile)) return;
+    schedule.scale = factor;
+    schedule.scaled.push_back(schedule.target_tile);
+}
+
 void receive(Schedule& schedule, Index peer, const Box& box) {
     if (!is_empty(box)) schedule.receives.push_back({peer, box});
 }
@@ -76,6 +82,21 @@ Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
 
 }  // namespace
 
+Combine combine_of(Reduction reduction) {
+    switch (reduction) {
+        case Reduction::max:
+            return Combine::max;
+        case Reduction::min:
+            return Combine::min;
+        case Reduction::prod:
+            return Combine::prod;
+        case Reduction::sum:
+        case Reduction::avg:
+            break;
+    }
+    return Combine::sum;
+}
+
 Schedule schedule(const Layout& before, const Step& step, Index rank) {
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);
@@ -89,11 +110,14 @@ Schedule schedule(const Layout& before, const Step& step, Index rank) {
             break;
         case StepKind::zero_fill:
             if (!is_empty(made.target_tile)) made.fills.push_back(made.target_tile);
+            made.identity = combine_of(after.reduction);
+            scale(made, after, {move->group_size, 1});
             if (value_of(spread_atoms(before, after), rank) == 0) receive(made, rank, made.source_tile);
             break;
         case StepKind::reduce_scatter:
         case StepKind::all_reduce:
-            made.combine = Combine::sum;
+            made.combine = combine_of(before.reduction);
+            scale(made, before, {1, move->group_size});
             [[fallthrough]];
         case StepKind::all_gather:
         case StepKind::all_to_all:

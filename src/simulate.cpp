@@ -1,9 +1,13 @@
 // The meaning of steps, written for the reader and not for speed: each element of each tile is looked up on its own.
 #include "reshard/simulate.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
+
+#include "reshard/schedule.hpp"
 
 namespace reshard {
 
@@ -50,14 +54,59 @@ std::uint64_t mix(std::uint64_t x) {
     return x ^ x >> 33;
 }
 
-// Summand s > 0 is noise; summand 0 makes up for it.
-std::int64_t summand_value(std::int64_t value, Index position, Index summand, Index summands) {
+std::int64_t combined(Combine combine, std::int64_t a, std::int64_t b) {
+    const auto ua = static_cast<std::uint64_t>(a);
+    const auto ub = static_cast<std::uint64_t>(b);
+    switch (combine) {
+        case Combine::sum:
+            return static_cast<std::int64_t>(ua + ub);
+        case Combine::prod:
+            return static_cast<std::int64_t>(ua * ub);
+        case Combine::max:
+            return std::max(a, b);
+        case Combine::min:
+            return std::min(a, b);
+        case Combine::copy:
+            break;
+    }
+    return b;
+}
+
+std::int64_t identity(Combine combine) {
+    if (combine == Combine::max) return std::numeric_limits<std::int64_t>::min();
+    if (combine == Combine::min) return std::numeric_limits<std::int64_t>::max();
+    return combine == Combine::prod ? 1 : 0;
+}
+
+// 1 / x modulo 2^64, by Newton's steps: each doubles the bits that are right, of which an odd x has three.
+std::uint64_t inverse(std::uint64_t odd) {
+    std::uint64_t x = odd;
+    for (int step = 0; step < 5; ++step) x *= 2 - odd * x;
+    return x;
+}
+
+// Summands that combine to `value`: noise, and one that makes up for it. Of a max or a min that is the value itself,
+// and all others lie to its other side; the factors of a product are odd, so that they have inverses.
+std::int64_t summand_value(Combine combine, std::int64_t value, Index position, Index summand, Index summands) {
     const auto noise = [&](Index s) {
         return mix(static_cast<std::uint64_t>(position) * 1000003u + static_cast<std::uint64_t>(s));
     };
-    if (summand > 0) return static_cast<std::int64_t>(noise(summand));
+    const bool makes_up = summand == static_cast<Index>(noise(0) % static_cast<std::uint64_t>(summands));
+    if (combine == Combine::max || combine == Combine::min) {
+        const std::int64_t bound = identity(combine);
+        const auto room = static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(bound);
+        const std::uint64_t away = std::min(noise(summand + 1) >> 40, combine == Combine::max ? room : 0 - room);
+        if (makes_up) return value;
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) -
+                                         (combine == Combine::max ? away : 0 - away));
+    }
+    const auto other = [&](Index s) { return combine == Combine::prod ? noise(s + 1) | 1U : noise(s + 1); };
+    if (!makes_up) return static_cast<std::int64_t>(other(summand));
     auto rest = static_cast<std::uint64_t>(value);
-    for (Index s = 1; s < summands; ++s) rest -= noise(s);
+    for (Index s = 0; s < summands; ++s) {
+        if (s == summand) continue;
+        rest = combine == Combine::prod ? rest * inverse(other(s)) : rest - other(s);
+    }
     return static_cast<std::int64_t>(rest);
 }
 
@@ -120,8 +169,8 @@ Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> arr
         values.reserve(static_cast<std::size_t>(count(box)));
         for_each_element(box, [&](const Coordinates& at, Index) {
             const Index position = global_position(layout, at);
-            values.push_back(summand_value(array[static_cast<std::size_t>(position)], position, summand(layout, device),
-                                           summand_count(layout)));
+            values.push_back(summand_value(combine_of(layout.reduction), array[static_cast<std::size_t>(position)],
+                                           position, summand(layout, device), summand_count(layout)));
         });
     }
     return tiles;
@@ -133,6 +182,7 @@ Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tile
     const Layout& after = step.layout;
     const bool adds = step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce;
     const bool fills = step.kind == StepKind::zero_fill;
+    const Combine combine = combine_of(fills ? after.reduction : before.reduction);
     const AtomList spread = fills ? spread_atoms(before, after) : AtomList{};
     Tiles result(tiles.size());
     bool complete = tiles.size() == static_cast<std::size_t>(device_count(before));
@@ -143,17 +193,17 @@ Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tile
         for (const Index peer : peers) boxes.push_back(tile(before, peer));
         auto& values = result[static_cast<std::size_t>(device)];
         for_each_element(tile(after, device), [&](const Coordinates& at, Index) {
-            std::uint64_t value = 0;
+            std::int64_t value = identity(combine);
             bool found = false;
             for (std::size_t i = 0; i < peers.size() && (adds || !found); ++i) {
                 const auto position = position_in(boxes[i], at);
                 if (!position) continue;
                 found = true;
                 const auto& held = tiles[static_cast<std::size_t>(peers[i])];
-                if (keeps) value += static_cast<std::uint64_t>(held[static_cast<std::size_t>(*position)]);
+                if (keeps) value = combined(combine, value, held[static_cast<std::size_t>(*position)]);
             }
             complete = complete && (found || fills);
-            values.push_back(static_cast<std::int64_t>(value));
+            values.push_back(value);
         });
     }
     if (!complete) return fail(Code::step, fmt::format("a {} finds no holder for an element", name(step.kind)));
@@ -172,7 +222,8 @@ Result<Tiles> simulate(const Plan& plan, Tiles tiles) {
 bool denotes(const Layout& layout, const Tiles& tiles, std::span<const std::int64_t> array) {
     if (!fits(layout, array.size()) || tiles.size() != static_cast<std::size_t>(device_count(layout))) return false;
     std::map<std::pair<std::vector<Index>, Index>, Index> first;  // the first replica of each tile of each summand
-    std::vector<std::uint64_t> sums(array.size(), 0);
+    const Combine combine = combine_of(layout.reduction);
+    std::vector<std::int64_t> totals(array.size(), identity(combine));
     for (Index device = 0; device < device_count(layout); ++device) {
         const auto& values = tiles[static_cast<std::size_t>(device)];
         const Box box = tile(layout, device);
@@ -183,13 +234,11 @@ bool denotes(const Layout& layout, const Tiles& tiles, std::span<const std::int6
             continue;
         }
         for_each_element(box, [&](const Coordinates& at, Index position) {
-            sums[static_cast<std::size_t>(global_position(layout, at))] +=
-                static_cast<std::uint64_t>(values[static_cast<std::size_t>(position)]);
+            std::int64_t& total = totals[static_cast<std::size_t>(global_position(layout, at))];
+            total = combined(combine, total, values[static_cast<std::size_t>(position)]);
         });
     }
-    for (std::size_t i = 0; i < array.size(); ++i)
-        if (static_cast<std::int64_t>(sums[i]) != array[i]) return false;
-    return true;
+    return std::ranges::equal(totals, array);
 }
 
 }  // namespace reshard

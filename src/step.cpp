@@ -94,7 +94,7 @@ Move group_move(const AtomList& group, Index received, Index sent, bool uniform)
 
 Result<Move> type_local(StepKind kind, const Layout& before, const Layout& after, const Change& change) {
     const bool slice = kind == StepKind::slice;
-    if (slice && (before.unreduced != after.unreduced)) return not_typed(kind, "the unreduced axes change");
+    if (slice && !same_summands(before, after)) return not_typed(kind, "the unreduced axes change");
     if (slice && !change.left.empty()) return not_typed(kind, "axes leave a dimension");
     if (slice) return Move{};
     // zero_fill: what becomes unreduced left a dimension or was replicated.
@@ -145,7 +145,7 @@ Result<Move> type_exchange(StepKind kind, const Layout& before, const Layout& af
     }
     if (!has_elements(before)) return move;
     move.received = foreign_elements(before, after);
-    move.uniform = even && before.unreduced == after.unreduced && change_of(before, after).prefixes;
+    move.uniform = even && same_summands(before, after) && change_of(before, after).prefixes;
     // Each element of a source tile is wanted by `wanting` devices and served by `serving` of them in equal parts.
     const Index groups = combinations(idle_atoms(before, after));
     const Index wanting = replica_count(after) / groups;
@@ -224,7 +224,7 @@ AtomList touched_atoms(const Layout& before, const Layout& after) {
         };
         if (block(b) == block(a)) add(prefix);
     }
-    if (before.unreduced == after.unreduced) add(before.unreduced);
+    if (same_summands(before, after)) add(before.unreduced);
     return complement(untouched, device_count(before));
 }
 
@@ -260,7 +260,10 @@ Result<Move> type_step(const Layout& before, const Step& step) {
 Result<Move> type_valid_step(const Layout& before, const Step& step) {
     const Layout& after = step.layout;
     const StepKind kind = step.kind;
-    if (before.dims == after.dims && before.unreduced == after.unreduced) return not_typed(kind, "nothing changes");
+    if (before.dims == after.dims && same_summands(before, after)) return not_typed(kind, "nothing changes");
+    if (!before.unreduced.empty() && !after.unreduced.empty() && before.reduction != after.reduction)
+        return not_typed(kind, fmt::format("summands of a {} do not become summands of a {}", name(before.reduction),
+                                           name(after.reduction)));
     if (kind == StepKind::permute || kind == StepKind::exchange) return type_exchange(kind, before, after);
 
     const Change change = change_of(before, after);

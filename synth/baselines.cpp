@@ -5,7 +5,7 @@ namespace reshard {
 
 Result<Plan> gather_then_slice(const Problem& problem) {
     if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
-    if (problem.source.unreduced != problem.target.unreduced && !problem.target.unreduced.empty())
+    if (!same_summands(problem.source, problem.target) && !problem.target.unreduced.empty())
         return fail(Code::unsupported, "gather, then slice has no step that makes an array unreduced");
     Plan plan{problem.source, problem.target, {}};
     Layout layout = problem.source;

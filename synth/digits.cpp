@@ -67,4 +67,8 @@ AtomList cut(const AtomList& atoms, const AtomList& digits) {
     return pieces;
 }
 
+Reduction reduction_of(const Problem& problem) {
+    return problem.source.unreduced.empty() ? problem.target.reduction : problem.source.reduction;
+}
+
 }  // namespace reshard

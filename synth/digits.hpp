@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reshard/layout.hpp"
+#include "reshard/synthesize.hpp"
 
 namespace reshard {
 
@@ -21,5 +21,8 @@ namespace reshard {
 /// chain of divisors (the layouts are not commensurable). Digits that neither uses are left out: they replicate
 /// throughout.
 [[nodiscard]] std::optional<AtomList> common_refinement(const Layout& a, const Layout& b);
+
+/// The reduction of what lies between the ends of a problem: of the end that has summands. pre: not of two kinds.
+[[nodiscard]] Reduction reduction_of(const Problem& problem);
 
 }  // namespace reshard

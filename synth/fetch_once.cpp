@@ -35,7 +35,7 @@ std::optional<std::size_t> place_for(const Layout& layout, const Layout& source,
 }  // namespace
 
 std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, Index inside) {
-    if (problem.source.unreduced != problem.target.unreduced) return std::nullopt;
+    if (!same_summands(problem.source, problem.target)) return std::nullopt;
     Layout scattered = problem.target;
     const AtomList replicated = complement(used_atoms(problem.target), device_count(problem.target));
     for (const Atom& atom : split_into_primes(problem.target.mesh, replicated)) {

@@ -155,6 +155,7 @@ Layout Frame::layout(const State& state) const {
     made.unreduced.clear();
     append_to(made.unreduced, state.lists[dims()]);
     made.unreduced = as_set(std::move(made.unreduced));
+    made.reduction = reduction;
     return made;
 }
 

@@ -24,6 +24,7 @@ using Borders = InlineVector<Index, 32>;
 /// A problem whose common prefixes are cancelled: axes that lead a dimension in both layouts never move.
 struct Frame {
     const Layout* like = nullptr;            ///< dtype, mesh and shape of the layouts that states stand for
+    Reduction reduction = Reduction::sum;    ///< of the unreduced axes on the way
     std::vector<AtomList> prefixes;          ///< what was cancelled, by dimension
     InlineVector<Index, lists_max> extents;  ///< what is left of each dimension behind its common prefix
     InlineVector<Piece, pieces_max> pieces;

@@ -40,6 +40,7 @@ public:
 
     std::optional<Frame> make() {
         frame_.like = &problem_.source;
+        frame_.reduction = reduction_of(problem_);
         frame_.lists = problem_.source.dims.size() + 1;
         if (frame_.lists > lists_max) return std::nullopt;
         cancel();

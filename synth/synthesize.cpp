@@ -260,6 +260,36 @@ private:
     bool complete_ = false;
 };
 
+bool mixes_reductions(const Problem& problem) {
+    return !problem.source.unreduced.empty() && !problem.target.unreduced.empty() &&
+           problem.source.reduction != problem.target.reduction;
+}
+
+// Summands of one kind do not become summands of another: the way leads through the reduced array.
+Result<Synthesis> synthesize_by_halves(const Problem& problem, const Options& options) {
+    Layout reduced = problem.target;
+    reduced.unreduced.clear();
+    Options each = options;
+    each.limits = {};
+    each.explain = false;
+    auto made = synthesize(Problem{problem.source, reduced}, each);
+    if (!made) return made;
+    const auto rest = synthesize(Problem{reduced, problem.target}, each);
+    if (!rest) return rest;
+    made->plan.target = problem.target;
+    made->plan.steps.insert(made->plan.steps.end(), rest->plan.steps.begin(), rest->plan.steps.end());
+    const auto verdict = check(made->plan, options.limits);
+    if (!verdict) return tl::unexpected(verdict.error());
+    made->verdict = *verdict;
+    made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
+    made->states += rest->states;
+    made->rule = "reduce_first";
+    made->optimal = false;
+    made->search_complete = false;
+    if (options.explain) made->alternatives = {{made->rule, made->plan, made->verdict, made->picoseconds, {}}};
+    return made;
+}
+
 }  // namespace
 
 Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
@@ -268,6 +298,7 @@ Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
     if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
     if (auto countable = can_count(problem.source, problem.target); !countable)
         return tl::unexpected(countable.error());
+    if (mixes_reductions(problem)) return synthesize_by_halves(problem, options);
     return Synthesizer(problem, options).run();
 }
 

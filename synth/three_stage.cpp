@@ -35,7 +35,7 @@ public:
           unreduced_(problem.source.unreduced) {}
 
     Plan make() {
-        const bool reduces = problem_.source.unreduced != problem_.target.unreduced;
+        const bool reduces = !same_summands(problem_.source, problem_.target);
         if (reduces) reduce();
         // What lies between the reductions and a zero_fill at the end.
         Layout last = problem_.target;
@@ -61,7 +61,7 @@ public:
 
 private:
     Layout layout(const Lists& lists) const {
-        Layout made{problem_.source.dtype, problem_.source.mesh, {}, unreduced_};
+        Layout made{problem_.source.dtype, problem_.source.mesh, {}, unreduced_, reduction_of(problem_)};
         for (std::size_t i = 0; i < lists.size(); ++i)
             made.dims.push_back({problem_.source.dims[i].extent, canonical(lists[i])});
         return made;

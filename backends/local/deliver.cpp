@@ -42,6 +42,7 @@ public:
             if (step(rank).to.place == Place::source) return failure(rank, "would write into its source");
             if (auto done = fill(rank); !done) return done;
             if (auto done = receive(rank); !done) return done;
+            scale(rank);
         }
         return all_sends_were_met();
     }
@@ -59,9 +60,21 @@ private:
         const Slot& to = step(rank).to;
         for (const Box& box : step(rank).schedule.fills) {
             if (!inside(box, to.tile)) return failure(rank, "fills outside of its tile");
-            BoxFill(region_of(to, box, size_of(plan(rank).dtype))).run(writable_memory_of(buffers(rank), to.place));
+            BoxFill(region_of(to, box, size_of(plan(rank).dtype)),
+                    identity_of(plan(rank).dtype, step(rank).schedule.identity))
+                .run(writable_memory_of(buffers(rank), to.place));
         }
         return {};
+    }
+
+    void scale(std::size_t rank) const {
+        const Schedule& schedule = step(rank).schedule;
+        const Slot& to = step(rank).to;
+        const DType dtype = plan(rank).dtype;
+        for (const Box& box : schedule.scaled) {
+            BoxScale(dtype, schedule.scale, region_of(to, box, size_of(dtype)))
+                .run(writable_memory_of(buffers(rank), to.place));
+        }
     }
 
     Result<void> receive(std::size_t rank) {
@@ -102,7 +115,7 @@ private:
         const std::byte* read = memory_of(buffers(peer), source.from.place);
         std::byte* written = writable_memory_of(buffers(rank), target.to.place);
         if (arrival.adds) {
-            BoxSum(dtype, from, to).run(read, written);
+            BoxCombine(dtype, step(rank).schedule.combine, from, to).run(read, written);
         } else {
             const bool large = bytes_of(from) > last_cache_bytes() / 2;
             BoxCopy(from, to).run(read, written, large ? Store::streaming : Store::cached);

@@ -61,7 +61,7 @@ Result<std::vector<Call>> make_calls(const std::vector<RankPlan>& plans, Index r
     std::vector<Call> calls;
     for (const RankPlan& plan : plans) {
         const bool one_copy = plan.steps.size() == 1 && plan.steps.front().schedule.combine == Combine::copy &&
-                              plan.steps.front().schedule.fills.empty();
+                              plan.steps.front().schedule.fills.empty() && plan.steps.front().schedule.scaled.empty();
         if (!one_copy) return fail(Code::unsupported, "the all-to-all-w baseline runs plans of one exchange only");
         auto call = make_call(plan, rank, ranks);
         if (!call) return tl::unexpected(call.error());

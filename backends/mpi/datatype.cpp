@@ -54,45 +54,36 @@ Result<Datatype> uncommitted_type(const Region& region) {
     return type;
 }
 
-// MPI gives an operation no state, so each dtype has a function of its own.
-template <DType dtype>
-void add(void* source, void* target, int* elements, MPI_Datatype*) {
-    add_dense(dtype, static_cast<const std::byte*>(source), static_cast<std::byte*>(target), *elements);
+// MPI gives an operation no state, so each dtype and combination has a function of its own.
+template <DType dtype, Combine combine>
+void apply(void* source, void* target, int* elements, MPI_Datatype*) {
+    combine_dense(dtype, combine, static_cast<const std::byte*>(source), static_cast<std::byte*>(target), *elements);
 }
 
-MPI_User_function* add_function(DType dtype) {
-    switch (dtype) {
-        case DType::boolean:
-            return add<DType::boolean>;
-        case DType::i8:
-        case DType::u8:
-            return add<DType::u8>;
-        case DType::i16:
-        case DType::u16:
-            return add<DType::u16>;
-        case DType::i32:
-        case DType::u32:
-            return add<DType::u32>;
-        case DType::i64:
-        case DType::u64:
-            return add<DType::u64>;
-        case DType::f16:
-            return add<DType::f16>;
-        case DType::bf16:
-            return add<DType::bf16>;
-        case DType::f32:
-            return add<DType::f32>;
-        case DType::f64:
-            return add<DType::f64>;
-        case DType::c64:
-            return add<DType::c64>;
-        case DType::c128:
-            return add<DType::c128>;
-        case DType::f8_e4m3fn:
-        case DType::f8_e5m2:
+template <DType dtype>
+MPI_User_function* function_of(Combine combine) {
+    switch (combine) {
+        case Combine::sum:
+            return apply<dtype, Combine::sum>;
+        case Combine::max:
+            return apply<dtype, Combine::max>;
+        case Combine::min:
+            return apply<dtype, Combine::min>;
+        case Combine::prod:
+            return apply<dtype, Combine::prod>;
+        case Combine::copy:
             break;
     }
-    return nullptr;  // bytes only; the precondition keeps them out
+    return nullptr;  // the precondition keeps it out
+}
+
+template <std::size_t... number>
+MPI_User_function* function_of(DType dtype, Combine combine, std::index_sequence<number...>) {
+    MPI_User_function* found = nullptr;
+    ((static_cast<std::size_t>(dtype) == number ? void(found = function_of<static_cast<DType>(number)>(combine))
+                                                : void()),
+     ...);
+    return found;
 }
 
 }  // namespace
@@ -117,9 +108,10 @@ Result<Datatype> regions_type(std::span<const Region> regions) {
 
 Result<Datatype> element_type(DType dtype) { return run_type(size_of(dtype)); }
 
-Result<Operation> sum_operation(DType dtype) {
+Result<Operation> reduce_operation(DType dtype, Combine combine) {
+    constexpr auto last = static_cast<std::size_t>(DType::c128);
     MPI_Op made = MPI_OP_NULL;
-    const int code = MPI_Op_create(add_function(dtype), 1, &made);
+    const int code = MPI_Op_create(function_of(dtype, combine, std::make_index_sequence<last + 1>{}), 1, &made);
     if (auto done = checked(code, "MPI_Op_create"); !done) return tl::unexpected(done.error());
     return Operation(made);
 }

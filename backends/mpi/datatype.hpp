@@ -17,8 +17,8 @@ namespace reshard::mpi {
 /// Several regions one after another, counted from the start of their buffer. pre: none is empty, at least one.
 [[nodiscard]] Result<Datatype> regions_type(std::span<const Region> regions);
 
-/// One element, and the sum of a dtype over vectors of it. pre: reducible(dtype).
+/// One element, and a combination over vectors of it, commutative. pre: not copy; the two go together (can_reduce).
 [[nodiscard]] Result<Datatype> element_type(DType dtype);
-[[nodiscard]] Result<Operation> sum_operation(DType dtype);
+[[nodiscard]] Result<Operation> reduce_operation(DType dtype, Combine combine);
 
 }  // namespace reshard::mpi

@@ -56,6 +56,7 @@ void Run::begin_step() {
 bool Run::finish_step(bool block) {
     if (!land(block) || !complete(block)) return false;
     copy(step().unpacks);
+    for (const auto& [where, scale] : step().scales) scale.run(write(where));
     return true;
 }
 
@@ -138,7 +139,7 @@ bool Run::land(bool block) {
         const Landing& landing = landings[landed_];
         if (landing.message && !arrived(*landing.message, landing_requests_[landed_], block)) return false;
         copy(landing.stores);
-        for (const LocalSum& add : landing.adds) add.sum.run(read(add.from), write(add.to));
+        for (const LocalCombine& add : landing.adds) add.combine.run(read(add.from), write(add.to));
         if (!is_staged(landing)) continue;
         --slots_taken_;
         post_landings();

@@ -44,7 +44,11 @@ public:
     Result<WireStep> make(std::size_t array, bool gather) {
         made_.name = fmt::format("array {}, step {} ({})", array, step_.step + 1, name(step_.schedule.kind));
         for (const Box& box : step_.schedule.fills) {
-            made_.fills.emplace_back(where_of(step_.to.place), BoxFill(in_target(box)));
+            made_.fills.emplace_back(where_of(step_.to.place),
+                                     BoxFill(in_target(box), identity_of(dtype_, step_.schedule.identity)));
+        }
+        for (const Box& box : step_.schedule.scaled) {
+            made_.scales.emplace_back(where_of(step_.to.place), BoxScale(dtype_, step_.schedule.scale, in_target(box)));
         }
         auto done = parts(gather);
         if (!done) return fail(done.error().code, fmt::format("{}: {}", made_.name, done.error().message));
@@ -56,7 +60,7 @@ private:
         if (gather && !step_.schedule.receives.empty()) return make_gather();
         if (reduces_natively(step_)) return make_reduction();
         if (auto done = make_sends(); !done) return done;
-        return step_.schedule.combine == Combine::sum ? make_landings() : make_receives();
+        return step_.schedule.combine == Combine::copy ? make_receives() : make_landings();
     }
 
     [[nodiscard]] Region in_source(const Box& box) const { return region_of(step_.from, box, element_bytes_); }
@@ -130,7 +134,7 @@ private:
             const Region source = region_of(from, fall.box, element_bytes_);
             const Region target = in_target(fall.box);
             if (fall.adds) {
-                landing.adds.push_back({read, to, BoxSum(dtype_, source, target)});
+                landing.adds.push_back({read, to, BoxCombine(dtype_, step_.schedule.combine, source, target)});
             } else {
                 landing.stores.push_back({read, to, BoxCopy(source, target)});
             }
@@ -158,7 +162,7 @@ private:
         const Box& box = step_.schedule.target_tile;
         const Region packed = packed_region(box, element_bytes_);
         auto type = element_type(dtype_);
-        auto sum = sum_operation(dtype_);
+        auto sum = reduce_operation(dtype_, step_.schedule.combine);
         if (!type) return tl::unexpected(type.error());
         if (!sum) return tl::unexpected(sum.error());
         const Region source = in_source(box);
@@ -224,7 +228,7 @@ Result<WireStep> make_wire_step(const RankStep& step, DType dtype, std::size_t a
 
 Index staged_bytes(const RankStep& step, DType dtype) {
     if (reduces_natively(step)) return staged_by_reduction(step, size_of(dtype));
-    if (step.schedule.combine != Combine::sum) return 0;
+    if (step.schedule.combine == Combine::copy) return 0;
     Index most = 0;
     const auto falls = arrivals(step.schedule);
     for (std::size_t i = 0; i < falls.size(); ++i) {

@@ -27,10 +27,10 @@ struct LocalCopy {
     BoxCopy copy;
 };
 
-struct LocalSum {
+struct LocalCombine {
     Where from = Where::source;
     Where to = Where::target;
-    BoxSum sum;
+    BoxCombine combine;
 };
 
 /// One receive of a sum, in the order of the schedule. `message` is empty for the rank's own share. A message that only
@@ -38,7 +38,7 @@ struct LocalSum {
 struct Landing {
     std::optional<Message> message;
     std::vector<LocalCopy> stores;
-    std::vector<LocalSum> adds;
+    std::vector<LocalCombine> adds;
 };
 
 /// A gather whose blocks are equal and lie one after another in the target: MPI's own.
@@ -49,7 +49,7 @@ struct Gather {
     Message receive;  ///< its type is one block
 };
 
-/// MPI's own sum over a group, between dense tiles: the caller's where they are dense, else staging.
+/// MPI's own reduction over a group, between dense tiles: the caller's where they are dense, else staging.
 struct Reduction {
     std::vector<Index> members;
     MPI_Comm communicator = MPI_COMM_NULL;
@@ -63,7 +63,7 @@ struct Reduction {
     Operation sum;
 };
 
-/// One step of one array. In order: fills and packing; messages and collective; landings; unpacking.
+/// One step of one array. In order: fills and packing; messages and collective; landings; unpacking; scaling.
 struct WireStep {
     std::string name;  ///< for errors: "array 0, step 2 (all_gather)"
     std::vector<std::pair<Where, BoxFill>> fills;
@@ -75,6 +75,7 @@ struct WireStep {
     std::optional<Gather> gather;
     std::optional<Reduction> reduction;
     std::vector<LocalCopy> unpacks;
+    std::vector<std::pair<Where, BoxScale>> scales;
     Index slot_bytes = 0;  ///< needed of each of the two staging slots
 };
 

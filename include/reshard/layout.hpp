@@ -16,6 +16,18 @@ enum class DType { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f8_e4m3fn, f8_
 [[nodiscard]] bool reducible(DType dtype);                       ///< false for the types that are bytes only
 [[nodiscard]] Result<DType> parse_dtype(std::string_view text);  ///< short and long names: f32, float32
 
+/// How the summands of an unreduced array make up its values. An avg is a sum and then one factor: 1 / summands.
+enum class Reduction { sum, max, min, prod, avg };
+
+inline constexpr std::array<Reduction, 5> all_reductions = {Reduction::sum, Reduction::max, Reduction::min,
+                                                            Reduction::prod, Reduction::avg};
+
+[[nodiscard]] std::string_view name(Reduction reduction);  ///< sum, max, min, prod, avg
+[[nodiscard]] Result<Reduction> parse_reduction(std::string_view text);
+/// Code::unsupported, with the reason, for types that are bytes only, max and min of complex numbers, and an avg of
+/// integers or bool.
+[[nodiscard]] Result<void> can_reduce(DType dtype, Reduction reduction);
+
 /// A half-open interval of indices; empty when begin == end.
 struct Interval {
     Index begin = 0;
@@ -44,14 +56,15 @@ struct Dim {
 [[nodiscard]] bool divides(const Dim& dim);                    ///< shards divide the extent
 
 /// The type of a distributed array. Atoms that no dimension and no summand uses replicate.
-/// Invariants (validate): mesh valid, atoms canonical and disjoint, every product fits 64 bits.
+/// Invariants (validate): mesh valid, atoms canonical and disjoint, every product fits 64 bits, can_reduce.
 struct Layout {
     DType dtype = DType::f32;
     Mesh mesh;
     std::vector<Dim> dims;
-    AtomList unreduced;  ///< the array is the sum over these digits (a set, most major first)
+    AtomList unreduced;                    ///< the array is the sum over these digits (a set, most major first)
+    Reduction reduction = Reduction::sum;  ///< or this instead of the sum; means nothing where nothing is unreduced
 
-    friend bool operator==(const Layout&, const Layout&) = default;
+    friend bool operator==(const Layout& a, const Layout& b);
 };
 
 /// Per dimension the axes that shard it, major to minor: P{"x", {}, {"y", "z:(1)2"}} as JAX's PartitionSpec.
@@ -96,6 +109,9 @@ struct Placement {
 [[nodiscard]] Index tile_elements(const Layout& layout);          ///< the largest tile's
 [[nodiscard]] Index tile_bytes(const Layout& layout);
 [[nodiscard]] Index global_bytes(const Layout& layout);
+
+/// The same unreduced atoms, and under the same reduction if there are any.
+[[nodiscard]] bool same_summands(const Layout& a, const Layout& b);
 
 /// Same array (dtype, shape, devices) and the same atoms everywhere: equal as functions, whatever the names.
 [[nodiscard]] bool same_tiles(const Layout& a, const Layout& b);

@@ -6,7 +6,18 @@
 
 namespace reshard {
 
-enum class Combine { copy, sum };
+/// How what arrives meets what is there.
+enum class Combine { copy, sum, max, min, prod };
+
+/// How the summands of a layout are combined; an avg's are summed.
+[[nodiscard]] Combine combine_of(Reduction reduction);
+
+/// A factor, times / over.
+struct Scale {
+    Index times = 1;
+    Index over = 1;
+    friend bool operator==(const Scale&, const Scale&) = default;
+};
 
 /// A box that travels between this rank and `peer`, in global indices; inside the sender's source tile and the
 /// receiver's target tile.
@@ -16,9 +27,10 @@ struct Transfer {
     friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// One step on one rank. Receives with peer == rank are local copies and have no send. With Combine::sum the first
-/// receive that covers an element stores, later ones add, in the order of the list: the order of reduction is the order
-/// of the summands, the same on every rank and run.
+/// One step on one rank. Receives with peer == rank are local copies and have no send. With any Combine but copy the
+/// first receive that covers an element stores, later ones combine, in the order of the list: the order of reduction is
+/// the order of the summands, the same on every rank and run (a native all_reduce may take another).
+/// An avg is a sum and one factor: 1 / group after a reduction, group where a zero_fill makes it.
 /// An all_reduce lists who contributes, not the wire's traffic: a native collective moves 2T(g-1)/g for it.
 /// Two ranks may exchange several boxes; the k-th send to a peer meets the peer's k-th receive from this rank.
 struct Schedule {
@@ -29,8 +41,11 @@ struct Schedule {
     Combine combine = Combine::copy;
     std::vector<Transfer> sends;
     std::vector<Transfer> receives;
-    std::vector<Box> fills;    ///< boxes of the target tile that become zero before the receives
-    std::vector<Index> group;  ///< for regular collectives the ranks of the group in its order; else empty
+    std::vector<Box> fills;           ///< boxes of the target tile that become the identity before the receives
+    std::vector<Index> group;         ///< for regular collectives the ranks of the group in its order; else empty
+    Combine identity = Combine::sum;  ///< of which combination: 0, 1, lowest or highest
+    Scale scale = {};                 ///< for the boxes below
+    std::vector<Box> scaled = {};     ///< boxes of the target tile that are multiplied once all has arrived
     friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

@@ -8,11 +8,13 @@
 
 namespace reshard {
 
-/// Per device the values of its tile in row-major order.
+/// Per device the values of its tile in row-major order. Of an avg each summand is written as its share, already over
+/// the number of summands, so that shares add up to the value and integers suffice: the factor between the two is
+/// `Schedule::scale`, and everything else is a sum's.
 using Tiles = std::vector<std::vector<std::int64_t>>;
 
-/// Tiles of `array` (row-major, one value per element) in `layout`. With summands, their sum over the group is the
-/// array (wrapping 64-bit sums of values that differ from summand to summand).
+/// Tiles of `array` (row-major, one value per element) in `layout`. With summands, what they
+/// combine to over the group is the array (wrapping 64-bit sums and products, max, min; they differ from each other).
 /// Errors: mismatch when the array's size is not the layout's, overflow when the tiles do not fit memory's index.
 [[nodiscard]] Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> array);
 
@@ -24,7 +26,7 @@ using Tiles = std::vector<std::vector<std::int64_t>>;
 /// All steps of a plan.
 [[nodiscard]] Result<Tiles> simulate(const Plan& plan, Tiles tiles);
 
-/// True when `tiles` are a distribution of `array` in `layout`: replicas equal, summands adding up to it.
+/// True when `tiles` are a distribution of `array` in `layout`: replicas equal, summands combining to it.
 [[nodiscard]] bool denotes(const Layout& layout, const Tiles& tiles, std::span<const std::int64_t> array);
 
 }  // namespace reshard

@@ -9,7 +9,8 @@ namespace reshard {
 [[nodiscard]] Result<Mesh> parse_mesh(std::string_view text);
 [[nodiscard]] std::string format(const Mesh& mesh);
 
-/// layout := dtype "[" [dim {"," dim}] "]" ["{U:" axes "}"]; dim := extent ["@" axes];
+/// layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes];
+/// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg";
 /// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size]. Major to minor.
 [[nodiscard]] Result<Layout> parse_layout(const Mesh& mesh, std::string_view text);
 [[nodiscard]] std::string format(const Layout& layout);

@@ -41,8 +41,8 @@ std::vector<Contestant> contestants(const Asked& asked, const Synthesis& made, b
 
 std::vector<Score> measure(Rank& rank, const Asked& asked, const Synthesis& made, Index rounds) {
     const Layout& source = asked.problem.source;
-    const bool summable = summand_count(source) > 1 || summand_count(asked.problem.target) > 1;
-    const auto values = generated(source.dtype, shape(source), summand_count(source), summable);
+    const bool reduced = summand_count(source) > 1 || summand_count(asked.problem.target) > 1;
+    const auto values = generated(source, reduced);
     std::vector<Contestant> all = contestants(asked, made, rank.backend().name() == "mpi");
     std::vector<Contestant*> order;
     for (Contestant& one : all) order.push_back(&one);

@@ -20,6 +20,12 @@ std::string list_change(const Mesh& before_mesh, const AtomList& before, const M
     return fmt::format("{} to {}", axes(before_mesh, before), axes(after_mesh, after));
 }
 
+// An avg is a sum and one factor.
+std::string factor(Index before, Index after) {
+    if (before > after) return fmt::format(" (sum, then / {})", before / after);
+    return fmt::format(" (x {})", after / before);
+}
+
 std::string dims_change(const Layout& before, const Layout& after) {
     std::vector<std::string> parts;
     for (std::size_t d = 0; d < before.dims.size() && d < after.dims.size(); ++d) {
@@ -27,8 +33,11 @@ std::string dims_change(const Layout& before, const Layout& after) {
         const AtomList& is = after.dims[d].atoms;
         if (was != is) parts.push_back(fmt::format("dim {} {}", d, list_change(before.mesh, was, after.mesh, is)));
     }
-    if (before.unreduced != after.unreduced) {
-        parts.push_back("U " + list_change(before.mesh, before.unreduced, after.mesh, after.unreduced));
+    if (!same_summands(before, after)) {
+        const Reduction reduction = before.unreduced.empty() ? after.reduction : before.reduction;
+        parts.push_back(fmt::format("{} {}", reduction == Reduction::sum ? "U" : name(reduction),
+                                    list_change(before.mesh, before.unreduced, after.mesh, after.unreduced)));
+        if (reduction == Reduction::avg) parts.back() += factor(summand_count(before), summand_count(after));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -5,6 +5,7 @@
 
 #include "number_bits.hpp"
 #include "pieces.hpp"
+#include "src/copy.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -63,14 +64,14 @@ private:
     std::vector<Index> shape_;
 };
 
-// Numbers small enough that the sum over all summands is exact. With more summands than the dtype can add, one
-// summand of each element holds 1 and the rest hold 0.
-class Summable final : public Values {
+// Numbers small enough that what all summands combine to is exact.
+class Reducible final : public Values {
 public:
-    Summable(DType dtype, std::vector<Index> shape, Index summands)
+    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction)
         : dtype_(dtype),
           shape_(std::move(shape)),
           summands_(summands),
+          reduction_(reduction),
           largest_(std::min<Index>(7, exact_max(dtype) / summands)) {}
 
     Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
@@ -79,18 +80,48 @@ public:
 
     Result<void> total(const Box& box, std::span<std::byte> into) override {
         return each(box, into, [&](std::uint64_t index) {
-            Index sum = 0;
-            for (Index summand = 0; summand < summands_; ++summand) sum += value(index, summand);
-            return sum;
+            Index all = value(index, 0);
+            for (Index summand = 1; summand < summands_; ++summand) all = combined(all, value(index, summand));
+            return reduction_ == Reduction::avg ? all / summands_ : all;
         });
     }
 
 private:
+    [[nodiscard]] Index combined(Index a, Index b) const {
+        switch (reduction_) {
+            case Reduction::max:
+                return std::max(a, b);
+            case Reduction::min:
+                return std::min(a, b);
+            case Reduction::prod:
+                return a * b;
+            case Reduction::sum:
+            case Reduction::avg:
+                break;
+        }
+        return a + b;
+    }
+
     [[nodiscard]] Index value(std::uint64_t index, Index summand) const {
         const auto count = static_cast<std::uint64_t>(summands_);
-        if (largest_ == 0) return mixed(index) % count == static_cast<std::uint64_t>(summand) ? 1 : 0;
         const std::uint64_t hash = mixed(index * count + static_cast<std::uint64_t>(summand));
-        return static_cast<Index>(hash % static_cast<std::uint64_t>(largest_ + 1));
+        const bool home = mixed(index) % count == static_cast<std::uint64_t>(summand);
+        const auto below = [&](Index bound) { return static_cast<Index>(hash % static_cast<std::uint64_t>(bound)); };
+        switch (reduction_) {
+            case Reduction::max:
+            case Reduction::min:
+                return below(std::min<Index>(exact_max(dtype_), 100) + 1);
+            case Reduction::prod:  // at most 2^4; of bool, seldom false
+                if (dtype_ == DType::boolean) return below(8) > 0 ? 1 : 0;
+                return summand < 4 ? 1 + below(2) : 1;
+            case Reduction::avg:  // one summand is a multiple of their number, the rest hold 0
+                return home ? summands_ * below(largest_ + 1) : 0;
+            case Reduction::sum:
+                break;
+        }
+        // With more summands than the dtype can add, one of each element holds 1 and the rest hold 0.
+        if (largest_ == 0) return home ? 1 : 0;
+        return below(largest_ + 1);
     }
 
     template <class Value>
@@ -108,17 +139,21 @@ private:
     DType dtype_;
     std::vector<Index> shape_;
     Index summands_;
+    Reduction reduction_;
     Index largest_;
 };
 
 class Filed final : public Values {
 public:
-    explicit Filed(ArrayFile file) : file_(std::move(file)) {}
+    Filed(ArrayFile file, Reduction reduction) : file_(std::move(file)), reduction_(reduction) {}
 
     Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
-        if (summand == 0) return total(box, into);
-        std::fill(into.begin(), into.end(), std::byte{0});
-        mark_negative_zero(into);
+        const bool idempotent = reduction_ == Reduction::max || reduction_ == Reduction::min;
+        if (summand == 0 || idempotent) return total(box, into);
+        const Pattern pattern = identity_of(file_.dtype(), combine_of(reduction_));
+        const std::size_t width = unsigned_of(size_of(file_.dtype()));
+        for (std::size_t at = 0; at < into.size(); at += width) std::memcpy(&into[at], pattern.data(), width);
+        if (reduction_ == Reduction::sum) mark_negative_zero(into);
         return {};
     }
 
@@ -148,15 +183,19 @@ private:
     }
 
     ArrayFile file_;
+    Reduction reduction_;
 };
 
 }  // namespace
 
-std::unique_ptr<Values> generated(DType dtype, std::vector<Index> shape, Index summands, bool summable) {
-    if (summable) return std::make_unique<Summable>(dtype, std::move(shape), summands);
-    return std::make_unique<Hashed>(dtype, std::move(shape));
+std::unique_ptr<Values> generated(const Layout& source, bool reduced) {
+    if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source));
+    const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
+    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction);
 }
 
-std::unique_ptr<Values> from_file(ArrayFile file) { return std::make_unique<Filed>(std::move(file)); }
+std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction) {
+    return std::make_unique<Filed>(std::move(file), reduction);
+}
 
 }  // namespace reshard::cli

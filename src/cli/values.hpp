@@ -15,16 +15,17 @@ public:
     /// What a device whose summand is `summand` holds of the box, dense. Boxes in storage order. Errors: io.
     [[nodiscard]] virtual Result<void> part(const Box& box, Index summand, std::span<std::byte> into) = 0;
 
-    /// The array itself: the sum over the summands.
+    /// The array itself: what the summands combine to.
     [[nodiscard]] virtual Result<void> total(const Box& box, std::span<std::byte> into) = 0;
 };
 
-/// A deterministic hash of the global index: all bits of the elements, or, when sums are involved, small whole numbers
-/// that differ from summand to summand. `shape` in storage order.
-[[nodiscard]] std::unique_ptr<Values> generated(DType dtype, std::vector<Index> shape, Index summands, bool summable);
+/// A deterministic hash of the global index: all bits of the elements, or, when `reduced` says that either end has
+/// summands, small whole numbers that differ from summand to summand.
+[[nodiscard]] std::unique_ptr<Values> generated(const Layout& source, bool reduced);
 
-/// The elements of a file; summand 0 holds them, the others hold what leaves every sum as it is, bit by bit.
-[[nodiscard]] std::unique_ptr<Values> from_file(ArrayFile file);
+/// The elements of a file; summand 0 holds them, the others hold what leaves them as they are, bit by bit.
+/// pre: not an avg, nor a prod of complex numbers, which may round.
+[[nodiscard]] std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction);
 
 /// Mixes a 64-bit number so that every input bit reaches every output bit (SplitMix64's finalizer).
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {

@@ -8,6 +8,7 @@
 
 #include "number_bits.hpp"
 #include "pieces.hpp"
+#include "src/copy.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -81,8 +82,57 @@ Result<Verified> verify_sums(Rank& rank, const Layout& target, Index elements, c
         group.have += std::stoull(theirs.substr(first + 1));
         group.want = std::stoull(theirs.substr(second + 1));
     }
-    const bool right = key < 0 || groups[key].have == groups[key].want;
+    // Of an avg the sum is as many times the array as there are summands.
+    const auto times = target.reduction == Reduction::avg ? static_cast<std::uint64_t>(summand_count(target)) : 1;
+    const bool right = key < 0 || groups[key].have == times * groups[key].want;
     const std::vector<Index> totals = sum(rank, {right ? 0 : elements, elements});
+    return Verified{totals[0], totals[1]};
+}
+
+// Bytes of one piece of every rank, combined over the devices that differ only on unreduced atoms from this one.
+std::vector<std::byte> combined_piece(const Layout& target, Index rank, const std::vector<std::string>& all) {
+    std::vector<std::byte> combined;
+    for (std::size_t other = 0; other < all.size(); ++other) {
+        if (key_of(target, static_cast<Index>(other)) != key_of(target, rank)) continue;
+        const auto* bytes = reinterpret_cast<const std::byte*>(all[other].data());
+        if (combined.empty()) {
+            combined.assign(bytes, bytes + all[other].size());
+        } else if (combined.size() == all[other].size()) {
+            combine_dense(target.dtype, combine_of(target.reduction), bytes, combined.data(),
+                          static_cast<Index>(combined.size()) / size_of(target.dtype));
+        }
+    }
+    return combined;
+}
+
+// What no weights add up: every group brings its tiles together, piece by piece.
+Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& target, const Box& box,
+                                 std::span<const std::byte> tile) {
+    const Index size = size_of(target.dtype);
+    std::vector<std::pair<Box, Index>> pieces;
+    (void)for_each_piece(box, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
+        if (rank.index() < device_count(target)) pieces.emplace_back(piece, first);
+        return {};
+    });
+    Verified mine;
+    Result<void> looked;
+    const Index rounds = largest(rank, std::vector<Index>{static_cast<Index>(pieces.size())})[0];
+    for (std::size_t round = 0; round < unsigned_of(rounds); ++round) {
+        if (round >= pieces.size()) {
+            rank.share({});
+            continue;
+        }
+        const auto& [piece, first] = pieces[round];
+        const auto part = tile.subspan(unsigned_of(first * size), unsigned_of(count(piece) * size));
+        const auto all = rank.share(std::string(reinterpret_cast<const char*>(part.data()), part.size()));
+        const std::vector<std::byte> have = combined_piece(target, rank.index(), all);
+        std::vector<std::byte> want(part.size());
+        if (auto read = values.total(piece, want); !read && looked) looked = read;
+        mine.wrong += differences(have, want, unsigned_of(size));
+        mine.of += count(piece);
+    }
+    if (auto agreed = agree(rank, looked); !agreed) return tl::unexpected(agreed.error());
+    const std::vector<Index> totals = sum(rank, {mine.wrong, mine.of});
     return Verified{totals[0], totals[1]};
 }
 
@@ -113,6 +163,7 @@ Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool f
     std::vector<Index> ordered = shape(target);
     if (fortran_order) std::reverse(ordered.begin(), ordered.end());
     const bool sums = summand_count(target) > 1;
+    if (sums && combine_of(target.reduction) != Combine::sum) return verify_combined(rank, values, target, box, tile);
     Verified mine{0, inside ? count(box) : 0};
     Sums weights;
     Result<void> looked;

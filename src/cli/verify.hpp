@@ -20,8 +20,9 @@ struct Verified {
 [[nodiscard]] Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order,
                                 std::span<std::byte> tile, Progress& progress);
 
-/// Collective: looks at every element of every target tile; of a target with unreduced axes, at every sum over the
-/// devices that differ only there, through a random weight an element (wrong tiles count as wholly wrong).
+/// Collective: looks at every element of every target tile; of a target with unreduced axes, at what the
+/// devices that differ only there combine to; of sums through a random weight an element (wrong tiles count as wholly
+/// wrong).
 [[nodiscard]] Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool fortran_order,
                                       std::span<const std::byte> tile, Progress& progress);
 

@@ -133,9 +133,29 @@ std::string print(const Schedule& schedule) {
 
 }  // namespace
 
+namespace {
+
+// The proofs are about any commutative monoid: sum, max, min and prod are one, and an avg is the sum of its shares, so
+// one law of typing certifies all. It is one monoid for a whole plan, which the checker does not see named.
+Result<void> one_reduction(const std::vector<const Layout*>& layouts) {
+    const Layout* first = nullptr;
+    for (const Layout* layout : layouts) {
+        if (layout->unreduced.empty()) continue;
+        if (!first) first = layout;
+        if (layout->reduction != first->reduction)
+            return fail(Code::unsupported,
+                        fmt::format("the plan reduces by {} and by {}: what is proved is about one reduction",
+                                    name(first->reduction), name(layout->reduction)));
+    }
+    return {};
+}
+
+}  // namespace
+
 Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_max) {
     std::vector<const Layout*> layouts = {&plan.source, &plan.target};
     for (const Step& step : plan.steps) layouts.push_back(&step.layout);
+    if (auto one = one_reduction(layouts); !one) return tl::unexpected(one.error());
     const auto digits = Digits::of(layouts);
     if (!digits) return tl::unexpected(digits.error());
     std::string text = "(check " + digits->mesh() + " " + print_shape(plan.source);
@@ -146,6 +166,7 @@ Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_
 }
 
 Result<std::string> certificate(const Layout& before, const Step& step, const std::vector<Schedule>& schedules) {
+    if (auto one = one_reduction({&before, &step.layout}); !one) return tl::unexpected(one.error());
     const auto digits = Digits::of({&before, &step.layout});
     if (!digits) return tl::unexpected(digits.error());
     const Index devices = device_count(before);

@@ -86,7 +86,14 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
         if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
     }
     if (scanner.take('{')) {
-        if (scanner.word() != "U") return scanner.error(Code::syntax, "expected U, the unreduced axes");
+        scanner.skip_space();
+        const std::size_t place = scanner.offset();
+        const std::string_view word = scanner.word();
+        const auto reduction = parse_reduction(word);
+        if (word == "sum" || (word != "U" && !reduction))
+            return scanner.error(Code::syntax, "expected U (a sum), max, min, prod or avg, for the unreduced axes",
+                                 place);
+        layout.reduction = reduction.value_or(Reduction::sum);
         if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
         auto atoms = scan_dim_axes(scanner, mesh, used);
         if (!atoms) return tl::unexpected(atoms.error());
@@ -128,7 +135,10 @@ std::string format(const Layout& layout) {
         if (!dim.atoms.empty()) text += "@" + format_atoms(layout.mesh, dim.atoms);
     }
     text += "]";
-    if (!layout.unreduced.empty()) text += "{U:" + format_atoms(layout.mesh, layout.unreduced) + "}";
+    if (!layout.unreduced.empty()) {
+        const std::string_view kind = layout.reduction == Reduction::sum ? "U" : name(layout.reduction);
+        text += fmt::format("{{{}:{}}}", kind, format_atoms(layout.mesh, layout.unreduced));
+    }
     return text;
 }
 

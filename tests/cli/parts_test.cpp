@@ -17,11 +17,10 @@ namespace {
 // Verifies the layout's tiles after `change` has had its way with those of rank 0.
 Verified verified_after(const char* mesh, const char* text, const std::function<void(std::span<std::byte>)>& change) {
     const Layout layout = parse_layout(parse_mesh(mesh).value(), text).value();
-    const Index summands = summand_count(layout);
     Verified result;
     auto ranks = local_ranks(device_count(layout)).value();
     ranks->each([&](Rank& rank) {
-        const auto values = generated(layout.dtype, shape(layout), summands, summands > 1);
+        const auto values = generated(layout, summand_count(layout) > 1);
         Progress progress(false);
         const Box box = storage_tile(layout, rank.index(), false);
         std::vector<std::byte> tile(static_cast<std::size_t>(count(box) * size_of(layout.dtype)));

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 namespace reshard::conformance {
 namespace {
@@ -43,9 +45,30 @@ Index small_value(Index element, Index summand, std::uint64_t salt) {
     return static_cast<Index>(mix(salt * 1000003 + static_cast<std::uint64_t>(element * 64 + summand)) % 4);
 }
 
-// Every summand of every element has one home in the origin: the device whose digits say so, all others zero. What a
-// device of `layout` holds of an element is the sum of those whose home it cannot be told from by layout's summands.
-Index reduced_value(const Layout& layout, const Layout& origin, Index device, Index element, std::uint64_t salt) {
+// What a device holds of an element: a small whole number, or the identity of the reduction.
+struct Number {
+    Reduction reduction = Reduction::sum;
+    std::optional<Index> value;  ///< none: the identity of max or min
+};
+
+// Of a product most factors are 1 or 2.
+Index summand_of(Reduction reduction, Index element, Index summand, std::uint64_t salt) {
+    const Index small = small_value(element, summand, salt);
+    if (reduction != Reduction::prod) return small;
+    return small > 0 ? 1 + small % 2 : small_value(element, summand, salt + 1) % 2;
+}
+
+Index combined(Reduction reduction, Index a, Index b) {
+    if (reduction == Reduction::max) return std::max(a, b);
+    if (reduction == Reduction::min) return std::min(a, b);
+    return reduction == Reduction::prod ? a * b : a + b;
+}
+
+// Every summand of every element has one home in the origin: the device whose digits say so, all others the identity.
+// What a device of `layout` holds of an element is what those combine to whose home it cannot be told from by layout's
+// summands. An avg over n summands holds n times its share.
+Number reduced_value(Reduction reduction, const Layout& layout, const Layout& origin, Index device, Index element,
+                     std::uint64_t salt) {
     Index home = 0;
     Index rest = element;
     for (std::size_t k = origin.dims.size(); k-- > 0;) {
@@ -55,13 +78,17 @@ Index reduced_value(const Layout& layout, const Layout& origin, Index device, In
         home = with_digits(dim.atoms, home, rest % dim.extent / size);
         rest /= dim.extent;
     }
-    Index sum = 0;
+    Number number{reduction, std::nullopt};
     for (Index summand = 0; summand < combinations_of(origin.unreduced); ++summand) {
         const Index holder = with_digits(origin.unreduced, home, summand);
-        const bool here = digits_value(layout.unreduced, holder) == digits_value(layout.unreduced, device);
-        if (here) sum += small_value(element, summand, salt);
+        if (digits_value(layout.unreduced, holder) != digits_value(layout.unreduced, device)) continue;
+        const Index value = summand_of(reduction, element, summand, salt);
+        number.value = number.value ? combined(reduction, *number.value, value) : value;
     }
-    return sum;
+    const bool ordered = reduction == Reduction::max || reduction == Reduction::min;
+    if (!number.value && !ordered) number.value = reduction == Reduction::prod ? 1 : 0;
+    if (reduction == Reduction::avg) *number.value *= combinations_of(layout.unreduced);
+    return number;
 }
 
 template <class T>
@@ -69,7 +96,34 @@ void put(T value, std::byte* place) {
     std::memcpy(place, &value, sizeof value);
 }
 
-void put_number(DType dtype, Index value, std::byte* place) {
+bool is_signed(DType dtype) {
+    return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
+}
+
+// The lowest element, or the highest.
+void put_end(DType dtype, bool highest, std::byte* place) {
+    const auto bytes = static_cast<std::size_t>(size_of(dtype));
+    switch (dtype) {
+        case DType::boolean:
+            return put<std::uint8_t>(highest, place);
+        case DType::f32:
+            return put(highest ? 0x7f800000U : 0xff800000U, place);
+        case DType::f64:
+            return put(highest ? 0x7ff0000000000000U : 0xfff0000000000000U, place);
+        case DType::bf16:
+            return put<std::uint16_t>(highest ? 0x7f80U : 0xff80U, place);
+        case DType::f16:
+            return put<std::uint16_t>(highest ? 0x7c00U : 0xfc00U, place);
+        default:
+            std::memset(place, highest ? 0xff : 0, bytes);
+            if (is_signed(dtype)) place[bytes - 1] ^= std::byte{0x80};
+    }
+}
+
+void put_number(DType dtype, const Number& number, std::byte* place) {
+    if (!number.value) return put_end(dtype, number.reduction == Reduction::min, place);
+    const Index value = *number.value;
+    const float turned = number.reduction == Reduction::prod ? 0.0F : -2.0F;  // imaginary parts add up by themselves
     const auto narrow = static_cast<float>(value);
     switch (dtype) {
         case DType::boolean:
@@ -87,10 +141,10 @@ void put_number(DType dtype, Index value, std::byte* place) {
         }
         case DType::c64:
             put(narrow, place);
-            return put(-2.0F * narrow, place + 4);
+            return put(turned * narrow + 0.0F, place + 4);
         case DType::c128:
             put(static_cast<double>(value), place);
-            return put(-2.0 * static_cast<double>(value), place + 8);
+            return put(static_cast<double>(turned) * static_cast<double>(value) + 0.0, place + 8);
         default:
             std::memcpy(place, &value, static_cast<std::size_t>(size_of(dtype)));  // little-endian integers
     }
@@ -168,15 +222,16 @@ Image blank_of(const Layout& layout, Index device, Style style) {
     return {std::vector<std::byte>(static_cast<std::size_t>((last + 1) * size_of(layout.dtype)), pattern)};
 }
 
-Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt, bool adds) {
+Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt,
+               std::optional<Reduction> reduction) {
     Image image = blank_of(layout, device, style);
     if (image.bytes.empty()) return image;
     const Box box = *tile_by_arithmetic(layout, device);
     const Index element_bytes = size_of(layout.dtype);
     visit_elements(layout, box, storage_of(style, box), [&](Index element, Index place) {
         std::byte* to = image.bytes.data() + place * element_bytes;
-        if (adds) {
-            put_number(layout.dtype, reduced_value(layout, origin, device, element, salt), to);
+        if (reduction) {
+            put_number(layout.dtype, reduced_value(*reduction, layout, origin, device, element, salt), to);
         } else {
             put_bytes(element_bytes, element, salt, to);
         }

@@ -26,8 +26,9 @@ struct Image {
 /// The image of what `device` holds in `layout` of the array number `salt`, when the array was distributed as `origin`.
 /// Summands of `origin` that `layout` has not are added up. Where layout has more, an element stays where it was, on
 /// the device with coordinate 0 among its replicas, and the others hold zero.
-/// With `adds` the values are numbers whose sums are exact in every dtype; without, arbitrary bytes.
-Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt, bool adds);
+/// With a reduction the values are numbers that it combines exactly in every dtype; without, arbitrary bytes.
+Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt,
+               std::optional<Reduction> reduction);
 
 /// The same buffer before anything was written.
 Image blank_of(const Layout& layout, Index device, Style style);

@@ -168,8 +168,8 @@ TEST(Copy, SumsAddInTheBoxOnly) {
             to += from;
             std::memcpy(wanted.data() + place_of(scene.target, element, scene.element_bytes), &to, bytes);
         });
-        BoxSum(dtype, region_of(scene.source, scene.box, scene.element_bytes),
-               region_of(scene.target, scene.box, scene.element_bytes))
+        BoxCombine(dtype, Combine::sum, region_of(scene.source, scene.box, scene.element_bytes),
+                   region_of(scene.target, scene.box, scene.element_bytes))
             .run(source.data(), target.data());
         ASSERT_EQ(target, wanted) << i;
     }

@@ -83,9 +83,12 @@ void expect_run(Bound& bound, bool polled) {
     ASSERT_TRUE(done) << done.error().message;
 }
 
-bool adds(const Plan& plan) {
-    const auto has_summands = [](const Step& step) { return !step.layout.unreduced.empty(); };
-    return !plan.source.unreduced.empty() || std::ranges::any_of(plan.steps, has_summands);
+// Of a plan's summands, wherever there are some; the tests' plans have them under one reduction.
+std::optional<Reduction> reduction_of(const Plan& plan) {
+    if (!plan.source.unreduced.empty()) return plan.source.reduction;
+    for (const Step& step : plan.steps)
+        if (!step.layout.unreduced.empty()) return step.layout.reduction;
+    return std::nullopt;
 }
 
 std::string describe(const Item& item) { return format(item.plan); }
@@ -93,11 +96,11 @@ std::string describe(const Item& item) { return format(item.plan); }
 }  // namespace
 
 Workbench::Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_size)
-    : source(image_of(item.plan.source, item.plan.source, rank, item.source, salt, adds(item.plan))),
+    : source(image_of(item.plan.source, item.plan.source, rank, item.source, salt, reduction_of(item.plan))),
       target(blank_of(item.plan.target, rank, item.target)),
       workspace(static_cast<std::size_t>(workspace_size) + guard_bytes, guard),
       source_wanted(source),
-      target_wanted(image_of(item.plan.target, item.plan.source, rank, item.target, salt, adds(item.plan))),
+      target_wanted(image_of(item.plan.target, item.plan.source, rank, item.target, salt, reduction_of(item.plan))),
       workspace_bytes(workspace_size) {}
 
 Buffers Workbench::buffers() {

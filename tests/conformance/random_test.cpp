@@ -50,7 +50,8 @@ std::string axes_text(const std::vector<std::size_t>& axes) {
     return axes.size() == 1 ? text : "(" + text + ")";
 }
 
-std::string layout_text(std::string_view dtype, const std::vector<Index>& shape, const Spread& spread, bool sums) {
+std::string layout_text(std::string_view dtype, const std::vector<Index>& shape, const Spread& spread,
+                        std::string_view reduction) {
     std::string text(dtype);
     text += '[';
     for (std::size_t k = 0; k < shape.size(); ++k) {
@@ -58,7 +59,9 @@ std::string layout_text(std::string_view dtype, const std::vector<Index>& shape,
         if (!spread[k].empty()) text += "@" + axes_text(spread[k]);
     }
     text += ']';
-    if (sums && !spread.back().empty()) text += fmt::format("{{U:{}}}", axes_text(spread.back()));
+    if (!reduction.empty() && !spread.back().empty()) {
+        text += fmt::format("{{{}:{}}}", reduction, axes_text(spread.back()));
+    }
     return text;
 }
 
@@ -80,8 +83,13 @@ std::string random_problem(std::uint64_t seed, Index ranks) {
     const std::string_view dtype = dtypes[static_cast<std::size_t>(below(random, 6))];
     const Spread source = random_spread(random, sizes.size(), shape.size());
     const Spread target = random_spread(random, sizes.size(), shape.size());
-    return fmt::format("{}\n{}\n{}", mesh, layout_text(dtype, shape, source, sums),
-                       layout_text(dtype, shape, target, false));
+    // Not every type has every reduction; all have a sum and a product.
+    constexpr std::array<std::string_view, 4> reductions = {"U", "prod", "max", "avg"};
+    std::string_view reduction = reductions[static_cast<std::size_t>(below(random, 4))];
+    if (reduction == "max" && dtype[0] == 'c') reduction = "avg";
+    if (reduction == "avg" && (dtype[0] == 'u' || dtype[0] == 'i')) reduction = "max";
+    return fmt::format("{}\n{}\n{}", mesh, layout_text(dtype, shape, source, sums ? reduction : ""),
+                       layout_text(dtype, shape, target, ""));
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -95,6 +95,10 @@ TEST(Steps, ReduceScatter) {
         {"x=2,y=3", "f64[6@x,6]{U:y}", reduce_scatter, "f64[6@(x,y),6]"},
         {"x=8", "f16[3,8]{U:x}", reduce_scatter, "f16[3,8@x]"},
         {"x=2,y=4", "c64[8]{U:(x,y)}", reduce_scatter, "c64[8@y]{U:x}"},
+        {"x=2,y=3", "i16[6@x,6]{max:y}", reduce_scatter, "i16[6@x,6@y]"},
+        {"x=3", "f32[7]{min:x}", reduce_scatter, "f32[7@x]"},
+        {"x=2,y=2", "f64[4,4]{prod:(x,y)}", reduce_scatter, "f64[4@x,4]{prod:y}"},
+        {"x=2,y=3", "bf16[6]{avg:(x,y)}", reduce_scatter, "bf16[6@y]{avg:x}"},
     };
     run_rows(rows);
 }
@@ -108,6 +112,10 @@ TEST(Steps, AllReduce) {
         {"x=8", "c128[5,3]{U:x}", all_reduce, "c128[5,3]"},
         {"x=4", "f32[]{U:x}", all_reduce, "f32[]"},
         {"x=2,y=4", "u8[7@y]{U:x}", all_reduce, "u8[7@y]"},
+        {"x=2,y=3", "f16[6@x]{max:y}", all_reduce, "f16[6@x]"},
+        {"x=2,y=2", "i64[4,3]{min:(x,y)}", all_reduce, "i64[4,3]{min:x}"},
+        {"x=5", "c64[5,3]{prod:x}", all_reduce, "c64[5,3]"},
+        {"x=3,y=2", "f32[5]{avg:(x,y)}", all_reduce, "f32[5]{avg:y}"},
     };
     run_rows(rows);
 }
@@ -119,6 +127,10 @@ TEST(Steps, ZeroFill) {
         {"x=2,y=3", "i64[6@x,2]", zero_fill, "i64[6@x,2]{U:y}"},
         {"x=2,y=3", "f32[6@(x,y)]", zero_fill, "f32[6@x]{U:y}"},
         {"x=4", "f32[]", zero_fill, "f32[]{U:x}"},
+        {"x=2,y=3", "i8[6@(x,y)]", zero_fill, "i8[6@x]{max:y}"},
+        {"x=2,y=3", "u16[6@x]", zero_fill, "u16[6]{min:(x,y)}"},
+        {"x=2", "bool[6@x]", zero_fill, "bool[6]{prod:x}"},
+        {"x=2,y=3", "f32[6@x]{avg:y}", zero_fill, "f32[6]{avg:(x,y)}"},
     };
     run_rows(rows);
 }
@@ -157,22 +169,33 @@ TEST(Steps, EveryElementTypeMoves) {
     expect_moves_everywhere(items);
 }
 
-TEST(Steps, EveryReducibleTypeAddsUp) {
-    const Index ranks = harness().ranks();
-    if (ranks == 1) GTEST_SKIP() << "one rank has nothing to add";
-    std::vector<Item> items;
-    for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {
-        if (!reducible(static_cast<DType>(type))) continue;
-        const std::string dtype(name(static_cast<DType>(type)));
-        const std::string mesh = fmt::format("x={}", ranks);
+// Every type under every reduction that it has: scattered, reduced, and made unreduced.
+void expect_reductions(DType dtype, std::string_view mesh, std::vector<Item>& items) {
+    for (const Reduction reduction : all_reductions) {
+        if (!can_reduce(dtype, reduction)) continue;
+        const auto text = [&](std::string_view shape, bool unreduced) {
+            const std::string_view kind = reduction == Reduction::sum ? "U" : name(reduction);
+            return fmt::format("{}{}{}", name(dtype), shape, unreduced ? fmt::format("{{{}:x}}", kind) : "");
+        };
         for (const Style style : {Style::row_major, Style::column_padded}) {
-            const auto scattered = plan_of(mesh, dtype + "[9,5]{U:x}", reduce_scatter, dtype + "[9@x,5]");
-            const auto reduced = plan_of(mesh, dtype + "[9,5]{U:x}", all_reduce, dtype + "[9,5]");
-            ASSERT_TRUE(scattered && reduced);
+            const auto scattered = plan_of(mesh, text("[9,5]", true), reduce_scatter, text("[9@x,5]", false));
+            const auto reduced = plan_of(mesh, text("[9,5]", true), all_reduce, text("[9,5]", false));
+            const auto spread = plan_of(mesh, text("[9@x,5]", false), zero_fill, text("[9,5]", true));
+            ASSERT_TRUE(scattered && reduced && spread);
             items.push_back({*scattered, style, style});
             items.push_back({*reduced, style, Style::row_major});
             items.push_back({*reduced, Style::row_major, style});
+            items.push_back({*spread, Style::row_major, style});
         }
+    }
+}
+
+TEST(Steps, EveryReducibleTypeCombines) {
+    const Index ranks = harness().ranks();
+    if (ranks == 1) GTEST_SKIP() << "one rank has nothing to combine";
+    std::vector<Item> items;
+    for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {
+        expect_reductions(static_cast<DType>(type), fmt::format("x={}", ranks), items);
     }
     expect_moves_everywhere(items);
 }

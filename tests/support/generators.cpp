@@ -27,6 +27,7 @@ Spec deal(const std::vector<Axis>& mesh, std::size_t rank, const Scope& scope) {
     spec.mesh = mesh;
     spec.dims.resize(rank);
     const bool sums = scope.sums && *between(0, 4) == 3;
+    if (sums && *between(0, 2) == 1) spec.reduction = all_reductions[*between<std::size_t>(0, all_reductions.size())];
     for (const Axis& axis : mesh) {
         const int cut = scope.sub_axes ? *between(0, 3) : 0;
         for (const SubAxis& part : parts_of(axis, cut)) {
@@ -136,6 +137,7 @@ rc::Gen<Pair> pairs(Scope scope) {
         const std::size_t rank = draw_rank();
         const bool even = !scope.uneven || *between(0, 3) < 2;
         Pair pair{deal(mesh, rank, scope), deal(mesh, rank, scope)};
+        pair.target.reduction = pair.source.reduction;  // else there is no one reduction of what lies between them
         if (scope.sums && *between(0, 3) == 0) {
             // As often as not the unreduced axes stay: take the source's, and free them in the target.
             pair.target.unreduced = pair.source.unreduced;

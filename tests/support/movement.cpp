@@ -45,6 +45,46 @@ std::int64_t noise(Index element, Index summand) {
     return static_cast<std::int64_t>((x ^ (x >> 29)) >> 20);
 }
 
+std::int64_t combined(Combine combine, std::int64_t a, std::int64_t b) {
+    switch (combine) {
+        case Combine::sum:
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+        case Combine::prod:
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+        case Combine::max:
+            return a > b ? a : b;
+        case Combine::min:
+            return a > b ? b : a;
+        case Combine::copy:
+            break;
+    }
+    return b;
+}
+
+std::int64_t neutral(Combine combine) {
+    if (combine == Combine::max) return INT64_MIN;
+    if (combine == Combine::min) return INT64_MAX;
+    return combine == Combine::prod ? 1 : 0;
+}
+
+/// Summand `which` of `parts` of a value.
+std::int64_t part_of(Combine combine, std::int64_t value, Index element, Index which, Index parts) {
+    if (combine == Combine::sum) {
+        if (which != parts - 1) return noise(element, which);
+        for (Index s = 0; s + 1 < parts; ++s) value -= noise(element, s);
+        return value;
+    }
+    if (combine == Combine::prod) {
+        const auto sign = [&](Index s) { return noise(element, s) % 2 == 0 ? 1 : -1; };
+        if (which != parts - 1) return sign(which);
+        for (Index s = 0; s + 1 < parts; ++s) value *= sign(s);
+        return value;
+    }
+    if (which == element % parts) return value;
+    const std::int64_t away = noise(element, which) % 1000;
+    return combine == Combine::max ? value - std::abs(away) : value + std::abs(away);
+}
+
 std::string at(std::size_t device, const std::vector<Index>& point) {
     std::string text = "device " + std::to_string(device) + ", element (";
     for (const Index i : point) text += std::to_string(i) + ",";
@@ -73,12 +113,8 @@ Tiles spread(const std::vector<Holding>& held, const std::vector<Index>& shape, 
         Values tile;
         for (const auto& point : points(holding.tile)) {
             const Index element = place(all, point);
-            std::int64_t value = noise(element, holding.summand);
-            if (holding.summand == parts - 1) {
-                value = array[static_cast<std::size_t>(element)];
-                for (Index s = 0; s + 1 < parts; ++s) value -= noise(element, s);
-            }
-            tile.push_back(value);
+            const std::int64_t value = array[static_cast<std::size_t>(element)];
+            tile.push_back(parts == 1 ? value : part_of(holding.combine, value, element, holding.summand, parts));
         }
         tiles.push_back(std::move(tile));
     }
@@ -107,14 +143,14 @@ std::string fault(const std::vector<Holding>& held, const std::vector<Index>& sh
     }
     if (parts == 1) return "";
     for (std::size_t element = 0; element < array.size(); ++element) {
-        std::uint64_t sum = 0;  // wraps
+        std::int64_t total = neutral(held[0].combine);
         for (const auto& values : known) {
             const auto entry = values.find(element);
             if (entry == values.end()) return "element " + std::to_string(element) + " lacks a summand";
-            sum += static_cast<std::uint64_t>(entry->second);
+            total = combined(held[0].combine, total, entry->second);
         }
-        if (static_cast<std::int64_t>(sum) != array[element])
-            return "the summands of element " + std::to_string(element) + " do not add up";
+        if (total != array[element])
+            return "the summands of element " + std::to_string(element) + " do not combine to it";
     }
     return "";
 }
@@ -152,6 +188,7 @@ Delivery deliver(const std::vector<Holding>& before, const std::vector<Holding>&
                 const Index to = place(target, point);
                 if (to < 0) return stop("a fill outside the target tile of rank " + std::to_string(rank)), done;
                 filled[static_cast<std::size_t>(to)] = true;
+                values[static_cast<std::size_t>(to)] = neutral(mine.identity);
             }
         std::set<std::size_t> peers;
         for (const Transfer& receive : mine.receives) {
@@ -175,7 +212,7 @@ Delivery deliver(const std::vector<Holding>& before, const std::vector<Holding>&
                     return stop("rank " + std::to_string(rank) + ": " + at(peer, point) + " is not there"), done;
                 const std::int64_t value = tiles[peer][static_cast<std::size_t>(from)];
                 const auto slot = static_cast<std::size_t>(to);
-                values[slot] = mine.combine == Combine::sum && written[slot] > 0 ? values[slot] + value : value;
+                values[slot] = written[slot] > 0 ? combined(mine.combine, values[slot], value) : value;
                 ++written[slot];
             }
         }

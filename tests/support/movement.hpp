@@ -16,10 +16,11 @@ using Values = std::vector<std::int64_t>;
 [[nodiscard]] Values make_array(const std::vector<Index>& shape);
 
 /// What each device holds of `array`. With several summands all but the last are pseudo-random and the last makes up
-/// the sum.
+/// the sum, or is the max, the min or the product, of which the others are on the right side or 1 and -1. Of an avg
+/// they are shares, as in simulate.
 [[nodiscard]] Tiles spread(const std::vector<Holding>& held, const std::vector<Index>& shape, const Values& array);
 
-/// Empty when replicas are equal and the summands of every element add up to `array`; else the first fault.
+/// Empty when replicas are equal and the summands of every element combine to `array`; else the first fault.
 [[nodiscard]] std::string fault(const std::vector<Holding>& held, const std::vector<Index>& shape, const Values& array,
                                 const Tiles& tiles);
 

@@ -73,6 +73,15 @@ Index digits(const AtomList& atoms, Index device) {
     return value;
 }
 
+Combine combination(Reduction reduction) {
+    static const std::map<Reduction, Combine> combinations = {{Reduction::sum, Combine::sum},
+                                                              {Reduction::max, Combine::max},
+                                                              {Reduction::min, Combine::min},
+                                                              {Reduction::prod, Combine::prod},
+                                                              {Reduction::avg, Combine::sum}};
+    return combinations.at(reduction);
+}
+
 }  // namespace
 
 std::string mesh_text(const Spec& spec) {
@@ -90,8 +99,13 @@ std::string layout_text(const Spec& spec) {
         if (!spec.dims[i].axes.empty()) text += "@" + axes_text(spec, spec.dims[i].axes);
     }
     text += "]";
-    if (!spec.unreduced.empty()) text += "{U:" + axes_text(spec, spec.unreduced) + "}";
-    return text;
+    if (spec.unreduced.empty()) return text;
+    static const std::map<Reduction, std::string> words = {{Reduction::sum, "U"},
+                                                           {Reduction::max, "max"},
+                                                           {Reduction::min, "min"},
+                                                           {Reduction::prod, "prod"},
+                                                           {Reduction::avg, "avg"}};
+    return text + "{" + words.at(spec.reduction) + ":" + axes_text(spec, spec.unreduced) + "}";
 }
 
 Layout layout_of(const Spec& spec) {
@@ -107,6 +121,7 @@ Layout layout_of(const Spec& spec) {
     for (const SubAxis& axis : spec.unreduced) sums.push_back(axis_text(spec, axis));
     auto made = make_layout(Mesh(spec.mesh), spec.dtype, extents, axes, sums);
     if (!made) throw std::logic_error("make_layout refuses " + layout_text(spec) + ": " + made.error().message);
+    made->reduction = spec.reduction;
     return *made;
 }
 
@@ -126,6 +141,7 @@ std::vector<Holding> holdings(const Spec& spec) {
         for (const SpecDim& dim : spec.dims)
             holding.tile.push_back(cut(dim.extent, shards(dim), number(spec, dim.axes, coordinates)));
         holding.summand = number(spec, sums, coordinates);
+        holding.combine = combination(spec.reduction);
         held.push_back(std::move(holding));
     }
     return held;
@@ -143,6 +159,7 @@ std::vector<Holding> holdings(const Layout& layout) {
             holding.tile.push_back(cut(dim.extent, parts, digits(dim.atoms, device)));
         }
         holding.summand = digits(layout.unreduced, device);
+        holding.combine = combination(layout.reduction);
         held.push_back(std::move(holding));
     }
     return held;

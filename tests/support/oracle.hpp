@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/layout.hpp"
+#include "reshard/schedule.hpp"
 
 namespace reshard::test {
 
@@ -21,6 +21,7 @@ struct Spec {
     std::vector<SpecDim> dims;
     std::vector<SubAxis> unreduced;
     DType dtype = DType::f32;
+    Reduction reduction = Reduction::sum;
 };
 
 [[nodiscard]] std::string mesh_text(const Spec& spec);    ///< x=2,y=3
@@ -31,7 +32,8 @@ struct Spec {
 struct Holding {
     Box tile;
     Index summand = 0;
-    friend bool operator==(const Holding&, const Holding&) = default;
+    Combine combine = Combine::sum;  ///< of the summands; what a layout without any says means nothing
+    friend bool operator==(const Holding& a, const Holding& b) { return a.tile == b.tile && a.summand == b.summand; }
 };
 
 /// Per device what it holds. From names by a dictionary of coordinates; from a Layout by the definition of an atom.

@@ -40,6 +40,33 @@ TEST(ScheduleUnit, ReductionsAddInTheOrderOfTheSummands) {
     EXPECT_EQ(made.receives[1].peer, 3);
 }
 
+TEST(ScheduleUnit, AnAvgIsASumAndOneFactor) {
+    const Layout before = at("f32[8@x]{avg:y}");
+    const Step reduce{StepKind::reduce_scatter, at("f32[8@(x,y)]")};
+    auto schedules = all(before, reduce);
+    EXPECT_EQ(schedules[1].combine, Combine::sum);
+    EXPECT_EQ(schedules[1].scale, (Scale{1, 2}));
+    EXPECT_EQ(schedules[1].scaled, (std::vector<Box>{{{2, 4}}}));
+    ASSERT_TRUE(check_schedules(before, reduce, schedules).has_value());
+    schedules[1].scale.over = 4;
+    EXPECT_FALSE(check_schedules(before, reduce, schedules).has_value());
+    schedules[1].scaled.clear();
+    EXPECT_FALSE(check_schedules(before, reduce, schedules).has_value());
+
+    const Step spread{StepKind::zero_fill, at("f32[8]{avg:(x,y)}")};
+    EXPECT_EQ(schedule(before, spread, 0).scale, (Scale{2, 1}));
+    EXPECT_TRUE(schedule(at("f32[8@x]{U:y}"), {StepKind::reduce_scatter, reduce.layout}, 0).scaled.empty());
+}
+
+TEST(ScheduleUnit, AZeroFillFillsWithTheIdentity) {
+    const Step step{StepKind::zero_fill, at("f32[8]{prod:x}")};
+    auto schedules = all(at("f32[8]"), step);
+    EXPECT_EQ(schedules[3].identity, Combine::prod);
+    ASSERT_TRUE(check_schedules(at("f32[8]"), step, schedules).has_value());
+    schedules[3].identity = Combine::sum;
+    EXPECT_FALSE(check_schedules(at("f32[8]"), step, schedules).has_value());
+}
+
 TEST(ScheduleUnit, AZeroFillKeepsOneCopy) {
     const Step step{StepKind::zero_fill, at("f32[8]{U:x}")};
     const Schedule keeper = schedule(at("f32[8]"), step, 1);

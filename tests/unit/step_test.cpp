@@ -35,6 +35,21 @@ TEST(StepUnit, AGatherReceivesTheOthersTiles) {
     EXPECT_EQ(*move, (Move{{{3, 1}}, 3, 4, 4, 2, true}));
 }
 
+TEST(StepUnit, SummandsOfOneReductionDoNotBecomeSummandsOfAnother) {
+    for (const StepKind kind : all_step_kinds) {
+        const auto move = type(kind, "f32[12@x]{max:y}", "f32[12]{min:(x,y)}");
+        ASSERT_FALSE(move.has_value()) << name(kind);
+        EXPECT_NE(move.error().message.find("max"), std::string::npos);
+        EXPECT_FALSE(type(kind, "f32[12@x]{max:y}", "f32[12@x]{U:y}").has_value()) << name(kind);
+    }
+    EXPECT_TRUE(type(StepKind::all_gather, "f32[12@x]{max:y}", "f32[12]{max:y}").has_value());
+    // Where nothing is unreduced the kind means nothing.
+    Layout reduced = at("f32[12@x]");
+    reduced.reduction = Reduction::prod;
+    EXPECT_EQ(reduced, at("f32[12@x]"));
+    EXPECT_TRUE(type_step(at("f32[12@x]{max:y}"), {StepKind::all_reduce, reduced}).has_value());
+}
+
 TEST(StepUnit, AGatherOfTheMajorAxisIsNotTyped) {
     const auto move = type(StepKind::all_gather, "f32[12@(x,y)]", "f32[12@y]");
     ASSERT_FALSE(move.has_value());

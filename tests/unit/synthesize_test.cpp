@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reshard/simulate.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {
@@ -99,6 +100,24 @@ TEST(SynthesizeUnit, AListIsAnsweredInItsOrder) {
     ASSERT_EQ(made->size(), 2U);
     EXPECT_EQ((*made)[0].plan.target, problems[0].target);
     EXPECT_EQ((*made)[1].plan.target, problems[1].target);
+}
+
+TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {
+    const Layout source = *parse_layout(mesh, "f32[12@x]{max:y}");
+    const Layout target = *parse_layout(mesh, "f32[12@y]{prod:x}");
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+        const auto made = synthesize(source, target, {.vocabulary = vocabulary});
+        ASSERT_TRUE(made.has_value()) << made.error().message;
+        EXPECT_EQ(made->verdict, check(made->plan).value());
+        std::vector<std::int64_t> array(12);
+        for (std::size_t i = 0; i < array.size(); ++i) array[i] = static_cast<std::int64_t>(i) - 5;
+        const auto tiles = simulate(made->plan, distribute(source, array).value());
+        ASSERT_TRUE(tiles.has_value());
+        EXPECT_TRUE(denotes(target, *tiles, array));
+    }
+    Options tight;
+    tight.limits.peak_bytes_max = 4;
+    EXPECT_EQ(synthesize(source, target, tight).error().code, Code::infeasible);
 }
 
 }  // namespace
