@@ -64,6 +64,21 @@ bool is_floating(DType dtype) {
 
 std::string_view name(Reduction reduction) { return reduction_names[static_cast<std::size_t>(reduction)]; }
 
+Combine combine_of(Reduction reduction) {
+    switch (reduction) {
+        case Reduction::max:
+            return Combine::max;
+        case Reduction::min:
+            return Combine::min;
+        case Reduction::prod:
+            return Combine::prod;
+        case Reduction::sum:
+        case Reduction::avg:
+            break;
+    }
+    return Combine::sum;
+}
+
 Result<Reduction> parse_reduction(std::string_view text) {
     for (const Reduction reduction : all_reductions)
         if (text == name(reduction)) return reduction;

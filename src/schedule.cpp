@@ -82,21 +82,6 @@ Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
 
 }  // namespace
 
-Combine combine_of(Reduction reduction) {
-    switch (reduction) {
-        case Reduction::max:
-            return Combine::max;
-        case Reduction::min:
-            return Combine::min;
-        case Reduction::prod:
-            return Combine::prod;
-        case Reduction::sum:
-        case Reduction::avg:
-            break;
-    }
-    return Combine::sum;
-}
-
 Schedule schedule(const Layout& before, const Step& step, Index rank) {
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "reshard/schedule.hpp"
-
 namespace reshard {
 
 namespace {

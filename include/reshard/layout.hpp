@@ -24,6 +24,12 @@ inline constexpr std::array<Reduction, 5> all_reductions = {Reduction::sum, Redu
 
 [[nodiscard]] std::string_view name(Reduction reduction);  ///< sum, max, min, prod, avg
 [[nodiscard]] Result<Reduction> parse_reduction(std::string_view text);
+/// How what arrives meets what is there.
+enum class Combine { copy, sum, max, min, prod };
+
+/// How the summands of a layout are combined; an avg's are summed.
+[[nodiscard]] Combine combine_of(Reduction reduction);
+
 /// Code::unsupported, with the reason, for types that are bytes only, max and min of complex numbers, and an avg of
 /// integers or bool.
 [[nodiscard]] Result<void> can_reduce(DType dtype, Reduction reduction);

@@ -6,12 +6,6 @@
 
 namespace reshard {
 
-/// How what arrives meets what is there.
-enum class Combine { copy, sum, max, min, prod };
-
-/// How the summands of a layout are combined; an avg's are summed.
-[[nodiscard]] Combine combine_of(Reduction reduction);
-
 /// A factor, times / over.
 struct Scale {
     Index times = 1;

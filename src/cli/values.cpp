@@ -12,6 +12,8 @@ namespace {
 
 std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
 
+bool is_complex(DType dtype) { return dtype == DType::c64 || dtype == DType::c128; }
+
 template <std::size_t width>
 void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
     for (std::size_t i = 0; i < elements; ++i, into += width) {
@@ -130,7 +132,12 @@ private:
         return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
             for (Index i = 0; i < run.elements; ++i) {
                 const auto index = static_cast<std::uint64_t>(run.in_array + i);
-                encode(dtype_, value(index), into.subspan(unsigned_of(run.in_tile + i) * size, size));
+                const auto element = into.subspan(unsigned_of(run.in_tile + i) * size, size);
+                encode(dtype_, value(index), element);
+                // Of complex numbers the parts are alike and add up each by itself; they multiply by themselves only
+                // where there is but one.
+                if (reduction_ == Reduction::prod && is_complex(dtype_))
+                    std::ranges::fill(element.subspan(size / 2), std::byte{0});
             }
             return {};
         });

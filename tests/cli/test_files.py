@@ -170,8 +170,7 @@ class Sums(tool.Case):
     ranks = 0
 
     def test_other_reductions(self):
-        for kind, dtypes in (("max", "i8 u16 f16 f32 bool"), ("min", "i64 bf16 f64 bool"), ("prod", "u8 f32 c64 bool"),
-                             ("avg", "f16 bf16 f64 c128")):
+        for kind, dtypes in (("max", "i8"), ("min", "f64"), ("prod", "c64"), ("avg", "bf16")):
             for source, target in (("[6@x,8]{K:y}", "[6@x,8]"), ("[6,8]{K:(x,y)}", "[6@x,8@y]"),
                                    ("[6,8]{K:(x,y)}", "[6@x,8]{K:y}"), ("[6@x,8]", "[6@x,8]{K:y}")):
                 for dtype in dtypes.split():
@@ -182,9 +181,9 @@ class Sums(tool.Case):
                         self.assertRegex(ran.out, r"wrong 0 of (48|96|192|384)\n")
 
     def test_an_avg_is_shown_as_a_sum_and_a_factor(self):
-        for source, target, words in (("f32[6]{avg:y}", "f32[6]", "avg -y (sum, then / 4)"),
-                                      ("f32[6]", "f32[6]{avg:y}", "avg +y (x 4)"),
-                                      ("f32[6]{max:y}", "f32[6]", "max -y")):
+        for source, target, words in (("f32[]{avg:y}", "f32[]", "avg -y (sum, then / 4)"),
+                                      ("f32[]", "f32[]{avg:y}", "avg +y (x 4)"),
+                                      ("f32[]{max:y}", "f32[]", "max -y")):
             ran = tool.reshard("plan", "--mesh", "x=2,y=4", source, target)
             self.assertIn(words, ran.out)
 
