@@ -181,9 +181,9 @@ class Sums(tool.Case):
                         self.assertRegex(ran.out, r"wrong 0 of (48|96|192|384)\n")
 
     def test_an_avg_is_shown_as_a_sum_and_a_factor(self):
-        for source, target, words in (("f32[]{avg:y}", "f32[]", "avg -y (sum, then / 4)"),
+        for source, target, words in (("f32[]{avg:x}", "f32[]", "avg -x (sum, then / 2)"),
                                       ("f32[]", "f32[]{avg:y}", "avg +y (x 4)"),
-                                      ("f32[]{max:y}", "f32[]", "max -y")):
+                                      ("f32[]{max:x}", "f32[]", "max -x")):
             ran = tool.reshard("plan", "--mesh", "x=2,y=4", source, target)
             self.assertIn(words, ran.out)
 
