@@ -40,10 +40,28 @@ std::vector<Index> members_per_level(const Move& move, const Machine& machine) {
 
 }  // namespace
 
-std::vector<Index> level_loads(const Step& step, const Move& move, const Machine& machine) {
+std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
     std::vector<Index> members = members_per_level(move, machine);
     const Index others = std::max<Index>(move.group_size - 1, 1);
     const Index load = std::max(move.received, move.sent);
+    if (step.kind == StepKind::exchange && machine.levels.size() > 1 && load > 0) {
+        const Layout& after = step.layout;
+        std::ranges::fill(members, 0);
+        const auto stripes = [](const Layout& far, const Layout& near) {
+            return common_digits(complement(used_atoms(far), device_count(far)), used_atoms(near));
+        };
+        const AtomList striped = stripes(before, after);
+        const auto raise = [&](const Layout& far, const Layout& near, Travel travel, const AtomList& atoms) {
+            for (std::size_t i = 0; i < before.dims.size(); ++i) travel.match(far.dims[i].atoms, near.dims[i].atoms);
+            travel.stripe(atoms);
+            if (before.unreduced != after.unreduced) travel.scatter(far.unreduced);
+            travel.raise(tile_elements(after), machine, members);
+        };
+        raise(before, after, Travel(Travel::End::receiver), striped);
+        // Replicas share the work, so that their senders are no busier than the receivers.
+        if (striped.empty()) raise(after, before, Travel(Travel::End::sender), stripes(after, before));
+        return members;
+    }
     if (step.kind == StepKind::permute) {
         // One tile from one peer, and some device's peer is as far as any.
         bool farthest = true;
@@ -63,7 +81,7 @@ Index step_picoseconds(const Layout& before, const Step& step, const Move& move,
     const Index element = size_of(before.dtype);
     Index time = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
     const std::vector<Index> members = members_per_level(move, machine);
-    const std::vector<Index> loads = level_loads(step, move, machine);
+    const std::vector<Index> loads = level_loads(before, step, move, machine);
     const Index others = std::max<Index>(move.group_size - 1, 1);
     for (std::size_t i = 0; i < loads.size(); ++i) {
         if (loads[i] == 0) continue;

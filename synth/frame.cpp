@@ -104,11 +104,11 @@ InlineVector<Atom, digits_max> Frame::merged(List list) const {
     return atoms;
 }
 
-bool Frame::comparable(List a, List b) const {
-    if (a.comparable(b)) return true;
-    if (!mixed) return false;
-    auto one = merged(a);
-    auto other = merged(b);
+namespace {
+
+// Takes the digits that lead both lists off them, as `visit(size, stride)`; true when one list is used up.
+template <class Atoms, class Visit>
+bool walk_common(Atoms one, Atoms other, const Visit& visit) {
     for (std::size_t i = 0, j = 0; i < one.size() && j < other.size();) {
         Atom& x = one[i];
         Atom& y = other[j];
@@ -116,10 +116,31 @@ bool Frame::comparable(List a, List b) const {
         if (x.size * x.stride != y.size * y.stride || x.size % common != 0 || y.size % common != 0) return false;
         x.size /= common;
         y.size /= common;
+        visit(common, x.size * x.stride);
         if (x.size == 1) ++i;
         if (y.size == 1) ++j;
     }
     return true;
+}
+
+}  // namespace
+
+bool Frame::comparable(List a, List b) const {
+    if (a.comparable(b)) return true;
+    return mixed && walk_common(merged(a), merged(b), [](Index, Index) {});
+}
+
+std::uint32_t Frame::common_cover(List a, List b) const {
+    std::uint32_t set = 0;
+    if (!mixed) {
+        for (std::size_t j = 0; j < a.common(b); ++j) set |= pieces[a[j]].cover;
+        return set;
+    }
+    walk_common(merged(a), merged(b), [&](Index size, Index stride) {
+        for (std::size_t bit = 0; bit < lows.size(); ++bit)
+            if (stride <= lows[bit] && highs[bit] <= stride * size) set |= 1u << bit;
+    });
+    return set;
 }
 
 bool Frame::commensurable(const State& a, const State& b) const {

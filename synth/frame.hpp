@@ -58,12 +58,16 @@ struct Frame {
     void append_shorter(List list, Shorter& shorter) const;
     /// One list leads the other, whatever their cuts.
     [[nodiscard]] bool comparable(List a, List b) const;
+    /// The cover of the longest list that leads both.
+    [[nodiscard]] std::uint32_t common_cover(List a, List b) const;
     /// The borders of both states' lists form one chain of divisors.
     [[nodiscard]] bool commensurable(const State& a, const State& b) const;
 
+    /// The digits of a list with neighbours that continue each other as one.
+    [[nodiscard]] InlineVector<Atom, digits_max> merged(List list) const;
+
 private:
     [[nodiscard]] int find(Index size, Index stride) const;
-    [[nodiscard]] InlineVector<Atom, digits_max> merged(List list) const;
 };
 
 /// Beyond so many prime digits an exact search takes milliseconds.
@@ -72,6 +76,7 @@ inline constexpr std::size_t searched_max = 5;
 /// The problem in digits: in primes with those that neither end uses, else in primes without them, else in atoms that
 /// travel together, whichever is the first with at most `searched_max` digits; nullopt when all have more, when there
 /// are too many dimensions, or when an atom has no place in the axes of the mesh.
-[[nodiscard]] std::optional<Frame> frame_of(const Problem& problem);
+/// Common prefixes stay on `levels` of a network, where it can pay to move through them, if the digits are one less.
+[[nodiscard]] std::optional<Frame> frame_of(const Problem& problem, bool levels = false);
 
 }  // namespace reshard

@@ -38,15 +38,16 @@ public:
         }
     }
 
-    std::optional<Frame> make() {
+    std::optional<Frame> make(bool cancels, std::size_t most) {
+        most_ = most;
         frame_.like = &problem_.source;
         frame_.reduction = reduction_of(problem_);
         frame_.lists = problem_.source.dims.size() + 1;
         if (frame_.lists > lists_max) return std::nullopt;
-        cancel();
+        cancel(cancels);
         for (const bool whole : {true, false})
             for (const bool primes : {true, false}) {
-                if (whole && !primes) continue;
+                if (cancels ? whole && !primes : !whole || !primes) continue;
                 if (place(whole, primes)) {
                     frame_.whole = whole;
                     if (!fill(frame_.source, problem_.source) || !fill(frame_.target, problem_.target))
@@ -58,10 +59,10 @@ public:
     }
 
 private:
-    void cancel() {
+    void cancel(bool cancels) {
         for (std::size_t i = 0; i < frame_.dims(); ++i) {
             const Dim& source = problem_.source.dims[i];
-            AtomList prefix = common_prefix(source.atoms, problem_.target.dims[i].atoms);
+            AtomList prefix = cancels ? common_prefix(source.atoms, problem_.target.dims[i].atoms) : AtomList{};
             cancelled_.insert(cancelled_.end(), prefix.begin(), prefix.end());
             frame_.extents.push_back(ceil_divide(source.extent, combinations(prefix)));
             frame_.prefixes.push_back(std::move(prefix));
@@ -110,7 +111,7 @@ private:
             if (!chain && !primes) return false;
             low *= axis->size;
         }
-        if (digit_count(whole, primes) > searched_max) return false;
+        if (digit_count(whole, primes) > most_) return false;
         for (const Cell& cell : cells_)
             if (!append_pieces(cell, primes)) return false;
         frame_.mixed = false;
@@ -126,7 +127,7 @@ private:
         }
         frame_.devices = frame_.combinations_of(frame_.cover);
         const std::size_t digits = primes ? prime_factors(frame_.devices).size() : frame_.pieces.size();
-        if (frame_.devices == 0 || digits > searched_max || digits + frame_.lists > 15) return false;
+        if (frame_.devices == 0 || digits > most_ || digits + frame_.lists > 15) return false;
         frame_.even = std::all_of(frame_.extents.begin(), frame_.extents.end(),
                                   [&](Index extent) { return extent % frame_.devices == 0; }) &&
                       divides(problem_.source) && divides(problem_.target);
@@ -243,10 +244,15 @@ private:
     std::vector<Cell> cells_;
     std::vector<Index> borders_;
     Frame frame_;
+    std::size_t most_ = searched_max;
 };
 
 }  // namespace
 
-std::optional<Frame> frame_of(const Problem& problem) { return Framing(problem).make(); }
+std::optional<Frame> frame_of(const Problem& problem, bool levels) {
+    if (levels)
+        if (auto frame = Framing(problem).make(false, searched_max - 1)) return frame;
+    return Framing(problem).make(true, searched_max);
+}
 
 }  // namespace reshard

@@ -143,10 +143,7 @@ void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std
             kept *= std::min(before.extent[i], after.extent[i]);
             if (after.shards[i] <= before.shards[i]) continue;
             hop.group_size *= after.shards[i] / before.shards[i];
-            for (std::size_t j = 0; j < state.lists[i].size(); ++j) {
-                const std::uint32_t piece = frame_.pieces[state.lists[i][j]].cover;
-                if ((piece & frame_.cover_of(from.state.lists[i])) == 0) hop.group |= piece;
-            }
+            hop.group |= frame_.cover_of(state.lists[i]) & ~frame_.cover_of(from.state.lists[i]);
         }
         hop.received = after.tile - kept;
         hop.sent = frame_.even ? hop.received : before.tile;
@@ -179,7 +176,7 @@ void Moves::append_permutes(const State& state, std::vector<Hop>& hops) const {
 void Moves::arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
                     std::uint32_t clashes, std::vector<Hop>& hops) const {
     if (dim == dims()) {
-        Hop hop{state, StepKind::permute, sides.tile, sides.tile, sides.tile, 1};
+        Hop hop{state, StepKind::permute, sides.tile, sides.tile, sides.tile, 1, frame_.devices};
         if (grouped_) {
             hop.group = touched(before, sides, state, sides_of(state));
             hop.group_size = std::max<Index>(frame_.combinations_of(hop.group), 1);

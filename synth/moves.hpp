@@ -48,8 +48,9 @@ public:
     void append_permutes(const State& state, std::vector<Hop>& hops) const;
     /// The exchange of `state` to `next`. pre: the same unreduced axes.
     [[nodiscard]] Hop exchange(const State& state, const State& next) const;
-    /// The target and what lies behind it: its tiles split further by what it leaves unused, up to `most` states.
-    [[nodiscard]] std::vector<State> states_to_gather(std::size_t most) const;
+    /// Where an exchange may lead: the target, and its tiles split further by what it leaves unused; up to `most`
+    /// states. With `anywhere` every state with the target's summands, if those are no more than `most`.
+    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most) const;
 
 private:
     struct Expansion;
@@ -62,8 +63,8 @@ private:
     void append_fills(const Expansion& from) const;
     void arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
                  std::uint32_t clashes, std::vector<Hop>& hops) const;
-    void append_behind(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
-                       std::vector<State>& states) const;
+    void append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
+                      std::vector<State>& states) const;
     [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
     [[nodiscard]] std::uint32_t touched(const State& state, const Sides& sides, const State& next,
                                         const Sides& after) const;

@@ -101,9 +101,7 @@ void Moves::append_fills(const Expansion& from) const {
 // As touched_atoms: all digits but those idle at both ends, those that lead a dimension at both, equal summands.
 std::uint32_t Moves::touched(const State& state, const Sides& sides, const State& next, const Sides& after) const {
     std::uint32_t untouched = frame_.cover & ~(sides.cover | after.cover);
-    for (std::size_t i = 0; i < dims(); ++i)
-        for (std::size_t j = 0; j < state.lists[i].common(next.lists[i]); ++j)
-            untouched |= frame_.pieces[next.lists[i][j]].cover;
+    for (std::size_t i = 0; i < dims(); ++i) untouched |= frame_.common_cover(state.lists[i], next.lists[i]);
     if (state.lists[dims()] == next.lists[dims()]) untouched |= frame_.cover_of(next.lists[dims()]);
     return frame_.cover & ~untouched;
 }
@@ -146,15 +144,24 @@ Hop Moves::exchange(const State& state, const State& next) const {
     return hop;
 }
 
-std::vector<State> Moves::states_to_gather(std::size_t most) const {
-    std::vector<State> states{frame_.target};
-    append_behind(frame_.target, 0, sides_of(frame_.target).clashes, most, states);
+std::vector<State> Moves::states_to_exchange_to(bool anywhere, std::size_t most) const {
+    std::vector<State> states;
+    if (anywhere) {
+        State none;
+        none.lists[dims()] = frame_.target.lists[dims()];
+        states.push_back(none);
+        append_finer(none, 0, frame_.clashes_of(none.lists[dims()]), most, states);
+        if (states.size() < most) return states;
+        states.clear();
+    }
+    states.push_back(frame_.target);
+    append_finer(frame_.target, 0, sides_of(frame_.target).clashes, most, states);
     return states;
 }
 
 // Every way to append digits to the dimensions from `dim` on.
-void Moves::append_behind(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
-                          std::vector<State>& states) const {
+void Moves::append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
+                         std::vector<State>& states) const {
     for (std::size_t i = dim; i < dims(); ++i)
         for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
             if ((clashes >> piece & 1) != 0 || states.size() >= most) continue;
@@ -162,8 +169,10 @@ void Moves::append_behind(const State& state, std::size_t dim, std::uint32_t cla
             if (!nests(i, now, now * frame_.size(piece))) continue;
             State next = state;
             frame_.append(next.lists[i], piece);
+            // Two cuts of one axis may make one list.
+            if (frame_.mixed && std::ranges::find(states, next) != states.end()) continue;
             states.push_back(next);
-            append_behind(next, i, clashes | frame_.pieces[piece].clashes, most, states);
+            append_finer(next, i, clashes | frame_.pieces[piece].clashes, most, states);
         }
 }
 

@@ -18,11 +18,11 @@ Prices::Prices(const Frame& frame, Objective objective, const Machine& machine)
     }
 }
 
-Price Prices::of(const Hop& hop, bool arrives) const {
+Price Prices::of(const State& before, const Hop& hop, bool arrives) const {
     const Index moves = is_local(hop.kind) ? 0 : 1;
     switch (objective_) {
         case Objective::time:
-            return {picoseconds(hop, arrives), moves};
+            return {picoseconds(before, hop, arrives), moves};
         case Objective::bytes:
             return {hop.received, moves};
         case Objective::steps:
@@ -60,7 +60,34 @@ Index Prices::members_within(std::uint32_t group, Index devices) const {
     return members;
 }
 
-Index Prices::picoseconds(const Hop& hop, bool arrives) const {
+// As level_loads.
+void Prices::exchange_loads(const State& before, const Hop& hop, std::span<Index> loads) const {
+    std::uint32_t used = 0;
+    std::uint32_t wanted = 0;
+    for (std::size_t i = 0; i < frame_.lists; ++i) {
+        used |= frame_.cover_of(before.lists[i]);
+        wanted |= frame_.cover_of(hop.state.lists[i]);
+    }
+    for (const Travel::End end : {Travel::End::receiver, Travel::End::sender}) {
+        const bool receives = end == Travel::End::receiver;
+        // Replicas share the work, so that their senders are no busier than the receivers.
+        if (!receives && (wanted & ~used) != 0) break;
+        Travel travel(end);
+        for (std::size_t i = 0; i < frame_.dims(); ++i) {
+            const auto far = frame_.merged((receives ? before : hop.state).lists[i]);
+            const auto near = frame_.merged((receives ? hop.state : before).lists[i]);
+            travel.match({far.begin(), far.size()}, {near.begin(), near.size()});
+        }
+        const std::uint32_t stripes = receives ? wanted & ~used : used & ~wanted;
+        for (std::size_t bit = 0; bit < frame_.lows.size(); ++bit) {
+            const Atom digit{frame_.highs[bit] / frame_.lows[bit], frame_.lows[bit]};
+            if ((stripes >> bit & 1) != 0) travel.stripe({&digit, 1});
+        }
+        travel.raise(hop.tile, machine_, loads);
+    }
+}
+
+Index Prices::picoseconds(const State& before, const Hop& hop, bool arrives) const {
     if (hop.kind == StepKind::slice) return arrives ? last_copy_ : 0;
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
     if (is_local(hop.kind)) return time;
@@ -68,21 +95,24 @@ Index Prices::picoseconds(const Hop& hop, bool arrives) const {
     if (load == 0) return time;
     const Index others = std::max<Index>(hop.group_size - 1, 1);
     const std::size_t levels = machine_.levels.size();
-    InlineVector<Index, 16> members;
+    InlineVector<Index, levels_max> members;
     Index inside = 1;
-    for (std::size_t i = 0; i < levels && i < 16; ++i) {
+    for (std::size_t i = 0; i < levels; ++i) {
         const Index within = i + 1 == levels ? hop.group_size : members_within(hop.group, machine_.levels[i].devices);
         members.push_back(std::max<Index>(within - inside, 0));
         inside = std::max(inside, within);
     }
     const bool permute = hop.kind == StepKind::permute;
+    const bool exchange = hop.kind == StepKind::exchange && levels > 1;
+    std::array<Index, levels_max> loads{};
+    if (exchange) exchange_loads(before, hop, std::span(loads.data(), levels));
     bool carried = false;
     for (std::size_t i = members.size(); i-- > 0;) {
-        if (members[i] == 0 || (permute && carried)) continue;
+        if (exchange ? loads[i] == 0 : members[i] == 0 || (permute && carried)) continue;
         carried = true;
         const Level& level = machine_.levels[i];
         const bool all = permute || members[i] == others;
-        const Index part = all ? load : scale_up(load, members[i], others);
+        const Index part = exchange ? loads[i] : all ? load : scale_up(load, members[i], others);
         const Index messages =
             std::max<Index>(1, members[i] == others ? hop.messages : scale_up(hop.messages, members[i], others));
         const Index sharers = level.shared && i > 0 ? machine_.levels[i - 1].devices : 1;

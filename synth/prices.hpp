@@ -15,18 +15,22 @@ struct Price {
     }
 };
 
+/// More network levels than that no search prices.
+inline constexpr std::size_t levels_max = 16;
+
 class Prices {
 public:
     Prices(const Frame& frame, Objective objective, const Machine& machine);
 
-    /// `arrives`: the hop ends at the target, where a slice is charged with the copy of its tile.
-    [[nodiscard]] Price of(const Hop& hop, bool arrives) const;
+    /// Of a hop from `before`. `arrives`: it ends at the target, where a slice is charged with the copy of its tile.
+    [[nodiscard]] Price of(const State& before, const Hop& hop, bool arrives) const;
     /// No way on which the busiest device receives so many elements costs less. `elements` may be 0, the end of the way
     /// not yet reached.
     [[nodiscard]] Price at_least(Index elements) const;
 
 private:
-    [[nodiscard]] Index picoseconds(const Hop& hop, bool arrives) const;
+    [[nodiscard]] Index picoseconds(const State& before, const Hop& hop, bool arrives) const;
+    void exchange_loads(const State& before, const Hop& hop, std::span<Index> loads) const;
     [[nodiscard]] Index members_within(std::uint32_t group, Index devices) const;
 
     const Frame& frame_;

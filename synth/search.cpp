@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "synth/prices.hpp"
-
 namespace reshard {
 
 namespace {
 
-constexpr std::size_t behind_max = 64;  // states from which the target is gathered
+constexpr std::size_t behind_max = 64;     // states that an exchange may lead to
+constexpr std::size_t anywhere_max = 400;  // the same on several network levels
 
 struct Node {
     State state;
@@ -101,7 +100,10 @@ public:
         }
         found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
         found.arrived = arrived_ != 0;
-        if (found.arrived) found.steps = path_to(arrived_ - 1);
+        if (found.arrived) {
+            found.steps = path_to(arrived_ - 1);
+            found.price = nodes_[arrived_ - 1].paid;
+        }
         return found;
     }
 
@@ -132,13 +134,13 @@ private:
         moves_.append_moves(state, options_.tile_max, hops_);
         if (state.lists[frame_.dims()] == frame_.target.lists[frame_.dims()]) {
             if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
-            if (options_.vocabulary == Vocabulary::all) append_exchanges(state);
+            if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
         }
         // What arrives comes first: it bounds the rest.
         for (const bool arrives : {true, false})
             for (const Hop& hop : hops_)
                 if ((hop.state == frame_.target) == arrives)
-                    reach(hop.state, paid + prices_.of(hop, arrives), index, hop.kind);
+                    reach(hop.state, paid + prices_.of(state, hop, arrives), index, hop.kind);
     }
 
     bool cheapest_of_shape(const State& state, Price paid) {
@@ -153,14 +155,19 @@ private:
         return true;
     }
 
-    void append_exchanges(const State& state) {
+    void append_exchanges(const State& state, Price paid) {
         if (options_.objective != Objective::time) {
             hops_.push_back(moves_.exchange(state, frame_.target));
             return;
         }
-        if (behind_.empty()) behind_ = moves_.states_to_gather(behind_max);
-        for (const State& next : behind_)
-            if (next != state) hops_.push_back(moves_.exchange(state, next));
+        if (exchanged_.empty())
+            for (const State& next : moves_.states_to_exchange_to(levels_, levels_ ? anywhere_max : behind_max))
+                if (moves_.sides_of(next).tile <= options_.tile_max)
+                    exchanged_.emplace_back(next, prices_.at_least(moves_.least_to_target(next)));
+        for (const auto& [next, least] : exchanged_) {
+            const bool late = arrived_ != 0 && next != frame_.target && paid + least >= nodes_[arrived_ - 1].paid;
+            if (!late && next != state) hops_.push_back(moves_.exchange(state, next));
+        }
     }
 
     // Neighbouring local steps of one kind are one step.
@@ -185,7 +192,7 @@ private:
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, Price>> shapes_;
-    std::vector<State> behind_;
+    std::vector<std::pair<State, Price>> exchanged_;  // and what is at least to pay from there
     std::vector<Entry> open_;
     std::vector<Hop> hops_;
     std::uint32_t arrived_ = 0;  // the node of the target, plus one

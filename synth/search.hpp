@@ -1,7 +1,7 @@
 // Best-first search over the typed steps of the vocabulary: the shortest path from source to target in digits.
 #pragma once
 
-#include "synth/frame.hpp"
+#include "synth/prices.hpp"
 
 namespace reshard {
 
@@ -16,13 +16,14 @@ struct Found {
     std::vector<Step> steps;
     bool arrived = false;
     bool complete = false;  ///< nothing cheaper exists in these digits
+    Price price;            ///< of the steps, which is what the judge's numbers add up to where sizes divide
     Index states = 0;       ///< states expanded
 };
 
 /// A* with least_to_target as the heuristic; ties go to fewer moves between devices, then to the earlier state, so that
 /// the answer is the same everywhere. On one network level permutes are tried from the cheapest states of each shape
-/// only: the others pay as much for theirs. Exchanges lead to the target, and for the time also to what can be gathered
-/// to it.
+/// only: the others pay as much for theirs. Exchanges lead to the target, for the time also to what can be gathered to
+/// it, and on several levels anywhere.
 [[nodiscard]] Found search(const Frame& frame, const SearchOptions& options, const Machine& machine);
 
 }  // namespace reshard

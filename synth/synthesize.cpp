@@ -89,7 +89,9 @@ private:
             consider("identity", {problem_.source, problem_.target, {}});
             return;
         }
-        const auto frame = frame_of(problem_);
+        const std::size_t levels = options_.machine.levels.size();
+        const bool by_level = options_.objective == Objective::time && levels > 1;
+        const auto frame = levels <= levels_max ? frame_of(problem_, by_level) : std::optional<Frame>();
         const bool searched = frame && search_in(*frame);
         if (!searched || options_.explain) {
             consider_steps();

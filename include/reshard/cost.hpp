@@ -42,10 +42,49 @@ struct Machine {
 /// Time to move so many bytes at so many a second, rounded up; saturating. A rate below 1 counts as 1.
 [[nodiscard]] Index transfer_picoseconds(Index bytes, Index bytes_per_second);
 
-/// Elements that a device exchanges with devices that only this level reaches, one entry per level: what a step's
-/// busiest device receives or sends, whichever is more, dealt over the members of its group; a permute may send it all
-/// to the outermost.
-[[nodiscard]] std::vector<Index> level_loads(const Step& step, const Move& move, const Machine& machine);
+/// Elements that a device exchanges with devices that only this level reaches, one entry per level: the most that one
+/// receives or sends, whichever is more. Of a collective over a group every member gets as much; an exchange is looked
+/// at digit by digit (Travel); a permute may send it all to the outermost level.
+[[nodiscard]] std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move,
+                                             const Machine& machine);
+
+/// How far the elements of an exchange travel, in closed form over digits: whose tile an element lies in is decided by
+/// the digits of its index (those that the receiver's own digits fix, and those that run over its tile) and, where the
+/// source replicates, by the stripe. With the ends swapped it says the same of who wants what a sender has. Where the
+/// digits of the ends do not align it takes the farther.
+class Travel {
+public:
+    enum class End { receiver, sender };  ///< the near end: whose loads are asked for
+    explicit Travel(End near) : near_(near) {}
+    /// One dimension's atoms, major to minor, at the far end and at the near one.
+    void match(std::span<const Atom> far, std::span<const Atom> near);
+    /// Digits that shard something at the near end and nothing at the far one.
+    void stripe(std::span<const Atom> atoms);
+    /// Digits of the far end that may be anywhere else's.
+    void scatter(std::span<const Atom> atoms);
+    /// For each level of the machine, raises `loads` to what the busiest device exchanges over it of `tile` elements,
+    /// the largest tile after the exchange: that many are received by a device and, however the holders share the
+    /// work, sent by one, those included that it keeps.
+    void raise(Index tile, const Machine& machine, std::span<Index> loads) const;
+
+private:
+    enum class Kind { fixed, free, striped };
+    struct Digit {
+        Atom atom;
+        Atom other;  ///< for a fixed one: the near end's, whose value it has
+        Kind kind = Kind::free;
+    };
+    static constexpr std::size_t digits_max = 192;  // three lists of at most 63 digits
+
+    void add(Digit digit) { digits_[count_++] = digit; }
+    [[nodiscard]] Index above(Kind kind, Index devices) const;
+    [[nodiscard]] bool differs(Index inner, Index outer) const;
+    [[nodiscard]] Index units(Index inner, Index outer) const;
+
+    End near_;
+    std::array<Digit, digits_max> digits_;
+    std::size_t count_ = 0;
+};
 
 /// Time of one step: per level that it uses start + latency x messages + load / bandwidth, then local copies;
 /// saturating. Devices beyond the machine's outermost level are reached through it all the same.

@@ -29,7 +29,12 @@ void deal(const AtomList& digits, std::size_t next, Lists& lists, std::set<Lists
 
 }  // namespace
 
-Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts) {
+Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts)
+    : Reference(mesh, shape, cuts, {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute},
+                [](const Layout&, const Step&, const Move& move) { return move.received; }) {}
+
+Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
+                     const std::vector<StepKind>& kinds, const Cost& cost) {
     std::set<Lists> all;
     for (const AtomList& digits : cuts) {
         Lists lists(shape.size());
@@ -44,9 +49,11 @@ Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const st
     for (std::size_t from = 0; from < layouts_.size(); ++from)
         for (std::size_t to = 0; to < layouts_.size(); ++to) {
             Index least = index_max;
-            for (const StepKind kind : {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute})
-                if (const auto move = type_step(layouts_[from], {kind, layouts_[to]}))
-                    least = std::min(least, move->received);
+            for (const StepKind kind : kinds) {
+                const Step step{kind, layouts_[to]};
+                if (const auto move = type_step(layouts_[from], step))
+                    least = std::min(least, cost(layouts_[from], step, *move));
+            }
             if (least != index_max) edges_[from].emplace_back(to, least);
         }
 }

@@ -1,7 +1,8 @@
 // The exact optimum, by brute force: every layout of a small mesh is a node, every pair of layouts for which the judge
-// types a collective is an edge, and Dijkstra does the rest. It shares no code with synth.
+// types a step is an edge, and Dijkstra does the rest. It shares no code with synth.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "reshard/step.hpp"
@@ -11,18 +12,24 @@ namespace reshard::test {
 class Reference {
 public:
     /// All layouts of f32[shape] on `mesh` whose dimensions are sharded, in any order, by the digits of one of
-    /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out.
+    /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out. Every step of
+    /// `kinds` that the judge types between two of them costs what `cost` says.
+    using Cost = std::function<Index(const Layout& before, const Step& step, const Move& move)>;
+    Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
+              const std::vector<StepKind>& kinds, const Cost& cost);
+
+    /// The collectives without reductions, and the elements received.
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts);
 
     [[nodiscard]] const std::vector<Layout>& layouts() const { return layouts_; }
 
-    /// Least sum of received elements over typed slices, gathers, all-to-alls and permutes from layout `source` to each
-    /// layout, no tile on the way larger than `tile_max`; index_max where there is no way.
+    /// Least sum of costs from layout `source` to each layout, no tile on the way larger than `tile_max`; index_max
+    /// where there is no way.
     [[nodiscard]] std::vector<Index> optima(std::size_t source, Index tile_max) const;
 
 private:
     std::vector<Layout> layouts_;
-    std::vector<std::vector<std::pair<std::size_t, Index>>> edges_;  // per layout: (next, received)
+    std::vector<std::vector<std::pair<std::size_t, Index>>> edges_;  // per layout: (next, cost)
 };
 
 }  // namespace reshard::test

@@ -42,12 +42,12 @@ TEST(MachineUnit, AGroupInsideANodeUsesNoSlowLink) {
     const Machine machine = *make_machine("dgx-h100:nodes=4");
     const Layout before = at(mesh, "f32[4096@(node,gpu)]");
     const Step inside{StepKind::all_gather, at(mesh, "f32[4096@node]")};
-    const std::vector<Index> loads = level_loads(inside, *type_step(before, inside), machine);
+    const std::vector<Index> loads = level_loads(before, inside, *type_step(before, inside), machine);
     EXPECT_EQ(loads, (std::vector<Index>{7 * 128, 0}));
     const Step exchange{StepKind::exchange, at(mesh, "f32[4096@node]")};
-    EXPECT_EQ(level_loads(exchange, *type_step(before, exchange), machine)[1], 0);
+    EXPECT_EQ(level_loads(before, exchange, *type_step(before, exchange), machine)[1], 0);
     const Step across{StepKind::all_gather, at(mesh, "f32[4096]")};
-    const std::vector<Index> both = level_loads(across, *type_step(before, across), machine);
+    const std::vector<Index> both = level_loads(before, across, *type_step(before, across), machine);
     EXPECT_EQ(both, (std::vector<Index>{7 * 128, 24 * 128}));
 }
 

@@ -1,0 +1,76 @@
+// The search prices hops in digits; the judge prices the steps that they stand for. Where sizes divide the two agree.
+#include "synth/search.hpp"
+
+#include <algorithm>
+
+#include "reshard/text.hpp"
+#include "support/generators.hpp"
+#include "support/property.hpp"
+
+namespace reshard::test {
+namespace {
+
+Machine draw_machine() {
+    // Levels that end inside an axis, or cross it, are the hard ones.
+    Machine machine{"drawn", {}, *rc::gen::element<Index>(1'000'000'000, 370'000'000'000)};
+    Index devices = 1;
+    for (int levels = *between(1, 4); levels > 1; --levels) {
+        devices *= *between<Index>(2, 5);
+        machine.levels.push_back({"inner", devices, *between<Index>(0, 5000), 48'000'000'000, 0, *between(0, 2) == 0});
+    }
+    machine.levels.push_back({"all", index_max, 3'000'000, *between<Index>(1, 7'000'000'000), 14'000'000});
+    return machine;
+}
+
+Index moving_steps(const Plan& plan) {
+    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
+}
+
+TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
+    int compared = 0;
+    check_property(cases(3000), [&] {
+        const Pair pair = *pairs({.uneven = false, .devices_max = 64});
+        const Problem problem{layout_of(pair.source), layout_of(pair.target)};
+        const auto frame = frame_of(problem);
+        if (!frame || !frame->even) return;
+        SearchOptions options;
+        options.objective = *rc::gen::element(Objective::time, Objective::bytes, Objective::steps);
+        options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
+        // Where cuts are mixed the price of an exchange is an upper estimate.
+        if (frame->mixed) options.vocabulary = Vocabulary::collectives;
+        const Index element = size_of(problem.source.dtype);
+        options.tile_max = std::max(tile_elements(problem.source), tile_elements(problem.target));
+        const Machine machine = draw_machine();
+        const Found found = search(*frame, options, machine);
+        RC_LOG() << repeat_line(pair) << " --objective " << name(options.objective) << " on\n" << format(machine);
+        if (!found.arrived) return;
+        const Plan plan{problem.source, problem.target, found.steps};
+        RC_LOG() << format(plan);
+        const auto verdict = check(plan);
+        RC_ASSERT(verdict.has_value());
+        ++compared;
+        const Index received = verdict->received_bytes / element;
+        const Index time = plan_picoseconds(plan, *verdict, machine);
+        switch (options.objective) {
+            case Objective::time:
+                // Fills of neighbouring axes are one step in the end, and cost one copy.
+                if (pair.target.unreduced.empty()) {
+                    RC_ASSERT(found.price.first == time || same_tiles(problem.source, problem.target));
+                } else {
+                    RC_ASSERT(found.price.first >= time || same_tiles(problem.source, problem.target));
+                }
+                RC_ASSERT(found.price.second == moving_steps(plan));
+                break;
+            case Objective::bytes:
+                RC_ASSERT(found.price == (Price{received, moving_steps(plan)}));
+                break;
+            case Objective::steps:
+                RC_ASSERT(found.price == (Price{moving_steps(plan), received}));
+                break;
+        }
+    });
+    EXPECT_GT(compared, cases(3000) / 6);
+}
+
+}  // namespace
+}  // namespace reshard::test
