@@ -6,6 +6,7 @@
 #include "reshard/layout.hpp"
 #include "src/copy.hpp"
 #include "src/memory.hpp"
+#include "src/sweep.hpp"
 
 namespace reshard {
 namespace {
@@ -51,6 +52,24 @@ void scattered_rows(benchmark::State& state, const CopyKernels* kernels, Store s
     count_bytes(state, total);
 }
 
+// One rank's part of a redistribution: a tile of `rows` rows of 8 runs, each run to another memory, one after another.
+void swept(benchmark::State& state, Store store) {
+    const Index run = state.range(0);
+    const Index total = Index{64} << 20;
+    const Index rows = total / run / 8;
+    Sweep sweep(Sweep::Kind::push);
+    std::vector<std::byte*> others;
+    for (Index i = 0; i < 8; ++i) {
+        sweep.add(static_cast<std::size_t>(i), {i * run, 4, {rows, run / 4}, {8 * run, 4}},
+                  {0, 4, {rows, run / 4}, {run, 4}});
+        others.push_back(pages(0).data() + i * (total / 4));
+    }
+    sweep.arrange();
+    for (auto _ : state) sweep.push(pages(1).data(), others, store);
+    store_fence();
+    count_bytes(state, total);
+}
+
 void transposed(benchmark::State& state, const CopyKernels* kernels, Store store) {
     const Index unit = state.range(0);
     const Index side = state.range(1);
@@ -83,6 +102,8 @@ int main(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
     benchmark::RegisterBenchmark("memcpy/MiB", memory_copy)->Arg(256);
     benchmark::RegisterBenchmark("transpose/naive/f32", transposed_naively)->Arg(8192)->MinTime(0.1);
+    benchmark::RegisterBenchmark("sweep/streaming", swept, Store::streaming)->RangeMultiplier(4)->Range(64, 65536);
+    benchmark::RegisterBenchmark("sweep/cached", swept, Store::cached)->Arg(256)->Arg(4096);
     for (const CopyKernels* kernels : all_copy_kernels()) {
         for (const Store store : {Store::cached, Store::streaming}) {
             const std::string name = std::string(kernels->name) + (store == Store::cached ? "/cached" : "/streaming");

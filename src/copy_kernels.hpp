@@ -1,6 +1,7 @@
 // The innermost loops of all copies: one family, compiled once for each instruction set and chosen when first used.
 //
 //   rows        runs of bytes that are contiguous on both sides, at a stride of their own on each
+//   deal        the same of several sources or targets in turn
 //   transpose   a plane that is contiguous along one dimension in the source and along the other in the target,
 //               turned in registers, for elements of 1, 2, 4, 8 and 16 bytes
 //
@@ -26,6 +27,15 @@ struct Rows {
     std::int64_t target_stride = 0;
 };
 
+/// Runs that are moved row by row in turn with those of other lanes: as a sweep reads one tile for many others.
+struct Lane {
+    const std::byte* source = nullptr;  ///< of the next row
+    std::byte* target = nullptr;
+    std::int64_t source_stride = 0;
+    std::int64_t target_stride = 0;
+    std::int64_t bytes = 0;  ///< of a run
+};
+
 /// Elements (i, j), i < outer, j < inner, at source + i * element + j * source_stride and at
 /// target + i * target_stride + j * element. Strides in bytes.
 struct Plane {
@@ -38,9 +48,11 @@ struct Plane {
 /// One instruction set's family. Nothing overlaps, nothing needs to be aligned.
 struct CopyKernels {
     using CopyRows = void (*)(const Rows&, const std::byte* source, std::byte* target);
+    using DealRows = void (*)(std::span<Lane> lanes, std::int64_t rows);
     using Transpose = void (*)(const Plane&, const std::byte* source, std::byte* target);
     const char* name;
     CopyRows rows[2];           // by Store
+    DealRows deal[2];           // moves the next `rows` rows of all lanes, and the lanes on
     Transpose transpose[2][5];  // by Store, and log2 of the element's bytes
 };
 

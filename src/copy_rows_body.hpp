@@ -129,5 +129,20 @@ void stream_rows(const Rows& rows, const std::byte* source, std::byte* target) {
     }
 }
 
+template <bool streams>
+void deal_rows(std::span<Lane> lanes, Size rows) {
+    for (Size row = 0; row < rows; ++row) {
+        for (Lane& lane : lanes) {
+            if constexpr (streams) {
+                stream_run(lane.source, lane.target, lane.bytes);
+            } else {
+                copy_run(lane.source, lane.target, lane.bytes);
+            }
+            lane.source += lane.source_stride;
+            lane.target += lane.target_stride;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace reshard::KERNELS_NAMESPACE

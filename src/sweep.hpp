@@ -3,6 +3,8 @@
 // it.
 #pragma once
 
+#include <optional>
+
 #include "copy.hpp"
 
 namespace reshard {
@@ -21,7 +23,6 @@ public:
     void arrange();
 
     [[nodiscard]] Index bytes() const { return bytes_; }
-    [[nodiscard]] bool empty() const { return parts_.empty(); }
 
     /// For a push. `others[m]` is memory m; those of null are left out. Allocates nothing.
     void push(const std::byte* tile, std::span<std::byte* const> others, Store store);
@@ -29,26 +30,42 @@ public:
     void pull(std::byte* tile, std::span<const std::byte* const> others, Store store);
 
 private:
-    struct Part {
+    // One memory's share of a part: where it starts, and its strides on the side of that memory.
+    struct Share {
         std::size_t memory = 0;
-        Index source_offset = 0;
-        Index target_offset = 0;
-        std::vector<LoopNest::Loop> loops;  // outermost first, in the order of the tile; the last one goes over blocks
-        Leaf block;
-        Leaf last_block;  // of the last loop
+        Index tile_offset = 0;
+        Index other_offset = 0;
+        std::vector<Index> other_strides;  // per loop of the part
+        Index other_row_stride = 0;
+        Index run_bytes = 0;
+    };
+    struct Loop {
+        Index extent = 1;
+        Index tile_stride = 0;
+    };
+    // Shares that lie beside each other in the tile and repeat alike: one walk serves them all. A turned one is alone.
+    struct Part {
+        std::vector<Loop> loops;  // outermost first, in the order of the tile
+        Index rows = 1;
+        Index tile_row_stride = 0;
+        Index block_rows = 1;  // moved at once, before parts that lie further on get their turn
+        std::vector<Share> shares;
+        std::optional<Leaf> turned;
     };
     struct Cursor {
-        Index source = 0;
-        Index target = 0;
-        std::vector<Index> at;  // per loop of the part
+        Index place = 0;  // in the tile
+        Index row = 0;
+        std::vector<Index> at;  // per loop
     };
 
     [[nodiscard]] Part part_of(std::size_t memory, LoopNest nest) const;
+    [[nodiscard]] static bool joins(const Part& part, const Part& other);
     void merge_repeated();
-    [[nodiscard]] Index place(std::size_t part) const;
-    bool advance(std::size_t part);
+    bool advance(std::size_t number);
     template <class Visit>
     void walk(const Visit& visit);
+    template <class At>
+    void move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at);
 
     Kind kind_;
     Index bytes_ = 0;
@@ -56,6 +73,7 @@ private:
     std::vector<Part> parts_;
     std::vector<Cursor> cursors_;     // one per part
     std::vector<std::size_t> order_;  // a heap of the parts whose cursor is not at its end
+    std::vector<Lane> lanes_;
 };
 
 }  // namespace reshard

@@ -1,0 +1,366 @@
+#include "redistribution/contestants.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/mpi/datatype.hpp"
+#include "reshard/mpi.hpp"
+#include "src/copy.hpp"
+
+namespace reshard::bench {
+namespace {
+
+int world_size() {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return ranks;
+}
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+template <class Value>
+Value require(Result<Value> result) {
+    if (!result) {
+        fmt::print(stderr, "rank {}: {}\n", world_rank(), result.error().message);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return std::move(*result);
+}
+
+// One box to or from a peer.
+struct Piece {
+    int peer;
+    Region region;
+};
+
+// What any of the contestants by hand needs: per peer its boxes here, the own share as a copy.
+class ByHand : public Contestant {
+public:
+    ByHand(const Case& one, Pair& own) : one_(one), pair_(own) {
+        const RankStep& step = one.whole.steps.front();
+        for (const Transfer& send : step.schedule.sends) {
+            sends_.push_back({static_cast<int>(send.peer), region_of(step.from, send.box, 4)});
+        }
+        for (const Transfer& receive : step.schedule.receives) {
+            const Piece piece{static_cast<int>(receive.peer), region_of(step.to, receive.box, 4)};
+            if (piece.peer == world_rank()) {
+                own_.emplace_back(region_of(step.from, receive.box, 4), piece.region);
+                own_from_.push_back(region_of(step.from, receive.box, 4));
+                own_to_.push_back(piece.region);
+            } else {
+                receives_.push_back(piece);
+            }
+        }
+    }
+    std::span<std::byte> source() override { return pair_.source.bytes(); }
+    std::span<std::byte> target() override { return pair_.target.bytes(); }
+
+protected:
+    void copy_own() {
+        for (const BoxCopy& copy : own_) copy.run(source().data(), target().data());
+    }
+
+    const Case& one_;
+    Pair& pair_;
+    std::vector<Piece> sends_;
+    std::vector<Piece> receives_;
+    std::vector<BoxCopy> own_;
+    std::vector<Region> own_from_;
+    std::vector<Region> own_to_;
+};
+
+// Packed boxes, one after another, by peer.
+struct Packed {
+    std::vector<int> counts;
+    std::vector<int> starts;
+    std::vector<BoxCopy> copies;  // from the tile, or into it
+    Index bytes = 0;
+
+    Packed(std::vector<Piece>& pieces, bool pack) : counts(static_cast<std::size_t>(world_size())), starts(counts) {
+        std::ranges::stable_sort(pieces, {}, &Piece::peer);
+        for (const Piece& piece : pieces) {
+            const auto peer = static_cast<std::size_t>(piece.peer);
+            if (counts[peer] == 0) starts[peer] = static_cast<int>(bytes);
+            Region packed{bytes, 4, piece.region.extents, piece.region.extents};
+            Index stride = 4;
+            for (std::size_t k = packed.extents.size(); k-- > 0;) {
+                packed.strides_bytes[k] = stride;
+                stride *= packed.extents[k];
+            }
+            copies.push_back(pack ? BoxCopy(piece.region, packed) : BoxCopy(packed, piece.region));
+            counts[peer] += static_cast<int>(stride);
+            bytes += stride;
+        }
+    }
+};
+
+class PackAlltoallv final : public ByHand {
+public:
+    PackAlltoallv(const Case& one, Pair& own)
+        : ByHand(one, own), out_(sends_, true), in_(receives_, false), packed_(out_.bytes), arrived_(in_.bytes) {}
+    void run() override {
+        for (const BoxCopy& copy : out_.copies) copy.run(source().data(), packed_.bytes().data());
+        MPI_Alltoallv(packed_.bytes().data(), out_.counts.data(), out_.starts.data(), MPI_BYTE, arrived_.bytes().data(),
+                      in_.counts.data(), in_.starts.data(), MPI_BYTE, MPI_COMM_WORLD);
+        copy_own();
+        for (const BoxCopy& copy : in_.copies) copy.run(arrived_.bytes().data(), target().data());
+    }
+    Index extra_bytes() const override { return out_.bytes + in_.bytes; }
+
+private:
+    Packed out_;
+    Packed in_;
+    Buffer packed_;
+    Buffer arrived_;
+};
+
+// Each message is unpacked as it arrives.
+class PackIsend final : public ByHand {
+public:
+    PackIsend(const Case& one, Pair& own)
+        : ByHand(one, own), out_(sends_, true), in_(receives_, false), packed_(out_.bytes), arrived_(in_.bytes) {}
+    void run() override {
+        std::vector<MPI_Request> receives(receives_.size(), MPI_REQUEST_NULL);
+        std::vector<MPI_Request> sends(sends_.size(), MPI_REQUEST_NULL);
+        std::byte* arrived = arrived_.bytes().data();
+        Index at = 0;
+        for (std::size_t i = 0; i < receives_.size(); ++i) {
+            const Index bytes = bytes_of(receives_[i].region);
+            MPI_Irecv(arrived + at, static_cast<int>(bytes), MPI_BYTE, receives_[i].peer, 0, MPI_COMM_WORLD,
+                      &receives[i]);
+            at += bytes;
+        }
+        at = 0;
+        for (std::size_t i = 0; i < sends_.size(); ++i) {
+            const Index bytes = bytes_of(sends_[i].region);
+            out_.copies[i].run(source().data(), packed_.bytes().data());
+            MPI_Isend(packed_.bytes().data() + at, static_cast<int>(bytes), MPI_BYTE, sends_[i].peer, 0, MPI_COMM_WORLD,
+                      &sends[i]);
+            at += bytes;
+        }
+        copy_own();
+        for (std::size_t done = 0; done < receives.size(); ++done) {
+            int which = MPI_UNDEFINED;
+            MPI_Waitany(static_cast<int>(receives.size()), receives.data(), &which, MPI_STATUS_IGNORE);
+            in_.copies[static_cast<std::size_t>(which)].run(arrived, target().data());
+        }
+        MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE);
+    }
+    Index extra_bytes() const override { return out_.bytes + in_.bytes; }
+
+private:
+    Packed out_;
+    Packed in_;
+    Buffer packed_;
+    Buffer arrived_;
+};
+
+class TypesIsend final : public ByHand {
+public:
+    TypesIsend(const Case& one, Pair& own) : ByHand(one, own) {
+        for (const Piece& send : sends_) send_types_.push_back(require(mpi::regions_type({&send.region, 1})));
+        for (const Piece& one_of : receives_) receive_types_.push_back(require(mpi::regions_type({&one_of.region, 1})));
+    }
+    void run() override {
+        std::vector<MPI_Request> requests(receives_.size() + sends_.size(), MPI_REQUEST_NULL);
+        for (std::size_t i = 0; i < receives_.size(); ++i) {
+            MPI_Irecv(target().data(), 1, receive_types_[i].get(), receives_[i].peer, 0, MPI_COMM_WORLD, &requests[i]);
+        }
+        for (std::size_t i = 0; i < sends_.size(); ++i) {
+            MPI_Isend(source().data(), 1, send_types_[i].get(), sends_[i].peer, 0, MPI_COMM_WORLD,
+                      &requests[receives_.size() + i]);
+        }
+        copy_own();
+        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    }
+
+private:
+    std::vector<mpi::Datatype> send_types_;
+    std::vector<mpi::Datatype> receive_types_;
+};
+
+class Alltoallw final : public ByHand {
+public:
+    Alltoallw(const Case& one, Pair& own)
+        : ByHand(one, own), send_(side(sends_, own_from_)), receive_(side(receives_, own_to_)) {}
+    void run() override {
+        MPI_Alltoallw(source().data(), send_.counts.data(), send_.starts.data(), send_.types.data(), target().data(),
+                      receive_.counts.data(), receive_.starts.data(), receive_.types.data(), MPI_COMM_WORLD);
+    }
+
+private:
+    struct Side {
+        std::vector<int> counts;
+        std::vector<int> starts;
+        std::vector<MPI_Datatype> types;
+        std::vector<mpi::Datatype> owned;
+    };
+    static Side side(const std::vector<Piece>& pieces, const std::vector<Region>& own) {
+        const auto ranks = static_cast<std::size_t>(world_size());
+        Side made{std::vector<int>(ranks), std::vector<int>(ranks), std::vector<MPI_Datatype>(ranks, MPI_BYTE), {}};
+        std::vector<Piece> all = pieces;
+        for (const Region& region : own) all.push_back({world_rank(), region});
+        for (const Piece& piece : all) {
+            const auto peer = static_cast<std::size_t>(piece.peer);
+            made.owned.push_back(require(mpi::regions_type({&piece.region, 1})));
+            made.counts[peer] = 1;
+            made.types[peer] = made.owned.back().get();
+        }
+        return made;
+    }
+    Side send_;
+    Side receive_;
+};
+
+// Everybody gets every tile, and takes what it wants.
+class GatherSlice final : public ByHand {
+public:
+    GatherSlice(const Case& one, Pair& own)
+        : ByHand(one, own), counts_(static_cast<std::size_t>(world_size())), starts_(counts_) {
+        const auto bytes = static_cast<int>(one.whole.source_bytes);
+        MPI_Allgather(&bytes, 1, MPI_INT, counts_.data(), 1, MPI_INT, MPI_COMM_WORLD);
+        Index all = 0;
+        for (std::size_t rank = 0; rank < counts_.size(); ++rank) {
+            starts_[rank] = static_cast<int>(all / 64);
+            all += ceil_divide(Index{counts_[rank]}, Index{64}) * 64;
+        }
+        gathered_ = std::make_unique<Buffer>(all);
+        const RankStep& step = one.whole.steps.front();
+        for (const Transfer& receive : step.schedule.receives) {
+            const Box theirs = tile(one.problem.source, receive.peer);
+            const Slot slot{Place::source, Index{starts_[static_cast<std::size_t>(receive.peer)]} * 64, theirs,
+                            row_major(theirs)};
+            slices_.emplace_back(region_of(slot, receive.box, 4), region_of(step.to, receive.box, 4));
+        }
+        MPI_Type_contiguous(64, MPI_BYTE, &line_);
+        MPI_Type_commit(&line_);
+        for (int& count : counts_) count = (count + 63) / 64;
+    }
+    ~GatherSlice() override { MPI_Type_free(&line_); }
+    void run() override {
+        MPI_Allgatherv(source().data(), counts_[static_cast<std::size_t>(world_rank())], line_,
+                       gathered_->bytes().data(), counts_.data(), starts_.data(), line_, MPI_COMM_WORLD);
+        for (const BoxCopy& slice : slices_) slice.run(gathered_->bytes().data(), target().data());
+    }
+    Index extra_bytes() const override { return static_cast<Index>(gathered_->bytes().size()); }
+
+private:
+    std::vector<int> counts_;  // in lines: counts of bytes would leave an int
+    std::vector<int> starts_;
+    std::unique_ptr<Buffer> gathered_;
+    std::vector<BoxCopy> slices_;
+    MPI_Datatype line_ = MPI_DATATYPE_NULL;
+};
+
+// This library, on memory that it allocated, on the program's, or on MPI's.
+class OurPlan final : public Contestant {
+public:
+    enum class Memory { allocated, callers, mpi };
+    OurPlan(const Case& one, Backend& backend, Pair& own, Memory memory)
+        : executor_(require(Executor::prepare(one.plan, backend, one.storages))) {
+        const RankPlan& plan = executor_.plans().front();
+        if (memory == Memory::allocated) {
+            source_memory_ = require(backend.allocate(plan.source_bytes));
+            target_memory_ = require(backend.allocate(plan.target_bytes));
+            source_ = source_memory_->bytes();
+            target_ = target_memory_->bytes();
+        } else if (memory == Memory::mpi) {
+            source_ = mpi_memory(plan.source_bytes);
+            target_ = mpi_memory(plan.target_bytes);
+        } else {
+            source_ = own.source.bytes();
+            target_ = own.target.bytes();
+        }
+        workspace_memory_ = require(backend.allocate(executor_.workspace_bytes()));
+        const Buffers buffers{source_, target_, workspace_memory_->bytes()};
+        bound_ = require(executor_.bind({&buffers, 1}));
+    }
+    ~OurPlan() override {
+        for (void* memory : mpi_memory_) MPI_Free_mem(memory);
+    }
+    std::span<std::byte> source() override { return source_; }
+    std::span<std::byte> target() override { return target_; }
+    void run() override {
+        auto ticket = require(bound_->start());
+        if (const auto done = ticket->wait(); !done) require(Result<int>(tl::unexpected(done.error())));
+    }
+    Index extra_bytes() const override { return executor_.workspace_bytes() + executor_.staging_bytes(); }
+    std::string note() const override { return executor_.describe(); }
+
+private:
+    std::span<std::byte> mpi_memory(Index bytes) {
+        void* start = nullptr;
+        MPI_Alloc_mem(std::max<Index>(bytes, 1), MPI_INFO_NULL, &start);
+        std::memset(start, 1, static_cast<std::size_t>(bytes));
+        mpi_memory_.push_back(start);
+        return {static_cast<std::byte*>(start), static_cast<std::size_t>(bytes)};
+    }
+
+    Executor executor_;
+    std::unique_ptr<reshard::Memory> source_memory_;
+    std::unique_ptr<reshard::Memory> target_memory_;
+    std::unique_ptr<reshard::Memory> workspace_memory_;
+    std::vector<void*> mpi_memory_;
+    std::span<std::byte> source_;
+    std::span<std::byte> target_;
+    std::unique_ptr<Bound> bound_;
+};
+
+// No move at all: every rank copies as many bytes as its target has, with the fastest kernel, out of as many others.
+class Floor final : public Contestant {
+public:
+    Floor(const Case& one, Pair& own) : pair_(own), from_(one.whole.target_bytes) {
+        const Index all = one.whole.target_bytes * world_size();
+        store_ = all > last_cache_bytes() / 2 ? Store::streaming : Store::cached;
+    }
+    std::span<std::byte> source() override { return pair_.source.bytes(); }
+    std::span<std::byte> target() override { return pair_.target.bytes(); }
+    void run() override {
+        const auto bytes = static_cast<Index>(from_.bytes().size());
+        const Rows rows{1, bytes, bytes, bytes};
+        copy_kernels().rows[static_cast<std::size_t>(store_)](rows, from_.bytes().data(), target().data());
+        store_fence();
+    }
+
+private:
+    Pair& pair_;
+    Buffer from_;
+    Store store_;
+};
+
+}  // namespace
+
+Buffer::Buffer(Index bytes)
+    : size_(static_cast<std::size_t>(bytes)),
+      start_(static_cast<std::byte*>(std::aligned_alloc(4096, (size_ + 8191) / 4096 * 4096))) {
+    std::memset(start_.get(), 1, size_);
+}
+
+void Buffer::Free::operator()(std::byte* start) const { std::free(start); }
+
+std::vector<Entry> contestants(const Case& one, Backend& backend, Pair& own) {
+    std::vector<Entry> all;
+    all.push_back({"floor", Kind::floor, std::make_unique<Floor>(one, own)});
+    all.push_back({"plan, allocated memory", Kind::plan,
+                   std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::allocated)});
+    all.push_back(
+        {"plan, caller's memory", Kind::plan, std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::callers)});
+    all.push_back(
+        {"plan, MPI_Alloc_mem", Kind::plan, std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::mpi)});
+    all.push_back({"MPI_Alltoallw", Kind::mpi, std::make_unique<Alltoallw>(one, own)});
+    all.push_back({"isend/irecv of datatypes", Kind::mpi, std::make_unique<TypesIsend>(one, own)});
+    all.push_back({"pack, isend/irecv", Kind::mpi, std::make_unique<PackIsend>(one, own)});
+    all.push_back({"pack, MPI_Alltoallv", Kind::mpi, std::make_unique<PackAlltoallv>(one, own)});
+    all.push_back({"gather, then slice", Kind::mpi, std::make_unique<GatherSlice>(one, own)});
+    return all;
+}
+
+}  // namespace reshard::bench

@@ -1,0 +1,52 @@
+// What the benchmark measures: ways to move an array from the source tiles to the target tiles of all ranks.
+#pragma once
+
+#include <memory>
+
+#include "redistribution/problems.hpp"
+
+namespace reshard::bench {
+
+class Contestant {
+public:
+    virtual ~Contestant() = default;
+    /// Where this rank's tiles lie. The benchmark fills the one and looks at the other.
+    [[nodiscard]] virtual std::span<std::byte> source() = 0;
+    [[nodiscard]] virtual std::span<std::byte> target() = 0;
+    virtual void run() = 0;                                        ///< collective; ends the job on an error of MPI
+    [[nodiscard]] virtual Index extra_bytes() const { return 0; }  ///< held beside source and target, on this rank
+    [[nodiscard]] virtual std::string note() const { return {}; }
+};
+
+/// Memory of the program's own: pages that have been touched.
+class Buffer {
+public:
+    explicit Buffer(Index bytes);
+    [[nodiscard]] std::span<std::byte> bytes() const { return {start_.get(), size_}; }
+
+private:
+    struct Free {
+        void operator()(std::byte* start) const;
+    };
+    std::size_t size_;
+    std::unique_ptr<std::byte, Free> start_;
+};
+
+/// A pair of buffers that several contestants use in turn.
+struct Pair {
+    Buffer source;
+    Buffer target;
+};
+
+enum class Kind { mpi, plan, floor };
+
+struct Entry {
+    std::string name;
+    Kind kind;
+    std::unique_ptr<Contestant> contestant;
+};
+
+/// All that can move this case, the floor first. Collective.
+[[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, Pair& own);
+
+}  // namespace reshard::bench

@@ -1,0 +1,45 @@
+// The problems of the redistribution benchmark, and arrays whose values are known everywhere.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reshard/backend.hpp"
+#include "reshard/execute.hpp"
+#include "reshard/synthesize.hpp"
+
+namespace reshard::bench {
+
+struct Question {
+    std::string name;
+    std::string mesh;
+    std::string source;
+    std::string target;
+    bool turned = false;  ///< the target's tiles are stored column-major
+};
+
+/// For 8, 4 or 2 ranks; none for other numbers.
+[[nodiscard]] std::vector<Question> questions(int ranks);
+
+/// One problem on one rank: what is moved, as a plan and as the exchange that any MPI program would make of it.
+struct Case {
+    Question question;
+    Problem problem;
+    Plan plan;       ///< the synthesizer's
+    RankPlan whole;  ///< the exchange from source to target: boxes, peers, and where they lie
+    Storages storages;
+};
+
+[[nodiscard]] Result<Case> make_case(const Question& question, Index rank);
+
+/// Writes the values of this rank's source tile; every bit of an element depends on its place in the array.
+void fill(const Case& one, std::span<std::byte> source);
+
+/// Makes every element of the target wrong.
+void wipe(std::span<std::byte> target);
+
+/// How many elements of this rank's target tile are wrong; looks at all of them.
+[[nodiscard]] Index count_wrong(const Case& one, std::span<const std::byte> target);
+[[nodiscard]] Index target_elements(const Case& one);
+
+}  // namespace reshard::bench
