@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "piecewise.hpp"
 #include "placement.hpp"
 #include "reshard/text.hpp"
 
@@ -86,6 +87,11 @@ Result<Verdict> check(const Plan& plan, const Limits& limits) {
     verdict.received_bytes_max_device =
         saturating_multiply(busiest_receiver(plan, verdict.moves, verdict.received_bytes / element), element);
     verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), element);
+    if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
+        if (const auto pieces = pieces_within(plan, *limits.footprint_bytes_max)) {
+            verdict.pieces = pieces->count;
+            verdict.footprint_bytes = footprint_bytes(plan, *pieces);
+        }
     if (auto kept = keep_limits(plan, verdict, limits); !kept) return tl::unexpected(kept.error());
     return verdict;
 }

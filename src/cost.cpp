@@ -76,10 +76,17 @@ std::vector<Index> level_loads(const Layout& before, const Step& step, const Mov
     return members;
 }
 
-Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
-    if (step.kind == StepKind::slice) return 0;  // a view; plan_picoseconds charges the copy of a last one
+Index total(const Times& times) {
+    Index sum = times.copies;
+    for (const Index level : times.levels) sum = saturating_add(sum, level);
+    return sum;
+}
+
+Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    Times times{std::vector<Index>(machine.levels.size()), 0};
+    if (step.kind == StepKind::slice) return times;  // a view; plan_times charges the copy of a last one
     const Index element = size_of(before.dtype);
-    Index time = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
+    times.copies = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
     const std::vector<Index> members = members_per_level(move, machine);
     const std::vector<Index> loads = level_loads(before, step, move, machine);
     const Index others = std::max<Index>(move.group_size - 1, 1);
@@ -91,20 +98,33 @@ Index step_picoseconds(const Layout& before, const Step& step, const Move& move,
         const Index bytes = saturating_multiply(saturating_multiply(loads[i], element), sharers);
         for (const Index part : {level.start_ps, saturating_multiply(messages, level.latency_ps),
                                  transfer_picoseconds(bytes, level.bytes_per_second)})
-            time = saturating_add(time, part);
+            times.levels[i] = saturating_add(times.levels[i], part);
     }
-    return time;
+    return times;
 }
 
-Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine) {
-    Index time = 0;
-    for (std::size_t i = 0; i < plan.steps.size(); ++i)
-        time = saturating_add(time, step_picoseconds(layout_before(plan, i), plan.steps[i], verdict.moves[i], machine));
+Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    return total(step_times(before, step, move, machine));
+}
+
+Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machine) {
+    Times sum{std::vector<Index>(machine.levels.size()), 0};
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Times times = step_times(layout_before(plan, i), plan.steps[i], verdict.moves[i], machine);
+        sum.copies = saturating_add(sum.copies, times.copies);
+        for (std::size_t level = 0; level < sum.levels.size(); ++level)
+            sum.levels[level] = saturating_add(sum.levels[level], times.levels[level]);
+    }
     // Where no step writes, the tile is still copied from the source's memory to the target's.
     const bool copied = plan.steps.empty() || plan.steps.back().kind == StepKind::slice;
     if (copied)
-        time = saturating_add(time, transfer_picoseconds(tile_bytes(plan.target), machine.copy_bytes_per_second));
-    return time;
+        sum.copies =
+            saturating_add(sum.copies, transfer_picoseconds(tile_bytes(plan.target), machine.copy_bytes_per_second));
+    return sum;
+}
+
+Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine) {
+    return total(plan_times(plan, verdict, machine));
 }
 
 }  // namespace reshard

@@ -2,13 +2,12 @@
 #include "reshard/synthesize.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "synth/choice.hpp"
 #include "synth/fetch_once.hpp"
-#include "synth/frame.hpp"
 #include "synth/search.hpp"
 #include "synth/shortcut.hpp"
 #include "synth/three_stage.hpp"
@@ -41,49 +40,15 @@ Result<Vocabulary> parse_vocabulary(std::string_view text) {
 
 namespace {
 
-// The order of candidates under an objective; later entries break ties.
-using Rank = std::tuple<Index, Index, Index, Index, Index>;
-
-Index moving_steps(const Plan& plan) {
-    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
-}
-
-Rank rank_of(const Alternative& candidate, Objective objective) {
-    const Index received = candidate.verdict.received_bytes_max_device;
-    const Index moves = moving_steps(candidate.plan);
-    const Index peak = candidate.verdict.peak_bytes;
-    const Index time = candidate.picoseconds;
-    const auto steps = static_cast<Index>(candidate.plan.steps.size());
-    switch (objective) {
-        case Objective::time:
-            return {time, moves, steps, peak, received};
-        case Objective::bytes:
-            return {received, moves, time, steps, peak};
-        case Objective::steps:
-            break;
-    }
-    return {moves, received, time, steps, peak};
-}
-
 class Synthesizer {
 public:
-    Synthesizer(const Problem& problem, const Options& options)
+    /// `problem` is what is left behind the user's first steps, `choice` that for the whole.
+    Synthesizer(const Problem& problem, const Options& options, Choice& choice)
         : problem_(problem),
           options_(options),
-          floor_bytes_(std::max(tile_bytes(problem.source), tile_bytes(problem.target))) {}
+          choice_(choice),
+          tile_max_(std::max(tile_elements(problem.source), tile_elements(problem.target))) {}
 
-    Result<Synthesis> run() {
-        if (options_.limits.peak_bytes_max && *options_.limits.peak_bytes_max < floor_bytes_)
-            return fail(Code::infeasible,
-                        fmt::format("peak: needs {} a device, limit is {}", format_bytes(floor_bytes_),
-                                    format_bytes(*options_.limits.peak_bytes_max)));
-        propose();
-        if (kept_.empty()) return tl::unexpected(no_plan());
-        std::ranges::stable_sort(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
-        return finish();
-    }
-
-private:
     void propose() {
         if (same_tiles(problem_.source, problem_.target)) {
             consider("identity", {problem_.source, problem_.target, {}});
@@ -99,8 +64,17 @@ private:
         }
         // As it is: fused, it would not be naive any more.
         if (!options_.explain) return;
-        if (auto naive = gather_then_slice(problem_)) judge("gather_then_slice", std::move(*naive));
+        if (auto naive = gather_then_slice(problem_)) choice_.judge("gather_then_slice", std::move(*naive));
     }
+
+    void state(Synthesis& made) const {
+        made.search_complete = complete_;
+        made.stop_reason = stop_;
+        made.states = states_;
+    }
+
+private:
+    bool consider(std::string rule, Plan plan) { return choice_.consider(std::move(rule), std::move(plan)); }
 
     void construct() {
         const auto three = [&](std::string rule, Index inside) {
@@ -134,7 +108,7 @@ private:
         SearchOptions search_options;
         search_options.objective = options_.objective;
         search_options.vocabulary = options_.vocabulary;
-        search_options.tile_max = floor_bytes_ / size_of(problem_.source.dtype);
+        search_options.tile_max = tile_max_;
         Found found = search(frame, search_options, options_.machine);
         states_ += found.states;
         stop_ = found.complete ? StopReason::exhausted : StopReason::budget;
@@ -144,61 +118,24 @@ private:
         // What a search over digits takes for typed and priced is so where sizes divide.
         const bool even =
             frame.even || std::ranges::all_of(plan.steps, [](const Step& step) { return divides(step.layout); });
-        const bool kept = even ? judge(std::move(rule), std::move(plan)) : consider(std::move(rule), std::move(plan));
+        const bool kept =
+            even ? choice_.judge(std::move(rule), std::move(plan)) : consider(std::move(rule), std::move(plan));
         // Where cuts are mixed the price of an exchange is an upper estimate.
         const bool exchanges = options_.vocabulary == Vocabulary::all && frame.mixed;
         if (exchanges) consider_steps();
         const bool exact =
             kept && found.complete && frame.whole && divides(problem_.source) && divides(problem_.target);
         // For the time exchanges lead to some of the states only.
-        complete_ = exact && (options_.vocabulary == Vocabulary::collectives || options_.objective != Objective::time);
+        complete_ = exact && options_.first_steps.empty() &&
+                    (options_.vocabulary == Vocabulary::collectives || options_.objective != Objective::time);
         return exact;
-    }
-
-    bool consider(std::string rule, Plan plan) { return judge(std::move(rule), shortcut(std::move(plan), options_)); }
-
-    // Judges a candidate; keeps it when it is right and within the limits, else notes why not. True when it is kept.
-    bool judge(std::string rule, Plan plan) {
-        // Ends in the user's own names.
-        if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
-            plan.steps.back().layout = plan.target;
-        // The first rule that finds a plan keeps it.
-        const auto same = [&](const Alternative& other) { return other.plan == plan; };
-        if (std::ranges::any_of(kept_, same)) return true;
-        if (std::ranges::any_of(rejected_, same)) return false;
-        auto verdict = check(plan);
-        if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
-        Alternative candidate{std::move(rule), std::move(plan), *verdict, 0, {}};
-        candidate.picoseconds = plan_picoseconds(candidate.plan, candidate.verdict, options_.machine);
-        candidate.lost = over_limit(candidate);
-        const bool kept = candidate.lost.empty();
-        (kept ? kept_ : rejected_).push_back(std::move(candidate));
-        return kept;
-    }
-
-    // Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered.
-    std::string over_limit(const Alternative& candidate) {
-        const Verdict& verdict = candidate.verdict;
-        if (verdict.peak_bytes > floor_bytes_)
-            return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
-                               format_bytes(floor_bytes_));
-        // The floor is within the peak limit, so only a footprint can be over.
-        if (!options_.limits.footprint_bytes_max) return {};
-        const auto within = check(candidate.plan, options_.limits);
-        if (within) return {};
-        if (!limit_error_ || verdict.footprint_bytes < nearest_footprint_) {
-            limit_error_ = within.error();
-            nearest_footprint_ = verdict.footprint_bytes;
-        }
-        return within.error().message;
     }
 
     // A plan at the lower bound in one moving step cannot be beaten in bytes or steps.
     bool done() {
         if (options_.objective == Objective::time && options_.machine.levels.size() > 1) return false;
-        const auto best =
-            std::ranges::min_element(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
-        if (best == kept_.end() || moving_steps(best->plan) > 1) return false;
+        const Alternative* best = choice_.best();
+        if (best == nullptr || moving_steps(best->plan) > 1) return false;
         if (best->verdict.received_bytes_max_device != best->verdict.lower_bound_bytes) return false;
         const bool local = moving_steps(best->plan) == 0;
         const bool native = best->plan.steps.size() == 1 && best->plan.steps[0].kind != StepKind::exchange;
@@ -208,59 +145,51 @@ private:
         return true;
     }
 
-    Error no_plan() const {
-        if (limit_error_) return *limit_error_;
-        return {Code::infeasible,
-                fmt::format("no sequence of collectives keeps the peak at the floor of {}: sizes do not divide; "
-                            "the vocabulary 'all' has a plan",
-                            format_bytes(floor_bytes_))};
-    }
-
-    Result<Synthesis> finish() {
-        Synthesis made;
-        const Alternative& best = kept_.front();
-        made.plan = best.plan;
-        made.verdict = best.verdict;
-        made.picoseconds = best.picoseconds;
-        made.rule = best.rule;
-        made.optimal = best.verdict.received_bytes_max_device == best.verdict.lower_bound_bytes;
-        const bool least_bytes = made.optimal && options_.objective == Objective::bytes;
-        made.search_complete = complete_ || least_bytes || best.plan.steps.empty();
-        made.stop_reason = stop_;
-        made.states = states_;
-        if (!options_.explain) return made;
-        for (Alternative& other : kept_) {
-            if (&other != &kept_.front()) other.lost = reason_against(other, kept_.front());
-            made.alternatives.push_back(other);
-        }
-        std::ranges::move(rejected_, std::back_inserter(made.alternatives));
-        return made;
-    }
-
-    std::string reason_against(const Alternative& loser, const Alternative& winner) const {
-        const auto bytes = [](const Alternative& a) { return a.verdict.received_bytes_max_device; };
-        if (options_.objective == Objective::time && loser.picoseconds > winner.picoseconds)
-            return fmt::format("{:.2f}x the time",
-                               static_cast<double>(loser.picoseconds) / static_cast<double>(winner.picoseconds));
-        if (options_.objective == Objective::bytes && bytes(loser) > bytes(winner))
-            return fmt::format("receives {} more", format_bytes(bytes(loser) - bytes(winner)));
-        if (moving_steps(loser.plan) > moving_steps(winner.plan)) return "more steps";
-        if (bytes(loser) > bytes(winner))
-            return fmt::format("receives {} more", format_bytes(bytes(loser) - bytes(winner)));
-        return "no better";
-    }
-
     const Problem& problem_;
     const Options& options_;
-    const Index floor_bytes_;
-    std::vector<Alternative> kept_;
-    std::vector<Alternative> rejected_;
-    std::optional<Error> limit_error_;
-    Index nearest_footprint_ = 0;
+    Choice& choice_;
+    const Index tile_max_;
     StopReason stop_ = StopReason::unsearched;
     Index states_ = 0;
     bool complete_ = false;
 };
+
+Result<Synthesis> answer(const Problem& problem, const Options& options) {
+    Choice choice(problem, options);
+    if (options.limits.peak_bytes_max && *options.limits.peak_bytes_max < choice.floor_bytes())
+        return fail(Code::infeasible,
+                    fmt::format("peak: needs {} a device, limit is {}", format_bytes(choice.floor_bytes()),
+                                format_bytes(*options.limits.peak_bytes_max)));
+    const Problem rest{options.first_steps.empty() ? problem.source : options.first_steps.back().layout,
+                       problem.target};
+    Synthesizer synthesizer(options.first_steps.empty() ? problem : rest, options, choice);
+    synthesizer.propose();
+    const Alternative* best = choice.best();
+    if (best == nullptr) return tl::unexpected(choice.no_plan());
+    Synthesis made;
+    synthesizer.state(made);
+    made.plan = best->plan;
+    made.verdict = best->verdict;
+    made.picoseconds = best->picoseconds;
+    made.rule = best->rule;
+    made.optimal = made.verdict.received_bytes_max_device == made.verdict.lower_bound_bytes;
+    const bool least_bytes = made.optimal && options.objective == Objective::bytes;
+    made.search_complete = made.search_complete || least_bytes || made.plan.steps.empty();
+    if (options.explain) made.alternatives = choice.take_all();
+    return made;
+}
+
+// The user's steps must be typed one after the other.
+Result<void> validate_first_steps(const Problem& problem, const std::vector<Step>& steps) {
+    const Layout* before = &problem.source;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (auto move = type_step(*before, steps[i]); !move)
+            return fail(move.error().code, fmt::format("first step {}: {}", i + 1, move.error().message));
+        before = &steps[i].layout;
+    }
+    if (auto countable = can_count(*before, problem.target); !countable) return countable;
+    return {};
+}
 
 bool mixes_reductions(const Problem& problem) {
     return !problem.source.unreduced.empty() && !problem.target.unreduced.empty() &&
@@ -276,6 +205,7 @@ Result<Synthesis> synthesize_by_halves(const Problem& problem, const Options& op
     each.explain = false;
     auto made = synthesize(Problem{problem.source, reduced}, each);
     if (!made) return made;
+    each.first_steps.clear();
     const auto rest = synthesize(Problem{reduced, problem.target}, each);
     if (!rest) return rest;
     made->plan.target = problem.target;
@@ -301,7 +231,8 @@ Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
     if (auto countable = can_count(problem.source, problem.target); !countable)
         return tl::unexpected(countable.error());
     if (mixes_reductions(problem)) return synthesize_by_halves(problem, options);
-    return Synthesizer(problem, options).run();
+    if (auto typed = validate_first_steps(problem, options.first_steps); !typed) return tl::unexpected(typed.error());
+    return answer(problem, options);
 }
 
 Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options) {

@@ -18,6 +18,7 @@ struct Verdict {
     Index peak_bytes = 0;                 ///< largest tile on the path
     Index floor_bytes = 0;                ///< larger of source and target tile
     Index footprint_bytes = 0;            ///< source + target + live intermediates of the executor (no staging)
+    Index pieces = 1;                     ///< in how many the plan must run to keep the footprint limit
     Index received_bytes = 0;             ///< sum over steps of the busiest receiver's bytes
     Index received_bytes_max_device = 0;  ///< the busiest receiver's total
     Index sent_bytes_max_device = 0;      ///< at most this is sent by one device
@@ -25,7 +26,9 @@ struct Verdict {
     friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// Accepts a plan that is typed, arrives at its target and keeps the limits; else the first reason against it:
+/// Accepts a plan that is typed, arrives at its target and keeps the limits; else the first reason against it. A plan
+/// over the footprint limit is accepted when it keeps it in pieces (src/piecewise.hpp), and its footprint is that of
+/// the pieces:
 /// Code::layout, mismatch, step (with its number), plan (does not arrive) or infeasible (limit exceeded).
 [[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});
 

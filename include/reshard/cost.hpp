@@ -86,11 +86,21 @@ private:
     std::size_t count_ = 0;
 };
 
+/// Time by where it is spent: one entry per level of the machine, and local copies.
+struct Times {
+    std::vector<Index> levels;
+    Index copies = 0;
+    friend bool operator==(const Times&, const Times&) = default;
+};
+[[nodiscard]] Index total(const Times& times);  ///< saturating
+
 /// Time of one step: per level that it uses start + latency x messages + load / bandwidth, then local copies;
 /// saturating. Devices beyond the machine's outermost level are reached through it all the same.
+[[nodiscard]] Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 [[nodiscard]] Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 
-/// Sum over the steps of a judged plan. pre: verdict = check(plan).
+/// Sum over the steps of a judged plan, and the copy of a tile that no step writes. pre: verdict = check(plan).
+[[nodiscard]] Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machine);
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
 }  // namespace reshard

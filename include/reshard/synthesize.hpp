@@ -27,6 +27,7 @@ struct Options {
     Vocabulary vocabulary = Vocabulary::all;
     Limits limits = {};
     Machine machine = laptop();
+    std::vector<Step> first_steps = {};  ///< tactics: these come first, the rest is synthesized, the whole is judged
     bool explain = false;  ///< also judge what is not worth choosing: gather_then_slice, and candidates over a limit
 };
 
@@ -61,7 +62,8 @@ struct Synthesis {
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
 /// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
-/// Vocabulary::all. Errors: layout, mismatch (different arrays), infeasible (names the floor).
+/// Vocabulary::all. With first steps the floor is that of the ends and those steps. Errors: layout, mismatch (different
+/// arrays), step (a first step that is not typed), infeasible (names the floor).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
 

@@ -33,6 +33,11 @@ void add_options(CLI::App& command, Question& question) {
                        "laptop (the default), dgx-h100:nodes=N, tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or a file");
     command.add_option("--peak-bytes-max", question.peak_bytes_max, "largest tile allowed on the way");
     command.add_option("--footprint-bytes-max", question.footprint_bytes_max, "most bytes a device may hold at once");
+    command
+        .add_option(
+            "--first", question.first_steps,
+            "a first step to take, 'all_gather f32[12288,4096]'; may be given again, or name a file of such lines")
+        ->allow_extra_args(false);
     command.add_flag("--donate", question.donate, "the source's memory may be reused once it is dead");
 }
 
@@ -70,7 +75,8 @@ Result<void> complete(const Arguments& arguments) {
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
                            question.target_mesh || question.vocabulary || question.objective || question.machine ||
-                           question.peak_bytes_max || question.footprint_bytes_max || question.donate;
+                           question.peak_bytes_max || question.footprint_bytes_max || question.donate ||
+                           !question.first_steps.empty();
         if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
@@ -89,6 +95,25 @@ Result<void> read_machine(Question& question) {
     std::string text(std::istreambuf_iterator<char>(file), {});
     if (!file) return fail(Code::io, fmt::format("cannot read the machine in {}", *question.machine));
     question.machine = std::move(text) + "\n";
+    return {};
+}
+
+// First steps in a file become its lines; empty ones and those after # are left out.
+Result<void> read_first_steps(Question& question) {
+    std::vector<std::string> steps;
+    for (const std::string& given : question.first_steps) {
+        std::error_code unknown;
+        if (!std::filesystem::is_regular_file(given, unknown)) {
+            steps.push_back(given);
+            continue;
+        }
+        std::ifstream file(given);
+        for (std::string line; std::getline(file, line);)
+            if (line.find_first_not_of(' ') != std::string::npos && line[line.find_first_not_of(' ')] != '#')
+                steps.push_back(line);
+        if (!file.eof()) return fail(Code::io, fmt::format("cannot read the first steps in {}", given));
+    }
+    question.first_steps = std::move(steps);
     return {};
 }
 
@@ -128,6 +153,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     if (bench->parsed()) arguments.command = Command::bench;
     if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
     if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
+    if (auto read = read_first_steps(arguments.question); !read) return tl::unexpected(read.error());
     return std::optional<Arguments>(std::move(arguments));
 }
 

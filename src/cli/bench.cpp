@@ -176,6 +176,10 @@ int bench(const Arguments& arguments) {
     if (!asked) return refuse(asked.error());
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(made.error());
+    if (made->verdict.pieces > 1)
+        return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and this command "
+                                                      "moves an array in one",
+                                                      made->verdict.pieces)});
     auto ranks = make_ranks(arguments.backend, device_count(asked->problem.source));
     if (!ranks) return refuse(ranks.error());
     return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });

@@ -1,5 +1,7 @@
 #include "question.hpp"
 
+#include <algorithm>
+
 #include "exit.hpp"
 #include "reshard/text.hpp"
 
@@ -52,12 +54,28 @@ Result<void> read_options(const Question& question, Options& options) {
     return read_limit("footprint_bytes_max", question.footprint_bytes_max, limits.footprint_bytes_max);
 }
 
+// `kind layout`: how a plan writes its steps.
+Result<Step> read_step(const Mesh& mesh, const std::string& text) {
+    const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t space = std::min(text.find(' ', begin), text.size());
+    const auto kind = parse_step_kind(std::string_view(text).substr(begin, space - begin));
+    if (!kind) return in("first step", kind.error());
+    auto layout = parse_layout(mesh, std::string_view(text).substr(space));
+    if (!layout) return in("first step", layout.error());
+    return Step{*kind, std::move(*layout)};
+}
+
 }  // namespace
 
 Result<Asked> understand(const Question& question) {
     Asked asked;
     if (auto read = read_problem(question, asked.problem); !read) return tl::unexpected(read.error());
     if (auto read = read_options(question, asked.options); !read) return tl::unexpected(read.error());
+    for (const std::string& text : question.first_steps) {
+        auto step = read_step(asked.problem.source.mesh, text);
+        if (!step) return tl::unexpected(step.error());
+        asked.options.first_steps.push_back(std::move(*step));
+    }
     return asked;
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reshard/synthesize.hpp"
 
@@ -20,6 +21,7 @@ struct Question {
     std::optional<std::string> peak_bytes_max;
     std::optional<std::string> footprint_bytes_max;
     bool donate = false;
+    std::vector<std::string> first_steps;  ///< `kind layout` each, on the source's mesh
 };
 
 struct Asked {

@@ -170,6 +170,10 @@ int run(const Arguments& arguments) {
     }
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(made.error());
+    if (made->verdict.pieces > 1)
+        return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and this command "
+                                                      "moves an array in one",
+                                                      made->verdict.pieces)});
     auto ranks = make_ranks(arguments.backend, device_count(asked->problem.source));
     if (!ranks) return refuse(ranks.error());
     const Job job{arguments, *asked, *made, raw};

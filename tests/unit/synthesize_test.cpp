@@ -75,6 +75,76 @@ TEST(SynthesizeUnit, AnInfeasibleLimitNamesTheFloor) {
     EXPECT_NE(made.error().message.find("48 B"), std::string::npos) << made.error().message;
 }
 
+// The search's plan needs a workspace and no dimension of it can be cut; the exchange needs none.
+TEST(SynthesizeUnit, AFootprintLimitThatOneCandidateExceedsChoosesAnother) {
+    const Mesh larger{{"x", 2}, {"y", 2}};
+    const Problem problem{*parse_layout(larger, "f32[16@(x,y),16]"), *parse_layout(larger, "f32[16@y,16@x]")};
+    Options options = with(Vocabulary::all, Objective::steps);
+    options.explain = true;
+    const auto free = synthesize(problem, options);
+    ASSERT_TRUE(free.has_value());
+    Index most = 0;
+    for (const Alternative& one : free->alternatives) most = std::max(most, one.verdict.footprint_bytes);
+    const Index least = tile_bytes(problem.source) + tile_bytes(problem.target);
+    ASSERT_GT(most, least);
+    options.explain = false;
+    for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps}) {
+        options.objective = objective;
+        options.limits.footprint_bytes_max = least;
+        const auto made = synthesize(problem, options);
+        ASSERT_TRUE(made.has_value()) << made.error().message;
+        EXPECT_EQ(made->verdict.footprint_bytes, least);
+        options.limits.footprint_bytes_max = least - 1;
+        const auto refused = synthesize(problem, options);
+        ASSERT_FALSE(refused.has_value());
+        EXPECT_EQ(refused.error().code, Code::infeasible);
+        EXPECT_NE(refused.error().message.find(format_bytes(least)), std::string::npos) << refused.error().message;
+    }
+}
+
+TEST(SynthesizeUnit, AFootprintLimitIsKeptInPieces) {
+    const Problem problem{at("f32[12@x,64]"), at("f32[12@y,64]")};
+    Options options = with(Vocabulary::collectives, Objective::bytes);
+    const auto whole = synthesize(problem, options);
+    ASSERT_TRUE(whole.has_value());
+    EXPECT_EQ(whole->verdict.pieces, 1);
+    const Index ends = tile_bytes(problem.source) + tile_bytes(problem.target);
+    const Index workspace = whole->verdict.footprint_bytes - ends;
+    ASSERT_GT(workspace, 0);
+    options.limits.footprint_bytes_max = ends + workspace / 4;
+    const auto cut = synthesize(problem, options);
+    ASSERT_TRUE(cut.has_value()) << cut.error().message;
+    EXPECT_EQ(cut->verdict.pieces, 4);
+    EXPECT_LE(cut->verdict.footprint_bytes, ends + workspace / 4);
+    EXPECT_GT(cut->picoseconds, whole->picoseconds);
+    options.limits.footprint_bytes_max = ends;
+    EXPECT_FALSE(synthesize(problem, options).has_value());
+}
+
+TEST(SynthesizeUnit, FirstStepsAreTakenAndTheRestIsFound) {
+    const Problem problem{at("f32[12@x,6]"), at("f32[12,6@(x,y)]")};
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+        Options options = with(vocabulary, Objective::bytes);
+        options.first_steps = {{StepKind::all_gather, at("f32[12,6]")}};
+        const auto made = synthesize(problem, options);
+        ASSERT_TRUE(made.has_value()) << made.error().message;
+        ASSERT_EQ(made->plan.steps.size(), 2U);
+        EXPECT_EQ(made->plan.steps[0], options.first_steps[0]);
+        EXPECT_EQ(made->plan.steps[1].kind, StepKind::slice);
+        EXPECT_EQ(made->verdict, *check(made->plan));
+        EXPECT_EQ(made->plan.source, problem.source);
+        EXPECT_FALSE(made->search_complete);
+        options.limits.peak_bytes_max = made->verdict.floor_bytes;
+        EXPECT_EQ(synthesize(problem, options).error().code, Code::infeasible);
+    }
+    Options options;
+    options.first_steps = {{StepKind::all_gather, at("f32[12,6@y]")}};
+    const auto refused = synthesize(problem, options);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::step);
+    EXPECT_NE(refused.error().message.find("first step 1"), std::string::npos) << refused.error().message;
+}
+
 TEST(SynthesizeUnit, TheWinnerIsFirstAndTheLosersSayWhy) {
     Options options;
     options.explain = true;

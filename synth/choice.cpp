@@ -1,0 +1,141 @@
+#include "synth/choice.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "reshard/text.hpp"
+#include "synth/shortcut.hpp"
+
+namespace reshard {
+
+namespace {
+
+// The order of candidates under an objective; later entries break ties.
+using Rank = std::tuple<Index, Index, Index, Index, Index>;
+
+Rank rank_of(const Alternative& candidate, Objective objective) {
+    const Index received = candidate.verdict.received_bytes_max_device;
+    const Index moves = moving_steps(candidate.plan);
+    const Index peak = candidate.verdict.peak_bytes;
+    const Index time = candidate.picoseconds;
+    const auto steps = static_cast<Index>(candidate.plan.steps.size());
+    switch (objective) {
+        case Objective::time:
+            return {time, moves, steps, peak, received};
+        case Objective::bytes:
+            return {received, moves, time, steps, peak};
+        case Objective::steps:
+            break;
+    }
+    return {moves, received, time, steps, peak};
+}
+
+// A plan in pieces starts its steps and waits for its messages once for each.
+Index time_of(const Plan& plan, const Verdict& verdict, const Machine& machine) {
+    Index time = plan_picoseconds(plan, verdict, machine);
+    for (std::size_t i = 0; i < plan.steps.size() && verdict.pieces > 1; ++i) {
+        if (verdict.moves[i].messages == 0) continue;
+        Index first = index_max;
+        for (const Level& level : machine.levels)
+            first = std::min(first, saturating_add(level.start_ps,
+                                                   saturating_multiply(verdict.moves[i].messages, level.latency_ps)));
+        time = saturating_add(time, saturating_multiply(verdict.pieces - 1, first));
+    }
+    return time;
+}
+
+}  // namespace
+
+Index moving_steps(const Plan& plan) {
+    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
+}
+
+Choice::Choice(const Problem& problem, const Options& options)
+    : problem_(problem),
+      options_(options),
+      floor_bytes_(std::max(tile_bytes(problem.source), tile_bytes(problem.target))) {}
+
+bool Choice::consider(std::string rule, Plan plan) {
+    return judge(std::move(rule), shortcut(std::move(plan), options_));
+}
+
+bool Choice::judge(std::string rule, Plan plan) {
+    // Ends in the user's own names.
+    if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
+        plan.steps.back().layout = plan.target;
+    if (!options_.first_steps.empty()) {
+        plan.steps.insert(plan.steps.begin(), options_.first_steps.begin(), options_.first_steps.end());
+        plan.source = problem_.source;
+    }
+    // The first rule that finds a plan keeps it.
+    const auto same = [&](const Alternative& other) { return other.plan == plan; };
+    if (std::ranges::any_of(kept_, same)) return true;
+    if (std::ranges::any_of(rejected_, same)) return false;
+    auto verdict = check(plan);
+    if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
+    Alternative candidate{std::move(rule), std::move(plan), std::move(*verdict), 0, {}};
+    candidate.lost = over_limit(candidate);
+    candidate.picoseconds = time_of(candidate.plan, candidate.verdict, options_.machine);
+    const bool kept = candidate.lost.empty();
+    (kept ? kept_ : rejected_).push_back(std::move(candidate));
+    return kept;
+}
+
+// Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered. One
+// that keeps the footprint limit in pieces gets the verdict that says so.
+std::string Choice::over_limit(Alternative& candidate) {
+    const Verdict& verdict = candidate.verdict;
+    // What the user's first steps hold is the user's; a limit on it is the judge's.
+    Index floor = floor_bytes_;
+    for (const Step& step : options_.first_steps) floor = std::max(floor, tile_bytes(step.layout));
+    if (verdict.peak_bytes > floor)
+        return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes), format_bytes(floor));
+    if (!options_.limits.footprint_bytes_max && options_.first_steps.empty()) return {};
+    auto within = check(candidate.plan, options_.limits);
+    if (within) {
+        candidate.verdict = std::move(*within);
+        return {};
+    }
+    if (!limit_error_ || verdict.footprint_bytes < nearest_footprint_) {
+        limit_error_ = within.error();
+        nearest_footprint_ = verdict.footprint_bytes;
+    }
+    return within.error().message;
+}
+
+const Alternative* Choice::best() const {
+    const auto found =
+        std::ranges::min_element(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
+    return found == kept_.end() ? nullptr : &*found;
+}
+
+Error Choice::no_plan() const {
+    if (limit_error_) return *limit_error_;
+    return {Code::infeasible, fmt::format("no sequence of collectives keeps the peak at the floor of {}: sizes do not "
+                                          "divide; the vocabulary 'all' has a plan",
+                                          format_bytes(floor_bytes_))};
+}
+
+std::vector<Alternative> Choice::take_all() {
+    std::ranges::stable_sort(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
+    for (std::size_t i = 1; i < kept_.size(); ++i) kept_[i].lost = reason_against(kept_[i], kept_[0]);
+    std::ranges::move(rejected_, std::back_inserter(kept_));
+    return std::move(kept_);
+}
+
+std::string Choice::reason_against(const Alternative& loser, const Alternative& winner) const {
+    const auto bytes = [](const Alternative& a) { return a.verdict.received_bytes_max_device; };
+    const auto more_bytes = [&] { return fmt::format("receives {} more", format_bytes(bytes(loser) - bytes(winner))); };
+    if (options_.objective == Objective::time && loser.picoseconds > winner.picoseconds)
+        return fmt::format("{:.2f}x the time",
+                           static_cast<double>(loser.picoseconds) / static_cast<double>(winner.picoseconds));
+    if (options_.objective == Objective::bytes && bytes(loser) > bytes(winner)) return more_bytes();
+    if (moving_steps(loser.plan) > moving_steps(winner.plan)) return "more steps";
+    if (bytes(loser) > bytes(winner)) return more_bytes();
+    if (loser.picoseconds > winner.picoseconds) return "as good, but slower";
+    return "as good, found later";
+}
+
+}  // namespace reshard

@@ -1,0 +1,115 @@
+// One test for each rule that `explain` names, by its name.
+#include <gtest/gtest.h>
+
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+#include "synth/fetch_once.hpp"
+#include "synth/shortcut.hpp"
+#include "synth/three_stage.hpp"
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 3}};
+
+Layout at(const char* text) { return *parse_layout(mesh, text); }
+
+Synthesis made(const Problem& problem, Vocabulary vocabulary, Objective objective) {
+    Options options;
+    options.vocabulary = vocabulary;
+    options.objective = objective;
+    return synthesize(problem, options).value();
+}
+
+TEST(RuleUnit, identity) {
+    EXPECT_EQ(made({at("f32[12@x]"), at("f32[12@x]")}, Vocabulary::all, Objective::bytes).rule, "identity");
+}
+
+TEST(RuleUnit, one_step) {
+    const auto gather = made({at("f32[12@x,6]"), at("f32[12,6]")}, Vocabulary::all, Objective::bytes);
+    EXPECT_EQ(gather.rule, "one_step");
+    EXPECT_EQ(gather.plan.steps[0].kind, StepKind::all_gather);
+    const auto turn = made({at("f32[12@x,6]"), at("f32[12,6@x]")}, Vocabulary::collectives, Objective::time);
+    EXPECT_EQ(turn.rule, "one_step");
+    EXPECT_EQ(turn.plan.steps[0].kind, StepKind::all_to_all);
+}
+
+TEST(RuleUnit, direct_exchange) {
+    const auto direct = made({at("f32[12@x,6]"), at("f32[12@y,6]")}, Vocabulary::all, Objective::bytes);
+    EXPECT_EQ(direct.rule, "direct_exchange");
+    EXPECT_TRUE(direct.optimal);
+}
+
+TEST(RuleUnit, search) {
+    const auto found = made({at("f32[12@x,6]"), at("f32[12@y,6]")}, Vocabulary::collectives, Objective::bytes);
+    EXPECT_EQ(found.rule, "search");
+    EXPECT_TRUE(found.search_complete);
+    EXPECT_EQ(found.stop_reason, StopReason::exhausted);
+}
+
+// Slices only, equal tiles to equal tiles, gathers only; peak at the floor.
+TEST(RuleUnit, three_stage) {
+    const Problem problem{at("f32[12@x,6]"), at("f32[12@y,6]")};
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives})
+        for (const Index inside : {Index{0}, Index{3}, index_max}) {
+            const Plan plan = three_stage(problem, vocabulary, inside);
+            const auto verdict = check(plan);
+            ASSERT_TRUE(verdict.has_value()) << format(plan);
+            EXPECT_EQ(verdict->peak_bytes, verdict->floor_bytes);
+            EXPECT_LE(verdict->received_bytes, 2 * verdict->lower_bound_bytes);
+        }
+}
+
+// Each element enters a node of 3 once, at one of the devices that want it.
+TEST(RuleUnit, fetch_once) {
+    const Problem problem{at("f32[12@(x,y),6]"), at("f32[12,6@x]")};
+    const auto plan = fetch_once(problem, Vocabulary::all, 3);
+    ASSERT_TRUE(plan.has_value());
+    ASSERT_EQ(plan->steps.size(), 2U);
+    EXPECT_EQ(plan->steps[0].layout, at("f32[12@y,6@x]"));
+    EXPECT_EQ(plan->steps[1].kind, StepKind::all_gather);
+    EXPECT_TRUE(check(*plan).has_value());
+    EXPECT_FALSE(fetch_once({at("f32[12@x]"), at("f32[12@(x,y)]")}, Vocabulary::all, 3).has_value());
+}
+
+TEST(RuleUnit, shortcut) {
+    Plan plan{at("f32[12@(x,y),6]"), at("f32[12,6]"), {}};
+    plan.steps = {{StepKind::all_gather, at("f32[12@x,6]")},
+                  {StepKind::all_to_all, at("f32[12,6@x]")},
+                  {StepKind::all_gather, at("f32[12,6]")}};
+    Options options;
+    options.objective = Objective::bytes;
+    const Plan shorter = shortcut(plan, options);
+    ASSERT_EQ(shorter.steps.size(), 1U);
+    EXPECT_EQ(shorter.steps[0].kind, StepKind::all_gather);
+    EXPECT_LT(check(shorter)->received_bytes, check(plan)->received_bytes);
+}
+
+TEST(RuleUnit, gather_then_slice) {
+    const auto plan = gather_then_slice({at("f32[12@x,6]"), at("f32[12,6@y]")});
+    ASSERT_TRUE(plan.has_value());
+    ASSERT_EQ(plan->steps.size(), 2U);
+    EXPECT_EQ(plan->steps[0].kind, StepKind::all_gather);
+    EXPECT_EQ(plan->steps[1].kind, StepKind::slice);
+}
+
+// Every name that explain can print has its test here.
+TEST(RuleUnit, ExplainPrintsNoOtherNames) {
+    const std::vector<std::string> known = {"identity",          "one_step",         "direct_exchange",    "search",
+                                            "three_stage",       "three_stage_deep", "three_stage_inside", "fetch_once",
+                                            "gather_then_slice", "reduce_first"};
+    const Mesh nodes{{"node", 2}, {"gpu", 4}};
+    Options options;
+    options.explain = true;
+    options.machine = *make_machine("ethernet:nodes=2,per_node=4");
+    for (const char* source : {"f32[16@(node,gpu),16]", "f32[16@node,16@gpu]", "f32[16,16]"})
+        for (const char* target : {"f32[16@gpu,16]", "f32[16,16@(gpu,node)]", "f32[16@node,16]"}) {
+            const auto answer = synthesize(*parse_layout(nodes, source), *parse_layout(nodes, target), options);
+            ASSERT_TRUE(answer.has_value());
+            for (const Alternative& one : answer->alternatives)
+                EXPECT_NE(std::find(known.begin(), known.end(), one.rule), known.end()) << one.rule;
+        }
+}
+
+}  // namespace
+}  // namespace reshard
