@@ -17,9 +17,10 @@ constexpr Index totaled_devices_max = 4096;
 
 // Elements that one device receives in one step.
 Index received_by(Index device, const Layout& before, const Step& step, const Move& move) {
-    if (move.uniform || move.received == 0) return move.received;
     const Layout& after = step.layout;
-    const Box wanted = tile(after, device);
+    if (!position_of(after.mesh, device)) return 0;
+    if (move.uniform || move.received == 0) return move.received;
+    const Tile wanted = tile(after, device);
     if (step.kind == StepKind::reduce_scatter) return count(wanted) * (move.group_size - 1);
     if (step.kind == StepKind::all_reduce)
         return scale_up(saturating_multiply(2, count(wanted)), move.group_size - 1, move.group_size);
@@ -29,8 +30,10 @@ Index received_by(Index device, const Layout& before, const Step& step, const Mo
 
 Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index sum) {
     const auto varies = [](const Move& move) { return !move.uniform && move.received > 0; };
-    const Index devices = device_count(plan.source);
-    if (std::ranges::count_if(moves, varies) <= 1 || devices > totaled_devices_max) return sum;
+    const Index devices = world_size(plan);
+    const bool one_mesh = std::ranges::all_of(
+        plan.steps, [&](const Step& step) { return same_devices(step.layout.mesh, plan.source.mesh); });
+    if ((one_mesh && std::ranges::count_if(moves, varies) <= 1) || devices > totaled_devices_max) return sum;
     Index most = 0;
     for (Index device = 0; device < devices && most < sum; ++device) {
         Index total = 0;
@@ -81,7 +84,7 @@ Result<Verdict> check(const Plan& plan, const Limits& limits) {
     if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
                                             format(layout_before(plan, plan.steps.size())), format(plan.target)));
-    const Index workspace = place_tiles(plan, smallest_tile_bytes(plan.target)).workspace_bytes;
+    const Index workspace = place_tiles(plan, target_room_bytes(plan)).workspace_bytes;
     verdict.footprint_bytes =
         saturating_add(saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)), workspace);
     verdict.received_bytes_max_device =
@@ -112,7 +115,8 @@ Index lower_bound(const Layout& source, const Layout& target) {
         elements *= dim.extent;
     }
     const Index receipts = saturating_add(before, copies) - 2;
-    return std::max(tile_elements(target), scale_up(elements, receipts, device_count(target)));
+    const Index devices = std::max(world_size(source.mesh), world_size(target.mesh));
+    return std::max(tile_elements(target), scale_up(elements, receipts, devices));
 }
 
 }  // namespace reshard

@@ -16,14 +16,10 @@ std::string print(const Box& box) {
     return "[" + text + "]";
 }
 
-bool contains(const Box& outer, const Box& inner) {
-    return inner.size() == outer.size() && intersect(outer, inner) == inner;
-}
-
 bool overlap(const Box& a, const Box& b) { return count(intersect(a, b)) > 0; }
 
 // True when the boxes, all inside `whole`, cover it and each element once.
-bool partitions(const Box& whole, const std::vector<Box>& boxes) {
+bool partitions(const Tile& whole, const std::vector<Box>& boxes) {
     Index elements = 0;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
         elements += count(boxes[i]);
@@ -50,8 +46,9 @@ struct Judge {
     // A box's sender must hold it, of a summand that belongs to what the receiver wants. In a zero_fill one replica
     // keeps its values, the same in every group: else devices that replicate a summand would hold different values.
     bool holds(Index peer, Index rank, const Box& box) const {
-        if (peer < 0 || peer >= device_count(before) || !contains(tile(before, peer), box)) return false;
-        if (fills()) return peer == rank && value_of(spread_atoms(before, after()), rank) == 0;
+        if (!position_of(before.mesh, peer) || !contains(tile(before, peer), box)) return false;
+        if (fills())
+            return peer == rank && value_of(spread_atoms(before, after()), *position_of(before.mesh, rank)) == 0;
         if (adds()) return summand(after(), peer) == summand(after(), rank);
         return summand(before, peer) == summand(after(), rank);
     }
@@ -67,7 +64,7 @@ struct Judge {
         if (schedule.source_tile != tile(before, rank)) return against(rank, "wrong source tile");
         if (schedule.target_tile != tile(after(), rank)) return against(rank, "wrong target tile");
         for (const Transfer& send : schedule.sends)
-            if (send.peer == rank || send.peer < 0 || send.peer >= device_count(before) || count(send.box) == 0 ||
+            if (send.peer == rank || !position_of(after().mesh, send.peer) || count(send.box) == 0 ||
                 !contains(schedule.source_tile, send.box))
                 return against(rank, fmt::format("sends {} to {}, which it does not hold", print(send.box), send.peer));
         for (const Transfer& receive : schedule.receives)
@@ -113,11 +110,11 @@ struct Judge {
         const Index rank = schedule.rank;
         std::map<Index, std::vector<Box>> parts;
         for (const Transfer& receive : schedule.receives)
-            parts[adds() ? value_of(move.group, receive.peer) : 0].push_back(receive.box);
+            parts[adds() ? value_of(move.group, *position_of(before.mesh, receive.peer)) : 0].push_back(receive.box);
         if (fills()) {
             if (!partitions(schedule.target_tile, schedule.fills)) return against(rank, "does not fill its tile once");
             parts.clear();
-            for (const Index member : group_of(move.group, rank))
+            for (const Index member : group_of(before, move.group, rank))
                 for (const Transfer& receive : schedules[static_cast<std::size_t>(member)].receives)
                     parts[0].push_back(receive.box);
         } else if (!schedule.fills.empty()) {
@@ -126,7 +123,7 @@ struct Judge {
         for (Index part = 0; part < (adds() ? move.group_size : 1); ++part)
             if (!partitions(schedule.target_tile, parts[part]))
                 return against(rank,
-                               fmt::format("does not write each element of {} once", print(schedule.target_tile)));
+                               fmt::format("does not write each of {} elements once", count(schedule.target_tile)));
         return {};
     }
 };
@@ -136,23 +133,28 @@ struct Judge {
 Result<void> check_schedules(const Layout& before, const Step& step, const std::vector<Schedule>& schedules) {
     const auto move = type_step(before, step);
     if (!move) return tl::unexpected(move.error());
-    const Index devices = device_count(before);
+    const Index devices = std::max(world_size(before.mesh), world_size(step.layout.mesh));
     if (static_cast<Index>(schedules.size()) < devices)
         return fail(Code::plan, fmt::format("{} schedules for {} devices", schedules.size(), devices));
     const Judge judge{before, step, *move, schedules};
+    const auto takes_part = [&](Index rank) {
+        return position_of(before.mesh, rank) || position_of(step.layout.mesh, rank);
+    };
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         const Schedule& schedule = schedules[i];
         if (schedule.rank != static_cast<Index>(i))
             return Judge::against(static_cast<Index>(i), "belongs to another rank");
-        if (schedule.rank < devices) {
+        if (takes_part(schedule.rank)) {
             if (auto ends = judge.ends(schedule); !ends) return ends;
         } else if (!schedule.sends.empty() || !schedule.receives.empty() || !schedule.fills.empty()) {
             return Judge::against(schedule.rank, "a rank outside the mesh takes part");
         }
     }
     if (auto pairs = judge.pairs(); !pairs) return pairs;
-    for (Index rank = 0; rank < devices; ++rank)
+    for (Index rank = 0; rank < devices; ++rank) {
+        if (!takes_part(rank)) continue;
         if (auto covers = judge.covers(schedules[static_cast<std::size_t>(rank)]); !covers) return covers;
+    }
     return {};
 }
 

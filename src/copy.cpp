@@ -56,18 +56,17 @@ std::optional<Turned> find_turned(std::vector<Loop>& loops, Index unit_bytes) {
 }  // namespace
 
 Region region_of(const Slot& slot, const Box& box, Index element_bytes) {
-    Region region{slot.offset_bytes + slot.storage.offset * element_bytes, element_bytes, {}, {}};
+    Region region{slot.offset_bytes + offset_of(slot.storage, slot.tile, box) * element_bytes, element_bytes, {}, {}};
     for (std::size_t k = 0; k < box.size(); ++k) {
-        const Index stride = slot.storage.strides[k] * element_bytes;
-        region.offset_bytes += (box[k].begin - slot.tile[k].begin) * stride;
         region.extents.push_back(box[k].size());
-        region.strides_bytes.push_back(stride);
+        region.strides_bytes.push_back(slot.storage.strides[k] * element_bytes);
     }
     return region;
 }
 
 Region packed_region(const Box& box, Index element_bytes) {
-    return region_of({Place::workspace, 0, box, row_major(box)}, box, element_bytes);
+    const Tile tile = as_tile(box);
+    return region_of({Place::workspace, 0, tile, row_major(tile)}, box, element_bytes);
 }
 
 Index bytes_of(const Region& region) {

@@ -16,7 +16,8 @@ struct Region {
     friend bool operator==(const Region&, const Region&) = default;
 };
 
-/// The region of `box` in a slot. pre: box inside slot.tile; the slot's storage fits 64 bits in bytes (lower checks).
+/// The region of `box` in a slot. pre: contains(slot.tile, box); the slot's storage fits 64 bits in bytes (lower
+/// checks).
 [[nodiscard]] Region region_of(const Slot& slot, const Box& box, Index element_bytes);
 
 /// `box` alone, dense and row-major from byte 0: how a staged box lies.

@@ -153,8 +153,8 @@ Result<std::vector<RankPlan>> lower_all(std::span<const Plan> plans, const Backe
     for (std::size_t i = 0; i < plans.size(); ++i) {
         auto plan = lower(plans[i], backend.rank(), storages.empty() ? Storages{} : storages[i]);
         if (!plan) return tl::unexpected(plan.error());
-        if (const Index devices = device_count(plans[i].source); devices > backend.size()) {
-            return fail(Code::mismatch, fmt::format("the mesh has {} devices, the {} backend has {} ranks", devices,
+        if (const Index devices = world_size(plans[i]); devices > backend.size()) {
+            return fail(Code::mismatch, fmt::format("the plan needs {} devices, the {} backend has {} ranks", devices,
                                                     backend.name(), backend.size()));
         }
         lowered.push_back(std::move(*plan));

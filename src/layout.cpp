@@ -97,31 +97,23 @@ Result<void> can_reduce(DType dtype, Reduction reduction) {
     return {};
 }
 
-Index count(const Box& box) {
-    Index elements = 1;
-    for (const Interval& side : box) elements *= side.size();
-    return elements;
-}
 
-Box intersect(const Box& a, const Box& b) {
-    Box common(a.size());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        const Index begin = std::max(a[i].begin, b[i].begin);
-        common[i] = {begin, std::max(begin, std::min(a[i].end, b[i].end))};
+Result<void> validate_pieces(const Dim& dim) {
+    if (dim.pieces.empty()) return {};
+    Index begin = 0;
+    for (const Piece& piece : dim.pieces) {
+        if (piece.end <= begin || piece.end > dim.extent)
+            return fail(Code::layout, "pieces of a dimension do not ascend");
+        if (piece.shard < 0 || piece.shard >= shard_count(dim))
+            return fail(Code::layout, fmt::format("a piece belongs to shard {} of {}", piece.shard, shard_count(dim)));
+        begin = piece.end;
     }
-    return common;
+    if (begin != dim.extent) return fail(Code::layout, "pieces do not cover their dimension");
+    if (canonical_pieces(dim) != dim.pieces) return fail(Code::layout, "the pieces of a dimension are not canonical");
+    return {};
 }
 
-Index shard_count(const Dim& dim) { return combinations(dim.atoms); }
-Index tile_extent(const Dim& dim) { return ceil_divide(dim.extent, shard_count(dim)); }
-bool divides(const Dim& dim) { return dim.extent % shard_count(dim) == 0; }
-
-Interval interval(const Dim& dim, Index shard) {
-    const Index size = tile_extent(dim);
-    // shard * size may leave 64 bits when there are far more shards than indices; it is past the end then.
-    const Index begin = std::min(dim.extent, saturating_multiply(shard, size));
-    return {begin, std::min(dim.extent, saturating_add(begin, size))};
-}
+}  // namespace
 
 Result<void> validate(const Layout& layout) {
     if (auto valid = validate(layout.mesh); !valid) return valid;
@@ -131,6 +123,7 @@ Result<void> validate(const Layout& layout) {
     for (const Dim& dim : layout.dims) {
         if (dim.extent < 0) return fail(Code::layout, fmt::format("a dimension has extent {}", dim.extent));
         if (!is_canonical(dim.atoms)) return fail(Code::layout, "a dimension's atoms are not canonical");
+        if (auto valid = validate_pieces(dim); !valid) return valid;
         all.insert(all.end(), dim.atoms.begin(), dim.atoms.end());
         const auto product = checked_multiply(elements, std::max<Index>(dim.extent, 1));
         if (!product) return fail(Code::overflow, "the array has more elements than 64 bits can count");
@@ -170,14 +163,28 @@ bool divides(const Layout& layout) {
     return std::ranges::all_of(layout.dims, [](const Dim& dim) { return divides(dim); });
 }
 
-Box tile(const Layout& layout, Index device) {
-    Box box;
-    box.reserve(layout.dims.size());
-    for (const Dim& dim : layout.dims) box.push_back(interval(dim, value_of(dim.atoms, device)));
-    return box;
+bool has_pieces(const Layout& layout) {
+    return std::ranges::any_of(layout.dims, [](const Dim& dim) { return !dim.pieces.empty(); });
 }
 
-Index summand(const Layout& layout, Index device) { return value_of(layout.unreduced, device); }
+Tile tile(const Layout& layout, Index device) {
+    const auto position = position_of(layout.mesh, device);
+    if (!position) return nothing(layout.dims.size());
+    Tile sides;
+    sides.reserve(layout.dims.size());
+    for (const Dim& dim : layout.dims) sides.push_back(side(dim, value_of(dim.atoms, *position)));
+    return sides;
+}
+
+Index summand(const Layout& layout, Index device) {
+    return value_of(layout.unreduced, position_of(layout.mesh, device).value_or(0));
+}
+
+std::vector<Index> group_of(const Layout& layout, std::span<const Atom> atoms, Index device) {
+    std::vector<Index> members = group_of(atoms, *position_of(layout.mesh, device));
+    for (Index& member : members) member = device_at(layout.mesh, member);
+    return members;
+}
 
 Index tile_elements(const Layout& layout) {
     Index elements = 1;
@@ -202,8 +209,6 @@ Result<void> same_array(const Layout& a, const Layout& b) {
         if (a.dims[i].extent != b.dims[i].extent)
             return fail(Code::mismatch,
                         fmt::format("shapes differ in dimension {}: {} and {}", i, a.dims[i].extent, b.dims[i].extent));
-    if (device_count(a) != device_count(b))
-        return fail(Code::mismatch, fmt::format("device counts differ: {} and {}", device_count(a), device_count(b)));
     return {};
 }
 
@@ -216,38 +221,7 @@ bool operator==(const Layout& a, const Layout& b) {
 }
 
 bool same_tiles(const Layout& a, const Layout& b) {
-    return same_array(a, b).has_value() && same_summands(a, b) && a.dims == b.dims;
-}
-
-Storage row_major(const Box& tile) {
-    Storage storage{0, std::vector<Index>(tile.size(), 1)};
-    for (std::size_t i = tile.size(); i-- > 1;) storage.strides[i - 1] = storage.strides[i] * tile[i].size();
-    return storage;
-}
-
-Storage column_major(const Box& tile) {
-    Storage storage{0, std::vector<Index>(tile.size(), 1)};
-    for (std::size_t i = 1; i < tile.size(); ++i) storage.strides[i] = storage.strides[i - 1] * tile[i - 1].size();
-    return storage;
-}
-
-Result<Index> extent_of(const Storage& storage, const Box& tile) {
-    if (storage.strides.size() != tile.size())
-        return fail(Code::mismatch, fmt::format("the storage has {} strides, the tile {} dimensions",
-                                                storage.strides.size(), tile.size()));
-    if (storage.offset < 0) return fail(Code::mismatch, "the storage has a negative offset");
-    Index last = storage.offset;
-    for (std::size_t i = 0; i < tile.size(); ++i) {
-        if (storage.strides[i] < 0) return fail(Code::mismatch, "the storage has a negative stride");
-        if (tile[i].size() == 0) return 0;
-        const auto step = checked_multiply(storage.strides[i], tile[i].size() - 1);
-        const auto sum = step ? checked_add(last, *step) : std::nullopt;
-        if (!sum) return fail(Code::overflow, "the storage reaches past 64 bits");
-        last = *sum;
-    }
-    const auto end = checked_add(last, 1);
-    if (!end) return fail(Code::overflow, "the storage reaches past 64 bits");
-    return *end;
+    return same_array(a, b).has_value() && same_order(a.mesh, b.mesh) && same_summands(a, b) && a.dims == b.dims;
 }
 
 }  // namespace reshard

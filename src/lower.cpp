@@ -25,7 +25,7 @@ struct Cover {
     bool dense = true;
 };
 
-Cover cover_of(const Storage& storage, const Box& tile) {
+Cover cover_of(const Storage& storage, const Tile& tile) {
     std::vector<std::pair<Index, Index>> sides;  // stride, extent
     for (std::size_t k = 0; k < tile.size(); ++k) {
         if (tile[k].size() > 1) sides.emplace_back(storage.strides[k], tile[k].size());
@@ -41,7 +41,7 @@ Cover cover_of(const Storage& storage, const Box& tile) {
     return cover;
 }
 
-Result<Index> bytes_needed(const Storage& storage, const Box& tile, Index element_bytes, std::string_view end) {
+Result<Index> bytes_needed(const Storage& storage, const Tile& tile, Index element_bytes, std::string_view end) {
     const auto extent = extent_of(storage, tile);
     if (!extent) return fail(extent.error().code, fmt::format("the {} storage: {}", end, extent.error().message));
     const auto bytes = checked_multiply(*extent, element_bytes);
@@ -55,10 +55,14 @@ Result<Index> bytes_needed(const Storage& storage, const Box& tile, Index elemen
 
 Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) {
     const Index element_bytes = size_of(plan.source.dtype);
-    const Box source = tile(plan.source, rank);
-    const Box target = tile(plan.target, rank);
-    Ends ends{{Place::source, 0, source, storages.source.value_or(row_major(source))},
-              {Place::target, 0, target, storages.target.value_or(row_major(target))},
+    const Tile source = tile(plan.source, rank);
+    const Tile target = tile(plan.target, rank);
+    // What a caller says of a tile that a rank outside of the mesh does not have is of no account.
+    const auto storage_of = [&](const Layout& layout, const Tile& held, const std::optional<Storage>& given) {
+        return given && position_of(layout.mesh, rank) ? *given : row_major(held);
+    };
+    Ends ends{{Place::source, 0, source, storage_of(plan.source, source, storages.source)},
+              {Place::target, 0, target, storage_of(plan.target, target, storages.target)},
               0,
               0};
     const auto source_bytes = bytes_needed(ends.source.storage, source, element_bytes, "source");
@@ -77,20 +81,20 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
 // elements of a strided tile is not ours to write.
 Index target_room(const Plan& plan, const Slot& target) {
     if (count(target.tile) > 0 && !cover_of(target.storage, target.tile).dense) return 0;
-    return smallest_tile_bytes(plan.target);
+    return target_room_bytes(plan);
 }
 
 // A plan without a step that writes: source and target are the same tiles, and the rank copies its own.
 RankStep copy_step(const Ends& ends, Index rank) {
     Schedule schedule{StepKind::exchange, rank, ends.source.tile, ends.target.tile, Combine::copy, {}, {}, {}, {}};
-    if (count(ends.target.tile) > 0) schedule.receives.push_back({rank, ends.target.tile});
+    for (Box& box : boxes_of(ends.target.tile)) schedule.receives.push_back({rank, std::move(box)});
     return {0, std::move(schedule), ends.source, ends.target};
 }
 
 Slot intermediate(const Layout& layout, Index rank, const TilePlace& place, const Slot& target) {
-    const Box box = tile(layout, rank);
+    const Tile held = tile(layout, rank);
     const Index start = place.place == Place::target ? target.storage.offset * size_of(layout.dtype) : 0;
-    return {place.place, start + place.offset_bytes, box, row_major(box)};
+    return {place.place, start + place.offset_bytes, held, row_major(held)};
 }
 
 // What a plan without reductions does as a whole is an exchange, whatever its steps are.
@@ -103,33 +107,11 @@ bool is_one_exchange(const Plan& plan) {
            });
 }
 
-// A rank that is no device of the mesh keeps the count of steps and does nothing in them.
-RankPlan outside(const Plan& plan, Index rank) {
-    RankPlan lowered{plan.source.dtype, {}, 0, 0, 0};
-    const Box nothing(std::max<std::size_t>(plan.source.dims.size(), 1), Interval{0, 0});
-    const Slot from{Place::source, 0, nothing, row_major(nothing)};
-    const Slot to{Place::target, 0, nothing, row_major(nothing)};
-    for (const std::size_t step : place_tiles(plan, 0).written) {
-        const StepKind kind = plan.steps[step].kind;
-        lowered.steps.push_back({step, {kind, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, from, to});
-    }
-    if (lowered.steps.empty()) {
-        lowered.steps.push_back(
-            {0, {StepKind::exchange, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}}, from, to});
-    }
-    if (lowered.steps.size() > 1 && is_one_exchange(plan)) {
-        lowered.fused = lowered.steps.back();
-        lowered.fused->schedule.kind = StepKind::exchange;
-    }
-    return lowered;
-}
-
 }  // namespace
 
 Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages) {
     if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
     if (const auto verdict = check(plan); !verdict) return tl::unexpected(verdict.error());
-    if (rank >= device_count(plan.source)) return outside(plan, rank);
     const auto ends = lower_ends(plan, rank, storages);
     if (!ends) return tl::unexpected(ends.error());
     const TilePlaces placement = place_tiles(plan, target_room(plan, ends->target));

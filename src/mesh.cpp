@@ -31,7 +31,7 @@ Result<void> validate(const Mesh& mesh) {
         if (!product) return fail(Code::overflow, "the mesh has more devices than 64 bits can count");
         devices = *product;
     }
-    return {};
+    return mesh.devices.fits(devices);
 }
 
 Index device_count(const Mesh& mesh) {

@@ -61,13 +61,11 @@ Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index>
     if (!layout) return layout;
     // torch.chunk splits axis by axis; that is ceil-div at once only while every split but the last is even.
     for (std::size_t d = 0; d < layout->dims.size(); ++d) {
-        const Index shards = shard_count(layout->dims[d]);
-        if (spec[d].axes.size() > 1 && layout->dims[d].extent % shards != 0)
-            return fail(
-                Code::unsupported,
-                fmt::format("dimension {} of extent {} is sharded by {} axes that do not divide it: torch.chunk "
-                            "cuts it axis by axis, which is not a layout yet",
-                            d, layout->dims[d].extent, spec[d].axes.size()));
+        std::vector<Index> factors;
+        for (std::size_t i = 0; i < placements.size(); ++i)
+            if (placements[i] == Shard(d)) factors.push_back(mesh.axes[i].size);
+        Dim& dim = layout->dims[d];
+        if (dim.extent % shard_count(dim) != 0) dim = cut_by_turns(dim.extent, dim.atoms, factors);
     }
     return layout;
 }

@@ -43,7 +43,7 @@ Storage storage_of(const Storage& whole, const Pieces& pieces, Index piece) {
 
 Index footprint_bytes(const Plan& plan, const Pieces& pieces) {
     const Index ends = saturating_add(tile_bytes(plan.source), tile_bytes(plan.target));
-    const Index workspace = pieces.count == 1 ? place_tiles(plan, smallest_tile_bytes(plan.target)).workspace_bytes
+    const Index workspace = pieces.count == 1 ? place_tiles(plan, target_room_bytes(plan)).workspace_bytes
                                               : place_tiles(plan_of(plan, pieces, 0), 0).workspace_bytes;
     return saturating_add(ends, workspace);
 }

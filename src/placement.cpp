@@ -28,9 +28,12 @@ TilePlaces place_tiles(const Plan& plan, Index target_room) {
     return placement;
 }
 
-Index smallest_tile_bytes(const Layout& layout) {
-    Index bytes = size_of(layout.dtype);
-    for (const Dim& dim : layout.dims) bytes *= interval(dim, shard_count(dim) - 1).size();
+Index target_room_bytes(const Plan& plan) {
+    // A device that is not in the target's mesh has no memory there.
+    const auto elsewhere = [&](const Step& step) { return !same_devices(step.layout.mesh, plan.target.mesh); };
+    if (std::ranges::any_of(plan.steps, elsewhere)) return 0;
+    Index bytes = size_of(plan.target.dtype);
+    for (const Dim& dim : plan.target.dims) bytes *= tile_extent_min(dim);
     return bytes;
 }
 

@@ -27,7 +27,8 @@ struct TilePlaces {
 ///     footprint = source tile + target tile + workspace.
 [[nodiscard]] TilePlaces place_tiles(const Plan& plan, Index target_room);
 
-/// Bytes that every device's target tile has: the smallest tile's, since a trailing tile may be short or empty.
-[[nodiscard]] Index smallest_tile_bytes(const Layout& layout);
+/// Bytes that the target tile has on every device that holds a tile between: the smallest tile's, since a trailing tile
+/// may be short or empty.
+[[nodiscard]] Index target_room_bytes(const Plan& plan);
 
 }  // namespace reshard

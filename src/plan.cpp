@@ -1,11 +1,18 @@
 #include "reshard/plan.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace reshard {
 
 const Layout& layout_before(const Plan& plan, std::size_t index) {
     return index == 0 ? plan.source : plan.steps[index - 1].layout;
+}
+
+Index world_size(const Plan& plan) {
+    Index devices = std::max(world_size(plan.source.mesh), world_size(plan.target.mesh));
+    for (const Step& step : plan.steps) devices = std::max(devices, world_size(step.layout.mesh));
+    return devices;
 }
 
 namespace {
@@ -27,10 +34,22 @@ struct Hash {
         }
     }
     void add(const Layout& layout) {
-        for (const Dim& dim : layout.dims) add(dim.atoms);
+        for (const Dim& dim : layout.dims) {
+            add(dim.atoms);
+            for (const Piece& piece : dim.pieces) {
+                add(piece.end);
+                add(piece.shard);
+            }
+        }
         add(layout.unreduced);
         // A sum adds nothing, so that plans from before there were others keep their number.
         if (!layout.unreduced.empty() && layout.reduction != Reduction::sum) add(static_cast<Index>(layout.reduction));
+    }
+    // Where it is not the source's order.
+    void add(const Mesh& mesh) {
+        add(device_count(mesh));
+        if (mesh.devices.in_order()) return;
+        for (const Index device : mesh.devices.devices()) add(device);
     }
 };
 
@@ -39,15 +58,20 @@ struct Hash {
 std::uint64_t fingerprint(const Plan& plan) {
     Hash hash;
     hash.add(static_cast<Index>(plan.source.dtype));
-    hash.add(device_count(plan.source));
+    hash.add(plan.source.mesh);
     hash.add(static_cast<Index>(plan.source.dims.size()));
     for (const Dim& dim : plan.source.dims) hash.add(dim.extent);
     hash.add(plan.source);
     hash.add(plan.target);
+    const auto add_mesh = [&](const Layout& layout) {
+        if (!same_order(layout.mesh, plan.source.mesh)) hash.add(layout.mesh);
+    };
+    add_mesh(plan.target);
     hash.add(static_cast<Index>(plan.steps.size()));
     for (const Step& step : plan.steps) {
         hash.add(static_cast<Index>(step.kind));
         hash.add(step.layout);
+        add_mesh(step.layout);
     }
     return hash.state;
 }

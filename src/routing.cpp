@@ -5,50 +5,79 @@
 namespace reshard {
 
 TileNumber tile_number(const Layout& layout, Index device) {
+    const Index position = *position_of(layout.mesh, device);
     TileNumber number;
-    for (const Dim& dim : layout.dims) number.push_back(value_of(dim.atoms, device));
+    for (const Dim& dim : layout.dims) number.push_back(value_of(dim.atoms, position));
     return number;
 }
 
-Box tile_of(const Layout& layout, const TileNumber& number) {
-    Box box;
-    for (std::size_t i = 0; i < number.size(); ++i) box.push_back(interval(layout.dims[i], number[i]));
-    return box;
+Tile tile_of(const Layout& layout, const TileNumber& number) {
+    Tile tile;
+    for (std::size_t i = 0; i < number.size(); ++i) tile.push_back(side(layout.dims[i], number[i]));
+    return tile;
 }
 
-std::vector<TileNumber> touched_tiles(const Layout& layout, const Box& box) {
-    if (count(box) == 0) return {};
-    TileNumber first;
-    TileNumber last;
-    Index tiles = 1;
-    for (std::size_t i = 0; i < box.size(); ++i) {
-        first.push_back(box[i].begin / tile_extent(layout.dims[i]));
-        last.push_back((box[i].end - 1) / tile_extent(layout.dims[i]));
-        tiles *= last[i] - first[i] + 1;
+namespace {
+
+// The shards of one dimension that a side touches, ascending.
+std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
+    std::vector<Index> shards;
+    if (dim.pieces.empty()) {
+        const Index size = tile_extent(dim);
+        for (const Interval& interval : side.intervals)
+            for (Index shard = interval.begin / size; shard * size < interval.end; ++shard)
+                if (shards.empty() || shards.back() < shard) shards.push_back(shard);
+        return shards;
     }
-    std::vector<TileNumber> numbers;
-    numbers.reserve(static_cast<std::size_t>(tiles));
-    for (TileNumber at = first; tiles > 0; --tiles) {
-        numbers.push_back(at);
-        for (std::size_t i = at.size(); i-- > 0;) {
-            if (++at[i] <= last[i]) break;
-            at[i] = first[i];
-        }
+    Index begin = 0;
+    auto interval = side.intervals.begin();
+    for (const Piece& piece : dim.pieces) {
+        while (interval != side.intervals.end() && interval->end <= begin) ++interval;
+        if (interval != side.intervals.end() && interval->begin < piece.end) shards.push_back(piece.shard);
+        begin = piece.end;
+    }
+    std::sort(shards.begin(), shards.end());
+    shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+    return shards;
+}
+
+}  // namespace
+
+std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile) {
+    if (count(tile) == 0) return {};
+    std::vector<TileNumber> numbers = {{}};
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+        const std::vector<Index> shards = touched_shards(layout.dims[i], tile[i]);
+        std::vector<TileNumber> longer;
+        longer.reserve(numbers.size() * shards.size());
+        for (const TileNumber& number : numbers)
+            for (const Index shard : shards) {
+                longer.push_back(number);
+                longer.back().push_back(shard);
+            }
+        numbers = std::move(longer);
     }
     return numbers;
 }
 
 Routing::Routing(const Layout& before, const Layout& after, Index rank)
-    : before_(before), after_(after), rank_(rank), idle_(idle_atoms(before, after)) {}
+    : before_(before),
+      after_(after),
+      rank_(rank),
+      idle_(same_order(before.mesh, after.mesh) ? idle_atoms(before, after) : AtomList{}) {}
 
 std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& number, Index summand) const {
-    Index device = with_value(idle_, 0, value_of(idle_, rank_));
-    device = with_value(layout.unreduced, device, summand);
-    for (std::size_t i = 0; i < number.size(); ++i) device = with_value(layout.dims[i].atoms, device, number[i]);
+    Index position = idle_.empty() ? 0 : with_value(idle_, 0, value_of(idle_, *position_of(layout.mesh, rank_)));
+    position = with_value(layout.unreduced, position, summand);
+    for (std::size_t i = 0; i < number.size(); ++i) position = with_value(layout.dims[i].atoms, position, number[i]);
     // Replicas differ in the unused digits; most major first makes them ascend.
     AtomList fixed = used_atoms(layout);
     fixed.insert(fixed.end(), idle_.begin(), idle_.end());
-    return group_of(complement(fixed, device_count(layout)), device);
+    std::vector<Index> devices = group_of(complement(fixed, device_count(layout)), position);
+    if (layout.mesh.devices.in_order()) return devices;
+    for (Index& device : devices) device = device_at(layout.mesh, device);
+    std::ranges::sort(devices);
+    return devices;
 }
 
 Index Routing::partner(const Layout& mine, const Layout& theirs) const {
@@ -74,7 +103,7 @@ std::pair<Index, Index> Stripes::served(const Demand& demand, Index holder) cons
 
 Stripes Routing::stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const {
     Stripes stripes{std::move(holders), {}, 0};
-    const Box source = tile_of(before_, number);
+    const Tile source = tile_of(before_, number);
     for (const TileNumber& wanted : touched_tiles(after_, source)) {
         const Index elements = count(intersect(source, tile_of(after_, wanted)));
         if (elements == 0) continue;
@@ -140,10 +169,35 @@ void append_range(Box& box, std::size_t dim, Index begin, Index end, std::vector
 
 }  // namespace
 
-std::vector<Box> boxes_of_range(const Box& box, Index begin, Index end) {
+namespace {
+
+// The intervals of a side at its own indices [from.begin, from.end).
+Side part_of(const Side& side, const Interval& from) {
+    Side part;
+    Index before = 0;
+    for (const Interval& interval : side.intervals) {
+        const Index begin = std::max(from.begin - before, Index{0});
+        const Index end = std::min(from.end - before, interval.size());
+        if (begin < end) part.intervals.push_back({interval.begin + begin, interval.begin + end});
+        before += interval.size();
+    }
+    return part;
+}
+
+}  // namespace
+
+std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end) {
+    // First as if every side were one interval, counted in its own indices.
+    Box own;
+    for (const Side& side : tile) own.push_back({0, side.size()});
+    std::vector<Box> parts;
+    append_range(own, 0, begin, end, parts);
     std::vector<Box> boxes;
-    Box scratch = box;
-    append_range(scratch, 0, begin, end, boxes);
+    for (const Box& part : parts) {
+        Tile global;
+        for (std::size_t i = 0; i < tile.size(); ++i) global.push_back(part_of(tile[i], part[i]));
+        for (Box& box : boxes_of(global)) boxes.push_back(std::move(box));
+    }
     return boxes;
 }
 

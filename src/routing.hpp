@@ -8,11 +8,11 @@ namespace reshard {
 /// Which tile: the shard number in each dimension.
 using TileNumber = std::vector<Index>;
 
-[[nodiscard]] TileNumber tile_number(const Layout& layout, Index device);
-[[nodiscard]] Box tile_of(const Layout& layout, const TileNumber& number);
+[[nodiscard]] TileNumber tile_number(const Layout& layout, Index device);  ///< pre: device in the mesh
+[[nodiscard]] Tile tile_of(const Layout& layout, const TileNumber& number);
 
-/// The non-empty tiles of `layout` that a box touches, in row-major order of their numbers.
-[[nodiscard]] std::vector<TileNumber> touched_tiles(const Layout& layout, const Box& box);
+/// The non-empty tiles of `layout` that a tile touches, in row-major order of their numbers.
+[[nodiscard]] std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile);
 
 /// A device that wants `elements` of a source tile which it does not hold; `offset` elements are wanted by those before
 /// it.
@@ -46,7 +46,8 @@ public:
     Routing(const Layout& before, const Layout& after, Index rank);
 
     /// The devices that hold this tile of this summand in `layout` (before or after) and have the idle digits of the
-    /// rank, ascending. Groups that differ in idle digits (idle_atoms) never need each other.
+    /// rank, ascending. Groups that differ in idle digits (idle_atoms) never need each other; between two device orders
+    /// no digit is idle.
     [[nodiscard]] std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand) const;
 
     /// The device that holds in `theirs` what the rank holds in `mine`, one to one over all devices. Replicas that hold
@@ -67,7 +68,8 @@ private:
     const AtomList idle_;
 };
 
-/// At most 2 x rank - 1 boxes, in row-major order, that hold elements [begin, end) of a box in row-major order.
-[[nodiscard]] std::vector<Box> boxes_of_range(const Box& box, Index begin, Index end);
+/// Boxes, in row-major order, that hold elements [begin, end) of a tile in row-major order: at most 2 x rank - 1 for
+/// each product of its intervals.
+[[nodiscard]] std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end);
 
 }  // namespace reshard

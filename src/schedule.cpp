@@ -10,36 +10,37 @@ namespace reshard {
 
 namespace {
 
-bool is_empty(const Box& box) { return count(box) == 0; }
-
 void scale(Schedule& schedule, const Layout& layout, Scale factor) {
-    if (layout.reduction != Reduction::avg || is_empty(schedule.target_tile)) return;
+    if (layout.reduction != Reduction::avg || count(schedule.target_tile) == 0) return;
     schedule.scale = factor;
-    schedule.scaled.push_back(schedule.target_tile);
+    for (Box& box : boxes_of(schedule.target_tile)) schedule.scaled.push_back(std::move(box));
 }
 
-void receive(Schedule& schedule, Index peer, const Box& box) {
-    if (!is_empty(box)) schedule.receives.push_back({peer, box});
+void receive(Schedule& schedule, Index peer, const std::vector<Box>& boxes) {
+    for (const Box& box : boxes) schedule.receives.push_back({peer, box});
 }
 
-void send(Schedule& schedule, Index peer, const Box& box) {
-    if (!is_empty(box) && peer != schedule.rank) schedule.sends.push_back({peer, box});
+void send(Schedule& schedule, Index peer, const std::vector<Box>& boxes) {
+    if (peer == schedule.rank) return;
+    for (const Box& box : boxes) schedule.sends.push_back({peer, box});
 }
 
 // Each member sends to each other what that one wants of its tile. Reductions are no different: every member holds
 // what the others want, and the receiver adds up.
 void schedule_group(Schedule& schedule, const Layout& before, const Layout& after, const AtomList& group) {
-    schedule.group = group_of(group, schedule.rank);
-    for (const Index peer : schedule.group) {
-        receive(schedule, peer, intersect(tile(before, peer), schedule.target_tile));
-        send(schedule, peer, intersect(schedule.source_tile, tile(after, peer)));
+    const std::vector<Index> members = group_of(before, group, schedule.rank);
+    for (const Index peer : members) {
+        receive(schedule, peer, boxes_of(intersect(tile(before, peer), schedule.target_tile)));
+        send(schedule, peer, boxes_of(intersect(schedule.source_tile, tile(after, peer))));
     }
+    // Tiles in pieces are no regular collective's business.
+    if (!has_pieces(before) && !has_pieces(after)) schedule.group = members;
 }
 
 void schedule_permute(Schedule& schedule, const Layout& before, const Layout& after) {
     const Routing routing(before, after, schedule.rank);
-    receive(schedule, routing.partner(after, before), schedule.target_tile);
-    send(schedule, routing.partner(before, after), schedule.source_tile);
+    receive(schedule, routing.partner(after, before), boxes_of(schedule.target_tile));
+    send(schedule, routing.partner(before, after), boxes_of(schedule.source_tile));
 }
 
 // Receives: every source tile that the target tile touches, from the holder whose turn it is.
@@ -47,15 +48,15 @@ void receive_exchange(Schedule& schedule, const Layout& before, const Layout& af
     const Routing routing(before, after, schedule.rank);
     const Index wanted = summand(after, schedule.rank);
     for (const TileNumber& number : touched_tiles(before, schedule.target_tile)) {
-        const Box piece = intersect(tile_of(before, number), schedule.target_tile);
-        if (is_empty(piece)) continue;
+        const Tile piece = intersect(tile_of(before, number), schedule.target_tile);
+        if (count(piece) == 0) continue;
         const std::vector<Index> holders = routing.devices_of(before, number, wanted);
         if (std::ranges::binary_search(holders, schedule.rank)) {
-            receive(schedule, schedule.rank, piece);
+            receive(schedule, schedule.rank, boxes_of(piece));
             continue;
         }
         for (const Share& share : routing.shares_of(number, wanted, holders))
-            for (const Box& box : boxes_of_range(piece, share.begin, share.end)) receive(schedule, share.holder, box);
+            receive(schedule, share.holder, boxes_of_range(piece, share.begin, share.end));
     }
 }
 
@@ -69,15 +70,14 @@ void send_exchange(Schedule& schedule, const Layout& before, const Layout& after
     for (const Demand& demand : stripes.demands) {
         const auto [begin, end] = stripes.served(demand, schedule.rank);
         if (begin == end) continue;
-        const Box piece = intersect(schedule.source_tile, tile(after, demand.device));
-        for (const Box& box : boxes_of_range(piece, begin, end)) send(schedule, demand.device, box);
+        const Tile piece = intersect(schedule.source_tile, tile(after, demand.device));
+        send(schedule, demand.device, boxes_of_range(piece, begin, end));
     }
 }
 
 Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
-    const Box nothing(layout.dims.size(), Interval{0, 0});
-    // Rank 0 has no side that could be empty: such a rank holds nothing and is given no transfer.
-    return {kind, rank, nothing, nothing, Combine::copy, {}, {}, {}, {}};
+    const Tile none = nothing(layout.dims.size());
+    return {kind, rank, none, none, Combine::copy, {}, {}, {}, {}};
 }
 
 }  // namespace
@@ -85,19 +85,22 @@ Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
 Schedule schedule(const Layout& before, const Step& step, Index rank) {
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);
-    if (rank >= device_count(before)) return made;
+    const bool holds = position_of(before.mesh, rank).has_value();
+    const bool wants = position_of(after.mesh, rank).has_value();
+    if (!holds && !wants) return made;
     made.source_tile = tile(before, rank);
     made.target_tile = tile(after, rank);
     const auto move = type_step(before, step);
     switch (step.kind) {
         case StepKind::slice:
-            receive(made, rank, made.target_tile);
+            receive(made, rank, boxes_of(made.target_tile));
             break;
         case StepKind::zero_fill:
-            if (!is_empty(made.target_tile)) made.fills.push_back(made.target_tile);
+            made.fills = boxes_of(made.target_tile);
             made.identity = combine_of(after.reduction);
             scale(made, after, {move->group_size, 1});
-            if (value_of(spread_atoms(before, after), rank) == 0) receive(made, rank, made.source_tile);
+            if (value_of(spread_atoms(before, after), *position_of(before.mesh, rank)) == 0)
+                receive(made, rank, boxes_of(made.source_tile));
             break;
         case StepKind::reduce_scatter:
         case StepKind::all_reduce:
@@ -112,8 +115,8 @@ Schedule schedule(const Layout& before, const Step& step, Index rank) {
             schedule_permute(made, before, after);
             break;
         case StepKind::exchange:
-            receive_exchange(made, before, after);
-            send_exchange(made, before, after);
+            if (wants) receive_exchange(made, before, after);
+            if (holds) send_exchange(made, before, after);
             break;
     }
     return made;

@@ -13,27 +13,35 @@ namespace {
 
 using Coordinates = std::vector<Index>;
 
-// Calls visit(coordinates, position) for each element of a box in row-major order.
+// Calls visit(coordinates, position) for each element of a tile in row-major order.
 template <class Visit>
-void for_each_element(const Box& box, const Visit& visit) {
-    Coordinates at;
-    for (const Interval& side : box) at.push_back(side.begin);
-    const Index elements = count(box);
+void for_each_element(const Tile& tile, const Visit& visit) {
+    const Index elements = count(tile);
+    Coordinates at(tile.size());
     for (Index position = 0; position < elements; ++position) {
-        visit(at, position);
-        for (std::size_t i = box.size(); i-- > 0;) {
-            if (++at[i] < box[i].end) break;
-            at[i] = box[i].begin;
+        Index rest = position;
+        for (std::size_t i = tile.size(); i-- > 0;) {
+            const Index indices = tile[i].size();
+            at[i] = tile[i].at(rest % indices);
+            rest /= indices;
         }
+        visit(at, position);
     }
 }
 
-// The position of an element in a row-major box, or nullopt when it is not in there.
-std::optional<Index> position_in(const Box& box, const Coordinates& at) {
+// The position of an element in a row-major tile, or nullopt when it is not in there.
+std::optional<Index> position_in(const Tile& tile, const Coordinates& at) {
+    if (count(tile) == 0) return std::nullopt;
     Index position = 0;
-    for (std::size_t i = 0; i < box.size(); ++i) {
-        if (at[i] < box[i].begin || at[i] >= box[i].end) return std::nullopt;
-        position = position * box[i].size() + (at[i] - box[i].begin);
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+        Index before = 0;
+        std::optional<Index> own;
+        for (const Interval& interval : tile[i].intervals) {
+            if (interval.begin <= at[i] && at[i] < interval.end) own = before + at[i] - interval.begin;
+            before += interval.size();
+        }
+        if (!own) return std::nullopt;
+        position = position * before + *own;
     }
     return position;
 }
@@ -108,10 +116,10 @@ std::int64_t summand_value(Combine combine, std::int64_t value, Index position, 
     return static_cast<std::int64_t>(rest);
 }
 
-// Which tile of which summand: what replicas share.
+// Which tile of which summand: what replicas share. pre: the device is in the mesh.
 std::pair<std::vector<Index>, Index> key_of(const Layout& layout, Index device) {
     std::vector<Index> shards;
-    for (const Dim& dim : layout.dims) shards.push_back(value_of(dim.atoms, device));
+    for (const Dim& dim : layout.dims) shards.push_back(value_of(dim.atoms, *position_of(layout.mesh, device)));
     return {shards, summand(layout, device)};
 }
 
@@ -121,7 +129,8 @@ Result<void> fits(const Layout& layout, std::size_t elements) {
     if (static_cast<std::size_t>(expected) != elements)
         return fail(Code::mismatch, fmt::format("the array has {} elements, the layout {}", elements, expected));
     const auto total = checked_multiply(tile_elements(layout), device_count(layout));
-    if (!total || *total > index_max / 8) return fail(Code::overflow, "the tiles of all devices do not fit memory");
+    if (!total || *total > index_max / 8 || world_size(layout.mesh) > index_max / 64)
+        return fail(Code::overflow, "the tiles of all devices do not fit memory");
     return {};
 }
 
@@ -135,11 +144,11 @@ std::vector<Index> readable(const Layout& before, const Step& step, const Move& 
         case StepKind::all_to_all:
         case StepKind::reduce_scatter:
         case StepKind::all_reduce:
-            return group_of(move.group, device);
+            return group_of(before, move.group, device);
         case StepKind::permute:
             // One device that holds the whole tile.
-            for (Index peer = 0; peer < device_count(before); ++peer)
-                if (tile(before, peer) == tile(step.layout, device) &&
+            for (Index peer = 0; peer < world_size(before.mesh); ++peer)
+                if (position_of(before.mesh, peer) && tile(before, peer) == tile(step.layout, device) &&
                     summand(before, peer) == summand(step.layout, device))
                     return {peer};
             return {};
@@ -148,8 +157,8 @@ std::vector<Index> readable(const Layout& before, const Step& step, const Move& 
     }
     std::vector<Index> holders;  // one of each tile is enough
     std::map<std::vector<Index>, Index> seen;
-    for (Index peer = 0; peer < device_count(before); ++peer)
-        if (summand(before, peer) == summand(step.layout, device) &&
+    for (Index peer = 0; peer < world_size(before.mesh); ++peer)
+        if (position_of(before.mesh, peer) && summand(before, peer) == summand(step.layout, device) &&
             seen.emplace(key_of(before, peer).first, peer).second)
             holders.push_back(peer);
     return holders;
@@ -160,12 +169,12 @@ std::vector<Index> readable(const Layout& before, const Step& step, const Move& 
 Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> array) {
     if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
     if (auto size = fits(layout, array.size()); !size) return tl::unexpected(size.error());
-    Tiles tiles(static_cast<std::size_t>(device_count(layout)));
-    for (Index device = 0; device < device_count(layout); ++device) {
-        const Box box = tile(layout, device);
+    Tiles tiles(static_cast<std::size_t>(world_size(layout.mesh)));
+    for (Index device = 0; device < world_size(layout.mesh); ++device) {
+        const Tile held = tile(layout, device);
         auto& values = tiles[static_cast<std::size_t>(device)];
-        values.reserve(static_cast<std::size_t>(count(box)));
-        for_each_element(box, [&](const Coordinates& at, Index) {
+        values.reserve(static_cast<std::size_t>(count(held)));
+        for_each_element(held, [&](const Coordinates& at, Index) {
             const Index position = global_position(layout, at);
             values.push_back(summand_value(combine_of(layout.reduction), array[static_cast<std::size_t>(position)],
                                            position, summand(layout, device), summand_count(layout)));
@@ -182,23 +191,28 @@ Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tile
     const bool fills = step.kind == StepKind::zero_fill;
     const Combine combine = combine_of(fills ? after.reduction : before.reduction);
     const AtomList spread = fills ? spread_atoms(before, after) : AtomList{};
-    Tiles result(tiles.size());
-    bool complete = tiles.size() == static_cast<std::size_t>(device_count(before));
-    for (Index device = 0; complete && device < device_count(after); ++device) {
+    bool complete = tiles.size() >= static_cast<std::size_t>(world_size(before.mesh));
+    for (std::size_t device = 0; complete && device < tiles.size(); ++device)
+        complete = tiles[device].size() == static_cast<std::size_t>(count(tile(before, static_cast<Index>(device))));
+    if (!complete) return fail(Code::mismatch, "the tiles are not those of the layout before the step");
+    Tiles result(std::max(tiles.size(), static_cast<std::size_t>(world_size(after.mesh))));
+    for (Index device = 0; complete && device < world_size(after.mesh); ++device) {
+        const auto position = position_of(after.mesh, device);
+        if (!position) continue;
         const std::vector<Index> peers = readable(before, step, *move, device);
-        const bool keeps = value_of(spread, device) == 0;
-        std::vector<Box> boxes;
-        for (const Index peer : peers) boxes.push_back(tile(before, peer));
+        const bool keeps = value_of(spread, *position) == 0;
+        std::vector<Tile> held_tiles;
+        for (const Index peer : peers) held_tiles.push_back(tile(before, peer));
         auto& values = result[static_cast<std::size_t>(device)];
         for_each_element(tile(after, device), [&](const Coordinates& at, Index) {
             std::int64_t value = identity(combine);
             bool found = false;
             for (std::size_t i = 0; i < peers.size() && (adds || !found); ++i) {
-                const auto position = position_in(boxes[i], at);
-                if (!position) continue;
+                const auto place = position_in(held_tiles[i], at);
+                if (!place) continue;
                 found = true;
                 const auto& held = tiles[static_cast<std::size_t>(peers[i])];
-                if (keeps) value = combined(combine, value, held[static_cast<std::size_t>(*position)]);
+                if (keeps) value = combined(combine, value, held[static_cast<std::size_t>(*place)]);
             }
             complete = complete && (found || fills);
             values.push_back(value);
@@ -218,20 +232,22 @@ Result<Tiles> simulate(const Plan& plan, Tiles tiles) {
 }
 
 bool denotes(const Layout& layout, const Tiles& tiles, std::span<const std::int64_t> array) {
-    if (!fits(layout, array.size()) || tiles.size() != static_cast<std::size_t>(device_count(layout))) return false;
+    if (!fits(layout, array.size()) || tiles.size() < static_cast<std::size_t>(world_size(layout.mesh))) return false;
     std::map<std::pair<std::vector<Index>, Index>, Index> first;  // the first replica of each tile of each summand
     const Combine combine = combine_of(layout.reduction);
     std::vector<std::int64_t> totals(array.size(), identity(combine));
-    for (Index device = 0; device < device_count(layout); ++device) {
-        const auto& values = tiles[static_cast<std::size_t>(device)];
-        const Box box = tile(layout, device);
-        if (values.size() != static_cast<std::size_t>(count(box))) return false;
+    for (std::size_t number = 0; number < tiles.size(); ++number) {
+        const auto device = static_cast<Index>(number);
+        const auto& values = tiles[number];
+        const Tile held = tile(layout, device);
+        if (values.size() != static_cast<std::size_t>(count(held))) return false;
+        if (!position_of(layout.mesh, device)) continue;
         const auto [replica, fresh] = first.emplace(key_of(layout, device), device);
         if (!fresh) {
             if (values != tiles[static_cast<std::size_t>(replica->second)]) return false;
             continue;
         }
-        for_each_element(box, [&](const Coordinates& at, Index position) {
+        for_each_element(held, [&](const Coordinates& at, Index position) {
             std::int64_t& total = totals[static_cast<std::size_t>(global_position(layout, at))];
             total = combined(combine, total, values[static_cast<std::size_t>(position)]);
         });

@@ -9,13 +9,15 @@ Result<Plan> gather_then_slice(const Problem& problem) {
         return fail(Code::unsupported, "gather, then slice has no step that makes an array unreduced");
     Plan plan{problem.source, problem.target, {}};
     Layout layout = problem.source;
-    for (Dim& dim : layout.dims) dim.atoms.clear();
+    for (Dim& dim : layout.dims) dim = Dim(dim.extent);
     const auto step = [&](StepKind kind) {
         if (!same_tiles(layout_before(plan, plan.steps.size()), layout)) plan.steps.push_back({kind, layout});
     };
     step(StepKind::all_gather);
     layout.unreduced = problem.target.unreduced;
     step(StepKind::all_reduce);
+    layout.mesh = problem.target.mesh;
+    step(StepKind::exchange);
     layout.dims = problem.target.dims;
     step(StepKind::slice);
     return plan;

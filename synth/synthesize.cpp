@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "synth/between.hpp"
 #include "synth/choice.hpp"
 #include "synth/fetch_once.hpp"
 #include "synth/search.hpp"
@@ -56,11 +57,15 @@ public:
         }
         const std::size_t levels = options_.machine.levels.size();
         const bool by_level = options_.objective == Objective::time && levels > 1;
-        const auto frame = levels <= levels_max ? frame_of(problem_, by_level) : std::optional<Frame>();
+        const bool digits = searchable(problem_);
+        const auto frame = digits && levels <= levels_max ? frame_of(problem_, by_level) : std::optional<Frame>();
         const bool searched = frame && search_in(*frame);
         if (!searched || options_.explain) {
             consider_steps();
-            if (!done() || options_.explain) construct();
+            if (!digits)
+                construct_between();
+            else if (!done() || options_.explain)
+                construct();
         }
         // As it is: fused, it would not be naive any more.
         if (!options_.explain) return;
@@ -75,6 +80,11 @@ public:
 
 private:
     bool consider(std::string rule, Plan plan) { return choice_.consider(std::move(rule), std::move(plan)); }
+
+    void construct_between() {
+        for (Proposal& proposal : between(problem_, options_))
+            consider(std::move(proposal.rule), std::move(proposal.plan));
+    }
 
     void construct() {
         const auto three = [&](std::string rule, Index inside) {
@@ -228,9 +238,11 @@ Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
     for (const Layout* end : {&problem.source, &problem.target})
         if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
     if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
-    if (auto countable = can_count(problem.source, problem.target); !countable)
+    const Problem straight{straightened(problem.source), straightened(problem.target)};
+    if (auto countable = can_count(straight.source, straight.target); !countable)
         return tl::unexpected(countable.error());
-    if (mixes_reductions(problem)) return synthesize_by_halves(problem, options);
+    if (mixes_reductions(straight)) return synthesize_by_halves(straight, options);
+    if (options.first_steps.empty()) return answer(straight, options);
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed) return tl::unexpected(typed.error());
     return answer(problem, options);
 }

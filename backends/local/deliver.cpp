@@ -27,8 +27,6 @@ std::byte* writable_memory_of(const Buffers& buffers, Place place) {
     return place == Place::target ? buffers.target.data() : buffers.workspace.data();
 }
 
-bool inside(const Box& box, const Box& tile) { return intersect(box, tile) == box; }
-
 // One step of one array, on all ranks.
 class StepRun {
 public:
@@ -59,7 +57,7 @@ private:
     Result<void> fill(std::size_t rank) const {
         const Slot& to = step(rank).to;
         for (const Box& box : step(rank).schedule.fills) {
-            if (!inside(box, to.tile)) return failure(rank, "fills outside of its tile");
+            if (!contains(to.tile, box)) return failure(rank, "fills outside of its tile");
             BoxFill(region_of(to, box, size_of(plan(rank).dtype)),
                     identity_of(plan(rank).dtype, step(rank).schedule.identity))
                 .run(writable_memory_of(buffers(rank), to.place));
@@ -93,7 +91,7 @@ private:
             return failure(rank, fmt::format("receives from rank {}, which there is not", receive.peer));
         }
         const auto peer = static_cast<std::size_t>(receive.peer);
-        if (!inside(receive.box, step(rank).to.tile) || !inside(receive.box, step(peer).from.tile)) {
+        if (!contains(step(rank).to.tile, receive.box) || !contains(step(peer).from.tile, receive.box)) {
             return failure(rank, fmt::format("receives from rank {} a box outside of their tiles", peer));
         }
         if (peer == rank) return {};

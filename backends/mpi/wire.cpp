@@ -124,7 +124,8 @@ private:
         Slot from = step_.from;
         if (!is_own(receive)) {
             const Index slot_offset = staged_++ % staging_slots * slot_bytes_;
-            from = {Place::source, slot_offset, receive.box, row_major(receive.box)};
+            const Tile staged = as_tile(receive.box);
+            from = {Place::source, slot_offset, staged, row_major(staged)};
             auto made = message(receive.peer, Where::staging, region_of(from, receive.box, element_bytes_));
             if (!made) return tl::unexpected(made.error());
             landing.message = std::move(*made);
@@ -159,7 +160,7 @@ private:
     }
 
     Result<void> make_reduction() {
-        const Box& box = step_.schedule.target_tile;
+        const Box box = as_box(step_.schedule.target_tile);
         const Region packed = packed_region(box, element_bytes_);
         auto type = element_type(dtype_);
         auto sum = reduce_operation(dtype_, step_.schedule.combine);
@@ -199,7 +200,7 @@ private:
 };
 
 Index staged_by_reduction(const RankStep& step, Index element_bytes) {
-    const Box& box = step.schedule.target_tile;
+    const Box box = as_box(step.schedule.target_tile);
     const bool dense =
         contiguous(region_of(step.from, box, element_bytes)) && contiguous(region_of(step.to, box, element_bytes));
     return dense ? 0 : count(box) * element_bytes;

@@ -15,7 +15,7 @@ enum class Place { source, target, workspace };
 struct Slot {
     Place place = Place::source;
     Index offset_bytes = 0;
-    Box tile;
+    Tile tile;
     Storage storage;
 };
 

@@ -48,21 +48,70 @@ using Box = std::vector<Interval>;
 [[nodiscard]] Index count(const Box& box);                ///< elements
 [[nodiscard]] Box intersect(const Box& a, const Box& b);  ///< empty intervals where they miss each other
 
-/// One dimension: its extent and the atoms that shard it, major to minor. With s shards a tile takes
-/// ceil(extent / s) indices; trailing tiles may be short or empty (JAX's and XLA's rule).
+/// The indices of one dimension that a tile has: ascending intervals that are apart and not empty. In local memory they
+/// lie one behind the other.
+struct Side {
+    std::vector<Interval> intervals;
+    [[nodiscard]] Index size() const;         ///< indices
+    [[nodiscard]] Index at(Index own) const;  ///< its own-th index. pre: own < size()
+    friend bool operator==(const Side&, const Side&) = default;
+};
+
+/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side; in a rank
+/// 0 layout, where there is no side, it has one all the same (nothing).
+using Tile = std::vector<Side>;
+
+[[nodiscard]] Index count(const Tile& tile);  ///< elements
+[[nodiscard]] Side intersect(const Side& a, const Side& b);
+[[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
+[[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
+[[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
+[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< that make it up, row-major; none when empty
+[[nodiscard]] Box as_box(const Tile& tile);                     ///< pre: at most one interval per dimension
+[[nodiscard]] Tile as_tile(const Box& box);                     ///< the same elements
+[[nodiscard]] std::vector<Index> extents(const Tile& tile);     ///< indices per dimension
+
+/// Index `end` ends a piece of a dimension, which starts where the piece before it ends and belongs to `shard`.
+struct Piece {
+    Index end = 0;
+    Index shard = 0;
+    friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+/// One dimension: its extent and the atoms that shard it, major to minor. Without pieces, of s shards each takes
+/// ceil(extent / s) indices; trailing tiles may be short or empty (JAX's and XLA's rule). Pieces cut it anywhere else:
+/// ragged shares, torch.chunk axis by axis, block-cyclic.
 struct Dim {
     Index extent = 0;
     AtomList atoms;
+    std::vector<Piece> pieces;  ///< ascending, not empty, neighbours of different shards; none where ceil-div is meant
+    Dim() = default;
+    Dim(Index indices, AtomList list = {}, std::vector<Piece> cuts = {})
+        : extent(indices), atoms(std::move(list)), pieces(std::move(cuts)) {}
     friend bool operator==(const Dim&, const Dim&) = default;
 };
 
 [[nodiscard]] Index shard_count(const Dim& dim);
-[[nodiscard]] Index tile_extent(const Dim& dim);               ///< ceil(extent / shards): the largest tile's
-[[nodiscard]] Interval interval(const Dim& dim, Index shard);  ///< what shard number `shard` holds
-[[nodiscard]] bool divides(const Dim& dim);                    ///< shards divide the extent
+[[nodiscard]] Index tile_extent(const Dim& dim);        ///< indices of the largest tile
+[[nodiscard]] Index tile_extent_min(const Dim& dim);    ///< indices of the smallest tile
+[[nodiscard]] Side side(const Dim& dim, Index shard);   ///< what shard number `shard` holds
+[[nodiscard]] std::vector<Side> sides(const Dim& dim);  ///< of all shards
+[[nodiscard]] bool divides(const Dim& dim);             ///< no pieces, and shards divide the extent
+
+/// Shard i takes the next shares[i] indices. pre: shares of at least 0, one per shard, add up to the extent.
+[[nodiscard]] Dim cut_by_shares(AtomList atoms, std::span<const Index> shares);
+/// Block b of `block` indices belongs to shard b mod shards (ScaLAPACK's block-cyclic rule). pre: block >= 1.
+[[nodiscard]] Dim cut_in_blocks(Index extent, AtomList atoms, Index block);
+/// Cut axis by axis, each time by ceil-div: torch.chunk on each axis of a DTensor. pre: factors multiply to the shards.
+[[nodiscard]] Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors);
+/// The cut of `dim` seen by its leading shards only, each `factor` shards as one. pre: factor divides the shards.
+[[nodiscard]] Dim coarsened(const Dim& dim, const AtomList& leading, Index factor);
+/// No empty piece, neighbours merged, none at all where ceil-div cuts the same.
+[[nodiscard]] std::vector<Piece> canonical_pieces(const Dim& dim);
 
 /// The type of a distributed array. Atoms that no dimension and no summand uses replicate.
-/// Invariants (validate): mesh valid, atoms canonical and disjoint, every product fits 64 bits, can_reduce.
+/// Invariants (validate): mesh valid, atoms canonical and disjoint, pieces canonical, every product fits 64 bits,
+/// can_reduce.
 struct Layout {
     DType dtype = DType::f32;
     Mesh mesh;
@@ -97,8 +146,8 @@ struct Placement {
 [[nodiscard]] constexpr Placement Replicate() { return {}; }
 [[nodiscard]] constexpr Placement Partial() { return {Placement::Kind::partial, 0}; }
 
-/// A layout from one placement per mesh axis; axes that shard one dimension do so in mesh order, as in DTensor.
-/// Errors: as make_layout; unsupported where torch.chunk axis by axis cuts elsewhere than ceil-div at once.
+/// A layout from one placement per mesh axis; axes that shard one dimension do so in mesh order and axis by axis, as
+/// torch.chunk in DTensor: 5 rows on 2 x 2 devices are 2, 1, 1, 1. Errors: as make_layout.
 [[nodiscard]] Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index> shape,
                                              const std::vector<Placement>& placements);
 
@@ -109,8 +158,9 @@ struct Placement {
 [[nodiscard]] Index summand_count(const Layout& layout);
 [[nodiscard]] AtomList used_atoms(const Layout& layout);  ///< of dims and summands, as a set
 [[nodiscard]] bool divides(const Layout& layout);         ///< in every dimension: all tiles have one shape
+[[nodiscard]] bool has_pieces(const Layout& layout);      ///< some dimension is not cut by ceil-div
 
-[[nodiscard]] Box tile(const Layout& layout, Index device);       ///< what the device holds
+[[nodiscard]] Tile tile(const Layout& layout, Index device);      ///< what the device holds; nothing outside the mesh
 [[nodiscard]] Index summand(const Layout& layout, Index device);  ///< which summand it holds, from 0
 [[nodiscard]] Index tile_elements(const Layout& layout);          ///< the largest tile's
 [[nodiscard]] Index tile_bytes(const Layout& layout);
@@ -119,23 +169,34 @@ struct Placement {
 /// The same unreduced atoms, and under the same reduction if there are any.
 [[nodiscard]] bool same_summands(const Layout& a, const Layout& b);
 
-/// Same array (dtype, shape, devices) and the same atoms everywhere: equal as functions, whatever the names.
+/// The devices that differ from `device` on these atoms only, ordered by value. pre: device in the mesh.
+[[nodiscard]] std::vector<Index> group_of(const Layout& layout, std::span<const Atom> atoms, Index device);
+
+/// The same function of the device on a mesh whose position i is device i, where the mesh's list of devices only
+/// permutes the digits of their numbers (as transposing or reversing axes does); else the layout itself. Whole axes
+/// keep their names; where axes are torn apart the mesh has one axis, `device`.
+[[nodiscard]] Layout straightened(const Layout& layout);
+
+/// Same array, same device order, and the same atoms and cuts everywhere: equal as functions, whatever the names.
 [[nodiscard]] bool same_tiles(const Layout& a, const Layout& b);
 
-/// Same dtype and shape on the same number of devices, or Code::mismatch with a sentence that says which differs.
+/// Same dtype and shape, or Code::mismatch with a sentence that says which differs.
 [[nodiscard]] Result<void> same_array(const Layout& a, const Layout& b);
 
-/// Where a tile lies in local memory: element (i_0, ...) of the tile at offset + sum i_k * strides[k], in elements.
+/// Where a tile lies in local memory: element (i_0, ...) of the tile at offset + sum i_k * strides[k], in elements; i_k
+/// counts the tile's own indices, so the intervals of a side lie one behind the other.
 struct Storage {
     Index offset = 0;
     std::vector<Index> strides;
     friend bool operator==(const Storage&, const Storage&) = default;
 };
 
-[[nodiscard]] Storage row_major(const Box& tile);     ///< dense, last dimension contiguous
-[[nodiscard]] Storage column_major(const Box& tile);  ///< dense, first dimension contiguous
+[[nodiscard]] Storage row_major(const Tile& tile);     ///< dense, last dimension contiguous
+[[nodiscard]] Storage column_major(const Tile& tile);  ///< dense, first dimension contiguous
 /// Elements from the start of the buffer to one past the last element of the tile; 0 for an empty tile.
 /// Code::overflow when that leaves 64 bits, Code::mismatch on a wrong number of strides or a negative one.
-[[nodiscard]] Result<Index> extent_of(const Storage& storage, const Box& tile);
+[[nodiscard]] Result<Index> extent_of(const Storage& storage, const Tile& tile);
+/// Elements from the start of the buffer to the first of `box`. pre: contains(tile, box), count(box) > 0.
+[[nodiscard]] Index offset_of(const Storage& storage, const Tile& tile, const Box& box);
 
 }  // namespace reshard

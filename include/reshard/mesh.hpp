@@ -1,8 +1,9 @@
 // A mesh: named axes with sizes over a list of devices, row-major, the first axis most major.
-// Below the names there are only atoms: digits of the physical device number.
+// Below the names there are only atoms: digits of the position of a device in the mesh.
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,21 +21,59 @@ struct Axis {
     friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-/// Axes, major to minor. An empty mesh is one device. Device i is rank i of the communicator.
+/// Which device stands at each position of a mesh, row-major: any order of any devices. Cheap to copy.
+class DeviceList {
+public:
+    DeviceList() = default;  ///< position i is device i
+    DeviceList(std::vector<Index> devices);
+    DeviceList(std::initializer_list<Index> devices) : DeviceList(std::vector<Index>(devices)) {}
+
+    /// True when position i is device i, however it was written.
+    [[nodiscard]] bool in_order() const;
+    /// The devices as they were given; empty by default.
+    [[nodiscard]] std::span<const Index> devices() const;
+    /// The same devices, ascending.
+    [[nodiscard]] std::span<const Index> ascending() const;
+    [[nodiscard]] Index device(Index position) const;
+    /// nullopt when the device is not in the list. pre: the list is not the default.
+    [[nodiscard]] std::optional<Index> position(Index device) const;
+    /// Fails unless the list is one different device, at least 0, for each of `positions`: mesh, overflow.
+    [[nodiscard]] Result<void> fits(Index positions) const;
+    friend bool operator==(const DeviceList& a, const DeviceList& b);
+
+private:
+    struct Table;
+    std::shared_ptr<const Table> table_;
+};
+
+/// Axes, major to minor, over a list of devices. An empty mesh is one device. Device i is rank i of the communicator.
 struct Mesh {
     std::vector<Axis> axes;
+    DeviceList devices;
 
     Mesh() = default;
     Mesh(std::initializer_list<Axis> list) : axes(list) {}
-    explicit Mesh(std::vector<Axis> list) : axes(std::move(list)) {}
+    explicit Mesh(std::vector<Axis> list, DeviceList order = {}) : axes(std::move(list)), devices(std::move(order)) {}
     friend bool operator==(const Mesh&, const Mesh&) = default;
 };
 
-/// Fails with Code::mesh on a bad or repeated name or a size < 1, with Code::overflow when the devices leave 64 bits.
+/// Fails with Code::mesh on a bad or repeated name, a size < 1, or a list of devices that is not one different device,
+/// at least 0, for each position; with Code::overflow when the devices leave 64 bits.
 [[nodiscard]] Result<void> validate(const Mesh& mesh);
 
-/// Product of the axis sizes. pre: validate(mesh).
+/// Product of the axis sizes: positions of the mesh. pre: validate(mesh).
 [[nodiscard]] Index device_count(const Mesh& mesh);
+
+/// One more than the largest device of the mesh. pre: validate(mesh).
+[[nodiscard]] Index world_size(const Mesh& mesh);
+
+[[nodiscard]] Index device_at(const Mesh& mesh, Index position);
+[[nodiscard]] std::optional<Index> position_of(const Mesh& mesh, Index device);  ///< nullopt: not in the mesh
+
+/// The same device at each position: atoms of both meshes are digits of one number.
+[[nodiscard]] bool same_order(const Mesh& a, const Mesh& b);
+/// The same devices, in any order.
+[[nodiscard]] bool same_devices(const Mesh& a, const Mesh& b);
 
 /// The factor of size `size` of an axis that has a factor of size `before` more major than it: `y:(2)3` in Shardy's
 /// spelling. `size == 0` stands for the whole axis.
@@ -45,8 +84,8 @@ struct SubAxis {
     friend bool operator==(const SubAxis&, const SubAxis&) = default;
 };
 
-/// A digit of the device number: coordinate(device) = device / stride mod size. Axes, sub-axes and digit-permuting
-/// device orders all become atoms; names are for printing.
+/// A digit of the position in the mesh, which is the device number unless the mesh lists its devices:
+/// coordinate(position) = position / stride mod size. Axes and sub-axes all become atoms; names are for printing.
 struct Atom {
     Index size = 1;
     Index stride = 1;

@@ -15,7 +15,10 @@ struct Plan {
 /// The layout before step `index`; `index == steps.size()` gives the layout at the end.
 [[nodiscard]] const Layout& layout_before(const Plan& plan, std::size_t index);
 
-/// 64-bit hash of everything that decides what the ranks do: dtype, shape, device count, kinds, atoms. The names of
+/// One more than the largest device of any layout on the way: as many ranks are needed.
+[[nodiscard]] Index world_size(const Plan& plan);
+
+/// 64-bit hash of everything that decides what the ranks do: dtype, shape, devices, kinds, atoms, cuts. The names of
 /// axes do not enter. Equal on every machine.
 [[nodiscard]] std::uint64_t fingerprint(const Plan& plan);
 

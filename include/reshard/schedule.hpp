@@ -13,8 +13,8 @@ struct Scale {
     friend bool operator==(const Scale&, const Scale&) = default;
 };
 
-/// A box that travels between this rank and `peer`, in global indices; inside the sender's source tile and the
-/// receiver's target tile.
+/// A box that travels between this rank and `peer`, in global indices; in each dimension inside one interval of the
+/// sender's source tile and of the receiver's target tile.
 struct Transfer {
     Index peer = 0;
     Box box;
@@ -30,8 +30,8 @@ struct Transfer {
 struct Schedule {
     StepKind kind = StepKind::exchange;
     Index rank = 0;
-    Box source_tile;
-    Box target_tile;
+    Tile source_tile;
+    Tile target_tile;
     Combine combine = Combine::copy;
     std::vector<Transfer> sends;
     std::vector<Transfer> receives;

@@ -5,17 +5,21 @@
 
 namespace reshard {
 
-/// mesh := [axis {"," axis}]; axis := name "=" size. Example: x=2,y=3. Empty text is the mesh of one device.
+/// mesh := [axis {"," axis}] ["[" range {"," range} "]"]; axis := name "=" size; range := device ["-" device].
+/// Example: x=2,y=3, or x=2,y=3[0,2,4,1,3,5] over other devices or in another order. Empty text is one device.
 [[nodiscard]] Result<Mesh> parse_mesh(std::string_view text);
 [[nodiscard]] std::string format(const Mesh& mesh);
 
-/// layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes];
+/// layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes [cut]];
 /// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg";
+/// cut := "[" share {"," share} "]" (indices of each shard) | "/" block (block-cyclic, blocks of so many indices)
+///      | "[" end ":" shard {"," end ":" shard} "]" (pieces: up to which index, whose);
 /// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size]. Major to minor.
 [[nodiscard]] Result<Layout> parse_layout(const Mesh& mesh, std::string_view text);
 [[nodiscard]] std::string format(const Layout& layout);
 
-/// plan := "mesh " mesh NL "source " layout NL {kind " " layout NL} "target " layout NL.
+/// plan := "mesh " mesh NL "source " layout NL {kind " " layout NL} "target " layout NL; another line "mesh " mesh NL
+/// stands before each layout on another mesh than the one before it.
 [[nodiscard]] Result<Plan> parse_plan(std::string_view text);
 [[nodiscard]] std::string format(const Plan& plan);
 

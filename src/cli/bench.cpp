@@ -180,7 +180,8 @@ int bench(const Arguments& arguments) {
         return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and this command "
                                                       "moves an array in one",
                                                       made->verdict.pieces)});
-    auto ranks = make_ranks(arguments.backend, device_count(asked->problem.source));
+    auto ranks = make_ranks(arguments.backend,
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
     if (!ranks) return refuse(ranks.error());
     return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
 }

@@ -13,12 +13,22 @@ constexpr Index devices_listed_max = 1 << 16;
 
 Json tile_json(const Layout& layout, Index device) {
     Json intervals = Json::array();
-    for (const Interval& interval : tile(layout, device)) intervals.push_back({interval.begin, interval.end});
+    for (const Side& side : tile(layout, device)) {
+        // One interval as a pair, more of them as a list of pairs; none as an empty pair.
+        if (side.intervals.size() < 2) {
+            const Interval only = side.intervals.empty() ? Interval{} : side.intervals.front();
+            intervals.push_back({only.begin, only.end});
+            continue;
+        }
+        Json list = Json::array();
+        for (const Interval& interval : side.intervals) list.push_back({interval.begin, interval.end});
+        intervals.push_back(std::move(list));
+    }
     return {{"device", device}, {"tile", intervals}, {"summand", summand(layout, device)}};
 }
 
 Result<Json> picture_json(const Plan& plan, Json json) {
-    const Index devices = device_count(plan.source);
+    const Index devices = world_size(plan);
     if (devices > devices_listed_max) return fail(Code::unsupported, "too many devices to list all their tiles");
     json["stages"] = Json::array();
     for (const Stage& stage : stages(plan)) {

@@ -15,6 +15,7 @@ constexpr double side = 64;    // of the longer edge of an array's outline
 constexpr double space = 14;   // between devices
 constexpr double margin = 48;  // round a panel, where the labels stand
 constexpr double letter = 6.7;
+constexpr std::size_t boxes_drawn_max = 1024;  // of one tile; blocks smaller than that are not to be seen
 
 std::string escaped(const std::string& text) {
     std::string out;
@@ -74,18 +75,19 @@ int hue_of(const Layout& layout, const Box& box) {
 }
 
 std::string device_drawing(const Layout& layout, Index device, double x, double y, const Face& face) {
-    const Box box = tile(layout, device);
-    const Span down = span_of(layout, box, 2, face.height);
-    const Span across = span_of(layout, box, 1, face.width);
+    const Tile held = tile(layout, device);
     const bool sums = summand_count(layout) > 1;
     const std::string summand_text = sums ? fmt::format(" summand {}", summand(layout, device)) : "";
-    std::string out = fmt::format("<g><title>device {}: {}{}</title>\n", device, ranges(layout, box), summand_text);
+    std::string out = fmt::format("<g><title>device {}: {}{}</title>\n", device, ranges(layout, held), summand_text);
     out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"array\"/>\n", x, y,
                        face.width, face.height);
-    if (count(box) > 0) {
+    const std::vector<Box> boxes = boxes_of(held);
+    for (std::size_t i = 0; i < boxes.size() && i < boxes_drawn_max; ++i) {
+        const Span down = span_of(layout, boxes[i], 2, face.height);
+        const Span across = span_of(layout, boxes[i], 1, face.width);
         out += fmt::format(
             "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"hsl({},65%,{}%)\"/>\n",
-            x + across.begin, y + down.begin, across.size, down.size, hue_of(layout, box), sums ? 78 : 60);
+            x + across.begin, y + down.begin, across.size, down.size, hue_of(layout, boxes.front()), sums ? 78 : 60);
     }
     if (sums) out += words(x + 2, y + 11, fmt::format("s{}", summand(layout, device)));
     return out + "</g>\n";
@@ -128,7 +130,7 @@ Drawn panel(const Stage& stage, double left) {
 }  // namespace
 
 Result<std::string> svg_picture(const Plan& plan) {
-    const Index devices = device_count(plan.source);
+    const Index devices = world_size(plan);
     if (devices > devices_max) {
         return fail(Code::unsupported, fmt::format("a drawing shows at most {} devices, the mesh has {}; without --svg "
                                                    "the first and the last are shown",

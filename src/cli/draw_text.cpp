@@ -22,12 +22,12 @@ constexpr Index rows_max = 12;     // of devices
 constexpr Index columns_max = 24;  // fewer when the line is too short for them
 
 // Elements of a small tile by their numbers in the whole array, a line for each run along the last dimension.
-Lines numbered(const Layout& layout, const Box& box) {
+Lines numbered(const Layout& layout, const Tile& held) {
     Index whole = 1;
     for (const Dim& dim : layout.dims) whole *= dim.extent;
     const std::size_t digits = std::to_string(std::max<Index>(whole - 1, 0)).size();
-    const Index across = box.empty() ? 1 : box.back().size();
-    const Index all = count(box);
+    const Index across = held.empty() ? 1 : held.back().size();
+    const Index all = count(held);
     Lines lines;
     for (Index first = 0; first < all; first += across) {
         std::vector<std::string> numbers;
@@ -35,9 +35,9 @@ Lines numbered(const Layout& layout, const Box& box) {
             Index rest = i;
             Index number = 0;
             Index stride = 1;
-            for (std::size_t d = box.size(); d-- > 0;) {
-                number += (box[d].begin + rest % box[d].size()) * stride;
-                rest /= box[d].size();
+            for (std::size_t d = held.size(); d-- > 0;) {
+                number += held[d].at(rest % held[d].size()) * stride;
+                rest /= held[d].size();
                 stride *= layout.dims[d].extent;
             }
             numbers.push_back(padded(std::to_string(number), digits, Table::Align::right));
@@ -56,9 +56,10 @@ bool small_enough(const Layout& layout) {
 }
 
 Lines cell(const Layout& layout, Index device, bool numbers) {
-    const Box box = tile(layout, device);
-    Lines lines = numbers ? numbered(layout, box) : Lines{ranges(layout, box)};
+    const Tile held = tile(layout, device);
+    Lines lines = numbers ? numbered(layout, held) : Lines{ranges(layout, held)};
     if (summand_count(layout) > 1) lines.front() += fmt::format(" s{}", summand(layout, device));
+    if (!layout.mesh.devices.in_order()) lines.front() = fmt::format("d{}: {}", device, lines.front());
     return lines;
 }
 

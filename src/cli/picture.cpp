@@ -25,13 +25,26 @@ std::string Grid::column_label(Index column) const {
     return mesh_.axes.empty() ? "" : fmt::format("{}{}", mesh_.axes.back().name, column);
 }
 
-std::string ranges(const Layout& layout, const Box& box) {
-    if (count(box) == 0) return "-";
-    std::vector<std::string> parts;
-    for (std::size_t d = 0; d < box.size(); ++d) {
-        const bool whole = box[d].size() == layout.dims[d].extent;
-        parts.push_back(whole ? ":" : fmt::format("{}:{}", box[d].begin, box[d].end));
+namespace {
+
+constexpr std::size_t intervals_shown_max = 3;
+
+std::string range(const Side& side) {
+    std::string text;
+    for (std::size_t i = 0; i < side.intervals.size(); ++i) {
+        if (i == intervals_shown_max) return text + "+...";
+        text += fmt::format("{}{}:{}", i > 0 ? "+" : "", side.intervals[i].begin, side.intervals[i].end);
     }
+    return text;
+}
+
+}  // namespace
+
+std::string ranges(const Layout& layout, const Tile& tile) {
+    if (count(tile) == 0) return "-";
+    std::vector<std::string> parts;
+    for (std::size_t d = 0; d < tile.size(); ++d)
+        parts.push_back(tile[d].size() == layout.dims[d].extent ? ":" : range(tile[d]));
     return parts.empty() ? "0" : fmt::format("{}", fmt::join(parts, ","));
 }
 

@@ -14,7 +14,7 @@ public:
     explicit Grid(const Mesh& mesh);
     [[nodiscard]] Index rows() const { return rows_; }
     [[nodiscard]] Index columns() const { return columns_; }
-    [[nodiscard]] Index device(Index row, Index column) const { return row * columns_ + column; }
+    [[nodiscard]] Index device(Index row, Index column) const { return device_at(mesh_, row * columns_ + column); }
     [[nodiscard]] std::string row_label(Index row) const;        ///< x0 or x0,y1; empty for meshes of one axis
     [[nodiscard]] std::string column_label(Index column) const;  ///< z0; empty for a mesh without axes
 
@@ -24,8 +24,8 @@ private:
     Index columns_ = 1;
 };
 
-/// A box as ranges: 0:3,: where a whole dimension is just a colon; - when empty.
-[[nodiscard]] std::string ranges(const Layout& layout, const Box& box);
+/// A tile as ranges: 0:3,: where a whole dimension is just a colon, 0:2+4:6 where it has several; - when empty.
+[[nodiscard]] std::string ranges(const Layout& layout, const Tile& tile);
 
 /// The layouts of a plan from source to target, each with a title: source, 1 all_gather, ...
 struct Stage {

@@ -54,6 +54,35 @@ Result<void> for_each_piece(const Box& box, Index elements_max,
     return {};
 }
 
+Result<void> for_each_piece(const Tile& tile, Index elements_max,
+                            const std::function<Result<void>(const Box&, Index)>& visit) {
+    if (count(tile) == 0) return {};
+    std::size_t split = tile.size();  // the last dimension of several intervals
+    while (split > 0 && tile[split - 1].intervals.size() == 1) --split;
+    if (split == 0) return for_each_piece(as_box(tile), elements_max, visit);
+    --split;
+    // Before it one index at a time, in it one interval: such a box lies in one stretch of the dense tile.
+    Index outer = 1;
+    for (std::size_t d = 0; d < split; ++d) outer *= tile[d].size();
+    Index first = 0;
+    for (Index number = 0; number < outer; ++number) {
+        Box box = as_box(tile);
+        Index rest = number;
+        for (std::size_t d = split; d-- > 0; rest /= tile[d].size()) {
+            const Index index = tile[d].at(rest % tile[d].size());
+            box[d] = {index, index + 1};
+        }
+        for (const Interval& interval : tile[split].intervals) {
+            box[split] = interval;
+            auto visited = for_each_piece(box, elements_max,
+                                          [&](const Box& piece, Index inner) { return visit(piece, first + inner); });
+            if (!visited) return visited;
+            first += count(box);
+        }
+    }
+    return {};
+}
+
 Result<void> for_each_run(const std::vector<Index>& shape, const Box& box,
                           const std::function<Result<void>(const Run&)>& visit) {
     const Index all = count(box);
@@ -83,9 +112,9 @@ Index run_stride(const std::vector<Index>& shape, const Box& box) {
     return product(shape, whole > 0 ? whole - 1 : 0);
 }
 
-Box reversed(Box box) {
-    std::reverse(box.begin(), box.end());
-    return box;
+Tile reversed(Tile tile) {
+    std::reverse(tile.begin(), tile.end());
+    return tile;
 }
 
 }  // namespace reshard::cli

@@ -14,6 +14,10 @@ namespace reshard::cli {
 [[nodiscard]] Result<void> for_each_piece(const Box& box, Index elements_max,
                                           const std::function<Result<void>(const Box& piece, Index first)>& visit);
 
+/// The same for a tile whose sides have several intervals: every box lies in one interval of each side.
+[[nodiscard]] Result<void> for_each_piece(const Tile& tile, Index elements_max,
+                                          const std::function<Result<void>(const Box& piece, Index first)>& visit);
+
 /// A stretch of consecutive elements both in the array and in the dense tile of the box.
 struct Run {
     Index in_array = 0;  ///< number of its first element in the array, in C order
@@ -28,7 +32,7 @@ struct Run {
 /// Elements from the start of one run of the box to the next; the run itself when there is only one.
 [[nodiscard]] Index run_stride(const std::vector<Index>& shape, const Box& box);
 
-/// The same box of the array with its dimensions in the opposite order: Fortran order is C order of that.
-[[nodiscard]] Box reversed(Box box);
+/// The same tile of the array with its dimensions in the opposite order: Fortran order is C order of that.
+[[nodiscard]] Tile reversed(Tile tile);
 
 }  // namespace reshard::cli

@@ -57,7 +57,7 @@ Result<Opened> open_values(const Job& job) {
 }
 
 Storages storages_of(const Plan& plan, Index rank, bool fortran_order) {
-    if (!fortran_order || rank >= device_count(plan.source)) return {};
+    if (!fortran_order) return {};
     // The file's order is kept in memory, and the move is left to go from one column-major tile to the other.
     return {column_major(tile(plan.source, rank)), column_major(tile(plan.target, rank))};
 }
@@ -174,7 +174,8 @@ int run(const Arguments& arguments) {
         return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and this command "
                                                       "moves an array in one",
                                                       made->verdict.pieces)});
-    auto ranks = make_ranks(arguments.backend, device_count(asked->problem.source));
+    auto ranks = make_ranks(arguments.backend,
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
     if (!ranks) return refuse(ranks.error());
     const Job job{arguments, *asked, *made, raw};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });

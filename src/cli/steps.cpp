@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reshard/text.hpp"
+
 namespace reshard::cli {
 namespace {
 
@@ -31,6 +33,7 @@ std::string dims_change(const Layout& before, const Layout& after) {
     for (std::size_t d = 0; d < before.dims.size() && d < after.dims.size(); ++d) {
         const AtomList& was = before.dims[d].atoms;
         const AtomList& is = after.dims[d].atoms;
+        if (before.dims[d] != after.dims[d] && was == is) parts.push_back(fmt::format("dim {} recut", d));
         if (was != is) parts.push_back(fmt::format("dim {} {}", d, list_change(before.mesh, was, after.mesh, is)));
     }
     if (!same_summands(before, after)) {
@@ -43,7 +46,7 @@ std::string dims_change(const Layout& before, const Layout& after) {
 }
 
 std::string tiles_moved(const Layout& before, const Layout& after) {
-    const Index devices = device_count(before);
+    const Index devices = world_size(before.mesh);
     if (devices > devices_counted_max) return "";
     Index moved = 0;
     for (Index device = 0; device < devices; ++device) {
@@ -68,6 +71,7 @@ std::string axes(const Mesh& mesh, const AtomList& atoms) {
 
 std::string changes(const Layout& before, const Step& step) {
     if (step.kind == StepKind::permute) return tiles_moved(before, step.layout);
+    if (!same_order(before.mesh, step.layout.mesh)) return fmt::format("to mesh {}", format(step.layout.mesh));
     return dims_change(before, step.layout);
 }
 

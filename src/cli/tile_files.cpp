@@ -16,20 +16,14 @@
 namespace reshard::cli {
 namespace {
 
-std::vector<Index> extents(const Box& box) {
-    std::vector<Index> sizes;
-    for (const Interval& interval : box) sizes.push_back(interval.size());
-    return sizes;
-}
-
 std::string header_of(const FileStyle& style, const std::vector<Index>& sizes) {
     return npy_header(style.descr, style.fortran_order, sizes);
 }
 
 // Of the devices that hold the same tile, the first writes it.
 bool writes(const Layout& layout, Index rank) {
-    const Index devices = device_count(layout);
-    return rank < devices && value_of(complement(used_atoms(layout), devices), rank) == 0;
+    const auto position = position_of(layout.mesh, rank);
+    return position && value_of(complement(used_atoms(layout), device_count(layout)), *position) == 0;
 }
 
 Result<void> begin_array(const std::string& path, const std::string& header, Index bytes) {
@@ -46,14 +40,18 @@ Result<void> write_my_tile(Rank& rank, const std::string& path, const Layout& ta
     auto file = File::open_to_write(path);
     if (!file) return tl::unexpected(file.error());
     std::vector<Index> sizes = shape(target);
-    Box box = tile(target, rank.index());
+    Tile held = tile(target, rank.index());
     if (style.fortran_order) {
         std::reverse(sizes.begin(), sizes.end());
-        box = reversed(box);
+        held = reversed(std::move(held));
     }
     const Index size = size_of(target.dtype);
-    const auto used = tile_bytes.first(static_cast<std::size_t>(count(box) * size));
-    if (auto written = write_box(*file, data_offset, sizes, box, size, used); !written) return written;
+    const auto write = [&](const Box& piece, Index first) {
+        const auto part =
+            tile_bytes.subspan(static_cast<std::size_t>(first * size), static_cast<std::size_t>(count(piece) * size));
+        return write_box(*file, data_offset, sizes, piece, size, part);
+    };
+    if (auto written = for_each_piece(held, count(held), write); !written) return written;
     return file->finish();
 }
 
@@ -80,23 +78,33 @@ Result<void> write_whole(const std::string& path, const std::string& head, std::
 // One tile of one rank, and what its JSON says of it.
 Result<Json> write_tile(const std::string& folder, const std::string& file, const Layout& layout, Index rank,
                         const FileStyle& style, std::span<const std::byte> bytes) {
-    const Box box = tile(layout, rank);
-    const auto used = bytes.first(static_cast<std::size_t>(count(box) * size_of(layout.dtype)));
-    auto written = write_whole(folder + "/" + file, header_of(style, extents(box)), used);
+    const Tile held = tile(layout, rank);
+    const auto used = bytes.first(static_cast<std::size_t>(count(held) * size_of(layout.dtype)));
+    auto written = write_whole(folder + "/" + file, header_of(style, extents(held)), used);
     if (!written) return tl::unexpected(written.error());
-    std::vector<Index> begin;
-    std::vector<Index> end;
-    for (const Interval& interval : box) {
-        begin.push_back(interval.begin);
-        end.push_back(interval.end);
+    Json json = {{"file", file}, {"layout", format(layout)}, {"summand", summand(layout, rank)}};
+    // Where the tile lies in the array; of sides with several intervals all of them, in the order of the tile.
+    const bool plain = std::ranges::all_of(held, [](const Side& side) { return side.intervals.size() < 2; });
+    if (plain) {
+        for (const Interval& interval : as_box(held)) {
+            json["begin"].push_back(interval.begin);
+            json["end"].push_back(interval.end);
+        }
+        if (held.empty()) json["begin"] = json["end"] = Json::array();
+    } else {
+        for (const Side& side : held) {
+            Json intervals = Json::array();
+            for (const Interval& interval : side.intervals) intervals.push_back({interval.begin, interval.end});
+            json["intervals"].push_back(std::move(intervals));
+        }
     }
-    return Json{
-        {"file", file}, {"layout", format(layout)}, {"begin", begin}, {"end", end}, {"summand", summand(layout, rank)}};
+    return json;
 }
 
 Result<void> write_my_tiles(Index rank, const std::string& folder, const Plan& plan, const FileStyle& style,
                             std::span<const std::byte> source, std::span<const std::byte> target) {
-    if (rank >= device_count(plan.source)) return {};
+    const bool takes_part = position_of(plan.source.mesh, rank) || position_of(plan.target.mesh, rank);
+    if (!takes_part) return {};
     const std::string stem = fmt::format("rank{}", rank);
     auto from = write_tile(folder, stem + ".source.npy", plan.source, rank, style, source);
     if (!from) return tl::unexpected(from.error());

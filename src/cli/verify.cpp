@@ -29,16 +29,16 @@ Index differences(std::span<const std::byte> a, std::span<const std::byte> b, st
 // Pieces of a tile beside what they must be.
 using Compare = std::function<void(const Box& piece, std::span<const std::byte> have, std::span<const std::byte> want)>;
 
-Result<void> beside(Values& values, const Layout& target, const Box& box, std::span<const std::byte> tile,
+Result<void> beside(Values& values, const Layout& target, const Tile& held, std::span<const std::byte> tile,
                     Progress& progress, const Compare& compare) {
     const Index size = size_of(target.dtype);
     std::vector<std::byte> wanted;
-    return for_each_piece(box, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
+    return for_each_piece(held, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
         const std::size_t bytes = unsigned_of(count(piece) * size);
         wanted.resize(bytes);
         if (auto read = values.total(piece, wanted); !read) return read;
         compare(piece, tile.subspan(unsigned_of(first * size), bytes), wanted);
-        progress.at("verifying", first, count(box));
+        progress.at("verifying", first, count(held));
         return {};
     });
 }
@@ -67,8 +67,8 @@ struct Sums {
 
 // Devices that differ only on unreduced atoms share a key; -1 for ranks beyond the mesh.
 Index key_of(const Layout& target, Index rank) {
-    const Index devices = device_count(target);
-    return rank < devices ? value_of(complement(target.unreduced, devices), rank) : -1;
+    const auto position = position_of(target.mesh, rank);
+    return position ? value_of(complement(target.unreduced, device_count(target)), *position) : -1;
 }
 
 Result<Verified> verify_sums(Rank& rank, const Layout& target, Index elements, const Sums& mine) {
@@ -106,12 +106,12 @@ std::vector<std::byte> combined_piece(const Layout& target, Index rank, const st
 }
 
 // What no weights add up: every group brings its tiles together, piece by piece.
-Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& target, const Box& box,
+Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& target, const Tile& held,
                                  std::span<const std::byte> tile) {
     const Index size = size_of(target.dtype);
     std::vector<std::pair<Box, Index>> pieces;
-    (void)for_each_piece(box, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
-        if (rank.index() < device_count(target)) pieces.emplace_back(piece, first);
+    (void)for_each_piece(held, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
+        pieces.emplace_back(piece, first);
         return {};
     });
     Verified mine;
@@ -138,37 +138,35 @@ Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& targe
 
 }  // namespace
 
-Box storage_tile(const Layout& layout, Index rank, bool fortran_order) {
-    Box box = rank < device_count(layout) ? tile(layout, rank) : Box(layout.dims.size());
-    // Rank 0 has no empty box; a device beyond the mesh is told apart by its buffers there.
-    return fortran_order ? reversed(std::move(box)) : box;
+Tile storage_tile(const Layout& layout, Index rank, bool fortran_order) {
+    Tile held = tile(layout, rank);
+    return fortran_order ? reversed(std::move(held)) : held;
 }
 
 Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order, std::span<std::byte> tile,
                   Progress& progress) {
-    if (rank >= device_count(source)) return {};
-    const Box box = storage_tile(source, rank, fortran_order);
+    const Tile held = storage_tile(source, rank, fortran_order);
     const Index size = size_of(source.dtype);
-    return for_each_piece(box, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
+    return for_each_piece(held, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
         const auto part = tile.subspan(unsigned_of(first * size), unsigned_of(count(piece) * size));
-        progress.at("filling the source", first, count(box));
+        progress.at("filling the source", first, count(held));
         return values.part(piece, summand(source, rank), part);
     });
 }
 
 Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool fortran_order,
                         std::span<const std::byte> tile, Progress& progress) {
-    const bool inside = rank.index() < device_count(target);
-    const Box box = storage_tile(target, rank.index(), fortran_order);
+    const bool inside = position_of(target.mesh, rank.index()).has_value();
+    const Tile held = storage_tile(target, rank.index(), fortran_order);
     std::vector<Index> ordered = shape(target);
     if (fortran_order) std::reverse(ordered.begin(), ordered.end());
     const bool sums = summand_count(target) > 1;
-    if (sums && combine_of(target.reduction) != Combine::sum) return verify_combined(rank, values, target, box, tile);
-    Verified mine{0, inside ? count(box) : 0};
+    if (sums && combine_of(target.reduction) != Combine::sum) return verify_combined(rank, values, target, held, tile);
+    Verified mine{0, inside ? count(held) : 0};
     Sums weights;
     Result<void> looked;
     if (inside) {
-        looked = beside(values, target, box, tile, progress, [&](const Box& piece, auto have, auto want) {
+        looked = beside(values, target, held, tile, progress, [&](const Box& piece, auto have, auto want) {
             if (sums) {
                 weights.have += weighted(ordered, piece, have, target.dtype);
                 weights.want += weighted(ordered, piece, want, target.dtype);

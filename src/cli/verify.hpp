@@ -14,7 +14,7 @@ struct Verified {
 };
 
 /// The tile of a device in the order of its storage; an empty tile for ranks beyond the mesh.
-[[nodiscard]] Box storage_tile(const Layout& layout, Index rank, bool fortran_order);
+[[nodiscard]] Tile storage_tile(const Layout& layout, Index rank, bool fortran_order);
 
 /// Fills the source tile of this rank. Errors: io.
 [[nodiscard]] Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order,

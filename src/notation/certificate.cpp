@@ -20,6 +20,7 @@ Result<void> legible(const Layout& layout) {
         if (!positive || !is_canonical(atoms)) return fail(Code::layout, "a list of atoms is not canonical");
         return {};
     };
+    if (has_pieces(layout)) return fail(Code::unsupported, "the checker knows no cut of a dimension but ceil-div");
     for (const Dim& dim : layout.dims) {
         if (dim.extent < 0) return fail(Code::layout, fmt::format("extent {} is negative", dim.extent));
         if (auto good = check(dim.atoms); !good) return good;
@@ -40,6 +41,8 @@ public:
         for (const Layout* layout : layouts) {
             if (auto good = legible(*layout); !good) return tl::unexpected(good.error());
             if (auto same = same_array(first, *layout); !same) return tl::unexpected(same.error());
+            if (!same_order(first.mesh, layout->mesh))
+                return fail(Code::unsupported, "the checker knows one mesh, and the plan moves between two");
         }
         digits.borders_ = {1, device_count(first)};
         for (const Layout* layout : layouts) {
@@ -169,6 +172,8 @@ Result<std::string> certificate(const Layout& before, const Step& step, const st
     if (auto one = one_reduction({&before, &step.layout}); !one) return tl::unexpected(one.error());
     const auto digits = Digits::of({&before, &step.layout});
     if (!digits) return tl::unexpected(digits.error());
+    if (!before.mesh.devices.in_order())
+        return fail(Code::unsupported, "the checker numbers ranks by their position in the mesh");
     const Index devices = device_count(before);
     if (devices > certified_ranks_max)
         return fail(Code::unsupported, fmt::format("the checker judges schedules on at most {} devices, not {}",

@@ -5,27 +5,72 @@
 
 #include <fmt/format.h>
 
+#include "notation/cut.hpp"
 #include "notation/scanner.hpp"
 
 namespace reshard {
 
 using notation::Scanner;
 
+namespace {
+
+// devices := "[" range {"," range} "]"; range := device ["-" device]
+Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
+    std::vector<Index> devices;
+    do {
+        const std::size_t begin = scanner.offset();
+        const auto first = scanner.integer("a device");
+        if (!first) return tl::unexpected(first.error());
+        auto last = first;
+        if (scanner.take('-')) last = scanner.integer("the last device of a range");
+        if (!last) return tl::unexpected(last.error());
+        if (*last < *first) return scanner.error(Code::syntax, "a range of devices descends", begin);
+        if (*last - *first >= most - static_cast<Index>(devices.size()))
+            return scanner.error(Code::mesh, fmt::format("more devices than the mesh's {} positions", most), begin);
+        for (Index device = *first; device <= *last; ++device) devices.push_back(device);
+    } while (scanner.take(','));
+    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    return devices;
+}
+
+std::string format_devices(std::span<const Index> devices) {
+    std::string text;
+    for (std::size_t i = 0; i < devices.size();) {
+        std::size_t end = i + 1;
+        while (end < devices.size() && devices[end] == devices[end - 1] + 1) ++end;
+        text += fmt::format("{}{}", text.empty() ? "" : ",", devices[i]);
+        if (end - i > 1) text += fmt::format("{}{}", end - i > 2 ? "-" : ",", devices[end - 1]);
+        i = end;
+    }
+    return "[" + text + "]";
+}
+
+}  // namespace
+
 Result<Mesh> parse_mesh(std::string_view text) {
     Scanner scanner(text);
     Mesh mesh;
     if (scanner.at_end()) return mesh;
-    do {
-        scanner.skip_space();
-        const std::size_t begin = scanner.offset();
-        const std::string name(scanner.word());
-        if (name.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
-        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
-        const auto size = scanner.integer("the axis size");
-        if (!size) return tl::unexpected(size.error());
-        mesh.axes.push_back({name, *size});
+    std::size_t begin = scanner.offset();
+    if (!scanner.sees('[')) do {
+            scanner.skip_space();
+            begin = scanner.offset();
+            const std::string name(scanner.word());
+            if (name.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
+            if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
+            const auto size = scanner.integer("the axis size");
+            if (!size) return tl::unexpected(size.error());
+            mesh.axes.push_back({name, *size});
+            if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+        } while (scanner.take(','));
+    if (scanner.sees('[')) {
+        begin = scanner.offset();
+        (void)scanner.take('[');
+        auto devices = scan_devices(scanner, device_count(mesh));
+        if (!devices) return tl::unexpected(devices.error());
+        mesh.devices = DeviceList(std::move(*devices));
         if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
-    } while (scanner.take(','));
+    }
     if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
     return mesh;
 }
@@ -33,7 +78,7 @@ Result<Mesh> parse_mesh(std::string_view text) {
 std::string format(const Mesh& mesh) {
     std::string text;
     for (const Axis& axis : mesh.axes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
-    return text;
+    return mesh.devices.in_order() ? text : text + format_devices(mesh.devices.devices());
 }
 
 namespace {
@@ -59,6 +104,7 @@ Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
         auto atoms = scan_dim_axes(scanner, mesh, used);
         if (!atoms) return tl::unexpected(atoms.error());
         dim.atoms = canonical(*atoms);
+        return notation::scan_cut(scanner, std::move(dim));
     }
     return dim;
 }
@@ -132,7 +178,7 @@ std::string format(const Layout& layout) {
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         const Dim& dim = layout.dims[i];
         text += fmt::format("{}{}", i > 0 ? "," : "", dim.extent);
-        if (!dim.atoms.empty()) text += "@" + format_atoms(layout.mesh, dim.atoms);
+        if (!dim.atoms.empty()) text += "@" + format_atoms(layout.mesh, dim.atoms) + notation::format_cut(dim);
     }
     text += "]";
     if (!layout.unreduced.empty()) {
@@ -144,8 +190,15 @@ std::string format(const Layout& layout) {
 
 std::string format(const Plan& plan) {
     std::string text = fmt::format("mesh {}\nsource {}\n", format(plan.source.mesh), format(plan.source));
-    for (const Step& step : plan.steps) text += fmt::format("{} {}\n", name(step.kind), format(step.layout));
-    return text + fmt::format("target {}\n", format(plan.target));
+    const Mesh* mesh = &plan.source.mesh;
+    const auto add = [&](std::string_view word, const Layout& layout) {
+        if (layout.mesh != *mesh) text += fmt::format("mesh {}\n", format(layout.mesh));
+        mesh = &layout.mesh;
+        text += fmt::format("{} {}\n", word, format(layout));
+    };
+    for (const Step& step : plan.steps) add(name(step.kind), step.layout);
+    add("target", plan.target);
+    return text;
 }
 
 namespace {
@@ -187,10 +240,15 @@ Result<Plan> parse_plan(std::string_view text) {
     if (auto line = wants(1, "source"); !line) return tl::unexpected(line.error());
     if (auto line = wants(std::max<std::size_t>(lines.size(), 3) - 1, "target"); !line)
         return tl::unexpected(line.error());
-    const auto mesh = parse_mesh(lines[0].rest);
+    auto mesh = parse_mesh(lines[0].rest);
     if (!mesh) return placed(mesh.error(), lines[0]);
     Plan plan;
     for (std::size_t i = 1; i < lines.size(); ++i) {
+        if (lines[i].word == "mesh") {
+            mesh = parse_mesh(lines[i].rest);
+            if (!mesh) return placed(mesh.error(), lines[i]);
+            continue;
+        }
         auto layout = parse_layout(*mesh, lines[i].rest);
         if (!layout) return placed(layout.error(), lines[i]);
         if (i == 1) {

@@ -22,8 +22,8 @@ Verified verified_after(const char* mesh, const char* text, const std::function<
     ranks->each([&](Rank& rank) {
         const auto values = generated(layout, summand_count(layout) > 1);
         Progress progress(false);
-        const Box box = storage_tile(layout, rank.index(), false);
-        std::vector<std::byte> tile(static_cast<std::size_t>(count(box) * size_of(layout.dtype)));
+        const Tile held = storage_tile(layout, rank.index(), false);
+        std::vector<std::byte> tile(static_cast<std::size_t>(count(held) * size_of(layout.dtype)));
         EXPECT_TRUE(fill(*values, layout, rank.index(), false, tile, progress));
         if (rank.index() == 0) change(tile);
         const Verified seen = verify(rank, *values, layout, false, tile, progress).value();

@@ -51,7 +51,8 @@ class Files(tool.Case):
             self.assertEqual(told["rank"], rank)
             for end, layout in (("source", source), ("target", target)):
                 intervals = layout_of.tile(mesh, layout, rank)
-                self.assertEqual(list(zip(told[end]["begin"], told[end]["end"])), intervals)
+                stated = list(zip(told[end]["begin"], told[end]["end"]))
+                self.assertEqual([(0, 0) if a == b else (a, b) for a, b in intervals], stated)
                 cut = npy_file.read(self.path("tiles/" + told[end]["file"]))
                 self.assertEqual(cut.fortran, fortran)
                 self.assertEqual(cut.shape, tuple(b - a for a, b in intervals))

@@ -23,8 +23,10 @@ Slot random_slot(Random& random, const Box& tile, Index element_bytes) {
     std::vector<std::size_t> order(tile.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
     if (below(random, 2) == 0) std::ranges::shuffle(order, random);
-    Slot slot{
-        Place::source, below(random, 3) * element_bytes, tile, {below(random, 4), std::vector<Index>(tile.size())}};
+    Slot slot{Place::source,
+              below(random, 3) * element_bytes,
+              as_tile(tile),
+              {below(random, 4), std::vector<Index>(tile.size())}};
     Index stride = below(random, 4) == 0 ? 2 : 1;
     for (std::size_t k = order.size(); k-- > 0;) {
         slot.storage.strides[order[k]] = stride;
@@ -44,7 +46,7 @@ Index bytes_of_slot(const Slot& slot, Index element_bytes) {
 Index place_of(const Slot& slot, const std::vector<Index>& element, Index element_bytes) {
     Index place = slot.storage.offset;
     for (std::size_t k = 0; k < element.size(); ++k)
-        place += (element[k] - slot.tile[k].begin) * slot.storage.strides[k];
+        place += (element[k] - slot.tile[k].at(0)) * slot.storage.strides[k];
     return slot.offset_bytes + place * element_bytes;
 }
 
@@ -177,8 +179,9 @@ TEST(Copy, SumsAddInTheBoxOnly) {
 
 TEST(Copy, LoopsAreMergedAndOrderedByTheTarget) {
     const Box box = {{0, 4}, {0, 5}, {0, 6}};
-    const Slot rows{Place::source, 0, box, row_major(box)};
-    const Slot columns{Place::target, 0, box, column_major(box)};
+    const Tile tile = as_tile(box);
+    const Slot rows{Place::source, 0, tile, row_major(tile)};
+    const Slot columns{Place::target, 0, tile, column_major(tile)};
     EXPECT_EQ(loop_nest(region_of(rows, box, 4), region_of(rows, box, 4)).loops.size(), 1U);
     const LoopNest turned = loop_nest(region_of(rows, box, 4), region_of(columns, box, 4));
     ASSERT_EQ(turned.loops.size(), 3U);

@@ -57,7 +57,7 @@ void expect_sound(const Plan& plan) {
         }
         footprint = std::max(footprint, lowered->source_bytes + lowered->target_bytes + lowered->workspace_bytes);
     }
-    const TilePlaces places = place_tiles(plan, smallest_tile_bytes(plan.target));
+    const TilePlaces places = place_tiles(plan, target_room_bytes(plan));
     EXPECT_EQ(footprint, tile_bytes(plan.source) + tile_bytes(plan.target) + places.workspace_bytes) << format(plan);
     if (divides(plan.target)) {
         EXPECT_EQ(footprint, verdict->footprint_bytes) << format(plan);
@@ -96,8 +96,8 @@ TEST(Lower, SlicesAreViews) {
     ASSERT_TRUE(lowered);
     ASSERT_EQ(lowered->steps.size(), 1U);
     EXPECT_EQ(lowered->steps[0].step, 1U);
-    EXPECT_EQ(lowered->steps[0].from.tile, (Box{{0, 8}, {0, 8}}));
-    EXPECT_EQ(lowered->steps[0].schedule.source_tile, (Box{{4, 8}, {0, 8}}));
+    EXPECT_EQ(as_box(lowered->steps[0].from.tile), (Box{{0, 8}, {0, 8}}));
+    EXPECT_EQ(as_box(lowered->steps[0].schedule.source_tile), (Box{{4, 8}, {0, 8}}));
     EXPECT_EQ(lowered->workspace_bytes, 0);
 }
 

@@ -84,7 +84,7 @@ bool Draw::damage_fills(std::vector<Schedule>& schedules) {
     switch (below(4)) {
         case 0:
             if (schedule.fills.empty())
-                schedule.fills.push_back(schedule.target_tile);
+                for (Box& box : boxes_of(schedule.target_tile)) schedule.fills.push_back(std::move(box));
             else
                 schedule.fills.pop_back();
             return true;

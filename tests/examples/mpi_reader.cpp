@@ -32,7 +32,7 @@ int move_rows_to_columns() {
     // [README mpi end]
 
     // Element (i, j) came from the rank that held row i.
-    const Box mine = tile(by_columns, rank);
+    const Tile mine = tile(by_columns, rank);
     const Index height = tile_extent(by_rows.dims[0]);
     int wrong = moved ? 0 : 1;
     for (Index i = 0; i < n; ++i)

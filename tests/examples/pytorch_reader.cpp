@@ -27,7 +27,7 @@ int main() {
     for (Index rank = 0; rank < 4; ++rank) executors.push_back(Executor::prepare(plan, world.rank(rank)).value());
     for (Index rank = 0; rank < 4; ++rank) {
         const auto at = static_cast<std::size_t>(rank);
-        const Box box = tile(source, rank);
+        const Box box = as_box(tile(source, rank));
         for (Index i = box[0].begin; i < box[0].end; ++i)
             for (Index j = box[1].begin; j < box[1].end; ++j)
                 in[at].push_back(array[static_cast<std::size_t>(4 * i + j)]);
@@ -41,7 +41,7 @@ int main() {
     int wrong = 0;
     for (auto& ticket : tickets) wrong += ticket->wait() ? 0 : 1;
     for (Index rank = 0; rank < 4; ++rank) {
-        const Box box = tile(target, rank);
+        const Box box = as_box(tile(target, rank));
         std::size_t at = 0;
         for (Index i = box[0].begin; i < box[0].end; ++i)
             for (Index j = box[1].begin; j < box[1].end; ++j)

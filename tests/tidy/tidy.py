@@ -16,7 +16,8 @@ HEADERS = {
     "integer": [],
     "result": [],
     "mesh": ["integer", "result"],
-    "layout": ["mesh"],
+    "tile": ["integer", "result"],
+    "layout": ["mesh", "tile"],
     "step": ["layout"],
     "plan": ["step"],
     "text": ["plan"],
@@ -30,7 +31,7 @@ HEADERS = {
     "local": ["backend"],
     "mpi": ["backend"],
 }
-CORE = ["integer", "result", "mesh", "layout", "step", "plan", "text", "schedule", "simulate", "check", "cost"]
+CORE = ["integer", "result", "mesh", "tile", "layout", "step", "plan", "text", "schedule", "simulate", "check", "cost"]
 
 # Which public headers and which folders' private headers a file may include, the first prefix that fits deciding.
 # Sources of core may also write errors in the notation (text); they move memory, so they see what a backend is given.

@@ -1,4 +1,5 @@
 #include "reshard/layout.hpp"
+#include "reshard/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,8 @@ TEST(LayoutUnit, NamesMakeTheLayoutThatTheySay) {
     EXPECT_EQ(shape(*layout), (std::vector<Index>{12, 4, 5}));
     EXPECT_EQ(layout->dims[0].atoms, (AtomList{{2, 3}}));
     EXPECT_EQ(layout->dims[2].atoms, AtomList{});
-    EXPECT_EQ(tile(*layout, 4), (Box{{6, 12}, {2, 4}, {0, 5}}));
+    EXPECT_EQ(as_box(tile(*layout, 4)), (Box{{6, 12}, {2, 4}, {0, 5}}));
+    EXPECT_EQ(tile(*layout, 6), nothing(3));
     EXPECT_EQ(tile_elements(*layout), 6 * 2 * 5);
     EXPECT_EQ(tile_bytes(*layout), 2 * 60);
     EXPECT_EQ(global_bytes(*layout), 2 * 240);
@@ -24,8 +26,10 @@ TEST(LayoutUnit, TrailingTilesAreShortOrEmpty) {
     const Dim dim{5, {{4, 1}}};
     EXPECT_EQ(tile_extent(dim), 2);
     EXPECT_FALSE(divides(dim));
-    const std::vector<Interval> wanted{{0, 2}, {2, 4}, {4, 5}, {5, 5}};
-    for (Index shard = 0; shard < 4; ++shard) EXPECT_EQ(interval(dim, shard), wanted[static_cast<std::size_t>(shard)]);
+    const std::vector<Side> wanted{{{{0, 2}}}, {{{2, 4}}}, {{{4, 5}}}, {}};
+    for (Index shard = 0; shard < 4; ++shard) EXPECT_EQ(side(dim, shard), wanted[static_cast<std::size_t>(shard)]);
+    EXPECT_EQ(sides(dim), wanted);
+    EXPECT_EQ(tile_extent_min(dim), 0);
 }
 
 TEST(LayoutUnit, BadNamesAreRefusedWithTheirCode) {
@@ -61,13 +65,16 @@ TEST(LayoutUnit, SameTilesLooksThroughNames) {
 TEST(LayoutUnit, SameArraySaysWhatDiffers) {
     const auto a = *make_layout(mesh, DType::f32, {12}, P{});
     EXPECT_TRUE(same_array(a, a).has_value());
-    for (const Layout& other :
-         {*make_layout(mesh, DType::f64, {12}, P{}), *make_layout(mesh, DType::f32, {13}, P{}),
-          *make_layout(mesh, DType::f32, {12, 1}, P{}), *make_layout(Mesh{}, DType::f32, {12}, P{})}) {
+    for (const Layout& other : {*make_layout(mesh, DType::f64, {12}, P{}), *make_layout(mesh, DType::f32, {13}, P{}),
+                                *make_layout(mesh, DType::f32, {12, 1}, P{})}) {
         const auto same = same_array(a, other);
         ASSERT_FALSE(same.has_value());
         EXPECT_EQ(same.error().code, Code::mismatch);
     }
+    // Other devices hold the same array all the same, in another layout.
+    const auto elsewhere = *make_layout(Mesh{}, DType::f32, {12}, P{});
+    EXPECT_TRUE(same_array(a, elsewhere).has_value());
+    EXPECT_FALSE(same_tiles(a, elsewhere));
 }
 
 TEST(LayoutUnit, BoxesIntersect) {
@@ -83,16 +90,17 @@ TEST(LayoutUnit, PlacementsReadTheirAxesInMeshOrder) {
               *make_layout(mesh, DType::f32, {12}, P{}, {"x"}));
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(1), Replicate()}).has_value());
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(0)}).has_value());
-    EXPECT_EQ(from_placements(mesh, DType::f32, {7}, {Shard(0), Shard(0)}).error().code, Code::unsupported);
+    // 7 rows, x=2 first: 4 and 3; then y=3: 2, 2, 0 and 1, 1, 1. Ceil-div at once would be 2, 2, 2, 1, 0, 0.
+    EXPECT_EQ(format(*from_placements(mesh, DType::f32, {7}, {Shard(0), Shard(0)})), "f32[7@(x,y)[2,2,0,1,1,1]]");
 }
 
 TEST(LayoutUnit, StorageReachesAsFarAsItsLastElement) {
-    const Box box{{4, 6}, {0, 3}};
+    const Tile box = as_tile({{4, 6}, {0, 3}});
     EXPECT_EQ(row_major(box).strides, (std::vector<Index>{3, 1}));
     EXPECT_EQ(column_major(box).strides, (std::vector<Index>{1, 2}));
     EXPECT_EQ(*extent_of(row_major(box), box), 6);
     EXPECT_EQ(*extent_of({10, {100, 7}}, box), 10 + 100 + 14 + 1);
-    EXPECT_EQ(*extent_of({10, {100, 7}}, Box{{4, 4}, {0, 3}}), 0);
+    EXPECT_EQ(*extent_of({10, {100, 7}}, as_tile({{4, 4}, {0, 3}})), 0);
     EXPECT_EQ(extent_of({0, {1}}, box).error().code, Code::mismatch);
     EXPECT_EQ(extent_of({0, {-1, 1}}, box).error().code, Code::mismatch);
     EXPECT_EQ(extent_of({index_max, {1, 1}}, box).error().code, Code::overflow);

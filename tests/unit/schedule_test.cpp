@@ -20,8 +20,8 @@ std::vector<Schedule> all(const Layout& before, const Step& step) {
 TEST(ScheduleUnit, AGatherHearsItsGroup) {
     const Schedule made = schedule(at("f32[8@(x,y)]"), {StepKind::all_gather, at("f32[8@x]")}, 2);
     EXPECT_EQ(made.group, (std::vector<Index>{2, 3}));
-    EXPECT_EQ(made.source_tile, (Box{{4, 6}}));
-    EXPECT_EQ(made.target_tile, (Box{{4, 8}}));
+    EXPECT_EQ(as_box(made.source_tile), (Box{{4, 6}}));
+    EXPECT_EQ(as_box(made.target_tile), (Box{{4, 8}}));
     EXPECT_EQ(made.sends, (std::vector<Transfer>{{3, {{4, 6}}}}));
     EXPECT_EQ(made.receives, (std::vector<Transfer>{{2, {{4, 6}}}, {3, {{6, 8}}}}));
 }

@@ -1,0 +1,148 @@
+// How one dimension is cut into shards: by ceil-div, or in pieces.
+#include <algorithm>
+
+#include "reshard/layout.hpp"
+
+namespace reshard {
+
+namespace {
+
+Interval even_interval(Index extent, Index shards, Index shard) {
+    const Index size = ceil_divide(extent, shards);
+    // shard * size may leave 64 bits when there are far more shards than indices; it is past the end then.
+    const Index begin = std::min(extent, saturating_multiply(shard, size));
+    return {begin, std::min(extent, saturating_add(begin, size))};
+}
+
+void append(std::vector<Piece>& pieces, Index end, Index shard) {
+    const Index begin = pieces.empty() ? 0 : pieces.back().end;
+    if (end <= begin) return;
+    if (!pieces.empty() && pieces.back().shard == shard)
+        pieces.back().end = end;
+    else
+        pieces.push_back({end, shard});
+}
+
+std::vector<Piece> even_pieces(Index extent, Index shards) {
+    std::vector<Piece> pieces;
+    for (Index shard = 0; extent > 0 && (pieces.empty() || pieces.back().end < extent); ++shard)
+        append(pieces, even_interval(extent, shards, shard).end, shard);
+    return pieces;
+}
+
+std::vector<Piece> pieces_of(const Dim& dim) {
+    return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
+}
+
+std::vector<Index> shares_of(const Dim& dim) {
+    std::vector<Index> shares(static_cast<std::size_t>(shard_count(dim)), 0);
+    Index begin = 0;
+    for (const Piece& piece : dim.pieces) {
+        shares[static_cast<std::size_t>(piece.shard)] += piece.end - begin;
+        begin = piece.end;
+    }
+    return shares;
+}
+
+Dim made(Index extent, AtomList atoms, std::vector<Piece> pieces) {
+    Dim dim(extent, std::move(atoms), std::move(pieces));
+    dim.pieces = canonical_pieces(dim);
+    return dim;
+}
+
+}  // namespace
+
+Index shard_count(const Dim& dim) { return combinations(dim.atoms); }
+
+Index tile_extent(const Dim& dim) {
+    if (dim.pieces.empty()) return ceil_divide(dim.extent, shard_count(dim));
+    const std::vector<Index> shares = shares_of(dim);
+    return *std::max_element(shares.begin(), shares.end());
+}
+
+Index tile_extent_min(const Dim& dim) {
+    if (dim.pieces.empty()) return even_interval(dim.extent, shard_count(dim), shard_count(dim) - 1).size();
+    const std::vector<Index> shares = shares_of(dim);
+    return *std::min_element(shares.begin(), shares.end());
+}
+
+bool divides(const Dim& dim) { return dim.pieces.empty() && dim.extent % shard_count(dim) == 0; }
+
+Side side(const Dim& dim, Index shard) {
+    Side held;
+    if (dim.pieces.empty()) {
+        const Interval interval = even_interval(dim.extent, shard_count(dim), shard);
+        if (interval.size() > 0) held.intervals.push_back(interval);
+        return held;
+    }
+    Index begin = 0;
+    for (const Piece& piece : dim.pieces) {
+        if (piece.shard == shard) held.intervals.push_back({begin, piece.end});
+        begin = piece.end;
+    }
+    return held;
+}
+
+std::vector<Side> sides(const Dim& dim) {
+    std::vector<Side> all(static_cast<std::size_t>(shard_count(dim)));
+    Index begin = 0;
+    for (const Piece& piece : pieces_of(dim)) {
+        all[static_cast<std::size_t>(piece.shard)].intervals.push_back({begin, piece.end});
+        begin = piece.end;
+    }
+    return all;
+}
+
+std::vector<Piece> canonical_pieces(const Dim& dim) {
+    std::vector<Piece> merged;
+    for (const Piece& piece : dim.pieces) append(merged, piece.end, piece.shard);
+    // Shards of ceil-div ascend and each has one piece: only then is a longer list worth comparing.
+    const bool ascend =
+        std::is_sorted(merged.begin(), merged.end(), [](const Piece& a, const Piece& b) { return a.shard < b.shard; });
+    if (ascend && merged == even_pieces(dim.extent, shard_count(dim))) merged.clear();
+    return merged;
+}
+
+Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
+    std::vector<Piece> pieces;
+    Index end = 0;
+    for (std::size_t shard = 0; shard < shares.size(); ++shard) {
+        end += shares[shard];
+        append(pieces, end, static_cast<Index>(shard));
+    }
+    return made(end, std::move(atoms), std::move(pieces));
+}
+
+Dim cut_in_blocks(Index extent, AtomList atoms, Index block) {
+    const Index shards = combinations(atoms);
+    std::vector<Piece> pieces;
+    for (Index begin = 0, number = 0; begin < extent; begin += block, ++number)
+        append(pieces, extent - begin > block ? begin + block : extent, number % shards);
+    return made(extent, std::move(atoms), std::move(pieces));
+}
+
+Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors) {
+    std::vector<Interval> parts = {{0, extent}};
+    for (const Index factor : factors) {
+        std::vector<Interval> finer;
+        finer.reserve(parts.size() * static_cast<std::size_t>(factor));
+        for (const Interval& part : parts)
+            for (Index i = 0; i < factor; ++i) {
+                const Interval inner = even_interval(part.size(), factor, i);
+                finer.push_back({part.begin + inner.begin, part.begin + inner.end});
+            }
+        parts = std::move(finer);
+    }
+    std::vector<Piece> pieces;
+    for (std::size_t shard = 0; shard < parts.size(); ++shard)
+        append(pieces, parts[shard].end, static_cast<Index>(shard));
+    return made(extent, std::move(atoms), std::move(pieces));
+}
+
+Dim coarsened(const Dim& dim, const AtomList& leading, Index factor) {
+    std::vector<Piece> pieces;
+    for (const Piece& piece : pieces_of(dim)) append(pieces, piece.end, piece.shard / factor);
+    return made(dim.extent, leading, std::move(pieces));
+}
+
+}  // namespace reshard

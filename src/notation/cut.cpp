@@ -1,0 +1,91 @@
+#include "notation/cut.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace reshard::notation {
+
+namespace {
+
+// So many pieces are an answer to read and to keep.
+constexpr Index pieces_max = Index{1} << 24;
+
+Result<Dim> scan_blocks(Scanner& scanner, const Dim& dim) {
+    const std::size_t begin = scanner.offset();
+    const auto block = scanner.integer("the indices of a block");
+    if (!block) return tl::unexpected(block.error());
+    if (*block < 1) return scanner.error(Code::layout, "a block has at least one index", begin);
+    if (dim.extent / *block > pieces_max)
+        return scanner.error(Code::unsupported, fmt::format("more than {} blocks", pieces_max), begin);
+    return cut_in_blocks(dim.extent, dim.atoms, *block);
+}
+
+// Shares, or pieces where a colon follows the first number.
+Result<Dim> scan_list(Scanner& scanner, Dim dim) {
+    const std::size_t begin = scanner.offset();
+    std::vector<Index> shares;
+    std::vector<Piece> pieces;
+    do {
+        const auto number = scanner.integer("a share, or where a piece ends");
+        if (!number) return tl::unexpected(number.error());
+        if (!pieces.empty() || (shares.empty() && scanner.sees(':'))) {
+            if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
+            const auto shard = scanner.integer("the shard of a piece");
+            if (!shard) return tl::unexpected(shard.error());
+            pieces.push_back({*number, *shard});
+        } else {
+            shares.push_back(*number);
+        }
+    } while (scanner.take(','));
+    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    if (!pieces.empty()) {
+        for (std::size_t i = 0; i < pieces.size(); ++i)
+            if (pieces[i].end < (i > 0 ? pieces[i - 1].end : 0) || pieces[i].shard >= shard_count(dim))
+                return scanner.error(Code::layout, "pieces must ascend and belong to shards that there are", begin);
+        if (pieces.back().end != dim.extent)
+            return scanner.error(Code::layout, fmt::format("the pieces end at {} of {}", pieces.back().end, dim.extent),
+                                 begin);
+        dim.pieces = std::move(pieces);
+        dim.pieces = canonical_pieces(dim);
+        return dim;
+    }
+    if (static_cast<Index>(shares.size()) != shard_count(dim))
+        return scanner.error(Code::layout, fmt::format("{} shares for {} shards", shares.size(), shard_count(dim)),
+                             begin);
+    Index sum = 0;
+    for (const Index share : shares) sum = saturating_add(sum, share);
+    if (sum != dim.extent)
+        return scanner.error(Code::layout, fmt::format("the shares add up to {}, not {}", sum, dim.extent), begin);
+    return cut_by_shares(dim.atoms, shares);
+}
+
+}  // namespace
+
+Result<Dim> scan_cut(Scanner& scanner, Dim dim) {
+    if (scanner.take('/')) return scan_blocks(scanner, dim);
+    if (scanner.take('[')) return scan_list(scanner, std::move(dim));
+    return dim;
+}
+
+std::string format_cut(const Dim& dim) {
+    if (dim.pieces.empty()) return "";
+    const Index block = dim.pieces.front().end;
+    if (dim.pieces == cut_in_blocks(dim.extent, dim.atoms, block).pieces) return fmt::format("/{}", block);
+    std::string text;
+    const bool ascend = std::is_sorted(dim.pieces.begin(), dim.pieces.end(),
+                                       [](const Piece& a, const Piece& b) { return a.shard < b.shard; });
+    const bool once = std::adjacent_find(dim.pieces.begin(), dim.pieces.end(), [](const Piece& a, const Piece& b) {
+                          return a.shard >= b.shard;
+                      }) == dim.pieces.end();
+    if (ascend && once) {
+        for (Index shard = 0; shard < shard_count(dim); ++shard)
+            text += fmt::format("{}{}", shard > 0 ? "," : "", side(dim, shard).size());
+    } else {
+        for (const Piece& piece : dim.pieces)
+            text += fmt::format("{}{}:{}", text.empty() ? "" : ",", piece.end, piece.shard);
+    }
+    return "[" + text + "]";
+}
+
+}  // namespace reshard::notation

@@ -1,0 +1,143 @@
+#include "synth/between.hpp"
+
+#include <algorithm>
+
+#include "synth/digits.hpp"
+
+namespace reshard {
+
+namespace {
+
+const Layout& end_of(const Plan& plan) { return layout_before(plan, plan.steps.size()); }
+
+void step_to(Plan& plan, StepKind kind, const Layout& layout) {
+    if (!same_tiles(end_of(plan), layout)) plan.steps.push_back({kind, layout});
+}
+
+bool splits(const Dim& dim, Index factor) { return dim.pieces.empty() && tile_extent(dim) % factor == 0; }
+
+// The dimension with the largest tile that the atom splits evenly.
+std::optional<std::size_t> place_for(const Layout& layout, Atom atom) {
+    std::optional<std::size_t> place;
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const Dim& dim = layout.dims[i];
+        if (!splits(dim, atom.size) || dim.extent == 0) continue;
+        if (!place || tile_extent(dim) > tile_extent(layout.dims[*place])) place = i;
+    }
+    return place;
+}
+
+void append(Dim& dim, Atom atom) {
+    dim.atoms.push_back(atom);
+    dim.atoms = canonical(std::move(dim.atoms));
+}
+
+// Which of the source's unreduced atoms are reduced before anything moves: all, unless the target has as many summands.
+AtomList reduced_first(const Problem& problem) {
+    const bool carried = summand_count(problem.source) == summand_count(problem.target);
+    return carried ? AtomList{} : problem.source.unreduced;
+}
+
+// Each summand axis scatters a dimension that it splits, else its values are added up everywhere.
+void reduce(Plan& plan, const AtomList& reduced) {
+    Layout layout = end_of(plan);
+    for (const Atom& atom : split_into_primes(layout.mesh, reduced, PrimeOrder::ascending)) {
+        layout.unreduced = *without(layout.unreduced, {atom}, device_count(layout));
+        const auto place = place_for(layout, atom);
+        if (place) append(layout.dims[*place], atom);
+        step_to(plan, place ? StepKind::reduce_scatter : StepKind::all_reduce, layout);
+    }
+}
+
+// The target before its zero_fill.
+Layout before_fill(const Problem& problem, const Layout& now) {
+    Layout layout = problem.target;
+    if (summand_count(now) != summand_count(layout)) layout.unreduced.clear();
+    return layout;
+}
+
+// The target scattered further over replicated axes, the fastest first, as far as they split its tiles.
+Layout scattered(const Layout& target) {
+    Layout layout = target;
+    const AtomList replicated = complement(used_atoms(target), device_count(target));
+    for (const Atom& atom : split_into_primes(target.mesh, replicated, PrimeOrder::ascending))
+        if (const auto place = place_for(layout, atom)) append(layout.dims[*place], atom);
+    return layout;
+}
+
+Plan exchange_plan(const Problem& problem, bool scatter) {
+    Plan plan{problem.source, problem.target, {}};
+    reduce(plan, reduced_first(problem));
+    const Layout whole = before_fill(problem, end_of(plan));
+    if (scatter) step_to(plan, StepKind::exchange, scattered(whole));
+    step_to(plan, scatter ? StepKind::all_gather : StepKind::exchange, whole);
+    step_to(plan, StepKind::zero_fill, problem.target);
+    return plan;
+}
+
+// What both cuts have in common from the major end on, as a cut of its own.
+Dim common_cut(const Dim& a, const Dim& b) {
+    if (a == b) return a;
+    AtomList prefix = common_prefix(a.atoms, b.atoms);
+    while (true) {
+        const Index shards = combinations(prefix);
+        const Dim one = coarsened(a, prefix, shard_count(a) / shards);
+        const Dim other = coarsened(b, prefix, shard_count(b) / shards);
+        if (one == other) return one;
+        if (prefix.empty()) return Dim(a.extent);
+        prefix.pop_back();
+    }
+}
+
+std::optional<Plan> gather_differing(const Problem& problem) {
+    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    if (problem.source.unreduced != problem.target.unreduced) return std::nullopt;
+    Plan plan{problem.source, problem.target, {}};
+    Layout gathered = problem.source;
+    for (std::size_t i = 0; i < gathered.dims.size(); ++i)
+        gathered.dims[i] = common_cut(problem.source.dims[i], problem.target.dims[i]);
+    step_to(plan, StepKind::all_gather, gathered);
+    step_to(plan, StepKind::slice, problem.target);
+    return plan;
+}
+
+std::optional<Plan> reorder(const Problem& problem, const Options& options) {
+    const Layout& target = problem.target;
+    if (same_order(problem.source.mesh, target.mesh) || !same_devices(problem.source.mesh, target.mesh))
+        return std::nullopt;
+    Layout made = target;
+    made.mesh.devices = problem.source.mesh.devices;
+    Options inner = options;
+    inner.explain = false;
+    inner.limits = {};
+    inner.first_steps.clear();
+    auto way = synthesize(problem.source, made, inner);
+    if (!way) return std::nullopt;
+    Plan plan{problem.source, target, std::move(way->plan.steps)};
+    // On the way the same names as in the target's mesh stand for positions in the source's order.
+    step_to(plan, StepKind::permute, target);
+    return plan;
+}
+
+}  // namespace
+
+bool searchable(const Problem& problem) {
+    return same_order(problem.source.mesh, problem.target.mesh) && !has_pieces(problem.source) &&
+           !has_pieces(problem.target);
+}
+
+std::vector<Proposal> between(const Problem& problem, const Options& options) {
+    std::vector<Proposal> proposals;
+    const auto add = [&](std::string rule, std::optional<Plan> plan) {
+        if (plan && !plan->steps.empty()) proposals.push_back({std::move(rule), std::move(*plan)});
+    };
+    if (options.vocabulary == Vocabulary::all) {
+        add("reduce_first", exchange_plan(problem, false));
+        add("scatter_then_gather", exchange_plan(problem, true));
+    }
+    add("reorder", reorder(problem, options));
+    add("gather_differing", gather_differing(problem));
+    return proposals;
+}
+
+}  // namespace reshard
