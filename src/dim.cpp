@@ -14,7 +14,7 @@ Interval even_interval(Index extent, Index shards, Index shard) {
     return {begin, std::min(extent, saturating_add(begin, size))};
 }
 
-void append(std::vector<Piece>& pieces, Index end, Index shard) {
+void append(std::vector<Dim::Piece>& pieces, Index end, Index shard) {
     const Index begin = pieces.empty() ? 0 : pieces.back().end;
     if (end <= begin) return;
     if (!pieces.empty() && pieces.back().shard == shard)
@@ -23,28 +23,28 @@ void append(std::vector<Piece>& pieces, Index end, Index shard) {
         pieces.push_back({end, shard});
 }
 
-std::vector<Piece> even_pieces(Index extent, Index shards) {
-    std::vector<Piece> pieces;
+std::vector<Dim::Piece> even_pieces(Index extent, Index shards) {
+    std::vector<Dim::Piece> pieces;
     for (Index shard = 0; extent > 0 && (pieces.empty() || pieces.back().end < extent); ++shard)
         append(pieces, even_interval(extent, shards, shard).end, shard);
     return pieces;
 }
 
-std::vector<Piece> pieces_of(const Dim& dim) {
+std::vector<Dim::Piece> pieces_of(const Dim& dim) {
     return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
 }
 
 std::vector<Index> shares_of(const Dim& dim) {
     std::vector<Index> shares(static_cast<std::size_t>(shard_count(dim)), 0);
     Index begin = 0;
-    for (const Piece& piece : dim.pieces) {
+    for (const Dim::Piece& piece : dim.pieces) {
         shares[static_cast<std::size_t>(piece.shard)] += piece.end - begin;
         begin = piece.end;
     }
     return shares;
 }
 
-Dim made(Index extent, AtomList atoms, std::vector<Piece> pieces) {
+Dim made(Index extent, AtomList atoms, std::vector<Dim::Piece> pieces) {
     Dim dim(extent, std::move(atoms), std::move(pieces));
     dim.pieces = canonical_pieces(dim);
     return dim;
@@ -76,7 +76,7 @@ Side side(const Dim& dim, Index shard) {
         return held;
     }
     Index begin = 0;
-    for (const Piece& piece : dim.pieces) {
+    for (const Dim::Piece& piece : dim.pieces) {
         if (piece.shard == shard) held.intervals.push_back({begin, piece.end});
         begin = piece.end;
     }
@@ -86,25 +86,25 @@ Side side(const Dim& dim, Index shard) {
 std::vector<Side> sides(const Dim& dim) {
     std::vector<Side> all(static_cast<std::size_t>(shard_count(dim)));
     Index begin = 0;
-    for (const Piece& piece : pieces_of(dim)) {
+    for (const Dim::Piece& piece : pieces_of(dim)) {
         all[static_cast<std::size_t>(piece.shard)].intervals.push_back({begin, piece.end});
         begin = piece.end;
     }
     return all;
 }
 
-std::vector<Piece> canonical_pieces(const Dim& dim) {
-    std::vector<Piece> merged;
-    for (const Piece& piece : dim.pieces) append(merged, piece.end, piece.shard);
+std::vector<Dim::Piece> canonical_pieces(const Dim& dim) {
+    std::vector<Dim::Piece> merged;
+    for (const Dim::Piece& piece : dim.pieces) append(merged, piece.end, piece.shard);
     // Shards of ceil-div ascend and each has one piece: only then is a longer list worth comparing.
-    const bool ascend =
-        std::is_sorted(merged.begin(), merged.end(), [](const Piece& a, const Piece& b) { return a.shard < b.shard; });
+    const bool ascend = std::is_sorted(merged.begin(), merged.end(),
+                                       [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });
     if (ascend && merged == even_pieces(dim.extent, shard_count(dim))) merged.clear();
     return merged;
 }
 
 Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
-    std::vector<Piece> pieces;
+    std::vector<Dim::Piece> pieces;
     Index end = 0;
     for (std::size_t shard = 0; shard < shares.size(); ++shard) {
         end += shares[shard];
@@ -115,7 +115,7 @@ Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
 
 Dim cut_in_blocks(Index extent, AtomList atoms, Index block) {
     const Index shards = combinations(atoms);
-    std::vector<Piece> pieces;
+    std::vector<Dim::Piece> pieces;
     for (Index begin = 0, number = 0; begin < extent; begin += block, ++number)
         append(pieces, extent - begin > block ? begin + block : extent, number % shards);
     return made(extent, std::move(atoms), std::move(pieces));
@@ -133,15 +133,15 @@ Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors) {
             }
         parts = std::move(finer);
     }
-    std::vector<Piece> pieces;
+    std::vector<Dim::Piece> pieces;
     for (std::size_t shard = 0; shard < parts.size(); ++shard)
         append(pieces, parts[shard].end, static_cast<Index>(shard));
     return made(extent, std::move(atoms), std::move(pieces));
 }
 
 Dim coarsened(const Dim& dim, const AtomList& leading, Index factor) {
-    std::vector<Piece> pieces;
-    for (const Piece& piece : pieces_of(dim)) append(pieces, piece.end, piece.shard / factor);
+    std::vector<Dim::Piece> pieces;
+    for (const Dim::Piece& piece : pieces_of(dim)) append(pieces, piece.end, piece.shard / factor);
     return made(dim.extent, leading, std::move(pieces));
 }
 

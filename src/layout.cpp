@@ -101,7 +101,7 @@ Result<void> can_reduce(DType dtype, Reduction reduction) {
 Result<void> validate_pieces(const Dim& dim) {
     if (dim.pieces.empty()) return {};
     Index begin = 0;
-    for (const Piece& piece : dim.pieces) {
+    for (const Dim::Piece& piece : dim.pieces) {
         if (piece.end <= begin || piece.end > dim.extent)
             return fail(Code::layout, "pieces of a dimension do not ascend");
         if (piece.shard < 0 || piece.shard >= shard_count(dim))

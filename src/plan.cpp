@@ -36,7 +36,7 @@ struct Hash {
     void add(const Layout& layout) {
         for (const Dim& dim : layout.dims) {
             add(dim.atoms);
-            for (const Piece& piece : dim.pieces) {
+            for (const Dim::Piece& piece : dim.pieces) {
                 add(piece.end);
                 add(piece.shard);
             }

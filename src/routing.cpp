@@ -31,7 +31,7 @@ std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     }
     Index begin = 0;
     auto interval = side.intervals.begin();
-    for (const Piece& piece : dim.pieces) {
+    for (const Dim::Piece& piece : dim.pieces) {
         while (interval != side.intervals.end() && interval->end <= begin) ++interval;
         if (interval != side.intervals.end() && interval->begin < piece.end) shards.push_back(piece.shard);
         begin = piece.end;

@@ -41,7 +41,7 @@ AtomList reduced_first(const Problem& problem) {
 // Each summand axis scatters a dimension that it splits, else its values are added up everywhere.
 void reduce(Plan& plan, const AtomList& reduced) {
     Layout layout = end_of(plan);
-    for (const Atom& atom : split_into_primes(layout.mesh, reduced, PrimeOrder::ascending)) {
+    for (const Atom& atom : split_into_primes(layout.mesh, reduced)) {
         layout.unreduced = *without(layout.unreduced, {atom}, device_count(layout));
         const auto place = place_for(layout, atom);
         if (place) append(layout.dims[*place], atom);
@@ -60,7 +60,7 @@ Layout before_fill(const Problem& problem, const Layout& now) {
 Layout scattered(const Layout& target) {
     Layout layout = target;
     const AtomList replicated = complement(used_atoms(target), device_count(target));
-    for (const Atom& atom : split_into_primes(target.mesh, replicated, PrimeOrder::ascending))
+    for (const Atom& atom : split_into_primes(target.mesh, replicated))
         if (const auto place = place_for(layout, atom)) append(layout.dims[*place], atom);
     return layout;
 }

@@ -71,17 +71,17 @@ using Tile = std::vector<Side>;
 [[nodiscard]] Tile as_tile(const Box& box);                     ///< the same elements
 [[nodiscard]] std::vector<Index> extents(const Tile& tile);     ///< indices per dimension
 
-/// Index `end` ends a piece of a dimension, which starts where the piece before it ends and belongs to `shard`.
-struct Piece {
-    Index end = 0;
-    Index shard = 0;
-    friend bool operator==(const Piece&, const Piece&) = default;
-};
-
 /// One dimension: its extent and the atoms that shard it, major to minor. Without pieces, of s shards each takes
 /// ceil(extent / s) indices; trailing tiles may be short or empty (JAX's and XLA's rule). Pieces cut it anywhere else:
 /// ragged shares, torch.chunk axis by axis, block-cyclic.
 struct Dim {
+    /// Index `end` ends a piece, which starts where the piece before it ends and belongs to `shard`.
+    struct Piece {
+        Index end = 0;
+        Index shard = 0;
+        friend bool operator==(const Piece&, const Piece&) = default;
+    };
+
     Index extent = 0;
     AtomList atoms;
     std::vector<Piece> pieces;  ///< ascending, not empty, neighbours of different shards; none where ceil-div is meant
@@ -107,7 +107,7 @@ struct Dim {
 /// The cut of `dim` seen by its leading shards only, each `factor` shards as one. pre: factor divides the shards.
 [[nodiscard]] Dim coarsened(const Dim& dim, const AtomList& leading, Index factor);
 /// No empty piece, neighbours merged, none at all where ceil-div cuts the same.
-[[nodiscard]] std::vector<Piece> canonical_pieces(const Dim& dim);
+[[nodiscard]] std::vector<Dim::Piece> canonical_pieces(const Dim& dim);
 
 /// The type of a distributed array. Atoms that no dimension and no summand uses replicate.
 /// Invariants (validate): mesh valid, atoms canonical and disjoint, pieces canonical, every product fits 64 bits,

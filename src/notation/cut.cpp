@@ -25,7 +25,7 @@ Result<Dim> scan_blocks(Scanner& scanner, const Dim& dim) {
 Result<Dim> scan_list(Scanner& scanner, Dim dim) {
     const std::size_t begin = scanner.offset();
     std::vector<Index> shares;
-    std::vector<Piece> pieces;
+    std::vector<Dim::Piece> pieces;
     do {
         const auto number = scanner.integer("a share, or where a piece ends");
         if (!number) return tl::unexpected(number.error());
@@ -74,15 +74,15 @@ std::string format_cut(const Dim& dim) {
     if (dim.pieces == cut_in_blocks(dim.extent, dim.atoms, block).pieces) return fmt::format("/{}", block);
     std::string text;
     const bool ascend = std::is_sorted(dim.pieces.begin(), dim.pieces.end(),
-                                       [](const Piece& a, const Piece& b) { return a.shard < b.shard; });
-    const bool once = std::adjacent_find(dim.pieces.begin(), dim.pieces.end(), [](const Piece& a, const Piece& b) {
-                          return a.shard >= b.shard;
-                      }) == dim.pieces.end();
+                                       [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });
+    const bool once = std::adjacent_find(dim.pieces.begin(), dim.pieces.end(),
+                                         [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard >= b.shard; }) ==
+                      dim.pieces.end();
     if (ascend && once) {
         for (Index shard = 0; shard < shard_count(dim); ++shard)
             text += fmt::format("{}{}", shard > 0 ? "," : "", side(dim, shard).size());
     } else {
-        for (const Piece& piece : dim.pieces)
+        for (const Dim::Piece& piece : dim.pieces)
             text += fmt::format("{}{}:{}", text.empty() ? "" : ",", piece.end, piece.shard);
     }
     return "[" + text + "]";
