@@ -97,6 +97,7 @@ Result<void> can_reduce(DType dtype, Reduction reduction) {
     return {};
 }
 
+namespace {
 
 Result<void> validate_pieces(const Dim& dim) {
     if (dim.pieces.empty()) return {};

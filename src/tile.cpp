@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/layout.hpp"
+#include "reshard/tile.hpp"
 
 namespace reshard {
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "reshard/mesh.hpp"
+#include "reshard/tile.hpp"
 
 namespace reshard {
 
@@ -33,43 +34,6 @@ enum class Combine { copy, sum, max, min, prod };
 /// Code::unsupported, with the reason, for types that are bytes only, max and min of complex numbers, and an avg of
 /// integers or bool.
 [[nodiscard]] Result<void> can_reduce(DType dtype, Reduction reduction);
-
-/// A half-open interval of indices; empty when begin == end.
-struct Interval {
-    Index begin = 0;
-    Index end = 0;
-    [[nodiscard]] constexpr Index size() const { return end - begin; }
-    friend bool operator==(const Interval&, const Interval&) = default;
-};
-
-/// A product of intervals, one per dimension, in global indices. Rank 0 holds one element.
-using Box = std::vector<Interval>;
-
-[[nodiscard]] Index count(const Box& box);                ///< elements
-[[nodiscard]] Box intersect(const Box& a, const Box& b);  ///< empty intervals where they miss each other
-
-/// The indices of one dimension that a tile has: ascending intervals that are apart and not empty. In local memory they
-/// lie one behind the other.
-struct Side {
-    std::vector<Interval> intervals;
-    [[nodiscard]] Index size() const;         ///< indices
-    [[nodiscard]] Index at(Index own) const;  ///< its own-th index. pre: own < size()
-    friend bool operator==(const Side&, const Side&) = default;
-};
-
-/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side; in a rank
-/// 0 layout, where there is no side, it has one all the same (nothing).
-using Tile = std::vector<Side>;
-
-[[nodiscard]] Index count(const Tile& tile);  ///< elements
-[[nodiscard]] Side intersect(const Side& a, const Side& b);
-[[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
-[[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
-[[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
-[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< that make it up, row-major; none when empty
-[[nodiscard]] Box as_box(const Tile& tile);                     ///< pre: at most one interval per dimension
-[[nodiscard]] Tile as_tile(const Box& box);                     ///< the same elements
-[[nodiscard]] std::vector<Index> extents(const Tile& tile);     ///< indices per dimension
 
 /// One dimension: its extent and the atoms that shard it, major to minor. Without pieces, of s shards each takes
 /// ceil(extent / s) indices; trailing tiles may be short or empty (JAX's and XLA's rule). Pieces cut it anywhere else:
@@ -182,21 +146,5 @@ struct Placement {
 
 /// Same dtype and shape, or Code::mismatch with a sentence that says which differs.
 [[nodiscard]] Result<void> same_array(const Layout& a, const Layout& b);
-
-/// Where a tile lies in local memory: element (i_0, ...) of the tile at offset + sum i_k * strides[k], in elements; i_k
-/// counts the tile's own indices, so the intervals of a side lie one behind the other.
-struct Storage {
-    Index offset = 0;
-    std::vector<Index> strides;
-    friend bool operator==(const Storage&, const Storage&) = default;
-};
-
-[[nodiscard]] Storage row_major(const Tile& tile);     ///< dense, last dimension contiguous
-[[nodiscard]] Storage column_major(const Tile& tile);  ///< dense, first dimension contiguous
-/// Elements from the start of the buffer to one past the last element of the tile; 0 for an empty tile.
-/// Code::overflow when that leaves 64 bits, Code::mismatch on a wrong number of strides or a negative one.
-[[nodiscard]] Result<Index> extent_of(const Storage& storage, const Tile& tile);
-/// Elements from the start of the buffer to the first of `box`. pre: contains(tile, box), count(box) > 0.
-[[nodiscard]] Index offset_of(const Storage& storage, const Tile& tile, const Box& box);
 
 }  // namespace reshard

@@ -24,3 +24,4 @@
 #include "reshard/step.hpp"        // IWYU pragma: export
 #include "reshard/synthesize.hpp"  // IWYU pragma: export
 #include "reshard/text.hpp"        // IWYU pragma: export
+#include "reshard/tile.hpp"        // IWYU pragma: export

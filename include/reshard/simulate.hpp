@@ -9,8 +9,8 @@
 namespace reshard {
 
 /// Per device, from 0 up to the largest of the mesh at least, the values of its tile in row-major order. Of an avg each
-/// summand is written as its share, already over the number of summands, so that shares add up to the value and integers
-/// suffice: the factor between the two is `Schedule::scale`, and everything else is a sum's.
+/// summand is written as its share, already over the number of summands, so that shares add up to the value and
+/// integers suffice: the factor between the two is `Schedule::scale`, and everything else is a sum's.
 using Tiles = std::vector<std::vector<std::int64_t>>;
 
 /// Tiles of `array` (row-major, one value per element) in `layout`. With summands, what they

@@ -1,0 +1,64 @@
+// Boxes and tiles of indices, and where a tile lies in local memory.
+#pragma once
+
+#include <vector>
+
+#include "reshard/integer.hpp"
+#include "reshard/result.hpp"
+
+namespace reshard {
+
+/// A half-open interval of indices; empty when begin == end.
+struct Interval {
+    Index begin = 0;
+    Index end = 0;
+    [[nodiscard]] constexpr Index size() const { return end - begin; }
+    friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+/// A product of intervals, one per dimension, in global indices. Rank 0 holds one element.
+using Box = std::vector<Interval>;
+
+[[nodiscard]] Index count(const Box& box);                ///< elements
+[[nodiscard]] Box intersect(const Box& a, const Box& b);  ///< empty intervals where they miss each other
+
+/// The indices of one dimension that a tile has: ascending intervals that are apart and not empty. In local memory they
+/// lie one behind the other.
+struct Side {
+    std::vector<Interval> intervals;
+    [[nodiscard]] Index size() const;         ///< indices
+    [[nodiscard]] Index at(Index own) const;  ///< its own-th index. pre: own < size()
+    friend bool operator==(const Side&, const Side&) = default;
+};
+
+/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side; in a rank
+/// 0 layout, where there is no side, it has one all the same (nothing).
+using Tile = std::vector<Side>;
+
+[[nodiscard]] Index count(const Tile& tile);  ///< elements
+[[nodiscard]] Side intersect(const Side& a, const Side& b);
+[[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
+[[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
+[[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
+[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< that make it up, row-major; none when empty
+[[nodiscard]] Box as_box(const Tile& tile);                     ///< pre: at most one interval per dimension
+[[nodiscard]] Tile as_tile(const Box& box);                     ///< the same elements
+[[nodiscard]] std::vector<Index> extents(const Tile& tile);     ///< indices per dimension
+
+/// Where a tile lies in local memory: element (i_0, ...) of the tile at offset + sum i_k * strides[k], in elements; i_k
+/// counts the tile's own indices, so the intervals of a side lie one behind the other.
+struct Storage {
+    Index offset = 0;
+    std::vector<Index> strides;
+    friend bool operator==(const Storage&, const Storage&) = default;
+};
+
+[[nodiscard]] Storage row_major(const Tile& tile);     ///< dense, last dimension contiguous
+[[nodiscard]] Storage column_major(const Tile& tile);  ///< dense, first dimension contiguous
+/// Elements from the start of the buffer to one past the last element of the tile; 0 for an empty tile.
+/// Code::overflow when that leaves 64 bits, Code::mismatch on a wrong number of strides or a negative one.
+[[nodiscard]] Result<Index> extent_of(const Storage& storage, const Tile& tile);
+/// Elements from the start of the buffer to the first of `box`. pre: contains(tile, box), count(box) > 0.
+[[nodiscard]] Index offset_of(const Storage& storage, const Tile& tile, const Box& box);
+
+}  // namespace reshard
