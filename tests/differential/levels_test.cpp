@@ -53,7 +53,7 @@ Index weighted(const Plan& plan, const Verdict& verdict, const Machine& machine)
 
 /// Indices of the array's elements that a device holds, in row-major numbers.
 void add_elements(const Layout& layout, Index device, std::set<Index>& elements) {
-    const Box box = tile(layout, device);
+    const Box box = as_box(tile(layout, device));
     std::vector<Index> numbers = {0};
     for (std::size_t i = 0; i < box.size(); ++i) {
         std::vector<Index> longer;
