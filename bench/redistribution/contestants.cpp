@@ -235,7 +235,7 @@ public:
         gathered_ = std::make_unique<Buffer>(all);
         const RankStep& step = one.whole.steps.front();
         for (const Transfer& receive : step.schedule.receives) {
-            const Box theirs = tile(one.problem.source, receive.peer);
+            const Tile theirs = tile(one.problem.source, receive.peer);
             const Slot slot{Place::source, Index{starts_[static_cast<std::size_t>(receive.peer)]} * 64, theirs,
                             row_major(theirs)};
             slices_.emplace_back(region_of(slot, receive.box, 4), region_of(step.to, receive.box, 4));

@@ -15,7 +15,7 @@ std::uint32_t value_at(Index place) {
 // Visits the tile in a slot, run by run of the last dimension: its place in the array, its place in memory, how many.
 template <class Visit>
 void visit_runs(const Slot& slot, const std::vector<Index>& shape, const Visit& visit) {
-    const Box box = slot.tile;
+    const Box box = as_box(slot.tile);
     const Region region = region_of(slot, box, 4);
     if (count(box) == 0) return;
     const std::size_t dims = box.size();
