@@ -56,13 +56,13 @@ TEST(PiecewiseUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
     const Plan plan = three_steps();
     const Pieces pieces{4, 1, 3};
     for (Index device = 0; device < device_count(plan.source); ++device) {
-        const Box whole = tile(plan.source, device);
+        const Box whole = as_box(tile(plan.source, device));
         std::set<Index> written;
         for (Index piece = 0; piece < pieces.count; ++piece) {
             const Plan part = plan_of(plan, pieces, piece);
             const auto verdict = check(part);
             ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
-            const Box box = tile(part.source, device);
+            const Tile box = tile(part.source, device);
             const Storage storage = storage_of(row_major(whole), pieces, piece);
             for (Index i = 0; i < box[0].size(); ++i)
                 for (Index j = 0; j < box[1].size(); ++j) {
