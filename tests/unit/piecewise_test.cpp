@@ -56,7 +56,7 @@ TEST(PiecewiseUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
     const Plan plan = three_steps();
     const Pieces pieces{4, 1, 3};
     for (Index device = 0; device < device_count(plan.source); ++device) {
-        const Box whole = as_box(tile(plan.source, device));
+        const Tile whole = tile(plan.source, device);
         std::set<Index> written;
         for (Index piece = 0; piece < pieces.count; ++piece) {
             const Plan part = plan_of(plan, pieces, piece);
