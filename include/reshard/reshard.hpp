@@ -18,6 +18,7 @@
 #include "reshard/layout.hpp"      // IWYU pragma: export
 #include "reshard/mesh.hpp"        // IWYU pragma: export
 #include "reshard/plan.hpp"        // IWYU pragma: export
+#include "reshard/plan_cache.hpp"  // IWYU pragma: export
 #include "reshard/result.hpp"      // IWYU pragma: export
 #include "reshard/schedule.hpp"    // IWYU pragma: export
 #include "reshard/simulate.hpp"    // IWYU pragma: export

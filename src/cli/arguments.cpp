@@ -80,6 +80,7 @@ Result<void> complete(const Arguments& arguments) {
         if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
+    if (arguments.command == Command::calibrate) return {};
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == Command::bench && none) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
@@ -130,6 +131,11 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     CLI::App* draw = add_command(app, arguments, "draw", "which device holds what after each step");
     CLI::App* run = add_command(app, arguments, "run", "move real data, verify it, predicted beside measured");
     CLI::App* bench = add_command(app, arguments, "bench", "the plan measured against the baselines");
+    CLI::App* calibrate = app.add_subcommand("calibrate", "measure this machine, for --machine");
+    calibrate->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    calibrate->add_option("--output", arguments.output, "write the machine to this file");
+    calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement");
+    calibrate->add_flag("--json", arguments.json, "the answer as JSON");
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify, "ask the checker that the proofs gave, too");
     plan->add_option("--checker", arguments.checker, "that checker; else RESHARD_CHECKER, else reshard-checker")
@@ -151,6 +157,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     if (draw->parsed()) arguments.command = Command::draw;
     if (run->parsed()) arguments.command = Command::run;
     if (bench->parsed()) arguments.command = Command::bench;
+    if (calibrate->parsed()) arguments.command = Command::calibrate;
     if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
     if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
     if (auto read = read_first_steps(arguments.question); !read) return tl::unexpected(read.error());

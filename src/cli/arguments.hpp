@@ -8,7 +8,7 @@
 
 namespace reshard::cli {
 
-enum class Command { plan, explain, draw, run, bench };
+enum class Command { plan, explain, draw, run, bench, calibrate };
 
 struct Arguments {
     Command command = Command::plan;
@@ -20,10 +20,10 @@ struct Arguments {
     bool svg = false;      ///< draw
     std::string backend;   ///< run, bench: local, mpi or nccl; empty to choose by how the tool was started
     std::string input;     ///< run: an npy file, generated data when empty
-    std::string output;    ///< run: an npy file, none when empty
+    std::string output;    ///< run: an npy file; calibrate: a machine file; none when empty
     std::string tiles;     ///< run: a folder, none when empty
     std::string dtype;     ///< run: what the raw elements of the input are
-    Index rounds = 7;      ///< bench
+    Index rounds = 7;      ///< bench, calibrate
 };
 
 /// nullopt when help or the version was asked for and has been printed. Errors: usage.

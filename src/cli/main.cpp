@@ -24,6 +24,8 @@ int dispatch(const reshard::cli::Arguments& arguments) {
             return reshard::cli::run(arguments);
         case Command::bench:
             return reshard::cli::bench(arguments);
+        case Command::calibrate:
+            return reshard::cli::calibrate(arguments);
     }
     return reshard::cli::exit_usage;
 }

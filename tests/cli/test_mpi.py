@@ -47,6 +47,24 @@ class Launched(tool.Case):
         self.assertEqual(sorted(os.listdir(self.path("mpi"))), names)
         self.assertEqual(filecmp.cmpfiles(self.path("mpi"), self.path("local"), names, shallow=False)[0], names)
 
+    def test_calibrate(self):
+        """One voice, one machine that all ranks agree on, and that --machine reads."""
+        for ranks in (2, 4):
+            ran = self.ran_well(tool.reshard("calibrate", "--backend", "mpi", "--rounds", "3", "--output", "here.machine",
+                                             ranks=ranks, folder=self.folder))
+            self.assertEqual(ran.out.count("machine calibrated"), 1)
+            self.assertEqual(ran.out.count("level node devices all"), 1)
+            with open(self.path("here.machine"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), ran.out)
+        ran = self.ran_well(tool.reshard("plan", *self.QUESTION, "--machine", "here.machine", folder=self.folder))
+        self.assertIn("on calibrated", ran.out)
+        ran = tool.reshard("calibrate", "--backend", "mpi", ranks=1)
+        self.assertEqual(ran.code, 2)
+        self.assertEqual(ran.err.count("fewer than 2 ranks"), 1)
+        ran = tool.reshard("calibrate", "--rounds", "2", "--output", "no/such/folder", ranks=2, folder=self.folder)
+        self.assertNotEqual(ran.code, 0)
+        self.assertEqual(ran.err.count("no/such/folder"), 1)
+
     def test_fewer_ranks_than_devices(self):
         ran = tool.reshard("run", *self.QUESTION, ranks=2)
         self.assertEqual(ran.code, 2)

@@ -26,6 +26,7 @@ HEADERS = {
     "check": ["plan"],
     "cost": ["check"],
     "synthesize": ["cost"],
+    "plan_cache": ["synthesize"],
     "backend": ["schedule"],
     "execute": ["backend"],
     "local": ["backend"],
@@ -40,6 +41,7 @@ LAYERS = (
     ("src/execute", (CORE + ["backend", "execute"], ("src/",))),
     ("src/lower", (CORE + ["backend", "execute"], ("src/",))),
     ("src/", (CORE + ["backend"], ("src/",))),
+    ("synth/plan_cache", (CORE + ["synthesize", "plan_cache"], ("synth/",))),
     ("synth/", (CORE + ["synthesize"], ("synth/",))),
     ("backends/local/", (CORE + ["backend", "local"], ("backends/local/", "src/"))),
     ("backends/mpi/", (CORE + ["backend", "mpi"], ("backends/mpi/", "src/"))),
@@ -112,7 +114,7 @@ def layers(root):
             if system and system.group(1) in NO_SYSTEM:
                 core = name.startswith(("src/", "synth/")) or (name.startswith("include/") and path.stem in
                                                                CORE + ["synthesize", "backend", "execute"])
-                if core and not name.startswith(("src/execute", "src/lower")):
+                if core and not name.startswith(("src/execute", "src/lower", "synth/plan_cache")):
                     yield f"{name}:{number}: <{system.group(1)}>: {NO_SYSTEM[system.group(1)]}"
             quoted = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
             if not quoted:
