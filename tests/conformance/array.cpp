@@ -40,6 +40,19 @@ Index combinations_of(const AtomList& atoms) {
     return all;
 }
 
+Index positions(const Layout& layout) {
+    Index all = 1;
+    for (const Axis& axis : layout.mesh.axes) all *= axis.size;
+    return all;
+}
+
+std::optional<Index> position_by_search(const Layout& layout, Index device) {
+    const auto listed = layout.mesh.devices.devices();
+    for (Index position = 0; position < positions(layout); ++position)
+        if ((listed.empty() ? position : listed[static_cast<std::size_t>(position)]) == device) return position;
+    return std::nullopt;
+}
+
 // Small enough that sums of eight are exact in every dtype.
 Index small_value(Index element, Index summand, std::uint64_t salt) {
     return static_cast<Index>(mix(salt * 1000003 + static_cast<std::uint64_t>(element * 64 + summand)) % 4);
@@ -64,24 +77,41 @@ Index combined(Reduction reduction, Index a, Index b) {
     return reduction == Reduction::prod ? a * b : a + b;
 }
 
+// The shard that has an index.
+Index owner_of(const Dim& dim, Index index) {
+    for (const Dim::Piece& piece : dim.pieces)
+        if (index < piece.end) return piece.shard;
+    const Index shards = combinations_of(dim.atoms);
+    return index / ((dim.extent + shards - 1) / shards);
+}
+
+// Which of the layout's summands takes up what the origin has as `summand` at position `holder`.
+Index summand_in(const Layout& layout, const Layout& origin, Index holder, Index summand) {
+    const auto listed = [](const Layout& one) {
+        const auto devices = one.mesh.devices.devices();
+        return std::vector<Index>(devices.begin(), devices.end());
+    };
+    if (positions(layout) == positions(origin) && listed(layout) == listed(origin))
+        return digits_value(layout.unreduced, holder);
+    return combinations_of(layout.unreduced) == combinations_of(origin.unreduced) ? summand : 0;
+}
+
 // Every summand of every element has one home in the origin: the device whose digits say so, all others the identity.
 // What a device of `layout` holds of an element is what those combine to whose home it cannot be told from by layout's
 // summands. An avg over n summands holds n times its share.
-Number reduced_value(Reduction reduction, const Layout& layout, const Layout& origin, Index device, Index element,
+Number reduced_value(Reduction reduction, const Layout& layout, const Layout& origin, Index position, Index element,
                      std::uint64_t salt) {
     Index home = 0;
     Index rest = element;
     for (std::size_t k = origin.dims.size(); k-- > 0;) {
         const Dim& dim = origin.dims[k];
-        const Index shards = combinations_of(dim.atoms);
-        const Index size = (dim.extent + shards - 1) / shards;
-        home = with_digits(dim.atoms, home, rest % dim.extent / size);
+        home = with_digits(dim.atoms, home, owner_of(dim, rest % dim.extent));
         rest /= dim.extent;
     }
     Number number{reduction, std::nullopt};
     for (Index summand = 0; summand < combinations_of(origin.unreduced); ++summand) {
         const Index holder = with_digits(origin.unreduced, home, summand);
-        if (digits_value(layout.unreduced, holder) != digits_value(layout.unreduced, device)) continue;
+        if (summand_in(layout, origin, holder, summand) != digits_value(layout.unreduced, position)) continue;
         const Index value = summand_of(reduction, element, summand, salt);
         number.value = number.value ? combined(reduction, *number.value, value) : value;
     }
@@ -157,24 +187,25 @@ void put_bytes(Index element_bytes, Index element, std::uint64_t salt, std::byte
     }
 }
 
-Index elements_in(const Box& box) {
+Index elements_in(const Indices& tile) {
     Index all = 1;
-    for (const Interval& side : box) all *= side.end - side.begin;
+    for (const auto& side : tile) all *= static_cast<Index>(side.size());
     return all;
 }
 
 // Calls visit(element's number in the array, element's place in the storage) for every element of the tile.
 template <class Visit>
-void visit_elements(const Layout& layout, const Box& box, const Storage& storage, const Visit& visit) {
-    for (Index i = 0; i < elements_in(box); ++i) {
+void visit_elements(const Layout& layout, const Indices& tile, const Storage& storage, const Visit& visit) {
+    for (Index i = 0; i < elements_in(tile); ++i) {
         Index rest = i;
         Index element = 0;
         Index scale = 1;
         Index place = storage.offset;
-        for (std::size_t k = box.size(); k-- > 0;) {
-            const Index within = rest % (box[k].end - box[k].begin);
-            rest /= box[k].end - box[k].begin;
-            element += (box[k].begin + within) * scale;
+        for (std::size_t k = tile.size(); k-- > 0;) {
+            const auto indices = static_cast<Index>(tile[k].size());
+            const Index within = rest % indices;
+            rest /= indices;
+            element += tile[k][static_cast<std::size_t>(within)] * scale;
             scale *= layout.dims[k].extent;
             place += within * storage.strides[k];
         }
@@ -184,21 +215,19 @@ void visit_elements(const Layout& layout, const Box& box, const Storage& storage
 
 }  // namespace
 
-std::optional<Box> tile_by_arithmetic(const Layout& layout, Index device) {
-    Index devices = 1;
-    for (const Axis& axis : layout.mesh.axes) devices *= axis.size;
-    if (device >= devices) return std::nullopt;
-    Box box;
+std::optional<Indices> tile_by_arithmetic(const Layout& layout, Index device) {
+    const auto position = position_by_search(layout, device);
+    if (!position) return std::nullopt;
+    Indices tile;
     for (const Dim& dim : layout.dims) {
-        const Index shards = combinations_of(dim.atoms);
-        const Index size = (dim.extent + shards - 1) / shards;
-        const Index shard = digits_value(dim.atoms, device);
-        box.push_back({std::min(dim.extent, shard * size), std::min(dim.extent, (shard + 1) * size)});
+        tile.emplace_back();
+        for (Index index = 0; index < dim.extent; ++index)
+            if (owner_of(dim, index) == digits_value(dim.atoms, *position)) tile.back().push_back(index);
     }
-    return box;
+    return tile;
 }
 
-Storage storage_of(Style style, const Box& tile) {
+Storage storage_of(Style style, const Indices& tile) {
     Storage storage{0, std::vector<Index>(tile.size(), 0)};
     const bool columns = style == Style::column_major || style == Style::column_padded;
     const bool padded = style == Style::padded || style == Style::column_padded;
@@ -206,7 +235,7 @@ Storage storage_of(Style style, const Box& tile) {
     for (std::size_t i = 0; i < tile.size(); ++i) {
         const std::size_t k = columns ? i : tile.size() - 1 - i;
         storage.strides[k] = stride;
-        stride *= tile[k].end - tile[k].begin + (padded ? 3 : 0);
+        stride *= static_cast<Index>(tile[k].size()) + (padded ? 3 : 0);
     }
     if (padded) storage.offset = 5;
     if (style == Style::shifted) storage.offset = 3;
@@ -226,12 +255,13 @@ Image image_of(const Layout& layout, const Layout& origin, Index device, Style s
                std::optional<Reduction> reduction) {
     Image image = blank_of(layout, device, style);
     if (image.bytes.empty()) return image;
-    const Box box = *tile_by_arithmetic(layout, device);
+    const Indices box = *tile_by_arithmetic(layout, device);
+    const Index position = *position_by_search(layout, device);
     const Index element_bytes = size_of(layout.dtype);
     visit_elements(layout, box, storage_of(style, box), [&](Index element, Index place) {
         std::byte* to = image.bytes.data() + place * element_bytes;
         if (reduction) {
-            put_number(layout.dtype, reduced_value(*reduction, layout, origin, device, element, salt), to);
+            put_number(layout.dtype, reduced_value(*reduction, layout, origin, position, element, salt), to);
         } else {
             put_bytes(element_bytes, element, salt, to);
         }

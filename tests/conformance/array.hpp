@@ -11,11 +11,14 @@ enum class Style { row_major, column_major, padded, column_padded, spaced, shift
 inline constexpr std::array<Style, 6> all_styles = {Style::row_major,     Style::column_major, Style::padded,
                                                     Style::column_padded, Style::spaced,       Style::shifted};
 
-/// The tile of a device, from the definition: digits of the device number, ceil-div boundaries. Nothing for devices
-/// outside of the mesh.
-std::optional<Box> tile_by_arithmetic(const Layout& layout, Index device);
+/// Per dimension the indices that a device has, ascending.
+using Indices = std::vector<std::vector<Index>>;
 
-Storage storage_of(Style style, const Box& tile);
+/// The tile of a device, from the definition: its position in the mesh's list, digits of that, ceil-div boundaries or
+/// the pieces of its shard. Nothing for devices outside of the mesh.
+std::optional<Indices> tile_by_arithmetic(const Layout& layout, Index device);
+
+Storage storage_of(Style style, const Indices& tile);
 
 /// A buffer in which everything outside of the tile holds a pattern.
 struct Image {
@@ -25,7 +28,8 @@ struct Image {
 
 /// The image of what `device` holds in `layout` of the array number `salt`, when the array was distributed as `origin`.
 /// Summands of `origin` that `layout` has not are added up. Where layout has more, an element stays where it was, on
-/// the device with coordinate 0 among its replicas, and the others hold zero.
+/// the device with coordinate 0 among its replicas, and the others hold zero. On another mesh as many summands keep
+/// their numbers; else all are added up, and summand 0 is the sum.
 /// With a reduction the values are numbers that it combines exactly in every dtype; without, arbitrary bytes.
 Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt,
                std::optional<Reduction> reduction);

@@ -118,8 +118,10 @@ std::string Workbench::wrong() const {
 Storages storages_of(const Item& item, Index rank) {
     const auto source = tile_by_arithmetic(item.plan.source, rank);
     const auto target = tile_by_arithmetic(item.plan.target, rank);
-    if (!source || !target) return {};
-    return {storage_of(item.source, *source), storage_of(item.target, *target)};
+    Storages storages;
+    if (source) storages.source = storage_of(item.source, *source);
+    if (target) storages.target = storage_of(item.target, *target);
+    return storages;
 }
 
 void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner& manner) {

@@ -10,6 +10,7 @@
 #include "move.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "support/anywhere.hpp"
 #include "support/property.hpp"
 
 namespace reshard::conformance {
@@ -136,6 +137,30 @@ TEST(Random, PairsArePlannedAndMoved) {
             SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, problems[i]));
             const std::vector<Item> items = items_of(problems[i], i + 1);
             expect_moves(backend, items, {1, i % 2 == 0});
+            if (testing::Test::HasFatalFailure()) return;
+        }
+    });
+}
+
+// Any devices, two meshes, cuts of every kind: with a rank more than the meshes have, where there is one.
+TEST(Random, AnywhereIsPlannedAndMoved) {
+    const Index ranks = harness().ranks();
+    std::vector<std::string> questions;
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(test::cases(100)); ++seed) {
+        questions.push_back(harness().from_rank_0(
+            [&] { return test::random_question(seed, seed % 3 == 0 && ranks > 1 ? ranks - 1 : ranks); }));
+    }
+    harness().on_every_rank([&](Backend& backend) {
+        for (std::size_t i = 0; i < questions.size(); ++i) {
+            SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, questions[i]));
+            const Problem problem = test::problem_of(questions[i]);
+            // Where summands arise on the way it is the plan's choice which device keeps the value.
+            const Index summands = summand_count(problem.target);
+            if (summands > 1 && summands != summand_count(problem.source)) continue;
+            const auto made = synthesize(problem);
+            ASSERT_TRUE(made) << made.error().message;
+            const Item item{made->plan, all_styles[i % all_styles.size()], all_styles[i / 5 % all_styles.size()]};
+            expect_moves(backend, {item}, {1, i % 2 == 0});
             if (testing::Test::HasFatalFailure()) return;
         }
     });
