@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "placement.hpp"
+
 namespace reshard {
 
 // What the runs of one executor share. A failed run leaves peers in the middle of a step; nothing starts after it.
@@ -162,6 +164,50 @@ Result<std::vector<RankPlan>> lower_all(std::span<const Plan> plans, const Backe
     return lowered;
 }
 
+Index most_workspace(std::span<const RankPlan> plans) {
+    Index bytes = 0;
+    for (const RankPlan& plan : plans) bytes = std::max(bytes, plan.workspace_bytes);
+    return bytes;
+}
+
+Index bytes_of_ends(std::span<const RankPlan> plans) {
+    Index bytes = 0;
+    for (const RankPlan& plan : plans) {
+        bytes = saturating_add(bytes, saturating_add(plan.source_bytes, plan.target_bytes));
+    }
+    return bytes;
+}
+
+void run_fused(RankPlan& plan) {
+    plan.steps = {*plan.fused};
+    plan.workspace_bytes = 0;
+}
+
+// Without their workspaces if with them the list would not fit. What decides is the same on all ranks: full tiles.
+void fuse_within(std::vector<RankPlan>& lowered, std::span<const Plan> plans, Index footprint_bytes_max) {
+    Index workspace = 0;
+    for (const Plan& plan : plans) {
+        workspace = std::max(workspace, place_tiles(plan, target_room_bytes(plan)).workspace_bytes);
+    }
+    Index full = workspace;
+    for (const Plan& plan : plans) {
+        full = saturating_add(full, saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)));
+    }
+    if (full <= footprint_bytes_max) return;
+    for (RankPlan& plan : lowered) {
+        if (plan.fused) run_fused(plan);
+    }
+}
+
+// What is left for the backend's staging; an error when the caller's own buffers leave nothing.
+Result<Index> staging_room(std::span<const RankPlan> plans, const PrepareOptions& options) {
+    if (!options.footprint_bytes_max) return index_max;
+    const Index needed = saturating_add(bytes_of_ends(plans), most_workspace(plans));
+    if (needed <= *options.footprint_bytes_max) return *options.footprint_bytes_max - needed;
+    return fail(Code::infeasible,
+                fmt::format("needs {} bytes on this rank, limit is {} bytes", needed, *options.footprint_bytes_max));
+}
+
 // Order matters; never 0, which stands for a rank that failed.
 std::uint64_t fingerprint_of(std::span<const Plan> plans) {
     std::uint64_t all = plans.size() + 1;
@@ -171,35 +217,37 @@ std::uint64_t fingerprint_of(std::span<const Plan> plans) {
 
 }  // namespace
 
-Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages) {
+Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
+                                   const PrepareOptions& options) {
     auto lowered = lower_all(plans, backend, storages);
+    if (lowered && options.footprint_bytes_max) fuse_within(*lowered, plans, *options.footprint_bytes_max);
+    Result<Index> room = lowered ? staging_room(*lowered, options) : tl::unexpected(lowered.error());
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    const auto agreed = backend.agree(lowered ? fingerprint_of(plans) : 0);
-    if (!lowered) return tl::unexpected(lowered.error());
+    const auto agreed = backend.agree(room ? fingerprint_of(plans) : 0);
+    if (!room) return tl::unexpected(room.error());
     if (!agreed) return tl::unexpected(agreed.error());
     Executor executor;
     executor.plans_ = *lowered;
-    auto prepared = backend.prepare(std::move(*lowered));
+    auto prepared = options.footprint_bytes_max ? backend.prepare_within(std::move(*lowered), *room)
+                                                : backend.prepare(std::move(*lowered));
     if (!prepared) return tl::unexpected(prepared.error());
     executor.prepared_ = std::move(*prepared);
     for (std::size_t i = 0; i < executor.plans_.size(); ++i) {
-        RankPlan& plan = executor.plans_[i];
-        if (!executor.prepared_->fuses(i)) continue;
-        plan.steps = {*plan.fused};
-        plan.workspace_bytes = 0;
+        if (executor.prepared_->fuses(i)) run_fused(executor.plans_[i]);
     }
     executor.state_ = std::make_shared<RunState>();
     return executor;
 }
 
-Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Storages& storages) {
-    return prepare(std::span(&plan, 1), backend, std::span(&storages, 1));
+Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Storages& storages,
+                                   const PrepareOptions& options) {
+    return prepare(std::span(&plan, 1), backend, std::span(&storages, 1), options);
 }
 
-Index Executor::workspace_bytes() const {
-    Index bytes = 0;
-    for (const RankPlan& plan : plans_) bytes = std::max(bytes, plan.workspace_bytes);
-    return bytes;
+Index Executor::workspace_bytes() const { return most_workspace(plans_); }
+
+Index Executor::footprint_bytes() const {
+    return saturating_add(bytes_of_ends(plans_), saturating_add(workspace_bytes(), staging_bytes()));
 }
 
 Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) {

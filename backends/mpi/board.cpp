@@ -56,6 +56,10 @@ Address& Board::address(std::size_t rank, std::size_t index) const {
     return first[rank * addresses_ + index];
 }
 
+Index Board::bytes(Index ranks, std::size_t addresses) {
+    return 1024 + ranks * static_cast<Index>(sizeof(BoardLine) + addresses * sizeof(Address));
+}
+
 Result<std::unique_ptr<Board>> Board::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
                                            std::size_t addresses, std::chrono::milliseconds patience) {
     std::unique_ptr<Board> board(new Board);
@@ -64,7 +68,7 @@ Result<std::unique_ptr<Board>> Board::make(MPI_Comm communicator, const std::sha
     board->arena_ = arena;
     board->addresses_ = addresses;
     board->patience_ = patience;
-    const std::size_t bytes = 1024 + board->size_ * (sizeof(BoardLine) + addresses * sizeof(Address));
+    const auto bytes = static_cast<std::size_t>(Board::bytes(static_cast<Index>(board->size_), addresses));
     Result<void> made;
     Address place;
     if (board->rank_ == 0) {

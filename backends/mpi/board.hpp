@@ -29,6 +29,8 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Board>> make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
                                                              std::size_t addresses, std::chrono::milliseconds patience);
 
+    [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
+
     [[nodiscard]] BoardLine& line(std::size_t rank) const;
     [[nodiscard]] Address& address(std::size_t rank, std::size_t index) const;
     [[nodiscard]] std::size_t rank() const { return rank_; }

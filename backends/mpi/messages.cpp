@@ -24,8 +24,10 @@ private:
 
 }  // namespace
 
-Result<void> Messages::make(MPI_Comm communicator, const std::vector<MessagePlan>& plans, Arena& arena) {
+Result<void> Messages::make(MPI_Comm communicator, const std::vector<MessagePlan>& plans, Arena& arena,
+                            std::chrono::milliseconds patience) {
     communicator_ = communicator;
+    patience_ = patience;
     for (const MessagePlan& one : plans) steps_ += one.plan->steps.size();
     auto gathers = votes_on_gathers(plans);
     if (!gathers) return tl::unexpected(gathers.error());
@@ -35,7 +37,7 @@ Result<void> Messages::make(MPI_Comm communicator, const std::vector<MessagePlan
 }
 
 std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
-    RunPlan plan{communicator_, {}, staging_ ? staging_->bytes().data() : nullptr, nullptr};
+    RunPlan plan{communicator_, {}, staging_ ? staging_->bytes().data() : nullptr, patience_, nullptr};
     for (std::size_t i = 0; i < arrays_.size(); ++i) plan.arrays.push_back({&arrays_[i], buffers[numbers_[i]]});
     return std::make_unique<MessageBound>(std::move(plan), steps_);
 }

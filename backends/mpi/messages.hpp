@@ -15,7 +15,8 @@ struct MessagePlan {
 class Messages {
 public:
     /// Collective over the communicator, which must outlive it.
-    Result<void> make(MPI_Comm communicator, const std::vector<MessagePlan>& plans, Arena& arena);
+    Result<void> make(MPI_Comm communicator, const std::vector<MessagePlan>& plans, Arena& arena,
+                      std::chrono::milliseconds patience);
 
     [[nodiscard]] bool empty() const { return arrays_.empty(); }
     [[nodiscard]] Index staging_bytes() const { return staging_slots * slot_bytes_; }
@@ -29,6 +30,7 @@ private:
     Result<void> join(Collective& collective);
 
     MPI_Comm communicator_ = MPI_COMM_NULL;
+    std::chrono::milliseconds patience_{};
     std::map<std::vector<Index>, Communicator> groups_;
     std::vector<std::size_t> numbers_;  // of the arrays, in the list
     std::vector<std::vector<WireStep>> arrays_;

@@ -87,7 +87,7 @@ public:
         for (std::size_t i = 0; i < plans_.size(); ++i) {
             if (moves_[i] == 0) rest.push_back({i, &plans_[i]});
         }
-        return rest.empty() ? Result<void>() : messages_.make(communicator_.get(), rest, *arena);
+        return rest.empty() ? Result<void>() : messages_.make(communicator_.get(), rest, *arena, options.patience);
     }
 
     [[nodiscard]] Index staging_bytes() const override {
@@ -196,12 +196,26 @@ public:
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
+        return prepare_within(std::move(plans), index_max);
+    }
+
+    Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) override {
         auto own = duplicate(communicator());
         if (!own) return tl::unexpected(own.error());
+        BackendOptions options = options_;
+        const Index board = Board::bytes(size(), 2 * plans.size());
+        options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - board, 0));
         auto prepared = std::make_unique<MpiPrepared>();
-        if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), node_, options_); !made) {
+        if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), node_, options); !made) {
             return tl::unexpected(made.error());
         }
+        Result<void> fits;
+        if (const Index held = prepared->staging_bytes(); held > staging_bytes_max) {
+            fits =
+                fail(Code::infeasible, fmt::format("staging needs {} bytes on this rank, the footprint limit leaves {}",
+                                                   held, staging_bytes_max));
+        }
+        if (auto all = all_succeeded(communicator(), fits, 1); !all) return tl::unexpected(all.error());
         return prepared;
     }
 

@@ -46,7 +46,10 @@ Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::sha
     if (!board) return tl::unexpected(board.error());
     plan->board_ = std::move(*board);
     plan->arrays_.resize(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) plan->arrays_[i].moves = steps[i].step != nullptr;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        plan->arrays_[i].moves = steps[i].step != nullptr;
+        if (steps[i].step != nullptr) plan->arrays_[i].step = steps[i].step->step;
+    }
     std::set<std::size_t> partners;
     for (const Part& part : parts->own) plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
     for (const Part& part : parts->sends) {
@@ -193,6 +196,13 @@ Result<bool> NodeRun::next(bool block) {
     return true;
 }
 
+Result<std::byte*> NodeRun::reach(const Address& address, std::size_t array, std::size_t peer) const {
+    auto reached = plan_.arena_->reach(address);
+    if (reached) return reached;
+    return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", array,
+                                           plan_.arrays_[array].step + 1, peer, reached.error().message));
+}
+
 // Which buffers are reached decides, pair by pair and the same on both sides: into the target where it is shared, else
 // out of the source where that is, else through the window.
 Result<void> NodeRun::resolve() {
@@ -214,12 +224,12 @@ Result<void> NodeRun::resolve() {
             const Address& source = board.address(peer, 2 * array);
             const Address& target = board.address(peer, 2 * array + 1);
             if (is_shared(target)) {
-                auto reached = plan_.arena_->reach(target);
+                auto reached = reach(target, array, peer);
                 if (!reached) return tl::unexpected(reached.error());
                 targets_[array][peer] = *reached;
             }
             if (is_shared(source) && !own_target) {
-                auto reached = plan_.arena_->reach(source);
+                auto reached = reach(source, array, peer);
                 if (!reached) return tl::unexpected(reached.error());
                 sources_[array][peer] = *reached;
             }

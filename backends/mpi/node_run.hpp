@@ -33,6 +33,7 @@ private:
     friend class NodeRun;
     struct Array {
         bool moves = false;
+        std::size_t step = 0;  // its number in the plan, for errors
         Sweep push{Sweep::Kind::push};
         Sweep pull{Sweep::Kind::pull};
     };
@@ -70,6 +71,7 @@ private:
     Result<bool> next(bool block);
     [[nodiscard]] Board::Wanteds all_partners(std::atomic<std::uint64_t> BoardLine::*counter) const;
     Result<void> resolve();
+    [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
     void sweep();
     Result<bool> stage(bool block);
     void fill();

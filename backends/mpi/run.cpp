@@ -1,6 +1,7 @@
 #include "backends/mpi/run.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace {
 constexpr int tag_max = 32767;                     // what every MPI grants
 constexpr Index reduced_at_once = Index{1} << 28;  // elements of one MPI_Iallreduce, whose count is an int
 constexpr int collective = -1;
+constexpr std::string_view receiving = "receiving from";
 
 bool is_staged(const Landing& landing) { return landing.message && landing.message->where == Where::staging; }
 
@@ -18,11 +20,48 @@ bool is_staged(const Landing& landing) { return landing.message && landing.messa
 Run::Run(RunPlan plan) : plan_(std::move(plan)) { advance(false); }
 
 Run::~Run() {
-    if (usable()) static_cast<void>(advance(true));
+    if (usable()) static_cast<void>(wait());
 }
 
+// Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks.
 Result<void> Run::wait() {
-    return advance(true).map([](bool) {});
+    constexpr int looks = 100;
+    auto since = std::chrono::steady_clock::now();
+    int ordinal = ordinal_;
+    for (int look = 0;; ++look) {
+        const auto done = advance(false);
+        if (!done) return tl::unexpected(done.error());
+        if (*done) return {};
+        if (look < looks) continue;
+        sched_yield();
+        const auto now = std::chrono::steady_clock::now();
+        if (ordinal != ordinal_) since = now;
+        ordinal = ordinal_;
+        if (now - since >= plan_.patience) give_up();
+    }
+}
+
+// What was posted cannot be taken back from peers that do not answer: receives are cancelled, the rest is left to MPI.
+void Run::give_up() {
+    const auto waited = fmt::format("waited {} ms in vain", plan_.patience.count());
+    for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
+        if (landing_requests_[i] == MPI_REQUEST_NULL) continue;
+        note({receiving, step().landings[i].message->peer, -1}, waited);
+        MPI_Cancel(&landing_requests_[i]);
+        MPI_Request_free(&landing_requests_[i]);
+    }
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        int came = 0;
+        MPI_Test(&requests_[i], &came, MPI_STATUS_IGNORE);
+        if (came != 0) continue;
+        note(pending_[i], waited);
+        if (pending_[i].doing != receiving) continue;
+        MPI_Cancel(&requests_[i]);
+        MPI_Request_free(&requests_[i]);
+    }
+    note({"waiting for messages", collective, -1}, waited);
+    forget_requests();
+    array_ = plan_.arrays.size();
 }
 
 const WireStep& Run::step() const { return (*plan_.arrays[array_].steps)[step_]; }
@@ -75,7 +114,7 @@ void Run::next_step() {
 void Run::post_messages() {
     for (const Message& message : step().receives) {
         MPI_Request request = MPI_REQUEST_NULL;
-        const Pending pending{"receiving from", message.peer, message.bytes};
+        const Pending pending{receiving, message.peer, message.bytes};
         note_code(pending, MPI_Irecv(write(message.where) + message.offset_bytes, 1, message.type.get(), message.peer,
                                      ordinal_ % tag_max, plan_.communicator, &request));
         add_request(request, pending);
@@ -101,7 +140,7 @@ void Run::post_landings() {
         if (is_staged(landing) && slots_taken_ == staging_slots) return;
         if (is_staged(landing)) ++slots_taken_;
         const Message& message = *landing.message;
-        note_code({"receiving from", message.peer, message.bytes},
+        note_code({receiving, message.peer, message.bytes},
                   MPI_Irecv(write(message.where) + message.offset_bytes, 1, message.type.get(), message.peer,
                             ordinal_ % tag_max, plan_.communicator, &landing_requests_[posted_]));
     }
@@ -149,7 +188,7 @@ bool Run::land(bool block) {
 
 bool Run::arrived(const Message& message, MPI_Request& request, bool block) {
     if (request == MPI_REQUEST_NULL) return true;  // it could not be posted, which was noted
-    const Pending pending{"receiving from", message.peer, message.bytes};
+    const Pending pending{receiving, message.peer, message.bytes};
     MPI_Status status{};
     int done = 1;
     const int code = block ? MPI_Wait(&request, &status) : MPI_Test(&request, &done, &status);

@@ -19,7 +19,8 @@ struct RunPlan {
     MPI_Comm communicator = MPI_COMM_NULL;
     std::vector<BoundArray> arrays;
     std::byte* staging = nullptr;
-    std::vector<double>* step_seconds = nullptr;  ///< one per step, array by array
+    std::chrono::milliseconds patience = std::chrono::minutes(5);  ///< of a wait for messages, a step
+    std::vector<double>* step_seconds = nullptr;                   ///< one per step, array by array
 };
 
 /// After the first failure a run goes on to its end with empty messages in place of its own: no peer waits for what
@@ -42,6 +43,7 @@ private:
     };
 
     Result<bool> advance(bool block);
+    void give_up();
     [[nodiscard]] const WireStep& step() const;
     void begin_step();
     bool finish_step(bool block);

@@ -100,6 +100,15 @@ public:
     virtual Result<void> agree(std::uint64_t fingerprint) = 0;
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
+    /// The same, holding at most so many bytes beyond the caller's buffers on this rank; where less is slower, in
+    /// smaller pieces. Errors: infeasible, on all ranks alike, when that is not enough.
+    virtual Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) {
+        auto prepared = prepare(std::move(plans));
+        if (prepared && (*prepared)->staging_bytes() > staging_bytes_max) {
+            return fail(Code::infeasible, "the backend cannot hold its staging within the footprint limit");
+        }
+        return prepared;
+    }
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
 };
 

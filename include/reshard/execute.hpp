@@ -16,19 +16,31 @@ struct Storages {
 /// check; mismatch and overflow from the storages.
 [[nodiscard]] Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages = {});
 
+/// The same on all ranks.
+struct PrepareOptions {
+    /// Bytes a rank may hold for the list: sources, targets, workspace, and what the backend stages. A plan whose
+    /// workspace does not fit runs as its one fused exchange, and windows become as small as they must.
+    std::optional<Index> footprint_bytes_max = std::nullopt;
+};
+
 /// A list of plans ready to run on one rank of a backend. The backend must outlive it.
 class Executor {
 public:
     /// Collective. Judges and lowers each plan, compares fingerprints over all ranks, and prepares the backend.
     /// Errors: whatever check says; mismatch when ranks bring different plans or the backend has too few ranks;
     /// backend.
+    /// Errors also: infeasible, with what is needed, when a footprint limit cannot be met on some rank.
     [[nodiscard]] static Result<Executor> prepare(std::span<const Plan> plans, Backend& backend,
-                                                  std::span<const Storages> storages = {});
-    [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {});
+                                                  std::span<const Storages> storages = {},
+                                                  const PrepareOptions& options = {});
+    [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {},
+                                                  const PrepareOptions& options = {});
 
     /// What this rank runs. A plan that the backend runs as one fused exchange has that one step and no workspace.
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
     [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
+    /// All that this rank holds for the list, exactly: sources + targets + workspace + staging.
+    [[nodiscard]] Index footprint_bytes() const;
     [[nodiscard]] Index staging_bytes() const { return prepared_->staging_bytes(); }
     [[nodiscard]] std::string describe() const { return prepared_->describe(); }  ///< how bytes move, for people
 
