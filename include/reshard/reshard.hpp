@@ -17,6 +17,7 @@
 #include "reshard/execute.hpp"     // IWYU pragma: export
 #include "reshard/layout.hpp"      // IWYU pragma: export
 #include "reshard/mesh.hpp"        // IWYU pragma: export
+#include "reshard/notation.hpp"    // IWYU pragma: export
 #include "reshard/plan.hpp"        // IWYU pragma: export
 #include "reshard/plan_cache.hpp"  // IWYU pragma: export
 #include "reshard/result.hpp"      // IWYU pragma: export

@@ -24,6 +24,9 @@ void add_problem(CLI::App& command, Question& question) {
     command.add_option("target", question.target, "layout wanted, f32[12288@y,4096]");
     command.add_option("--mesh", question.mesh, "named axes of devices, x=2,y=3");
     command.add_option("--target-mesh", question.target_mesh, "mesh of the target, when it has other axes");
+    command.add_option("--notation", question.notation,
+                       "of meshes and layouts: jax (the default), spec, sdy, hlo, dtensor");
+    command.add_option("--array", question.array, "f32[8,4], where the notation does not say it");
 }
 
 void add_options(CLI::App& command, Question& question) {
@@ -58,6 +61,19 @@ void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
 }
 
+CLI::App* add_translate(CLI::App& app, Arguments& arguments) {
+    CLI::App* command = app.add_subcommand("translate", "a layout from one notation to another");
+    Question& question = arguments.question;
+    command->add_option("layout", question.source, "the layout to translate")->required();
+    command->add_option("--from", question.notation, "its notation: jax (the default), spec, sdy, hlo or dtensor");
+    command->add_option("--to", arguments.to, "the notation wanted; jax when not given");
+    command->add_option("--mesh", question.mesh,
+                        "where the notation does not say it; of hlo and dtensor sizes will do");
+    command->add_option("--array", question.array, "f32[8,4], where the notation does not say it");
+    command->add_flag("--json", arguments.json, "the answer as JSON");
+    return command;
+}
+
 // CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
 Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
     const bool misnamed = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && argc > 1 && argv[1][0] != '-';
@@ -74,15 +90,16 @@ Result<void> complete(const Arguments& arguments) {
     if (arguments.batch) {
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
-                           question.target_mesh || question.vocabulary || question.objective || question.machine ||
-                           question.peak_bytes_max || question.footprint_bytes_max || question.donate ||
-                           !question.first_steps.empty();
+                           question.target_mesh || question.notation || question.array || question.vocabulary ||
+                           question.objective || question.machine || question.peak_bytes_max ||
+                           question.footprint_bytes_max || question.donate || !question.first_steps.empty();
         if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
     if (arguments.command == Command::calibrate) return {};
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == Command::bench && none) return {};
+    if (arguments.command == Command::translate) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
     if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
     return {};
@@ -136,6 +153,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     calibrate->add_option("--output", arguments.output, "write the machine to this file");
     calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement");
     calibrate->add_flag("--json", arguments.json, "the answer as JSON");
+    CLI::App* translate = add_translate(app, arguments);
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify, "ask the checker that the proofs gave, too");
     plan->add_option("--checker", arguments.checker, "that checker; else RESHARD_CHECKER, else reshard-checker")
@@ -158,6 +176,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     if (run->parsed()) arguments.command = Command::run;
     if (bench->parsed()) arguments.command = Command::bench;
     if (calibrate->parsed()) arguments.command = Command::calibrate;
+    if (translate->parsed()) arguments.command = Command::translate;
     if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
     if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
     if (auto read = read_first_steps(arguments.question); !read) return tl::unexpected(read.error());

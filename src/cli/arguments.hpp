@@ -8,7 +8,7 @@
 
 namespace reshard::cli {
 
-enum class Command { plan, explain, draw, run, bench, calibrate };
+enum class Command { plan, explain, draw, run, bench, calibrate, translate };
 
 struct Arguments {
     Command command = Command::plan;
@@ -23,6 +23,7 @@ struct Arguments {
     std::string output;    ///< run: an npy file; calibrate: a machine file; none when empty
     std::string tiles;     ///< run: a folder, none when empty
     std::string dtype;     ///< run: what the raw elements of the input are
+    std::string to;        ///< translate: the notation to write
     Index rounds = 7;      ///< bench, calibrate
 };
 

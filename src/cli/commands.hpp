@@ -11,6 +11,7 @@ int draw(const Arguments& arguments);
 int run(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int calibrate(const Arguments& arguments);
+int translate(const Arguments& arguments);
 
 /// `plan --batch`: one problem a line on stdin, one answer a line on stdout, in the same order.
 int batch();

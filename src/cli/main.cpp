@@ -26,6 +26,8 @@ int dispatch(const reshard::cli::Arguments& arguments) {
             return reshard::cli::bench(arguments);
         case Command::calibrate:
             return reshard::cli::calibrate(arguments);
+        case Command::translate:
+            return reshard::cli::translate(arguments);
     }
     return reshard::cli::exit_usage;
 }

@@ -2,6 +2,8 @@
 // enough to hurt. It keeps the id that it saw even when the line breaks later, so that the error line can carry it.
 #include "problem_line.hpp"
 
+#include "peer_line.hpp"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -58,7 +60,8 @@ public:
 
 private:
     static const std::set<std::string>& known_fields() {
-        static const std::set<std::string> names = {"id", "mesh", "source", "target", "target_mesh", "options"};
+        static const std::set<std::string> names = {"id",          "mesh",     "source", "target",
+                                                    "target_mesh", "notation", "array",  "options"};
         return names;
     }
     static const std::set<std::string>& known_options() {
@@ -117,6 +120,8 @@ private:
         if (key_ == "target_mesh") question.target_mesh = std::move(words);
         if (key_ == "source") question.source = std::move(words);
         if (key_ == "target") question.target = std::move(words);
+        if (key_ == "notation") question.notation = std::move(words);
+        if (key_ == "array") question.array = std::move(words);
         if (key_ == "vocabulary") question.vocabulary = std::move(words);
         if (key_ == "objective") question.objective = std::move(words);
         if (key_ == "machine") question.machine = std::move(words);
@@ -129,9 +134,7 @@ private:
     std::set<std::string> seen_outside_;
 };
 
-}  // namespace
-
-ProblemLine parse_problem_line(std::string_view line) {
+ProblemLine parse_own(std::string_view line) {
     Reader reader;
     const bool read = Json::sax_parse(line.begin(), line.end(), &reader);
     ProblemLine result{reader.id, reader.question};
@@ -145,6 +148,15 @@ ProblemLine parse_problem_line(std::string_view line) {
         break;
     }
     return result;
+}
+
+}  // namespace
+
+ProblemLine parse_problem_line(std::string_view line) {
+    if (!is_peer_line(line)) return parse_own(line);
+    const auto own = own_line(line);
+    if (own) return parse_own(*own);
+    return {id_of(line), tl::unexpected(own.error())};
 }
 
 }  // namespace reshard::cli

@@ -1,14 +1,28 @@
 #include "question.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "exit.hpp"
-#include "reshard/text.hpp"
+#include "reshard/notation.hpp"
 
 namespace reshard::cli {
 namespace {
 
+Result<void> read_foreign_problem(const Question& question, Problem& problem) {
+    auto source = read_layout(question, question.mesh, question.source);
+    if (!source) return in("source", source.error());
+    auto target = read_layout(question, question.target_mesh.value_or(question.mesh), question.target);
+    if (!target) return in("target", target.error());
+    share_mesh(*source, *target);
+    problem = {std::move(*source), std::move(*target)};
+    if (auto same = same_array(problem.source, problem.target); !same) return in("source and target", same.error());
+    return {};
+}
+
 Result<void> read_problem(const Question& question, Problem& problem) {
+    if (question.notation) return read_foreign_problem(question, problem);
     auto mesh = parse_mesh(question.mesh);
     if (!mesh) return in("mesh", mesh.error());
     auto target_mesh = question.target_mesh ? parse_mesh(*question.target_mesh) : mesh;
@@ -66,6 +80,27 @@ Result<Step> read_step(const Mesh& mesh, const std::string& text) {
 }
 
 }  // namespace
+
+Result<Layout> read_layout(const Question& question, const std::string& mesh, const std::string& text) {
+    const auto notation = parse_notation(question.notation.value_or("jax"));
+    if (!notation) return in("notation", notation.error());
+    Setting setting;
+    if (question.array) {
+        auto array = parse_array(*question.array);
+        if (!array) return in("array", array.error());
+        setting = std::move(*array);
+    } else if (*notation != Notation::jax) {
+        return fail(Code::usage, fmt::format("{} does not say the element type and the shape: give --array f32[8,4]",
+                                             name(*notation)));
+    }
+    const bool brings_mesh = *notation == Notation::sdy || *notation == Notation::hlo;
+    if (!mesh.empty() || !brings_mesh) {
+        auto parsed = parse_mesh(*notation, mesh);
+        if (!parsed) return in("mesh", parsed.error());
+        setting.mesh = std::move(*parsed);
+    }
+    return parse_layout(*notation, setting, text);
+}
 
 Result<Asked> understand(const Question& question) {
     Asked asked;

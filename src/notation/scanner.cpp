@@ -8,7 +8,17 @@
 namespace reshard::notation {
 
 void Scanner::skip_space() {
-    while (offset_ < text_.size() && (text_[offset_] == ' ' || text_[offset_] == '\t')) ++offset_;
+    const auto skip = [&](std::string_view bytes) {
+        offset_ = std::min(text_.find_first_not_of(bytes, offset_), text_.size());
+    };
+    if (comments_ == Comments::refused) return skip(" \t");
+    for (;;) {
+        skip(" \t\r\n");
+        if (!text_.substr(offset_).starts_with("/*")) return;
+        const std::size_t end = text_.find("*/", offset_ + 2);
+        if (end == std::string_view::npos) return;  // no comment, and an error wherever it stands
+        offset_ = end + 2;
+    }
 }
 
 bool Scanner::take(char byte) {
@@ -30,6 +40,23 @@ std::string_view Scanner::word() {
     };
     while (offset_ < text_.size() && inner(static_cast<unsigned char>(text_[offset_]))) ++offset_;
     return text_.substr(begin, offset_ - begin);
+}
+
+bool Scanner::take_word(std::string_view word) {
+    const std::size_t before = offset_;
+    if (this->word() == word) return true;
+    offset_ = before;
+    return false;
+}
+
+bool Scanner::skip_balanced(char open, char close) {
+    if (!take(open)) return false;
+    for (std::size_t depth = 1; offset_ < text_.size();) {
+        const char byte = text_[offset_++];
+        if (byte == open) ++depth;
+        if (byte == close && --depth == 0) return true;
+    }
+    return false;
 }
 
 Result<Index> Scanner::integer(std::string_view what) {

@@ -8,9 +8,12 @@
 
 namespace reshard::notation {
 
+/// Whether line ends and comments, /*..*/, are spaces.
+enum class Comments { refused, skipped };
+
 class Scanner {
 public:
-    explicit Scanner(std::string_view text) : text_(text) {}
+    explicit Scanner(std::string_view text, Comments comments = Comments::refused) : text_(text), comments_(comments) {}
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
     [[nodiscard]] std::string_view text() const { return text_; }
@@ -27,6 +30,10 @@ public:
     [[nodiscard]] Result<void> expect(char byte);
     /// A name: letter or underscore, then letters, digits, underscores; empty when there is none.
     [[nodiscard]] std::string_view word();
+    /// Consumes `word` when it is the next word, whole.
+    bool take_word(std::string_view word);
+    /// Consumes from an opening byte to the one that closes it, whatever is between; false when none does.
+    bool skip_balanced(char open, char close);
     /// A decimal integer >= 0. Errors: syntax, overflow past 64 bits.
     [[nodiscard]] Result<Index> integer(std::string_view what);
     /// Fails when anything but spaces is left.
@@ -44,6 +51,7 @@ public:
 
 private:
     std::string_view text_;
+    Comments comments_ = Comments::refused;
     std::size_t offset_ = 0;
 };
 

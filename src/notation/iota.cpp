@@ -1,0 +1,71 @@
+#include "notation/iota.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace reshard::notation {
+
+Result<std::vector<Index>> scan_list(Scanner& scanner, char open, char close, std::string_view what, Index least) {
+    if (auto bracket = scanner.expect(open); !bracket) return tl::unexpected(bracket.error());
+    std::vector<Index> list;
+    do {
+        scanner.skip_space();
+        const std::size_t begin = scanner.offset();
+        const auto number = scanner.integer(what);
+        if (!number) return tl::unexpected(number.error());
+        if (*number < least) return scanner.error(Code::layout, fmt::format("{} of {}", what, *number), begin);
+        list.push_back(*number);
+    } while (scanner.take(','));
+    if (auto bracket = scanner.expect(close); !bracket) return tl::unexpected(bracket.error());
+    return list;
+}
+
+Result<void> scan_iota(Scanner& scanner, std::vector<Index>& shape, std::vector<Index>& order) {
+    auto sizes = scan_list(scanner, '[', ']', "an axis", 1);
+    if (!sizes) return tl::unexpected(sizes.error());
+    shape = std::move(*sizes);
+    order.clear();
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    if (!scanner.take('T')) {
+        if (shape.size() > 1) return scanner.error(Code::syntax, "expected T(...), the order of the axes", begin);
+        return {};
+    }
+    auto axes = scan_list(scanner, '(', ')', "the number of an axis", 0);
+    if (!axes) return tl::unexpected(axes.error());
+    std::vector<Index> sorted = *axes;
+    std::ranges::sort(sorted);
+    bool permutes = sorted.size() == shape.size();
+    for (std::size_t i = 0; permutes && i < sorted.size(); ++i) permutes = sorted[i] == static_cast<Index>(i);
+    if (!permutes)
+        return scanner.error(Code::layout, fmt::format("T is no permutation of {} axes", shape.size()), begin);
+    if (shape.size() > 1) order = std::move(*axes);
+    return {};
+}
+
+std::vector<Atom> iota_atoms(const std::vector<Index>& shape, const std::vector<Index>& order) {
+    std::vector<Atom> axes(shape.size());
+    Index stride = 1;
+    for (std::size_t i = shape.size(); i-- > 0;) {
+        axes[i] = {shape[i], stride};
+        stride = saturating_multiply(stride, shape[i]);
+    }
+    if (order.empty()) return axes;
+    std::vector<Atom> ordered;
+    for (const Index axis : order) ordered.push_back(axes[static_cast<std::size_t>(axis)]);
+    return ordered;
+}
+
+std::optional<std::vector<Index>> iota_devices(const std::vector<Index>& shape, const std::vector<Index>& order,
+                                               Index count) {
+    Index product = 1;
+    for (const Index size : shape) product = saturating_multiply(product, size);
+    if (product != count) return std::nullopt;
+    const std::vector<Atom> axes = iota_atoms(shape, order);
+    std::vector<Index> devices;
+    for (Index position = 0; position < count; ++position) devices.push_back(with_value(axes, 0, position));
+    return devices;
+}
+
+}  // namespace reshard::notation

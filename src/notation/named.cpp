@@ -1,0 +1,155 @@
+// Axes by name, as sdy and HloSharding V3 write them.
+#include <fmt/format.h>
+
+#include "notation/peers.hpp"
+#include "notation/scanner.hpp"
+
+namespace reshard::notation {
+
+Result<std::string> scan_name(Scanner& scanner) {
+    const char quote = scanner.sees('"') ? '"' : scanner.sees('\'') ? '\'' : '\0';
+    if (quote != '\0') scanner.take(quote);
+    const std::size_t begin = scanner.offset();
+    const std::string word(scanner.word());
+    if (word.empty()) return scanner.error(Code::syntax, "expected the name of an axis", begin);
+    if (quote != '\0')
+        if (auto close = scanner.expect(quote); !close) return tl::unexpected(close.error());
+    return word;
+}
+
+Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
+    Mesh mesh;
+    if (scanner.sees(close)) return mesh.axes;
+    do {
+        scanner.skip_space();
+        const std::size_t begin = scanner.offset();
+        const auto name = scan_name(scanner);
+        if (!name) return tl::unexpected(name.error());
+        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
+        const auto size = scanner.integer("the axis size");
+        if (!size) return tl::unexpected(size.error());
+        mesh.axes.push_back({*name, *size});
+        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+    } while (scanner.take(','));
+    return mesh.axes;
+}
+
+Result<Atom> NamedAxes::axis() {
+    scanner_.skip_space();
+    const std::size_t begin = scanner_.offset();
+    const auto name = scan_name(scanner_);
+    if (!name) return tl::unexpected(name.error());
+    SubAxis part{*name, 1, 0};
+    if (scanner_.take(':')) {
+        if (auto open = scanner_.expect('('); !open) return tl::unexpected(open.error());
+        const auto before = scanner_.integer("the factor before");
+        if (!before) return tl::unexpected(before.error());
+        if (auto close = scanner_.expect(')'); !close) return tl::unexpected(close.error());
+        const auto size = scanner_.integer("the factor's size");
+        if (!size) return tl::unexpected(size.error());
+        if (*size < 1) return scanner_.error(Code::layout, "a factor has size 0", begin);
+        part.before = *before;
+        part.size = *size;
+    }
+    const auto atom = atom_of(mesh_, part);
+    if (!atom) return scanner_.at(atom.error(), begin);
+    // Two parts of an axis that could be one are one, or one layout would have two texts.
+    const bool continues = last_.axis == part.axis && last_.size > 0 && part.size > 0 &&
+                           checked_multiply(last_.before, last_.size) == part.before;
+    if (continues)
+        return scanner_.error(Code::layout,
+                              fmt::format("continues the part before it: write \"{}\":({}){}", part.axis, last_.before,
+                                          saturating_multiply(last_.size, part.size)),
+                              begin);
+    last_ = part;
+    used_.push_back(*atom);
+    if (!disjoint(used_))
+        return scanner_.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
+    return *atom;
+}
+
+Result<AtomList> NamedAxes::braces(bool open) {
+    if (auto brace = scanner_.expect('{'); !brace) return tl::unexpected(brace.error());
+    AtomList atoms;
+    last_ = {};
+    while (!scanner_.sees('}')) {
+        if (open && scanner_.take('?')) break;  // may be sharded further, which is nothing to us
+        const auto atom = axis();
+        if (!atom) return tl::unexpected(atom.error());
+        atoms.push_back(*atom);
+        if (!scanner_.take(',')) break;
+        if (scanner_.sees('}')) return scanner_.error(Code::syntax, "expected the name of an axis");
+    }
+    if (auto brace = scanner_.expect('}'); !brace) return tl::unexpected(brace.error());
+    return atoms;
+}
+
+Result<std::vector<AtomList>> NamedAxes::dims() {
+    if (auto bracket = scanner_.expect('['); !bracket) return tl::unexpected(bracket.error());
+    std::vector<AtomList> dims;
+    if (scanner_.take(']')) return dims;
+    do {
+        auto atoms = braces(true);
+        if (!atoms) return tl::unexpected(atoms.error());
+        dims.push_back(std::move(*atoms));
+        if (!scanner_.take('p')) continue;  // a priority says nothing about where elements lie
+        if (const auto priority = scanner_.integer("the priority"); !priority) return tl::unexpected(priority.error());
+    } while (scanner_.take(','));
+    if (auto bracket = scanner_.expect(']'); !bracket) return tl::unexpected(bracket.error());
+    return dims;
+}
+
+Result<AtomList> NamedAxes::unreduced(Reduction& reduction) {
+    scanner_.skip_space();
+    const std::size_t begin = scanner_.offset();
+    const std::string_view word = scanner_.word();
+    if (!word.empty()) {
+        const auto read = parse_reduction(word);
+        if (!read || *read == Reduction::prod || *read == Reduction::avg)
+            return scanner_.error(Code::syntax, "expected sum, max or min, or the unreduced axes", begin);
+        reduction = *read;
+    }
+    return braces(false);
+}
+
+tl::unexpected<Error> cannot_say(std::string_view notation, std::string_view what) {
+    return fail(Code::unsupported, fmt::format("{} cannot say {}", notation, what));
+}
+
+Result<void> require_plain_cuts(const Layout& layout, std::string_view notation) {
+    for (std::size_t i = 0; i < layout.dims.size(); ++i)
+        if (!layout.dims[i].pieces.empty())
+            return cannot_say(notation, fmt::format("where dimension {} is cut: it is not ceil-div of {} indices by {}",
+                                                    i, layout.dims[i].extent, shard_count(layout.dims[i])));
+    return {};
+}
+
+Result<std::vector<SubAxis>> names_in(const Layout& layout, const AtomList& atoms, std::string_view notation) {
+    std::vector<SubAxis> names;
+    for (const Atom& atom : atoms) {
+        const auto parts = names_of(layout.mesh, atom);
+        if (!parts)
+            return cannot_say(notation, fmt::format("the digit of size {} and stride {} of the device number: no axis "
+                                                    "of the mesh has it",
+                                                    atom.size, atom.stride));
+        names.insert(names.end(), parts->begin(), parts->end());
+    }
+    return names;
+}
+
+Result<Layout> assemble(Scanner& scanner, std::size_t begin, const Setting& setting, const Mesh& mesh,
+                        const std::vector<AtomList>& dims, const AtomList& unreduced, Reduction reduction) {
+    if (dims.size() != setting.shape.size())
+        return scanner.error(
+            Code::layout, fmt::format("it has {} dimensions, the array {}", dims.size(), setting.shape.size()), begin);
+    Layout layout;
+    layout.dtype = setting.dtype;
+    layout.mesh = mesh;
+    for (std::size_t i = 0; i < dims.size(); ++i) layout.dims.emplace_back(setting.shape[i], canonical(dims[i]));
+    layout.unreduced = as_set(unreduced);
+    layout.reduction = reduction;
+    if (auto valid = validate(layout); !valid) return scanner.at(valid.error(), begin);
+    return layout;
+}
+
+}  // namespace reshard::notation

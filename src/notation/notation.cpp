@@ -1,0 +1,152 @@
+// Which notation says what: names, and the way to each reader and writer.
+#include "reshard/notation.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "notation/peers.hpp"
+#include "notation/scanner.hpp"
+
+namespace reshard {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> names = {"jax", "spec", "sdy", "hlo", "dtensor"};
+
+struct Alias {
+    std::string_view name;
+    Notation notation;
+};
+constexpr std::array<Alias, 3> aliases = {
+    {{"shardy", Notation::sdy}, {"xla", Notation::hlo}, {"placements", Notation::dtensor}}};
+
+// Sizes alone: 8, (4, 2) or [4, 2]. nullopt when the text does not begin like that.
+std::optional<Result<Mesh>> parse_sizes(std::string_view text) {
+    notation::Scanner scanner(text);
+    const char close = scanner.take('(') ? ')' : scanner.take('[') ? ']' : '\0';
+    if (close == '\0' && (scanner.at_end() || text[scanner.offset()] < '0' || text[scanner.offset()] > '9')) return {};
+    Mesh mesh;
+    while (close == '\0' || !scanner.sees(close)) {
+        const auto size = scanner.integer("the size of a mesh dimension");
+        if (!size) return Result<Mesh>(tl::unexpected(size.error()));
+        mesh.axes.push_back({fmt::format("d{}", mesh.axes.size()), *size});
+        if (auto valid = validate(mesh); !valid) return Result<Mesh>(scanner.at(valid.error(), scanner.offset()));
+        if (!scanner.take(',')) break;
+    }
+    auto closed = close == '\0' ? Result<void>{} : scanner.expect(close);
+    if (closed) closed = scanner.expect_end();
+    if (!closed) return Result<Mesh>(tl::unexpected(closed.error()));
+    return Result<Mesh>(std::move(mesh));
+}
+
+}  // namespace
+
+std::string_view name(Notation notation) { return names[static_cast<std::size_t>(notation)]; }
+
+Result<Notation> parse_notation(std::string_view text) {
+    for (const Notation notation : all_notations)
+        if (text == name(notation)) return notation;
+    for (const Alias& alias : aliases)
+        if (text == alias.name) return alias.notation;
+    return fail(Code::syntax,
+                fmt::format("'{}' is not a notation: jax, spec, sdy, hlo or dtensor", text.substr(0, 40)));
+}
+
+Result<Setting> parse_array(std::string_view text) {
+    const auto layout = parse_layout(Mesh{}, text);
+    if (!layout) return tl::unexpected(layout.error());
+    return Setting{std::nullopt, layout->dtype, shape(*layout)};
+}
+
+Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
+    if (notation == Notation::sdy && notation::looks_like_sdy_mesh(text)) return notation::parse_sdy_mesh(text);
+    if (notation == Notation::hlo || notation == Notation::dtensor)
+        if (auto sizes = parse_sizes(text)) return *sizes;
+    return parse_mesh(text);
+}
+
+Result<Layout> parse_layout(Notation notation, const Setting& setting, std::string_view text) {
+    switch (notation) {
+        case Notation::sdy:
+            return notation::parse_sdy(setting, text);
+        case Notation::hlo:
+            return notation::parse_hlo_layout(setting, text);
+        case Notation::dtensor:
+            return notation::parse_placements(setting, text);
+        case Notation::jax:
+            if (!notation::looks_like_spec(text)) return parse_layout(setting.mesh.value_or(Mesh{}), text);
+            break;
+        case Notation::spec:
+            break;
+    }
+    return notation::parse_spec(setting, text);
+}
+
+namespace {
+
+AtomList atoms_of(const Layout& layout) {
+    AtomList atoms = layout.unreduced;
+    for (const Dim& dim : layout.dims) atoms.insert(atoms.end(), dim.atoms.begin(), dim.atoms.end());
+    return atoms;
+}
+
+bool names_all(const Mesh& mesh, const AtomList& atoms) {
+    return std::ranges::all_of(atoms, [&](Atom atom) { return names_of(mesh, atom).has_value(); });
+}
+
+// An axis for the digits between neighbouring borders; one device where they form no chain of divisors.
+Mesh named_after_digits(std::vector<Index> borders) {
+    std::ranges::sort(borders);
+    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+    constexpr std::string_view letters = "xyzwuv";
+    Mesh mesh;
+    for (std::size_t i = borders.size(); i-- > 1;) {
+        if (borders[i] % borders[i - 1] != 0) return {};
+        const std::size_t number = mesh.axes.size();
+        mesh.axes.push_back({number < letters.size() ? std::string(1, letters[number]) : fmt::format("a{}", number),
+                             borders[i] / borders[i - 1]});
+    }
+    return mesh;
+}
+
+}  // namespace
+
+void share_mesh(Layout& a, Layout& b) {
+    const Index devices = device_count(a);
+    const bool alike = devices == device_count(b) && a.mesh.devices.in_order() && b.mesh.devices.in_order();
+    if (!alike || a.mesh == b.mesh) return;
+    AtomList all = atoms_of(a);
+    const AtomList more = atoms_of(b);
+    all.insert(all.end(), more.begin(), more.end());
+    for (Layout* one : {&a, &b}) {
+        if (!names_all(one->mesh, all)) continue;
+        a.mesh = b.mesh = Mesh(one->mesh);
+        return;
+    }
+    std::vector<Index> borders = {1, devices};
+    for (const Atom& atom : all) {
+        borders.push_back(atom.stride);
+        borders.push_back(atom.stride * atom.size);
+    }
+    if (Mesh mesh = named_after_digits(std::move(borders)); device_count(mesh) == devices) a.mesh = b.mesh = mesh;
+}
+
+Result<std::string> format(Notation notation, const Layout& layout) {
+    if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
+    switch (notation) {
+        case Notation::spec:
+            return notation::format_spec(layout);
+        case Notation::sdy:
+            return notation::format_sdy(layout);
+        case Notation::hlo:
+            return notation::format_hlo(layout);
+        case Notation::dtensor:
+            return notation::format_placements(layout);
+        case Notation::jax:
+            break;
+    }
+    return format(layout);
+}
+
+}  // namespace reshard

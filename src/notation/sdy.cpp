@@ -1,0 +1,191 @@
+// Shardy's sdy text, both ways.
+//
+// sharding := ["#sdy.sharding"] "<" meshref "," "[" [dim {"," dim}] "]" {"," set} ">"
+// meshref  := "@" name | "mesh" mesh
+// mesh     := "<" "[" [axis "=" size {"," axis "=" size}] "]" ["," "device_ids" "=" "[" id {"," id} "]"] ">"
+// dim      := "{" [part {"," part} [","]] ["?"] "}" ["p" priority]        major to minor; open and priority are ignored
+// set      := "replicated" "=" parts | "unreduced" "=" ["sum" | "max" | "min"] parts
+// parts    := "{" [part {"," part}] "}"
+// part     := '"' axis '"' [":(" before ")" size]
+//
+// As in Shardy no axis is used twice, parts that could be one are one, and device_ids are a permutation other than the
+// identity, or name one device where there is no axis.
+#include <fmt/format.h>
+
+#include "notation/peers.hpp"
+#include "notation/scanner.hpp"
+
+namespace reshard::notation {
+
+namespace {
+
+Result<Mesh> scan_mesh(Scanner& scanner) {
+    if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
+    if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+    auto axes = scan_mesh_axes(scanner, ']');
+    if (!axes) return tl::unexpected(axes.error());
+    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    Mesh mesh(std::move(*axes));
+    if (scanner.take(',')) {
+        scanner.skip_space();
+        const std::size_t begin = scanner.offset();
+        if (scanner.word() != "device_ids") return scanner.error(Code::syntax, "expected device_ids", begin);
+        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
+        if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+        scanner.skip_space();
+        const std::size_t list = scanner.offset();
+        std::vector<Index> ids;
+        do {
+            const auto id = scanner.integer("a device");
+            if (!id) return tl::unexpected(id.error());
+            ids.push_back(*id);
+        } while (scanner.take(','));
+        if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+        mesh.devices = DeviceList(ids);
+        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), list);
+        if (!mesh.axes.empty() && mesh.devices.in_order())
+            return scanner.error(Code::mesh, "the device ids are in order: leave them out", list);
+        for (const Index id : ids)
+            if (!mesh.axes.empty() && id >= device_count(mesh))
+                return scanner.error(Code::mesh, "the device ids are not a permutation of 0, 1, ...", list);
+    }
+    if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
+    return mesh;
+}
+
+// Consumes a dialect prefix such as #sdy.sharding.
+Result<void> scan_prefix(Scanner& scanner, std::string_view last) {
+    if (!scanner.take('#')) return {};
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    const bool good = scanner.word() == "sdy" && scanner.take('.') && scanner.word() == last;
+    if (!good) return scanner.error(Code::syntax, fmt::format("expected #sdy.{}", last), begin);
+    return {};
+}
+
+Result<Mesh> scan_mesh_reference(Scanner& scanner, const Setting& setting) {
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    if (scanner.take('@')) {
+        if (scanner.word().empty()) return scanner.error(Code::syntax, "expected the name of a mesh");
+        if (!setting.mesh) return scanner.error(Code::mesh, "a mesh by name: say what it is", begin);
+        return *setting.mesh;
+    }
+    if (scanner.word() != "mesh")
+        return scanner.error(Code::syntax, "expected @ and a mesh's name, or mesh<...>", begin);
+    return scan_mesh(scanner);
+}
+
+Result<std::string> spelled(const Layout& layout, const AtomList& atoms) {
+    const auto names = names_in(layout, atoms, "sdy");
+    if (!names) return tl::unexpected(names.error());
+    std::string text = "{";
+    for (const SubAxis& part : *names) {
+        text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", part.axis);
+        if (part.size != 0) text += fmt::format(":({}){}", part.before, part.size);
+    }
+    return text + "}";
+}
+
+Result<std::string> spelled(const Mesh& mesh) {
+    std::string text = "<[";
+    for (std::size_t i = 0; i < mesh.axes.size(); ++i)
+        text += fmt::format("{}\"{}\"={}", i > 0 ? ", " : "", mesh.axes[i].name, mesh.axes[i].size);
+    text += "]";
+    const Index count = device_count(mesh);
+    if (!mesh.devices.in_order()) {
+        text += ", device_ids=[";
+        for (Index position = 0; position < count; ++position) {
+            const Index device = device_at(mesh, position);
+            if (!mesh.axes.empty() && device >= count)
+                return cannot_say("sdy", fmt::format("a mesh of {} devices with device {} in it", count, device));
+            text += fmt::format("{}{}", position > 0 ? ", " : "", device);
+        }
+        text += "]";
+    }
+    return text + ">";
+}
+
+}  // namespace
+
+bool looks_like_sdy_mesh(std::string_view text) {
+    Scanner scanner(text);
+    return scanner.sees('<') || scanner.sees('#') || (scanner.word() == "sdy" && scanner.sees('.')) ||
+           scanner.sees('<');
+}
+
+Result<Mesh> parse_sdy_mesh(std::string_view text) {
+    Scanner scanner(text);
+    if (auto prefix = scan_prefix(scanner, "mesh"); !prefix) return tl::unexpected(prefix.error());
+    const std::string_view word = scanner.word();
+    if (word == "sdy") {  // sdy.mesh @name = <...>
+        const std::size_t begin = scanner.offset();
+        const bool good = scanner.take('.') && scanner.word() == "mesh" && scanner.take('@') &&
+                          !scanner.word().empty() && scanner.take('=');
+        if (!good) return scanner.error(Code::syntax, "expected sdy.mesh @name = <...>", begin);
+    } else if (!word.empty() && word != "mesh") {
+        return scanner.error(Code::syntax, "expected a mesh, <[\"x\"=2]>", 0);
+    }
+    auto mesh = scan_mesh(scanner);
+    if (!mesh) return mesh;
+    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    return mesh;
+}
+
+Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
+    Scanner scanner(text);
+    if (auto prefix = scan_prefix(scanner, "sharding"); !prefix) return tl::unexpected(prefix.error());
+    if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
+    const auto mesh = scan_mesh_reference(scanner, setting);
+    if (!mesh) return tl::unexpected(mesh.error());
+    if (auto comma = scanner.expect(','); !comma) return tl::unexpected(comma.error());
+    scanner.skip_space();
+    const std::size_t begin = scanner.offset();
+    NamedAxes axes(scanner, *mesh);
+    const auto dims = axes.dims();
+    if (!dims) return tl::unexpected(dims.error());
+    AtomList unreduced;
+    Reduction reduction = Reduction::sum;
+    bool seen_replicated = false;
+    bool seen_unreduced = false;
+    while (scanner.take(',')) {
+        scanner.skip_space();
+        const std::size_t place = scanner.offset();
+        const std::string_view word = scanner.word();
+        bool& seen = word == "unreduced" ? seen_unreduced : seen_replicated;
+        if ((word != "replicated" && word != "unreduced") || seen)
+            return scanner.error(Code::syntax, seen ? "given twice" : "expected replicated or unreduced", place);
+        seen = true;
+        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
+        const auto list = word == "unreduced" ? axes.unreduced(reduction) : axes.braces(false);
+        if (!list) return tl::unexpected(list.error());
+        if (word == "unreduced") unreduced = *list;
+    }
+    if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
+    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    return assemble(scanner, begin, setting, *mesh, *dims, unreduced, reduction);
+}
+
+Result<std::string> format_sdy(const Layout& layout) {
+    if (auto plain = require_plain_cuts(layout, "sdy"); !plain) return tl::unexpected(plain.error());
+    const auto mesh = spelled(layout.mesh);
+    if (!mesh) return mesh;
+    std::string text = "#sdy.sharding<mesh" + *mesh + ", [";
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const auto axes = spelled(layout, layout.dims[i].atoms);
+        if (!axes) return axes;
+        text += (i > 0 ? ", " : "") + *axes;
+    }
+    text += "]";
+    if (!layout.unreduced.empty()) {
+        if (layout.reduction == Reduction::prod || layout.reduction == Reduction::avg)
+            return cannot_say("sdy", fmt::format("a {}: it has sum, max and min", name(layout.reduction)));
+        const auto axes = spelled(layout, layout.unreduced);
+        if (!axes) return axes;
+        const bool sum = layout.reduction == Reduction::sum;
+        text += fmt::format(", unreduced={}{}", sum ? "" : name(layout.reduction), *axes);
+    }
+    return text + ">";
+}
+
+}  // namespace reshard::notation

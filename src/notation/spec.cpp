@@ -1,0 +1,157 @@
+// JAX's PartitionSpec, both ways.
+//
+// spec  := ("P" | "PartitionSpec" | "jax.sharding.PartitionSpec") "(" [item {"," item} [","]] ")"
+// item  := entry | ("unreduced" | "reduced") "=" "{" [name {"," name}] "}"
+// entry := "None" | name | "(" [name {"," name} [","]] ")"
+// name  := "'" axis "'" | '"' axis '"'                     a tuple lists axes major to minor
+//
+// Dimensions past the last entry are replicated. `reduced` names axes that replicate: it is read and says nothing.
+// There are no parts of axes and no other reduction than sums.
+#include <fmt/format.h>
+
+#include "notation/peers.hpp"
+#include "notation/scanner.hpp"
+
+namespace reshard::notation {
+
+namespace {
+
+class Reader {
+public:
+    Reader(const Setting& setting, std::string_view text)
+        : setting_(setting), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
+
+    Result<Layout> read() {
+        scanner_.skip_space();
+        const std::size_t begin = scanner_.offset();
+        std::string_view word = scanner_.word();
+        while (word != "P" && word != "PartitionSpec" && !word.empty() && scanner_.take('.')) word = scanner_.word();
+        if (word != "P" && word != "PartitionSpec")
+            return scanner_.error(Code::syntax, "expected P(...) or PartitionSpec(...)", begin);
+        if (auto open = scanner_.expect('('); !open) return tl::unexpected(open.error());
+        while (!scanner_.sees(')')) {
+            if (auto read = item(); !read) return tl::unexpected(read.error());
+            if (!scanner_.take(',')) break;
+        }
+        if (auto close = scanner_.expect(')'); !close) return tl::unexpected(close.error());
+        if (auto end = scanner_.expect_end(); !end) return tl::unexpected(end.error());
+        dims_.resize(std::max(dims_.size(), setting_.shape.size()));
+        return assemble(scanner_, begin, setting_, mesh_, dims_, unreduced_, Reduction::sum);
+    }
+
+private:
+    Result<void> item() {
+        scanner_.skip_space();
+        const std::size_t begin = scanner_.offset();
+        const std::string_view word = scanner_.word();
+        if (word == "unreduced" || word == "reduced") return axis_set(word == "unreduced");
+        if (word == "None") {
+            dims_.emplace_back();
+            return {};
+        }
+        if (!word.empty()) {
+            const bool free = word == "P" || word == "UNCONSTRAINED";
+            return scanner_.error(
+                free ? Code::unsupported : Code::syntax,
+                free ? "an unconstrained dimension is no layout" : "expected None, an axis or a tuple", begin);
+        }
+        AtomList atoms;
+        if (!scanner_.take('(')) {
+            if (auto one = axis(atoms); !one) return one;
+        } else {
+            while (!scanner_.sees(')')) {
+                if (auto one = axis(atoms); !one) return one;
+                if (!scanner_.take(',')) break;
+            }
+            if (auto close = scanner_.expect(')'); !close) return close;
+        }
+        dims_.push_back(std::move(atoms));
+        return {};
+    }
+
+    Result<void> axis_set(bool keep) {
+        if (auto equals = scanner_.expect('='); !equals) return equals;
+        if (scanner_.word() == "frozenset") static_cast<void>(scanner_.take('('));
+        if (auto open = scanner_.expect('{'); !open) return open;
+        AtomList atoms;
+        while (!scanner_.sees('}')) {
+            if (auto one = axis(atoms); !one) return one;
+            if (!scanner_.take(',')) break;
+        }
+        if (auto close = scanner_.expect('}'); !close) return close;
+        if (keep) unreduced_.insert(unreduced_.end(), atoms.begin(), atoms.end());
+        return {};
+    }
+
+    Result<void> axis(AtomList& atoms) {
+        scanner_.skip_space();
+        const std::size_t begin = scanner_.offset();
+        if (!scanner_.sees('\'') && !scanner_.sees('"'))
+            return scanner_.error(Code::syntax, "expected None, an axis in quotes or a tuple", begin);
+        const auto name = scan_name(scanner_);
+        if (!name) return tl::unexpected(name.error());
+        const auto atom = atom_of(mesh_, {*name, 1, 0});
+        if (!atom) return scanner_.at(atom.error(), begin);
+        atoms.push_back(*atom);
+        used_.push_back(*atom);
+        if (!disjoint(used_)) return scanner_.error(Code::layout, "an axis is used twice", begin);
+        return {};
+    }
+
+    const Setting& setting_;
+    Mesh mesh_;
+    Scanner scanner_;
+    std::vector<AtomList> dims_;
+    AtomList unreduced_;
+    AtomList used_;
+};
+
+Result<std::vector<std::string>> quoted(const Layout& layout, const AtomList& atoms) {
+    const auto names = names_in(layout, atoms, "a PartitionSpec");
+    if (!names) return tl::unexpected(names.error());
+    std::vector<std::string> words;
+    for (const SubAxis& part : *names) {
+        if (part.size != 0)
+            return cannot_say("a PartitionSpec",
+                              fmt::format("a part of an axis, {}:({}){}", part.axis, part.before, part.size));
+        words.push_back("'" + part.axis + "'");
+    }
+    return words;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+    return text;
+}
+
+}  // namespace
+
+bool looks_like_spec(std::string_view text) {
+    Scanner scanner(text);
+    const std::string_view word = scanner.word();
+    return (word == "P" || word == "PartitionSpec" || word == "jax") && (scanner.sees('(') || scanner.sees('.'));
+}
+
+Result<Layout> parse_spec(const Setting& setting, std::string_view text) { return Reader(setting, text).read(); }
+
+Result<std::string> format_spec(const Layout& layout) {
+    if (auto plain = require_plain_cuts(layout, "a PartitionSpec"); !plain) return tl::unexpected(plain.error());
+    std::vector<std::string> items;
+    for (const Dim& dim : layout.dims) {
+        const auto words = quoted(layout, dim.atoms);
+        if (!words) return tl::unexpected(words.error());
+        items.push_back(words->empty() ? "None" : words->size() == 1 ? words->front() : "(" + joined(*words) + ")");
+    }
+    if (!layout.unreduced.empty()) {
+        if (layout.reduction != Reduction::sum)
+            return cannot_say("a PartitionSpec",
+                              fmt::format("a {}: its unreduced axes are sums", name(layout.reduction)));
+        const auto words = quoted(layout, layout.unreduced);
+        if (!words) return tl::unexpected(words.error());
+        items.push_back("unreduced={" + joined(*words) + "}");
+    }
+    return "P(" + joined(items) + ")";
+}
+
+}  // namespace reshard::notation

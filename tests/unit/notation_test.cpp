@@ -1,0 +1,154 @@
+#include "reshard/notation.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 4}};
+const Setting array{mesh, DType::f32, {8, 16}};
+
+std::string own(Notation notation, const char* text, const Setting& setting = array) {
+    const auto layout = parse_layout(notation, setting, text);
+    return layout ? format(layout->mesh) + " " + format(*layout) : describe(layout.error());
+}
+
+std::string written(Notation notation, const char* text, const Mesh& on = mesh) {
+    const auto layout = parse_layout(on, text);
+    if (!layout) return describe(layout.error());
+    const auto made = format(notation, *layout);
+    return made ? *made : made.error().message;
+}
+
+// The text and a caret under the first wrong place.
+void expect_caret(Notation notation, const char* text, std::size_t offset, const char* words) {
+    const auto layout = parse_layout(notation, array, text);
+    ASSERT_FALSE(layout.has_value()) << text;
+    EXPECT_EQ(layout.error().offset, offset) << describe(layout.error());
+    EXPECT_EQ(layout.error().text, text);
+    EXPECT_NE(layout.error().message.find(words), std::string::npos) << describe(layout.error());
+}
+
+TEST(NotationUnit, NamesAreReadAsTheyArePrinted) {
+    for (const Notation notation : all_notations) EXPECT_EQ(*parse_notation(name(notation)), notation);
+    EXPECT_EQ(*parse_notation("shardy"), Notation::sdy);
+    EXPECT_EQ(*parse_notation("placements"), Notation::dtensor);
+    EXPECT_FALSE(parse_notation("latin").has_value());
+}
+
+TEST(NotationUnit, PartitionSpecs) {
+    EXPECT_EQ(own(Notation::spec, "P('x', ('y',))"), "x=2,y=4 f32[8@x,16@y]");
+    EXPECT_EQ(own(Notation::jax, "PartitionSpec(None, (\"y\", 'x'))"), "x=2,y=4 f32[8,16@(y,x)]");
+    EXPECT_EQ(own(Notation::spec, "P('x', unreduced={'y'})"), "x=2,y=4 f32[8@x,16]{U:y}");
+    EXPECT_EQ(own(Notation::jax, "f32[8@x]{max:y}"), "x=2,y=4 f32[8@x]{max:y}");
+    EXPECT_EQ(written(Notation::spec, "f32[8@(y,x),16]"), "P(('y', 'x'), None)");
+    EXPECT_EQ(written(Notation::spec, "f32[8]{max:y}"),
+              "a PartitionSpec cannot say a max: its unreduced axes are sums");
+    EXPECT_EQ(written(Notation::spec, "f32[8@y:(2)2]"), "a PartitionSpec cannot say a part of an axis, y:(2)2");
+    expect_caret(Notation::spec, "P('x', 'x')", 7, "twice");
+    expect_caret(Notation::spec, "P('x', 'z')", 7, "no axis z");
+    expect_caret(Notation::spec, "P(P.UNCONSTRAINED)", 2, "unconstrained");
+    expect_caret(Notation::spec, "P(x)", 2, "expected");
+    expect_caret(Notation::spec, "P('x'", 5, "')'");
+}
+
+TEST(NotationUnit, Shardy) {
+    EXPECT_EQ(own(Notation::sdy, "#sdy.sharding<@mesh, [{\"x\"}, {\"y\":(2)2, ?}p1], replicated={\"y\":(1)2}>"),
+              "x=2,y=4 f32[8@x,16@y:(2)2]");
+    EXPECT_EQ(
+        own(Notation::sdy, "<mesh<[\"a\"=2, \"b\"=2], device_ids=[3, 2, 1, 0]>, [{}, {?}], unreduced=max{\"a\"}>"),
+        "a=2,b=2[3,2,1,0] f32[8,16]{max:a}");
+    EXPECT_EQ(written(Notation::sdy, "f32[8@y:(1)2,16]{min:x}"),
+              "#sdy.sharding<mesh<[\"x\"=2, \"y\"=4]>, [{\"y\":(1)2}, {}], unreduced=min{\"x\"}>");
+    EXPECT_EQ(written(Notation::sdy, "f32[8]{prod:x}"), "sdy cannot say a prod: it has sum, max and min");
+    EXPECT_EQ(format(*parse_mesh(Notation::sdy, "sdy.mesh @m = <[\"x\"=2], device_ids=[1,0]>")), "x=2[1,0]");
+    expect_caret(Notation::sdy, "<@mesh, [{\"x\"}, {\"x\"}]>", 17, "twice");
+    expect_caret(Notation::sdy, "<@mesh, [{\"x\"}]>", 8, "1 dimensions, the array 2");
+    expect_caret(Notation::sdy, "<@mesh, [{\"y\":(1)2, \"y\":(2)2}, {}]>", 20, "write \"y\":(1)4");
+    expect_caret(Notation::sdy, "<mesh<[\"x\"=2], device_ids=[0, 1]>, [{}, {}]>", 27, "in order");
+    expect_caret(Notation::sdy, "<@mesh, [{}, {}], open={}>", 18, "expected replicated");
+    expect_caret(Notation::sdy, "<@mesh, [{\"y\":(3)2}, {}]>", 10, "");
+}
+
+TEST(NotationUnit, HloShardings) {
+    EXPECT_EQ(own(Notation::hlo, "{devices=[2,4]<=[8]}"), "x=2,y=4 f32[8@x,16@y]");
+    EXPECT_EQ(own(Notation::hlo, "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}"), "x=2,y=4 f32[8@y,16]");
+    EXPECT_EQ(own(Notation::hlo, "{devices=[1,1,2,4]<=[8] last_tile_dims={replicated, unreduced}}"),
+              "x=2,y=4 f32[8,16]{U:y}");
+    EXPECT_EQ(own(Notation::hlo, "{replicated}"), "x=2,y=4 f32[8,16]");
+    EXPECT_EQ(own(Notation::hlo, "{maximal device=3}"), "[3] f32[8,16]");
+    EXPECT_EQ(own(Notation::hlo, "{devices=[2,4]7,6,5,4,3,2,1,0 /* back */ metadata={op_name=\"a{b}\"}}"),
+              "x=2,y=4[7,6,5,4,3,2,1,0] f32[8@x,16@y]");
+    EXPECT_EQ(own(Notation::hlo, "{mesh['a'=2,'b'=4], [{'b':(1)2}, {'a', ?}], unreduced=max{'b':(2)2}}"),
+              "a=2,b=4 f32[8@b:(1)2,16@a]{max:b:(2)2}");
+    EXPECT_EQ(own(Notation::hlo, "{mesh[a=2,b=4], device_ids=([4,2]T(1,0)), [{a}, {}]}"),
+              "a=2,b=4[0,2,4,6,1,3,5,7] f32[8@a,16]");
+    // 2 x 3 transposed is cut into 3 x 2 inside of an axis: only a list says it.
+    EXPECT_EQ(own(Notation::hlo, "{devices=[2,3]<=[2,3]T(1,0)}", {std::nullopt, DType::f32, {6, 6}}),
+              "x=2,y=3[0,3,1,4,2,5] f32[6@x,6@y]");
+    EXPECT_EQ(written(Notation::hlo, "f32[8@y,16]"), "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}");
+    EXPECT_EQ(written(Notation::hlo, "f32[8@x,16@y:(1)2]{U:y:(2)2}"),
+              "{devices=[2,2,2]<=[8] last_tile_dims={unreduced}}");
+    EXPECT_EQ(written(Notation::hlo, "f32[8,16]"), "{replicated}");
+    EXPECT_EQ(written(Notation::hlo, "f32[8]{max:x}"),
+              "an HloSharding cannot say a max: its unreduced devices hold sums");
+}
+
+TEST(NotationUnit, WhatXlaForgetsToCheck) {
+    expect_caret(Notation::hlo, "{devices=[2,4]<=[4]}", 14, "8 tiles [2,4] on 4 devices");
+    expect_caret(Notation::hlo, "{devices=[2,4]<=[2,4]T(0,0)}", 21, "no permutation");
+    expect_caret(Notation::hlo, "{devices=[2,4]0,1,2,3,4,5,6,6}", 14, "twice");
+    expect_caret(Notation::hlo, "{devices=[2,4]0,1,2,3,4,5,6,8}", 14, "device 8 of 8");
+    expect_caret(Notation::hlo, "{devices=[2,2]<=[4] last_tile_dim_replicate last_tile_dims={replicated}}", 1,
+                 "exclude");
+    expect_caret(Notation::hlo, "{devices=[2,4]<=[8] devices=[2,4]<=[8]}", 20, "twice");
+    expect_caret(Notation::hlo, "{devices=[2]<=[2]}", 0, "1 dimensions, the array 2");
+    expect_caret(Notation::hlo, "{devices=[4,4]<=[16]}", 0, "over 16 devices, there are 8");
+    expect_caret(Notation::hlo, "{manual}", 0, "manual");
+    expect_caret(Notation::hlo, "{{replicated}, {replicated}}", 0, "several arrays");
+    expect_caret(Notation::hlo, "{devices=[2,4]<=[2,4]}", 21, "T(");
+}
+
+TEST(NotationUnit, TuplesAndSubgroupsReadBack) {
+    for (const char* text : {"{{replicated}, {maximal device=1}}", "{}", "{manual}", "{unknown}",
+                             "{devices=[1,1,2,2]<=[4] last_tile_dims={replicated, manual}}",
+                             "{devices=[2,4]<=[4,2]T(1,0) last_tile_dims={manual}}"}) {
+        const auto read = parse_hlo(text);
+        ASSERT_TRUE(read.has_value()) << describe(read.error());
+        EXPECT_EQ(format(*read), text);
+    }
+}
+
+TEST(NotationUnit, Placements) {
+    EXPECT_EQ(own(Notation::dtensor, "(Shard(dim=0), Replicate())"), "x=2,y=4 f32[8@x,16]");
+    EXPECT_EQ(own(Notation::dtensor, "[S(1), S(1)]"), "x=2,y=4 f32[8,16@(x,y)]");
+    EXPECT_EQ(own(Notation::dtensor, "S(-1)[1], S(1)[0]"), "x=2,y=4 f32[8,16@(y,x)]");
+    EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=4), Shard(dim=0))"), "x=2,y=4 f32[8@(y,x),16]");
+    EXPECT_EQ(own(Notation::dtensor, "P(avg), P(avg)"), "x=2,y=4 f32[8,16]{avg:(x,y)}");
+    EXPECT_EQ(own(Notation::dtensor, "Partial(), R"), "x=2,y=4 f32[8,16]{U:x}");
+    EXPECT_EQ(written(Notation::dtensor, "f32[8@(y,x),16]"), "(_StridedShard(dim=0, sf=4), Shard(dim=0))");
+    EXPECT_EQ(written(Notation::dtensor, "f32[8,16]{prod:y}"), "(Replicate(), Partial(product))");
+    EXPECT_EQ(written(Notation::dtensor, "f32[8@y:(1)2]"), "DTensor cannot say a part of an axis, y:(1)2");
+    EXPECT_EQ(written(Notation::dtensor, "f32[10@(x,y)]"),
+              "DTensor cannot say where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
+    // torch.chunk axis by axis: 5 rows on 2 x 2 are 2, 1, 1, 1.
+    const Setting five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
+    EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[2,1,1,1]]");
+    expect_caret(Notation::dtensor, "S(2), R", 2, "2 dimensions");
+    expect_caret(Notation::dtensor, "P(sum), P(max)", 8, "two ways");
+    expect_caret(Notation::dtensor, "R", 0, "1 placements for a mesh of 2 axes");
+    expect_caret(Notation::dtensor, "R, R, R", 6, "2 axes");
+    expect_caret(Notation::dtensor, "R, Q", 3, "expected a placement");
+}
+
+TEST(NotationUnit, MeshesAndArrays) {
+    EXPECT_EQ(format(*parse_mesh(Notation::dtensor, "(4, 2)")), "d0=4,d1=2");
+    EXPECT_EQ(format(*parse_mesh(Notation::hlo, "8")), "d0=8");
+    EXPECT_EQ(format(*parse_mesh(Notation::jax, "x=2")), "x=2");
+    EXPECT_FALSE(parse_mesh(Notation::dtensor, "(4, 0)").has_value());
+    EXPECT_EQ(parse_array("bf16[8,4]")->shape, (std::vector<Index>{8, 4}));
+    EXPECT_FALSE(parse_array("bf16[8@x]").has_value());
+}
+
+}  // namespace
+}  // namespace reshard
