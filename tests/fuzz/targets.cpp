@@ -1,0 +1,129 @@
+#include "targets.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "npy.hpp"
+#include "problem_line.hpp"
+#include "reshard/cost.hpp"
+#include "reshard/notation.hpp"
+#include "reshard/synthesize.hpp"
+
+namespace reshard::fuzz {
+namespace {
+
+// Enough for every path through a reader; a list of more devices is slow and shows nothing new.
+constexpr Index devices_max = 4096;
+
+void require(bool held, const char* what) {
+    if (held) return;
+    std::fprintf(stderr, "%s\n", what);
+    std::abort();
+}
+
+// An error knows its place.
+template <class T>
+bool accepted(const Result<T>& result) {
+    if (result) return true;
+    require(!result.error().message.empty(), "an error without a sentence");
+    require(result.error().offset <= result.error().text.size(), "an error past the end of its text");
+    static_cast<void>(describe(result.error()));
+    return false;
+}
+
+// The first line is one text, the rest another.
+std::pair<std::string_view, std::string_view> halves(std::string_view bytes) {
+    const std::size_t end = std::min(bytes.find('\n'), bytes.size());
+    return {bytes.substr(0, end), bytes.substr(std::min(end + 1, bytes.size()))};
+}
+
+Mesh small_mesh(std::string_view text) {
+    const auto mesh = parse_mesh(text);
+    return accepted(mesh) && device_count(*mesh) <= devices_max ? *mesh : Mesh{{"x", 2}, {"y", 3}, {"z", 4}};
+}
+
+void look_at(const Layout& layout) {
+    require(validate(layout).has_value(), "a reader made a layout that is not valid");
+    if (device_count(layout) > devices_max) return;
+    for (const Notation notation : all_notations) {
+        const auto text = format(notation, layout);
+        if (!accepted(text)) continue;
+        const auto back = parse_layout(notation, {layout.mesh, layout.dtype, shape(layout)}, *text);
+        require(back.has_value(), "what was written is not read");
+        for (Index device = 0; device < device_count(layout.mesh); ++device) {
+            const Index at = device_at(layout.mesh, device);
+            require(tile(*back, at) == tile(layout, at), "what was written is read as another layout");
+        }
+    }
+}
+
+void mesh(std::string_view bytes) {
+    for (const Notation notation : all_notations) {
+        const auto read = parse_mesh(notation, bytes);
+        if (accepted(read)) require(parse_mesh(format(*read)) == *read, "a mesh changes when it is written");
+    }
+}
+
+void layout(std::string_view bytes) {
+    const auto [first, rest] = halves(bytes);
+    const auto read = parse_layout(small_mesh(first), rest);
+    if (accepted(read)) look_at(*read);
+}
+
+template <Notation notation>
+void foreign(std::string_view bytes) {
+    const auto [first, rest] = halves(bytes);
+    auto setting = parse_array(first).value_or(Setting{std::nullopt, DType::f32, {8, 12}});
+    // Without a mesh, as often as not: then the text must bring its own.
+    if (rest.size() % 2 == 0) setting.mesh = Mesh{{"x", 2}, {"y", 3}, {"z", 4}};
+    const auto read = parse_layout(notation, setting, rest);
+    if (accepted(read)) look_at(*read);
+    if (notation != Notation::hlo) return;
+    const auto sharding = parse_hlo(rest);
+    if (accepted(sharding)) require(parse_hlo(format(*sharding)).has_value(), "an HloSharding is not read again");
+}
+
+void plan(std::string_view bytes) {
+    const auto read = parse_plan(bytes);
+    if (!accepted(read)) return;
+    require(parse_plan(format(*read)) == *read, "a plan changes when it is written");
+    if (device_count(read->source) <= devices_max) static_cast<void>(accepted(check(*read)));
+}
+
+void machine(std::string_view bytes) {
+    const auto read = parse_machine(bytes);
+    if (accepted(read)) require(parse_machine(format(*read)) == *read, "a machine changes when it is written");
+    static_cast<void>(accepted(make_machine(bytes)));
+    static_cast<void>(accepted(parse_bytes(bytes)));
+}
+
+void problem(std::string_view bytes) {
+    const auto line = cli::parse_problem_line(bytes);
+    static_cast<void>(line.id.dump(-1, ' ', false, cli::Json::error_handler_t::replace));
+    if (accepted(line.question)) static_cast<void>(accepted(cli::understand(*line.question)));
+}
+
+void npy(std::string_view bytes) {
+    const auto header = cli::parse_npy(bytes, static_cast<Index>(bytes.size()));
+    if (!accepted(header)) return;
+    const auto element = cli::parse_descr(header->descr);
+    if (accepted(element)) static_cast<void>(accepted(cli::dtype_of(*element, std::nullopt)));
+}
+
+constexpr std::array<Target, 10> all = {{{"mesh", mesh},
+                                         {"layout", layout},
+                                         {"spec", foreign<Notation::spec>},
+                                         {"sdy", foreign<Notation::sdy>},
+                                         {"hlo", foreign<Notation::hlo>},
+                                         {"dtensor", foreign<Notation::dtensor>},
+                                         {"plan", plan},
+                                         {"machine", machine},
+                                         {"problem", problem},
+                                         {"npy", npy}}};
+
+}  // namespace
+
+std::span<const Target> targets() { return all; }
+
+}  // namespace reshard::fuzz
