@@ -32,7 +32,7 @@ class Translate(tool.Case):
 
     def test_what_cannot_be_said_is_named(self):
         ran = tool.reshard("translate", "--to", "spec", "--mesh", "x=4", "f32[8@x:(2)2]")
-        self.assertEqual(ran.code, 1)
+        self.assertEqual(ran.code, 2)
         self.assertIn("a PartitionSpec cannot say a part of an axis, x:(2)2", ran.err)
 
     def test_the_caret_stands_under_the_first_wrong_place(self):
