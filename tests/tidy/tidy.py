@@ -21,6 +21,7 @@ HEADERS = {
     "step": ["layout"],
     "plan": ["step"],
     "text": ["plan"],
+    "notation": ["text"],
     "schedule": ["plan"],
     "simulate": ["plan"],
     "check": ["plan"],
@@ -32,7 +33,8 @@ HEADERS = {
     "local": ["backend"],
     "mpi": ["backend"],
 }
-CORE = ["integer", "result", "mesh", "tile", "layout", "step", "plan", "text", "schedule", "simulate", "check", "cost"]
+CORE = ["integer", "result", "mesh", "tile", "layout", "step", "plan", "text", "notation", "schedule", "simulate", "check",
+        "cost"]
 
 # Which public headers and which folders' private headers a file may include, the first prefix that fits deciding.
 # Sources of core may also write errors in the notation (text); they move memory, so they see what a backend is given.
