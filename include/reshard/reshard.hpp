@@ -27,3 +27,4 @@
 #include "reshard/synthesize.hpp"  // IWYU pragma: export
 #include "reshard/text.hpp"        // IWYU pragma: export
 #include "reshard/tile.hpp"        // IWYU pragma: export
+#include "reshard/view.hpp"        // IWYU pragma: export

@@ -6,6 +6,7 @@
 
 #include "exit.hpp"
 #include "reshard/notation.hpp"
+#include "reshard/view.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -31,8 +32,10 @@ Result<void> read_problem(const Question& question, Problem& problem) {
     if (!source) return in("source", source.error());
     auto target = parse_layout(*target_mesh, question.target);
     if (!target) return in("target", target.error());
-    problem = {std::move(*source), std::move(*target)};
-    if (auto same = same_array(problem.source, problem.target); !same) return in("source and target", same.error());
+    // A reshape is planned in a view that both shapes have.
+    auto viewed = in_common_view(*source, *target);
+    if (!viewed) return in("source and target", viewed.error());
+    problem = {std::move(viewed->first), std::move(viewed->second)};
     return {};
 }
 

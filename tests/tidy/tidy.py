@@ -18,6 +18,7 @@ HEADERS = {
     "mesh": ["integer", "result"],
     "tile": ["integer", "result"],
     "layout": ["mesh", "tile"],
+    "view": ["layout"],
     "step": ["layout"],
     "plan": ["step"],
     "text": ["plan"],
@@ -33,8 +34,8 @@ HEADERS = {
     "local": ["backend"],
     "mpi": ["backend"],
 }
-CORE = ["integer", "result", "mesh", "tile", "layout", "step", "plan", "text", "notation", "schedule", "simulate", "check",
-        "cost"]
+CORE = ["integer", "result", "mesh", "tile", "layout", "view", "step", "plan", "text", "notation", "schedule", "simulate",
+        "check", "cost"]
 
 # Which public headers and which folders' private headers a file may include, the first prefix that fits deciding.
 # Sources of core may also write errors in the notation (text); they move memory, so they see what a backend is given.
