@@ -4,7 +4,9 @@
 
 namespace reshard {
 
-Moves::Moves(const Frame& frame, bool grouped) : frame_(frame), grouped_(grouped), there_(sides_of(frame.target)) {}
+Moves::Moves(const Frame& frame, bool grouped) : frame_(frame), grouped_(grouped), there_(sides_of(frame.target)) {
+    for (const Index extent : frame.extents) whole_ = saturating_multiply(whole_, extent);
+}
 
 Sides Moves::sides_of(const State& state) const {
     Sides sides;
@@ -33,23 +35,26 @@ std::uint64_t Moves::shape_code(const State& state) const {
 }
 
 Index Moves::least_to_target(const State& state) const {
-    const Sides here = sides_of(state);
     if (state.lists[dims()] != frame_.target.lists[dims()]) return there_.shards[dims()] == 1 ? there_.tile : 0;
     bool prefixes = true;
-    bool even = frame_.even;
+    for (std::size_t i = 0; i < dims(); ++i)
+        prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
+    if (frame_.even) {
+        if (!prefixes && frame_.commensurable(state, frame_.target)) return there_.tile;
+        // What is kept of each side is its part in the finer of the two cuts.
+        Index finer = 1;
+        for (std::size_t i = 0; i < dims(); ++i) finer *= std::max(frame_.shards(state.lists[i]), there_.shards[i]);
+        return there_.tile - whole_ / finer;
+    }
+    const Sides here = sides_of(state);
+    bool even = true;
     Index kept = 1;
     for (std::size_t i = 0; i < dims(); ++i) {
-        prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
+        even = even && frame_.extents[i] % here.shards[i] == 0 && frame_.extents[i] % there_.shards[i] == 0;
         kept *= std::min(here.extent[i], there_.extent[i]);
     }
-    if (prefixes) return there_.tile - kept;
-    if (!even) {
-        even = true;
-        for (std::size_t i = 0; i < dims(); ++i)
-            even = even && frame_.extents[i] % here.shards[i] == 0 && frame_.extents[i] % there_.shards[i] == 0;
-    }
     // Device 0 holds the first tile of both; without even sizes and a common refinement only that much is sure.
-    return even && frame_.commensurable(state, frame_.target) ? there_.tile : there_.tile - kept;
+    return !prefixes && even && frame_.commensurable(state, frame_.target) ? there_.tile : there_.tile - kept;
 }
 
 bool Moves::nests(std::size_t dim, Index fewer, Index more) const {

@@ -75,6 +75,7 @@ private:
     const Frame& frame_;
     const bool grouped_;
     const Sides there_;  ///< of the target
+    Index whole_ = 1;    ///< elements before any cut
 };
 
 }  // namespace reshard
