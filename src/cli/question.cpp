@@ -11,15 +11,21 @@
 namespace reshard::cli {
 namespace {
 
+// A reshape is planned in a view that both shapes have.
+Result<void> read_ends(const Layout& source, const Layout& target, Problem& problem) {
+    auto viewed = in_common_view(source, target);
+    if (!viewed) return in("source and target", viewed.error());
+    problem = {std::move(viewed->first), std::move(viewed->second)};
+    return {};
+}
+
 Result<void> read_foreign_problem(const Question& question, Problem& problem) {
     auto source = read_layout(question, question.mesh, question.source);
     if (!source) return in("source", source.error());
     auto target = read_layout(question, question.target_mesh.value_or(question.mesh), question.target);
     if (!target) return in("target", target.error());
     share_mesh(*source, *target);
-    problem = {std::move(*source), std::move(*target)};
-    if (auto same = same_array(problem.source, problem.target); !same) return in("source and target", same.error());
-    return {};
+    return read_ends(*source, *target, problem);
 }
 
 Result<void> read_problem(const Question& question, Problem& problem) {
@@ -32,11 +38,7 @@ Result<void> read_problem(const Question& question, Problem& problem) {
     if (!source) return in("source", source.error());
     auto target = parse_layout(*target_mesh, question.target);
     if (!target) return in("target", target.error());
-    // A reshape is planned in a view that both shapes have.
-    auto viewed = in_common_view(*source, *target);
-    if (!viewed) return in("source and target", viewed.error());
-    problem = {std::move(viewed->first), std::move(viewed->second)};
-    return {};
+    return read_ends(*source, *target, problem);
 }
 
 Result<void> read_limit(const char* name, const std::optional<std::string>& text, std::optional<Index>& limit) {
