@@ -26,7 +26,7 @@ struct Arguments {
     int rounds = 31;
     Index window_bytes = 0;  // 0: as the library has it
     std::string only;        // problems whose name has it
-    int rounds_slow = 5;     // of a contestant that is out of the race
+    int rounds_slow = 3;     // of a contestant that is out of the race
     double slow = 2.5;       // times the fastest of its kind
 };
 

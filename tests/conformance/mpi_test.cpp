@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <array>
+#include <thread>
+
 #include "harness.hpp"
 #include "move.hpp"
 #include "reshard/mpi.hpp"
@@ -90,6 +93,30 @@ TEST(Mpi, TheBaselineRunsOneExchangeOnly) {
     if (!executor) {
         EXPECT_EQ(executor.error().code, Code::unsupported);
     }
+}
+
+// Prepared in one thread, run in two at once: between the ranks of a node a run calls no MPI.
+TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Plan plan = turning_item(harness().ranks()).plan;
+    std::vector<Executor> executors;
+    for (int i = 0; i < 2; ++i) executors.push_back(Executor::prepare(plan, **backend).value());
+    if (executors.front().describe() == "messages") GTEST_SKIP() << "messages in threads need MPI_THREAD_MULTIPLE";
+    std::array<std::string, 2> wrong;
+    const auto run_often = [&](std::size_t which) {
+        for (std::uint64_t run = 0; run < 50; ++run) {
+            Workbench bench({plan}, (*backend)->rank(), 10 * run + which, 0);
+            const Buffers buffers = bench.buffers();
+            const auto done = executors[which].run(buffers.source, buffers.target);
+            wrong[which] += done ? bench.wrong() : done.error().message;
+        }
+    };
+    std::thread other(run_often, 1);
+    run_often(0);
+    other.join();
+    EXPECT_EQ(wrong[0], "");
+    EXPECT_EQ(wrong[1], "");
 }
 
 TEST(Mpi, NoBackendWithoutACommunicator) {
