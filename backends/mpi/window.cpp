@@ -17,15 +17,21 @@ Region reordered(const Region& region, const std::vector<std::size_t>& order) {
     return result;
 }
 
-// Dimensions in the order in which the target lies, so that a piece is a few long runs of it.
-Part in_target_order(Part part) {
+bool runs_along(const Region& region, std::size_t k) { return region.strides_bytes[k] == region.element_bytes; }
+
+// Dimensions in the order in which the target lies, so that a piece is a few long runs of it. A turned part goes in the
+// order of the source: long runs are packed, and turned when they are copied out.
+Part in_order(Part part) {
+    bool turned = false;
+    for (std::size_t k = 0; k < part.target.extents.size(); ++k) {
+        turned = turned || (part.target.extents[k] > 1 && runs_along(part.source, k) && !runs_along(part.target, k));
+    }
+    const std::vector<Index> strides = turned ? part.source.strides_bytes : part.target.strides_bytes;
     std::vector<std::size_t> order;
     for (std::size_t k = 0; k < part.target.extents.size(); ++k) {
         if (part.target.extents[k] > 1) order.push_back(k);
     }
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-        return part.target.strides_bytes[a] > part.target.strides_bytes[b];
-    });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
     part.source = reordered(part.source, order);
     part.target = reordered(part.target, order);
     return part;
@@ -69,7 +75,7 @@ std::vector<WindowSlot> deal_window(const std::vector<Index>& incoming, Index wi
 }
 
 Pieces::Pieces(std::vector<Part> parts) {
-    for (Part& part : parts) parts_.push_back(in_target_order(std::move(part)));
+    for (Part& part : parts) parts_.push_back(in_order(std::move(part)));
     part_ = parts_.size();
 }
 
@@ -97,6 +103,10 @@ bool Pieces::next(Index room, Index& used, Piece& piece) {
     for (std::size_t k = cut; k < extents.size(); ++k) taken[k] = extents[k];
     if (cut > 0) {
         taken[cut - 1] = std::min(extents[cut - 1] - at_[cut - 1], (room - used) / inner);
+        // Whole cache lines of the target, where it runs along the dimension that is cut.
+        const Index line = line_bytes / part.target.element_bytes;
+        if (taken[cut - 1] > line && taken[cut - 1] < extents[cut - 1] - at_[cut - 1])
+            taken[cut - 1] -= taken[cut - 1] % line;
         if (taken[cut - 1] == 0) return false;
         inner *= taken[cut - 1];
     } else if (inner > room - used) {

@@ -17,7 +17,8 @@ struct WindowSlot {
 [[nodiscard]] std::vector<WindowSlot> deal_window(const std::vector<Index>& incoming, Index window_bytes);
 
 /// Walks the parts of one pair of ranks in pieces, the same on both sides. Where they lie on the other side than one's
-/// own decides nothing: pieces are cut in the order of the target.
+/// own decides nothing: pieces are cut in the order of the target, or of the source
+/// where the part is turned.
 class Pieces {
 public:
     explicit Pieces(std::vector<Part> parts);
@@ -41,7 +42,7 @@ private:
     void skip();
     void begin_part();
 
-    std::vector<Part> parts_;  // dimensions in the order of the target, outermost first
+    std::vector<Part> parts_;  // dimensions in the order of the cut, outermost first
     std::vector<char> staged_;
     std::size_t part_ = 0;
     std::vector<Index> at_;  // the next element

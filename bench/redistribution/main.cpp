@@ -1,6 +1,6 @@
 // Every way to redistribute an array, against each other, in one process a rank: interleaved round by round, every
-// result looked at, JSON on stdout. Run it under mpirun on 8, 4 or 2 ranks; report.py makes tables and plots of what it
-// prints.
+// result looked at, one line of JSON a problem on stdout. Run it under mpirun on 8, 4 or 2 ranks; report.py makes
+// tables and plots of what it prints.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sys/resource.h>
@@ -191,11 +191,6 @@ int measure_all(const Arguments& arguments) {
         return 3;
     }
     const bool first = (*backend)->rank() == 0;
-    Json all = {{"ranks", (*backend)->size()},
-                {"rounds", arguments.rounds},
-                {"kernels", copy_kernels().name},
-                {"last_cache_bytes", last_cache_bytes()},
-                {"problems", Json::array()}};
     Index wrong = 0;
     for (const Question& question : questions(static_cast<int>((*backend)->size()))) {
         if (question.name.find(arguments.only) == std::string::npos) continue;
@@ -206,9 +201,14 @@ int measure_all(const Arguments& arguments) {
             return 3;
         }
         for (const Json& one : (*json)["contestants"]) wrong += one["wrong"].get<Index>();
-        all["problems"].push_back(std::move(*json));
+        const Json line = {{"ranks", (*backend)->size()},
+                           {"rounds", arguments.rounds},
+                           {"kernels", copy_kernels().name},
+                           {"last_cache_bytes", last_cache_bytes()},
+                           {"problems", Json::array({std::move(*json)})}};
+        if (first) fmt::print("{}\n", line.dump());
+        std::fflush(stdout);
     }
-    if (first) fmt::print("{}\n", all.dump(1));
     return wrong == 0 ? 0 : 1;
 }
 

@@ -152,7 +152,7 @@ def main(arguments):
     runs = []
     for path in arguments:
         with open(path, encoding="utf-8") as file:
-            runs.append(json.load(file))
+            runs += [json.loads(line) for line in file if line.strip()]
     rows = [row(ranks, problem) for (ranks, _), problem in join(runs).items()]
     table(rows)
     summary(rows)
