@@ -77,12 +77,23 @@ public:
     GuardedBound(Made made, State state) : made_(std::move(made)), state_(std::move(state)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
+        return guarded([this] { return made_.bound->start(); });
+    }
+    Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
+        return guarded([&] { return made_.bound->start_on(queue); });
+    }
+    [[nodiscard]] std::vector<double> step_seconds() const override { return made_.bound->step_seconds(); }
+
+private:
+    template <class Start>
+    Result<std::unique_ptr<Ticket>> guarded(const Start& start) {
         if (state_->failed) {
             return fail(Code::backend, fmt::format("an earlier run of this executor failed, prepare it anew: {}",
                                                    state_->first_error.message));
         }
         if (state_->in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
-        auto run = made_.bound->start();
+        auto run = start();
+        if (!run && run.error().code == Code::unsupported) return run;  // nothing was started
         if (!run) {
             state_->failed = true;
             state_->first_error = run.error();
@@ -91,9 +102,6 @@ public:
         state_->in_flight = true;
         return std::make_unique<GuardedTicket>(made_, std::move(*run), state_);
     }
-    [[nodiscard]] std::vector<double> step_seconds() const override { return made_.bound->step_seconds(); }
-
-private:
     Made made_;
     State state_;
 };

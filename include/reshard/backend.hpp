@@ -60,6 +60,10 @@ class Bound {
 public:
     virtual ~Bound() = default;
     virtual Result<std::unique_ptr<Ticket>> start() = 0;
+    /// As start, in the order of `queue`: of backends on devices a stream (cudaStream_t). A stream that is being
+    /// captured takes the run into its graph; the ticket is then done at once, and the graph is the caller's to launch,
+    /// while what was bound lives. Errors: as start; unsupported by backends without queues.
+    virtual Result<std::unique_ptr<Ticket>> start_on(void* queue);
     [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< last run, one per RankStep
 };
 
@@ -110,6 +114,10 @@ public:
         return prepared;
     }
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
+    /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
+    /// pre: equal sizes.
+    virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
+    virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
 };
 
 }  // namespace reshard

@@ -29,6 +29,10 @@ elseif(kind STREQUAL "find_package_mpi")
     consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.1 -D components=mpi)
     must(${work}/find_package_mpi/consumer_mpi)
 
+elseif(kind STREQUAL "find_package_nccl")
+    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.1 -D components=nccl)
+    must(${work}/find_package_nccl/consumer_nccl)
+
 elseif(kind STREQUAL "wrong_version")
     must_fail("0.1.*version: 0.2|0.2" ${CMAKE_COMMAND} -S ${here}/find_package -B ${work}/${kind} --fresh -G Ninja
         -D CMAKE_PREFIX_PATH=${moved} -D version=0.2)
@@ -48,7 +52,8 @@ elseif(kind STREQUAL "pkg_config")
 
 elseif(kind STREQUAL "embedded")
     # As a part of another project; and installed from there without MPI, asking for MPI fails with a sentence.
-    consumer(add_subdirectory -D reshard_dir=${source} -D RESHARD_MPI=OFF -D RESHARD_INSTALL=ON)
+    consumer(add_subdirectory -D reshard_dir=${source} -D RESHARD_MPI=OFF -D RESHARD_NCCL=OFF
+        -D RESHARD_INSTALL=ON)
     must(${work}/embedded/consumer)
     file(REMOVE_RECURSE ${work}/without_mpi)
     must(${CMAKE_COMMAND} --install ${work}/embedded --prefix ${work}/without_mpi)

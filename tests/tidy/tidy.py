@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 FOLDERS = ("include", "src", "synth", "backends", "tests", "bench", "proofs")
-CODE = (".hpp", ".cpp")
+CODE = (".hpp", ".cpp", ".cu")
 
 # Public headers from the inside out: each sees those of its own line's list and whatever they see.
 HEADERS = {
@@ -33,6 +33,7 @@ HEADERS = {
     "execute": ["backend"],
     "local": ["backend"],
     "mpi": ["backend"],
+    "nccl": ["backend"],
 }
 CORE = ["integer", "result", "mesh", "tile", "layout", "view", "step", "plan", "text", "notation", "schedule", "simulate",
         "check", "cost"]
@@ -48,6 +49,7 @@ LAYERS = (
     ("synth/", (CORE + ["synthesize"], ("synth/",))),
     ("backends/local/", (CORE + ["backend", "local"], ("backends/local/", "src/"))),
     ("backends/mpi/", (CORE + ["backend", "mpi"], ("backends/mpi/", "src/"))),
+    ("backends/nccl/", (CORE + ["backend", "nccl"], ("backends/nccl/", "src/"))),
     ("tests/", None),
     ("bench/", None),
 )
@@ -177,7 +179,7 @@ def wiring(root):
     for path, name in files(root, CODE):
         if path.suffix == ".hpp" and "#pragma once" not in path.read_text(encoding="utf-8"):
             yield f"{name}:1: no #pragma once"
-        if path.suffix != ".cpp" or name.startswith("tests/package/"):
+        if path.suffix == ".hpp" or name.startswith("tests/package/"):
             continue
         folder = next((folder for folder in path.parents if (folder / "CMakeLists.txt").is_file()), root)
         lists = folder / "CMakeLists.txt"

@@ -1,0 +1,65 @@
+// Copies, fills and sums of boxes that run at once, in one launch per kind of kernel. Made relative to buffers when a
+// plan is prepared; addresses, and with them the width of accesses, follow when buffers are bound.
+#pragma once
+
+#include <array>
+
+#include "backends/nccl/kernels.hpp"
+#include "src/copy.hpp"
+
+namespace reshard::nccl {
+
+/// The memory that a run reads and writes.
+enum class Where { source, target, workspace, staging };
+inline constexpr std::size_t where_count = 4;
+
+[[nodiscard]] Where where_of(Place place);
+
+/// Where each of them begins on the device; null where there is none.
+using Bases = std::array<std::byte*, where_count>;
+
+[[nodiscard]] inline std::byte* base_of(const Bases& bases, Where where) {
+    return bases[static_cast<std::size_t>(where)];
+}
+
+/// One launch: its boxes lie from `first_box` in the table of all that was placed.
+struct Launch {
+    Kernel kernel;
+    std::size_t first_box;
+    std::uint32_t boxes;
+    std::uint32_t blocks;
+};
+
+/// Launches and their boxes, of any number of sets. The table must lie on the device when they run.
+struct Placed {
+    std::vector<DeviceBox> table;
+    std::vector<Launch> launches;
+};
+
+class CopySet {
+public:
+    /// pre: same extents and element size; of one set, nothing that is written overlaps anything else.
+    void copy(Where from, const Region& source, Where to, const Region& target);
+    void fill(Where to, const Region& target);  ///< with zero
+    /// target += source. pre: reducible(dtype).
+    void add(DType dtype, Where from, const Region& source, Where to, const Region& target);
+
+    [[nodiscard]] bool empty() const { return entries_.empty(); }
+
+    /// Appends to `placed`. Errors: mismatch when an element that is added is not aligned to its size in memory.
+    [[nodiscard]] Result<void> place(const Bases& bases, Placed& placed) const;
+
+private:
+    enum class Kind { copy, fill, add };
+    struct Entry {
+        Kind kind;
+        DType dtype;
+        Where from;
+        Where to;
+        LoopNest nest;
+    };
+    void append(Entry entry);
+    std::vector<Entry> entries_;
+};
+
+}  // namespace reshard::nccl

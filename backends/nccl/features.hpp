@@ -1,0 +1,17 @@
+// What the NCCL at hand can do. The one place that looks at version numbers.
+#pragma once
+
+#include <nccl.h>
+
+// A build may pretend to an older NCCL, to see that all else compiles without what it lacks.
+#ifndef RESHARD_NCCL_VERSION
+#define RESHARD_NCCL_VERSION NCCL_VERSION_CODE
+#endif
+
+#if RESHARD_NCCL_VERSION < 21800
+#error "reshard::nccl needs NCCL 2.18 or newer: ncclCommSplit"
+#endif
+
+#define RESHARD_NCCL_HAS_MEMORY (RESHARD_NCCL_VERSION >= 21900)      // ncclMemAlloc, ncclCommRegister
+#define RESHARD_NCCL_HAS_WINDOWS (RESHARD_NCCL_VERSION >= 22700)     // ncclCommWindowRegister
+#define RESHARD_NCCL_HAS_ALL_TO_ALL (RESHARD_NCCL_VERSION >= 22803)  // ncclAlltoAll

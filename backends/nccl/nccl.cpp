@@ -1,0 +1,310 @@
+// The NCCL backend: what is bound, what runs, and memory.
+#include "reshard/nccl.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/nccl/features.hpp"
+#include "backends/nccl/script.hpp"
+
+namespace reshard::nccl {
+namespace {
+
+// One run in flight. Between two looks at its last event it looks for faults and at the clock.
+class NcclRun final : public Ticket {
+public:
+    NcclRun(const Ready& ready, const Script& script, std::span<const Event> ends, std::vector<double>& seconds)
+        : ready_(ready), script_(script), ends_(ends), seconds_(seconds) {}
+    ~NcclRun() override { static_cast<void>(wait()); }
+    NcclRun(const NcclRun&) = delete;
+    NcclRun& operator=(const NcclRun&) = delete;
+
+    Result<bool> test() override {
+        if (done_) return finished().map([] { return true; });
+        const OnDevice current(ready_.base->device());
+        const cudaError_t state = cudaEventQuery(ends_.back().get());
+        if (state == cudaSuccess) {
+            done_ = true;
+            note_seconds();
+            return true;
+        }
+        Result<void> wrong = state == cudaErrorNotReady ? ready_.base->fault() : checked(state, "cudaEventQuery");
+        const auto patience = ready_.base->options().patience;
+        if (wrong && Clock::now() - begun_ > patience) {
+            wrong = fail(Code::backend, fmt::format("no end within {} ms; a rank never came, or the stream is busy "
+                                                    "with other work",
+                                                    patience.count()));
+        }
+        if (wrong) return false;
+        give_up(wrong.error());
+        return tl::unexpected(*error_);
+    }
+
+    Result<void> wait() override {
+        Backoff backoff;
+        for (;;) {
+            const auto done = test();
+            if (!done) return tl::unexpected(done.error());
+            if (*done) return {};
+            backoff.pause();
+        }
+    }
+
+private:
+    // After the abort the kernels end, and with them everything that was put on the stream behind them.
+    void give_up(const Error& why) {
+        done_ = true;
+        error_ = Error{why.code, fmt::format("{}: {}", script_.describe_step(first_open_step()), why.message)};
+        ready_.base->abort(*error_);
+        cudaEventSynchronize(ends_.back().get());
+    }
+    [[nodiscard]] std::size_t first_open_step() const {
+        for (std::size_t step = 0; step < script_.step_count(); ++step) {
+            if (cudaEventQuery(ends_[step + 1].get()) != cudaSuccess) return step;
+        }
+        return script_.step_count() - 1;
+    }
+    void note_seconds() {
+        for (std::size_t step = 0; step < script_.step_count(); ++step) {
+            float milliseconds = 0;
+            cudaEventElapsedTime(&milliseconds, ends_[step].get(), ends_[step + 1].get());
+            seconds_[step] = static_cast<double>(milliseconds) * 1e-3;
+        }
+    }
+    [[nodiscard]] Result<void> finished() const {
+        if (error_) return tl::unexpected(*error_);
+        return {};
+    }
+
+    const Ready& ready_;
+    const Script& script_;
+    std::span<const Event> ends_;
+    std::vector<double>& seconds_;
+    Clock::time_point begun_ = Clock::now();
+    bool done_ = false;
+    std::optional<Error> error_;
+};
+
+// Taken into a graph: there is nothing to wait for here.
+class CapturedRun final : public Ticket {
+public:
+    Result<bool> test() override { return true; }
+    Result<void> wait() override { return {}; }
+};
+
+class NcclBound final : public Bound {
+public:
+    NcclBound(const Ready& ready, Script script, std::vector<Event> ends)
+        : ready_(ready), script_(std::move(script)), ends_(std::move(ends)), seconds_(script_.step_count(), 0.0) {}
+    ~NcclBound() override {
+        const OnDevice current(ready_.base->device());
+        ends_.clear();
+        script_ = {};
+    }
+    NcclBound(const NcclBound&) = delete;
+    NcclBound& operator=(const NcclBound&) = delete;
+
+    Result<std::unique_ptr<Ticket>> start() override { return start_on(nullptr); }
+
+    Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
+        Base& base = *ready_.base;
+        if (auto done = base.fault(); !done) return tl::unexpected(done.error());
+        const OnDevice current(base.device());
+        const cudaStream_t stream = queue != nullptr ? static_cast<cudaStream_t>(queue) : base.stream();
+        cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+        const cudaError_t asked = cudaStreamIsCapturing(stream, &capturing);
+        if (auto done = checked(asked, "cudaStreamIsCapturing"); !done) return tl::unexpected(done.error());
+        const bool captured = capturing != cudaStreamCaptureStatusNone;
+        if (auto done = issue(stream, captured); !done) {
+            base.abort(done.error());  // peers may be waiting for what was not issued
+            return tl::unexpected(done.error());
+        }
+        if (captured) return std::make_unique<CapturedRun>();
+        return std::make_unique<NcclRun>(ready_, script_, ends_, seconds_);
+    }
+
+    [[nodiscard]] std::vector<double> step_seconds() const override { return seconds_; }
+
+private:
+    [[nodiscard]] Result<void> issue(cudaStream_t stream, bool captured) const {
+        if (captured) return script_.issue(ready_, stream, {});
+        const cudaError_t begun = cudaEventRecord(ends_.front().get(), stream);
+        if (auto done = checked(begun, "cudaEventRecord"); !done) return done;
+        return script_.issue(ready_, stream, ends_);
+    }
+
+    const Ready& ready_;
+    Script script_;
+    std::vector<Event> ends_;  // the begin, and the end of every step
+    std::vector<double> seconds_;
+};
+
+class NcclPrepared final : public Prepared {
+public:
+    explicit NcclPrepared(std::unique_ptr<Ready> ready) : ready_(std::move(ready)) {}
+    ~NcclPrepared() override {
+        const OnDevice current(ready_->base->device());
+        ready_.reset();
+    }
+    NcclPrepared(const NcclPrepared&) = delete;
+    NcclPrepared& operator=(const NcclPrepared&) = delete;
+
+    [[nodiscard]] Index staging_bytes() const override { return ready_->staging_bytes; }
+
+    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
+        const OnDevice current(ready_->base->device());
+        auto script = Script::write(*ready_, buffers);
+        if (!script) return tl::unexpected(script.error());
+        std::vector<Event> ends;
+        for (std::size_t i = 0; i <= script->step_count(); ++i) {
+            auto event = Event::make(true);
+            if (!event) return tl::unexpected(event.error());
+            ends.push_back(std::move(*event));
+        }
+        return std::make_unique<NcclBound>(*ready_, std::move(*script), std::move(ends));
+    }
+
+private:
+    std::unique_ptr<Ready> ready_;
+};
+
+// What allocate hands out.
+class DeviceMemory final : public Memory {
+public:
+    static Result<std::unique_ptr<DeviceMemory>> make(const Base& base, Index bytes) {
+        if (bytes < 0) return fail(Code::mismatch, fmt::format("cannot allocate {} bytes", bytes));
+        std::unique_ptr<DeviceMemory> made(new DeviceMemory(base.device(), bytes));
+        if (bytes == 0) return made;
+        auto staging = Staging::make(bytes);
+        if (!staging) {
+            return fail(staging.error().code,
+                        fmt::format("{} bytes of device memory: {}", bytes, staging.error().message));
+        }
+        made->memory_ = std::move(*staging);
+        return made;
+    }
+    ~DeviceMemory() override {
+        const OnDevice current(device_);
+        leave_registry();
+        memory_.reset();
+    }
+    DeviceMemory(const DeviceMemory&) = delete;
+    DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+    std::span<std::byte> bytes() override {
+        return {memory_ ? memory_->start() : nullptr, static_cast<std::size_t>(bytes_)};
+    }
+
+    // With this rank only; peers need not do the like.
+    Result<void> enter_registry([[maybe_unused]] const std::shared_ptr<Communicator>& communicator) {
+#if RESHARD_NCCL_HAS_MEMORY
+        if (!memory_) return {};
+        const ncclResult_t code =
+            ncclCommRegister(communicator->get(), memory_->start(), static_cast<std::size_t>(bytes_), &registered_);
+        if (auto done = checked(code, "ncclCommRegister"); !done) return done;
+        communicator_ = communicator;
+#endif
+        return {};
+    }
+
+    Result<void> add_window(const std::shared_ptr<Communicator>& communicator, std::chrono::milliseconds patience) {
+        return memory_ ? memory_->add_window(communicator, patience) : Result<void>();
+    }
+
+private:
+    DeviceMemory(int device, Index bytes) : device_(device), bytes_(bytes) {}
+    void leave_registry() {
+#if RESHARD_NCCL_HAS_MEMORY
+        if (!communicator_ || communicator_->aborted() || registered_ == nullptr) return;
+        ncclCommDeregister(communicator_->get(), registered_);
+#endif
+    }
+    int device_;
+    Index bytes_;
+    std::unique_ptr<Staging> memory_;
+    std::shared_ptr<Communicator> communicator_;
+    void* registered_ = nullptr;
+};
+
+class NcclBackend final : public Backend {
+public:
+    explicit NcclBackend(std::unique_ptr<Base> base) : base_(std::move(base)) {}
+
+    [[nodiscard]] std::string_view name() const override { return "nccl"; }
+    [[nodiscard]] Index rank() const override { return base_->rank(); }
+    [[nodiscard]] Index size() const override { return base_->size(); }
+    [[nodiscard]] Base& base() const { return *base_; }
+
+    Result<void> agree(std::uint64_t fingerprint) override {
+        const OnDevice current(base_->device());
+        std::uint64_t least[] = {fingerprint, ~fingerprint};  // the least complement is of the greatest
+        if (auto done = base_->vote(least, ncclMin); !done) return done;
+        if (least[0] == ~least[1] && least[0] != 0) return {};
+        const auto all = base_->gather(fingerprint);
+        if (!all) return tl::unexpected(all.error());
+        for (std::size_t rank = 0; rank < all->size(); ++rank) {
+            if ((*all)[rank] == 0) return fail(Code::mismatch, fmt::format("rank {} could not prepare its plan", rank));
+        }
+        for (std::size_t rank = 0; rank < all->size(); ++rank) {
+            if ((*all)[rank] == all->front()) continue;
+            return fail(Code::mismatch, fmt::format("rank {} brings another plan than rank 0", rank));
+        }
+        return {};
+    }
+
+    Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
+        const OnDevice current(base_->device());
+        auto ready = make_ready(*base_, plans);
+        if (!ready) return tl::unexpected(ready.error());
+        return std::make_unique<NcclPrepared>(std::move(*ready));
+    }
+
+    Result<std::unique_ptr<Memory>> allocate(Index bytes) override {
+        const OnDevice current(base_->device());
+        auto memory = DeviceMemory::make(*base_, bytes);
+        if (!memory) return tl::unexpected(memory.error());
+        if (auto done = (*memory)->enter_registry(base_->world()); !done) return tl::unexpected(done.error());
+        return std::move(*memory);
+    }
+
+    Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory) override {
+        return move(memory.data(), own.data(), own.size(), cudaMemcpyHostToDevice);
+    }
+    Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own) override {
+        return move(own.data(), memory.data(), own.size(), cudaMemcpyDeviceToHost);
+    }
+
+private:
+    Result<void> move(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+        if (bytes == 0) return {};
+        const OnDevice current(base_->device());
+        const cudaError_t issued = cudaMemcpyAsync(to, from, bytes, kind, base_->stream());
+        if (auto done = checked(issued, "cudaMemcpyAsync"); !done) return done;
+        return checked(cudaStreamSynchronize(base_->stream()), "cudaStreamSynchronize");
+    }
+    std::unique_ptr<Base> base_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options) {
+    auto base = Base::make(communicator, options);
+    if (!base) return tl::unexpected(base.error());
+    return std::make_unique<NcclBackend>(std::move(*base));
+}
+
+Index communicator_bytes(const Backend& backend) {
+    return dynamic_cast<const NcclBackend&>(backend).base().communicator_bytes();
+}
+
+Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes) {
+    Base& base = dynamic_cast<NcclBackend&>(backend).base();
+    const OnDevice current(base.device());
+    auto memory = DeviceMemory::make(base, bytes);
+    const Result<void> made = memory.map([](const auto&) {});
+    if (auto done = base.all_succeeded(made); !done) return tl::unexpected(done.error());
+    const Result<void> entered = (*memory)->add_window(base.world(), base.options().patience);
+    if (auto done = base.all_succeeded(entered); !done) return tl::unexpected(done.error());
+    return std::move(*memory);
+}
+
+}  // namespace reshard::nccl

@@ -1,0 +1,44 @@
+// The NCCL backend: tiles in device memory, runs in the order of CUDA streams. Your communicator is borrowed: the
+// backend splits one of its own off it, and whatever fails or is aborted is the backend's.
+#pragma once
+
+#include <nccl.h>
+
+#include <chrono>
+
+#include "reshard/backend.hpp"
+
+namespace reshard::nccl {
+
+struct Options {
+    /// Where runs and everything else is put in order when no other stream is named; null: a stream of the backend's.
+    cudaStream_t stream = nullptr;
+    /// After so long without an end a wait aborts the communicators and fails instead of hanging. Work that was put on
+    /// the stream before the run counts too.
+    std::chrono::milliseconds patience = std::chrono::minutes(10);
+    /// What a prepared list may take for staging. A step that packs more runs in pieces, and one piece is packed while
+    /// the last one travels.
+    Index staging_bytes_max = Index{256} << 20;
+    /// Communicators of groups that are kept for later plans. Steps beyond it travel over the whole communicator.
+    std::size_t communicators_max = 16;
+    /// Sums are added in the order of the summands, the same on every run, instead of in NCCL's.
+    bool ordered_sums = false;
+    /// The groups' communicators share NCCL's resources with the whole one.
+    bool share_resources = false;
+    /// Staging is registered as a window of the communicators that use it, where NCCL has windows.
+    bool windows = true;
+};
+
+/// Collective over `communicator`, to be called with its device current. Buffers that are bound lie on that device.
+/// Errors: backend when CUDA or NCCL fails; unsupported when NCCL is older at run time than it was at compile time.
+[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options = {});
+
+/// Bytes that NCCL has taken on this device for a backend's communicators, measured where they grew: by what was free
+/// before and after, so whatever else happens on the device meanwhile counts too. pre: make_backend made it.
+[[nodiscard]] Index communicator_bytes(const Backend& backend);
+
+/// Collective: the same number of bytes on every rank, registered as a window where NCCL has them, so that peers may
+/// reach it without a copy. Backend::allocate is not collective and registers with this rank only.
+[[nodiscard]] Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes);
+
+}  // namespace reshard::nccl

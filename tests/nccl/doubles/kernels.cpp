@@ -1,0 +1,201 @@
+// Launches of the double: each block and thread of a kernel in turn, on the host, by the functions that the device
+// runs. A kernel is known by its name.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "backends/nccl/kernels.hpp"
+#include "stream.hpp"
+
+namespace gpu_double {
+namespace {
+
+using namespace reshard::nccl;
+
+using Body = void (*)(const DeviceBox&, std::uint32_t);
+
+// Every thread of a block up to where the threads meet, then every thread from there on.
+template <class Vector>
+void copy_block(const DeviceBox& box, std::uint32_t block) {
+    for (std::uint32_t thread = 0; thread < threads; ++thread) copy_rows<Vector>(box, block, thread);
+}
+template <class Vector>
+void fill_block(const DeviceBox& box, std::uint32_t block) {
+    for (std::uint32_t thread = 0; thread < threads; ++thread) fill_rows<Vector>(box, block, thread);
+}
+template <class Word, std::uint32_t Pack>
+void turn_block(const DeviceBox& box, std::uint32_t block) {
+    auto shared = std::make_unique<Tile<Word, Pack>>();
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+        read_tile<Word, Pack>(box, block, thread, *shared);
+    }
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+        write_tile<Word, Pack>(box, block, thread, *shared);
+    }
+}
+template <class Element, class Vector>
+void add_block(const DeviceBox& box, std::uint32_t block) {
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+        add_rows<Element, Vector>(box, block, thread);
+    }
+}
+
+struct Emulation {
+    Body body;
+    std::size_t width;  // of an access
+    bool reads;         // fills do not
+};
+
+const std::map<std::string, Emulation>& emulations() {
+    static const std::map<std::string, Emulation> all = {
+#define X(name, Vector)                                                  \
+    {"reshard_copy_" #name, {copy_block<Vector>, sizeof(Vector), true}}, \
+        {"reshard_fill_" #name, {fill_block<Vector>, sizeof(Vector), false}},
+        RESHARD_ROW_KERNELS(X)
+#undef X
+#define X(name, Word, pack) {"reshard_turn_" #name, {turn_block<Word, pack>, sizeof(Word), true}},
+            RESHARD_TILE_KERNELS(X)
+#undef X
+#define X(name, Element, Vector)                                                \
+    {"reshard_add_" #name, {add_block<Element, Vector>, sizeof(Vector), true}}, \
+        {"reshard_add_" #name "_wide", {add_block<Element, Word16>, sizeof(Word16), true}},
+                RESHARD_ADD_KERNELS(X)
+#undef X
+    };
+    return all;
+}
+
+struct Known {
+    std::mutex mutex;
+    std::map<const void*, std::string> names;
+    std::map<std::string, int> launches;
+};
+Known& known() {
+    static Known* only = new Known;
+    return *only;
+}
+
+struct Configuration {
+    dim3 grid;
+    dim3 block;
+    std::size_t shared;
+    cudaStream_t stream;
+};
+thread_local std::vector<Configuration> configurations;
+
+// All that a box reaches lies in memory of the device, and whole accesses are aligned: a real device would fault.
+void require_reach(const DeviceBox& box, const Emulation& kernel, int number) {
+    std::size_t source_end = kernel.width;
+    std::size_t target_end = kernel.width;
+    std::size_t bits = reinterpret_cast<std::uintptr_t>(box.target);
+    if (kernel.reads) bits |= reinterpret_cast<std::uintptr_t>(box.source);
+    for (int k = 0; k < box.loop_count; ++k) {
+        const DeviceLoop& loop = box.loops[k];
+        source_end += (loop.extent.value - 1) * static_cast<std::size_t>(loop.source_stride);
+        target_end += (loop.extent.value - 1) * static_cast<std::size_t>(loop.target_stride);
+        bits |= static_cast<std::size_t>(loop.source_stride | loop.target_stride);
+    }
+    if (box.columns > 0) {
+        const std::size_t last_row = (box.rows - 1) * static_cast<std::size_t>(box.row_stride);
+        const std::size_t last_column = (box.columns - 1) * static_cast<std::size_t>(box.column_stride);
+        source_end += last_row;
+        target_end += last_column;
+        bits |= static_cast<std::size_t>(box.row_stride | box.column_stride);
+    }
+    if (bits % kernel.width != 0) gpu_double_complain("a kernel's access is not aligned");
+    if (gpu_double_owner(box.target, target_end) != number) {
+        gpu_double_complain("a kernel writes outside of its device's memory");
+        std::abort();
+    }
+    if (kernel.reads && gpu_double_owner(box.source, source_end) != number) {
+        gpu_double_complain("a kernel reads outside of its device's memory");
+        std::abort();
+    }
+}
+
+void run_kernel(const Emulation& kernel, std::uint32_t blocks, const DeviceBoxes& boxes, int number) {
+    if (gpu_double_owner(boxes.boxes, boxes.count * sizeof(DeviceBox)) != number) {
+        gpu_double_complain("a kernel's boxes are not in its device's memory");
+        std::abort();
+    }
+    for (std::uint32_t i = 0; i < boxes.count; ++i) require_reach(boxes.boxes[i], kernel, number);
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+        const DeviceBox& box = box_of(boxes, block);
+        kernel.body(box, static_cast<std::uint32_t>(block - box.first_block));
+    }
+}
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments, cudaStream_t handle) {
+    std::string name;
+    {
+        const std::lock_guard lock(known().mutex);
+        name = known().names[function];
+        ++known().launches[name];
+    }
+    const auto found = emulations().find(name);
+    if (found == emulations().end() || block.x != threads) {
+        std::fprintf(stderr, "double of a GPU: the kernel '%s' is not known here\n", name.c_str());
+        return failed(cudaErrorInvalidDeviceFunction);
+    }
+    const auto boxes = *static_cast<const DeviceBoxes*>(arguments[0]);
+    const auto stream = stream_of(handle);
+    const Emulation& kernel = found->second;
+    if (stream->device() != current_device()) gpu_double_complain("a kernel was launched on another device's stream");
+    stream->push([=, number = stream->device(), &kernel] { run_kernel(kernel, grid.x, boxes, number); });
+    return cudaSuccess;
+}
+
+}  // namespace
+}  // namespace gpu_double
+
+using namespace gpu_double;
+
+// What nvcc's host code calls: NVIDIA's names and signatures.
+extern "C" {
+
+int gpu_double_launches(const char* kernel) {
+    const std::lock_guard lock(known().mutex);
+    const auto found = known().launches.find(kernel);
+    return found == known().launches.end() ? 0 : found->second;
+}
+
+void** __cudaRegisterFatBinary(void*) {
+    static void* binary = nullptr;
+    return &binary;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 1; }
+void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+    const std::lock_guard lock(known().mutex);
+    known().names[function] = name;
+}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream) {
+    configurations.push_back({grid, block, shared, stream});
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared, void* stream) {
+    const Configuration top = configurations.back();
+    configurations.pop_back();
+    *grid = top.grid;
+    *block = top.block;
+    *shared = top.shared;
+    *static_cast<cudaStream_t*>(stream) = top.stream;
+    return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+    *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));
+    return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, std::size_t,
+                               cudaStream_t stream) {
+    return launch(kernel, grid, block, arguments, stream);
+}
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t,
+                             cudaStream_t stream) {
+    return launch(function, grid, block, arguments, stream);
+}
+}

@@ -1,0 +1,144 @@
+#include "mirrored.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+// One buffer of the program's and its mirror. Every second mirror begins 8 bytes into its memory, so that the widest
+// accesses are not always possible.
+class Mirror {
+public:
+    static Result<Mirror> make(Backend& backend, std::span<const std::byte> read, std::span<std::byte> written,
+                               std::size_t shift) {
+        Mirror made;
+        made.backend_ = &backend;
+        made.read_ = read;
+        made.written_ = written;
+        auto memory = backend.allocate(static_cast<Index>(read.size() + shift));
+        if (!memory) return tl::unexpected(memory.error());
+        made.memory_ = std::move(*memory);
+        made.bytes_ = made.memory_->bytes().subspan(shift);
+        return made;
+    }
+    [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+    [[nodiscard]] Result<void> up() const { return backend_->put(read_, bytes_); }
+    [[nodiscard]] Result<void> down() const {
+        return written_.empty() ? Result<void>() : backend_->get(bytes_, written_);
+    }
+
+private:
+    Mirror() = default;
+    Backend* backend_ = nullptr;
+    std::span<const std::byte> read_;
+    std::span<std::byte> written_;
+    std::unique_ptr<Memory> memory_;
+    std::span<std::byte> bytes_;
+};
+
+struct Mirrors {
+    Mirror source;
+    Mirror target;
+    Mirror workspace;
+};
+
+class MirroredTicket final : public Ticket {
+public:
+    MirroredTicket(std::unique_ptr<Ticket> inner, const std::vector<Mirrors>& mirrors)
+        : inner_(std::move(inner)), mirrors_(mirrors) {}
+    Result<bool> test() override {
+        const auto done = inner_->test();
+        if (!done || !*done) return done;
+        return finish().map([] { return true; });
+    }
+    Result<void> wait() override {
+        if (auto done = inner_->wait(); !done) return done;
+        return finish();
+    }
+
+private:
+    Result<void> finish() {
+        if (finished_) return {};
+        finished_ = true;
+        for (const Mirrors& one : mirrors_) {
+            if (auto done = one.target.down(); !done) return done;
+            if (auto done = one.workspace.down(); !done) return done;
+        }
+        return {};
+    }
+    std::unique_ptr<Ticket> inner_;
+    const std::vector<Mirrors>& mirrors_;
+    bool finished_ = false;
+};
+
+class MirroredBound final : public Bound {
+public:
+    MirroredBound(std::unique_ptr<Bound> inner, std::vector<Mirrors> mirrors)
+        : mirrors_(std::move(mirrors)), inner_(std::move(inner)) {}
+    Result<std::unique_ptr<Ticket>> start() override {
+        for (const Mirrors& one : mirrors_) {
+            for (const Mirror* mirror : {&one.source, &one.target, &one.workspace}) {
+                if (auto done = mirror->up(); !done) return tl::unexpected(done.error());
+            }
+        }
+        auto ticket = inner_->start();
+        if (!ticket) return ticket;
+        return std::make_unique<MirroredTicket>(std::move(*ticket), mirrors_);
+    }
+    [[nodiscard]] std::vector<double> step_seconds() const override { return inner_->step_seconds(); }
+
+private:
+    std::vector<Mirrors> mirrors_;
+    std::unique_ptr<Bound> inner_;
+};
+
+class MirroredPrepared final : public Prepared {
+public:
+    MirroredPrepared(Backend& backend, std::unique_ptr<Prepared> inner) : backend_(backend), inner_(std::move(inner)) {}
+    [[nodiscard]] Index staging_bytes() const override { return inner_->staging_bytes(); }
+    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
+        std::vector<Mirrors> mirrors;
+        std::vector<Buffers> there;
+        for (const Buffers& one : buffers) {
+            const std::size_t shift = mirrors.size() % 2 * 8;
+            auto source = Mirror::make(backend_, one.source, {}, shift);
+            auto target = Mirror::make(backend_, one.target, one.target, shift);
+            auto workspace = Mirror::make(backend_, one.workspace, one.workspace, 0);
+            if (!source) return tl::unexpected(source.error());
+            if (!target) return tl::unexpected(target.error());
+            if (!workspace) return tl::unexpected(workspace.error());
+            mirrors.push_back({std::move(*source), std::move(*target), std::move(*workspace)});
+            there.push_back(
+                {mirrors.back().source.bytes(), mirrors.back().target.bytes(), mirrors.back().workspace.bytes()});
+        }
+        auto bound = inner_->bind(there);
+        if (!bound) return bound;
+        return std::make_unique<MirroredBound>(std::move(*bound), std::move(mirrors));
+    }
+
+private:
+    Backend& backend_;
+    std::unique_ptr<Prepared> inner_;
+};
+
+class MirroredBackend final : public Backend {
+public:
+    explicit MirroredBackend(Backend& inner) : inner_(inner) {}
+    [[nodiscard]] std::string_view name() const override { return inner_.name(); }
+    [[nodiscard]] Index rank() const override { return inner_.rank(); }
+    [[nodiscard]] Index size() const override { return inner_.size(); }
+    Result<void> agree(std::uint64_t fingerprint) override { return inner_.agree(fingerprint); }
+    Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
+        auto made = inner_.prepare(std::move(plans));
+        if (!made) return made;
+        return std::make_unique<MirroredPrepared>(inner_, std::move(*made));
+    }
+    Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return inner_.allocate(bytes); }
+
+private:
+    Backend& inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> mirrored(Backend& inner) { return std::make_unique<MirroredBackend>(inner); }
+
+}  // namespace reshard::conformance

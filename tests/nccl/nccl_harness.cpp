@@ -1,0 +1,80 @@
+// Ranks as threads of this process, over NCCL. `--ranks=N` says how many, `--staging=BYTES` how much of it a plan may
+// take, `--ordered` that sums are added in order, `--groups=N` how many communicators of groups are kept.
+#include <gtest/gtest.h>
+
+#include <charconv>
+
+#include "conformance/harness.hpp"
+#include "doubles/find.hpp"
+#include "mirrored.hpp"
+#include "party.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+class NcclHarness final : public Harness {
+public:
+    Index count = 4;
+    nccl::Options options;
+
+    [[nodiscard]] Index ranks() const override { return count; }
+    void on_every_rank(const std::function<void(Backend&)>& body) override {
+        party_ = std::make_unique<nccl::test::Party>(count);
+        party_->on_every_rank([&](ncclComm_t communicator, Index) {
+            auto backend = nccl::make_backend(communicator, options);
+            ASSERT_TRUE(backend) << backend.error().message;
+            const auto mirror = mirrored(**backend);
+            body(*mirror);
+            party_->count_true(true);
+        });
+    }
+    std::string from_rank_0(const std::function<std::string()>& make) override { return make(); }
+    Index count_true(Backend&, bool answer) override { return party_->count_true(answer); }
+
+private:
+    std::unique_ptr<nccl::test::Party> party_;
+};
+
+NcclHarness& nccl_harness() {
+    static NcclHarness only;
+    return only;
+}
+
+bool read_option(std::string_view argument, std::string_view name, Index& value) {
+    if (!argument.starts_with(name)) return false;
+    std::from_chars(argument.data() + name.size(), argument.data() + argument.size(), value);
+    return true;
+}
+
+// On the doubles nothing may be done that a real device or the real NCCL would take amiss.
+class NoComplaints final : public testing::Environment {
+public:
+    void TearDown() override {
+        if (!nccl::test::on_doubles()) return;
+        EXPECT_EQ(nccl::test::found<int()>("gpu_double_complaints")(), 0) << "the doubles complained; see above";
+        EXPECT_EQ(nccl::test::found<int()>("nccl_double_communicators")(), 0) << "communicators that nobody destroyed";
+    }
+};
+
+}  // namespace
+
+Harness& harness() { return nccl_harness(); }
+
+}  // namespace reshard::conformance
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    auto& harness = reshard::conformance::nccl_harness();
+    for (const std::string_view argument : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
+        reshard::Index groups = -1;
+        if (argument == "--ordered") harness.options.ordered_sums = true;
+        reshard::conformance::read_option(argument, "--ranks=", harness.count);
+        reshard::conformance::read_option(argument, "--staging=", harness.options.staging_bytes_max);
+        if (reshard::conformance::read_option(argument, "--groups=", groups)) {
+            harness.options.communicators_max = static_cast<std::size_t>(groups);
+        }
+    }
+    harness.options.patience = std::chrono::seconds(60);
+    testing::AddGlobalTestEnvironment(new reshard::conformance::NoComplaints);
+    return RUN_ALL_TESTS();
+}

@@ -1,0 +1,37 @@
+// Ranks as threads of this process, each with a communicator and a device: its own where there are enough.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+#include "reshard/nccl.hpp"
+
+namespace reshard::nccl::test {
+
+class Party {
+public:
+    explicit Party(Index ranks) : ranks_(ranks) {}
+    [[nodiscard]] Index ranks() const { return ranks_; }
+
+    /// Runs the body once per rank, at the same time, with its device current.
+    void on_every_rank(const std::function<void(ncclComm_t communicator, Index rank)>& body);
+
+    /// Meets all ranks; the number of true answers. Called from within on_every_rank.
+    Index count_true(bool answer);
+
+private:
+    Index ranks_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Index answers_ = 0;
+    Index true_answers_ = 0;
+    Index result_ = 0;
+    Index generation_ = 0;
+};
+
+/// Aborts the program with the call's words: what cannot be made here has no test to fail.
+void must(cudaError_t code, const char* call);
+void must(ncclResult_t code, const char* call);
+
+}  // namespace reshard::nccl::test
