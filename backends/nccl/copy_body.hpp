@@ -34,13 +34,19 @@ RESHARD_ON_DEVICE void copy_rows(const DeviceBox& box, std::uint32_t block, std:
     }
 }
 
-/// As rows, with zero for every source.
+struct alignas(8) Word8x2 {
+    Word8 part[2];
+};
+
+/// As rows, with the pattern for every source.
 template <class Vector>
 RESHARD_ON_DEVICE void fill_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
     RESHARD_UNROLL
     for (std::uint32_t i = 0; i < units_thread; ++i) {
         const std::uint32_t unit = block * units_block + thread + i * threads;
-        if (unit < box.units) *reinterpret_cast<Vector*>(box.target + offsets_of(box, unit).target) = Vector{};
+        if (unit >= box.units) continue;
+        *reinterpret_cast<Vector*>(box.target + offsets_of(box, unit).target) =
+            *reinterpret_cast<const Vector*>(box.pattern);
     }
 }
 

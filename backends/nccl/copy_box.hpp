@@ -45,6 +45,9 @@ struct DeviceLoop {
     std::int64_t target_stride;
 };
 
+/// What becomes of an element that meets another; `scale` is of the source alone.
+enum class Fold : std::int32_t { sum, prod, max, min, scale };
+
 /// One box. Rows: `loops` outermost first run over vectors. Tiles: they run over planes, each of columns x rows words;
 /// the source is contiguous along columns, the target along rows.
 struct DeviceBox {
@@ -60,6 +63,10 @@ struct DeviceBox {
     std::uint32_t rows;
     std::int64_t row_stride;     ///< in the source, bytes
     std::int64_t column_stride;  ///< in the target, bytes
+    std::int64_t times;          ///< of a scale
+    std::int64_t over;
+    Fold fold;
+    alignas(16) unsigned char pattern[16];  ///< of a fill, as often as it takes
 };
 
 /// The one argument of every kernel.

@@ -1,11 +1,10 @@
-// Copies, fills and sums of boxes that run at once, in one launch per kind of kernel. Made relative to buffers when a
+// Copies, fills and folds of boxes that run at once, in one launch per kind of kernel. Made relative to buffers when a
 // plan is prepared; addresses, and with them the width of accesses, follow when buffers are bound.
 #pragma once
 
 #include <array>
 
-#include "backends/nccl/kernels.hpp"
-#include "src/copy.hpp"
+#include "backends/nccl/emit.hpp"
 
 namespace reshard::nccl {
 
@@ -40,23 +39,28 @@ class CopySet {
 public:
     /// pre: same extents and element size; of one set, nothing that is written overlaps anything else.
     void copy(Where from, const Region& source, Where to, const Region& target);
-    void fill(Where to, const Region& target);  ///< with zero
-    /// target += source. pre: reducible(dtype).
-    void add(DType dtype, Where from, const Region& source, Where to, const Region& target);
+    void fill(Where to, const Region& target, const Pattern& pattern);
+    /// target = combine(target, source). pre: combine is not copy; dtype and combination go together (can_reduce).
+    void combine(DType dtype, Combine combine, Where from, const Region& source, Where to, const Region& target);
+    /// pre: a floating or complex dtype.
+    void scale(DType dtype, Scale scale, Where to, const Region& target);
 
     [[nodiscard]] bool empty() const { return entries_.empty(); }
 
-    /// Appends to `placed`. Errors: mismatch when an element that is added is not aligned to its size in memory.
+    /// Appends to `placed`. Errors: mismatch when an element that is combined is not aligned to its size in memory.
     [[nodiscard]] Result<void> place(const Bases& bases, Placed& placed) const;
 
 private:
-    enum class Kind { copy, fill, add };
+    enum class Kind { copy, fill, fold };
     struct Entry {
         Kind kind;
         DType dtype;
         Where from;
         Where to;
         LoopNest nest;
+        Fold fold;
+        Scale scale;
+        Pattern pattern;
     };
     void append(Entry entry);
     std::vector<Entry> entries_;

@@ -26,16 +26,22 @@ namespace reshard::nccl {
     X(16, Word16, 1)
 
 // X(name, element type, type of a vector of one element)
-#define RESHARD_ADD_KERNELS(X)                  \
-    X(boolean, Boolean, std::uint8_t)           \
-    X(i8, Plain<std::uint8_t>, std::uint8_t)    \
-    X(i16, Plain<std::uint16_t>, std::uint16_t) \
-    X(i32, Plain<std::uint32_t>, std::uint32_t) \
-    X(i64, Plain<std::uint64_t>, Word8)         \
-    X(f16, Half, std::uint16_t)                 \
-    X(bf16, BFloat16, std::uint16_t)            \
-    X(f32, Plain<float>, std::uint32_t)         \
-    X(f64, Plain<double>, Word8)
+#define RESHARD_FOLD_KERNELS(X)                   \
+    X(boolean, Boolean, std::uint8_t)             \
+    X(i8, Integer<std::int8_t>, std::uint8_t)     \
+    X(u8, Integer<std::uint8_t>, std::uint8_t)    \
+    X(i16, Integer<std::int16_t>, std::uint16_t)  \
+    X(u16, Integer<std::uint16_t>, std::uint16_t) \
+    X(i32, Integer<std::int32_t>, std::uint32_t)  \
+    X(u32, Integer<std::uint32_t>, std::uint32_t) \
+    X(i64, Integer<std::int64_t>, Word8)          \
+    X(u64, Integer<std::uint64_t>, Word8)         \
+    X(f16, Floating<Half>, std::uint16_t)         \
+    X(bf16, Floating<Brain>, std::uint16_t)       \
+    X(f32, Floating<Whole<float>>, std::uint32_t) \
+    X(f64, Floating<Whole<double>>, Word8)        \
+    X(c64, Complex<float>, Word8)                 \
+    X(c128, Complex<double>, Word8x2)
 
 enum class Kernel {
 #define X(name, Vector) copy_##name, fill_##name,
@@ -44,8 +50,8 @@ enum class Kernel {
 #define X(name, Word, pack) turn_##name,
         RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element, Vector) add_##name, add_##name##_wide,
-            RESHARD_ADD_KERNELS(X)
+#define X(name, Element, Vector) fold_##name, fold_##name##_wide,
+            RESHARD_FOLD_KERNELS(X)
 #undef X
 };
 

@@ -116,32 +116,44 @@ std::string_view name(Native native) {
     return "ncclAlltoAll";
 }
 
-std::optional<WireType> sum_type(DType dtype) {
+std::optional<WireType> reduction_type(DType dtype, Combine combine) {
+    const bool extremum = combine == Combine::max || combine == Combine::min;
+    const ncclRedOp_t op = combine == Combine::max    ? ncclMax
+                           : combine == Combine::min  ? ncclMin
+                           : combine == Combine::prod ? ncclProd
+                                                      : ncclSum;
+    const auto integer = [&](ncclDataType_t type) { return WireType{type, 1, op}; };
+    const auto floating = [&](ncclDataType_t type) {
+        return extremum ? std::nullopt : std::optional(WireType{type, 1, op});
+    };
+    const auto complex = [&](ncclDataType_t type) {
+        return combine == Combine::sum ? std::optional(WireType{type, 2, op}) : std::nullopt;
+    };
     switch (dtype) {
         case DType::i8:
-            return WireType{ncclInt8, 1};
+            return integer(ncclInt8);
         case DType::u8:
-            return WireType{ncclUint8, 1};
+            return integer(ncclUint8);
         case DType::i32:
-            return WireType{ncclInt32, 1};
+            return integer(ncclInt32);
         case DType::u32:
-            return WireType{ncclUint32, 1};
+            return integer(ncclUint32);
         case DType::i64:
-            return WireType{ncclInt64, 1};
+            return integer(ncclInt64);
         case DType::u64:
-            return WireType{ncclUint64, 1};
+            return integer(ncclUint64);
         case DType::f16:
-            return WireType{ncclFloat16, 1};
+            return floating(ncclFloat16);
         case DType::bf16:
-            return WireType{ncclBfloat16, 1};
+            return floating(ncclBfloat16);
         case DType::f32:
-            return WireType{ncclFloat32, 1};
+            return floating(ncclFloat32);
         case DType::f64:
-            return WireType{ncclFloat64, 1};
+            return floating(ncclFloat64);
         case DType::c64:
-            return WireType{ncclFloat32, 2};
+            return complex(ncclFloat32);
         case DType::c128:
-            return WireType{ncclFloat64, 2};
+            return complex(ncclFloat64);
         default:
             return {};
     }
@@ -150,15 +162,15 @@ std::optional<WireType> sum_type(DType dtype) {
 std::optional<Regular> regular(const RankStep& step, DType dtype, bool ordered_sums) {
     const Schedule& schedule = step.schedule;
     if (schedule.group.size() < 2 || !schedule.fills.empty()) return {};
-    const bool sums = schedule.combine == Combine::sum;
-    if (sums && (ordered_sums || !sum_type(dtype))) return {};
+    const bool reduces = schedule.combine != Combine::copy;
+    if (reduces && (ordered_sums || !reduction_type(dtype, schedule.combine))) return {};
     if (own_receive(schedule) == nullptr) return {};
     auto made = of_kind(schedule);
     if (!made || !all_of_one_shape(made->gives) || !all_of_one_shape(made->takes) ||
         !same_shape(made->gives.front(), made->takes.front())) {
         return {};
     }
-    made->wire = sums ? *sum_type(dtype) : WireType{ncclUint8, size_of(dtype)};
+    made->wire = reduces ? *reduction_type(dtype, schedule.combine) : WireType{ncclUint8, size_of(dtype)};
     return made;
 }
 

@@ -16,10 +16,12 @@ enum class Native { all_gather, reduce_scatter, all_reduce, all_to_all };
 struct WireType {
     ncclDataType_t type;
     Index elements;  ///< of `type` in one element
+    ncclRedOp_t op = ncclSum;
 };
 
-/// Null where NCCL has no such sum: bool, and integers of 16 bits.
-[[nodiscard]] std::optional<WireType> sum_type(DType dtype);
+/// Null where NCCL has no such reduction: bool, integers of 16 bits, products of complex numbers; and max and min of
+/// floats, of which NCCL does not say what becomes of NaN.
+[[nodiscard]] std::optional<WireType> reduction_type(DType dtype, Combine combine);
 
 struct Regular {
     Native native = Native::all_gather;

@@ -19,8 +19,10 @@ public:
             for (const WireStep& step : ready_.arrays[array]) {
                 number_ = script_.steps_.size();
                 script_.steps_.push_back(&step);
-                if (auto done = write_step(step); !done) {
-                    return fail(done.error().code, fmt::format("{}: {}", step.name, done.error().message));
+                Result<void> written = write_step(step);
+                if (written) written = place(step.after, bases_);
+                if (!written) {
+                    return fail(written.error().code, fmt::format("{}: {}", step.name, written.error().message));
                 }
                 add(On::queue, StepEnds{});
             }
@@ -161,9 +163,9 @@ ncclResult_t run_call(const Call& call, cudaStream_t stream) {
         case Native::all_gather:
             return ncclAllGather(call.gives, call.takes, of.count, of.type, communicator, stream);
         case Native::reduce_scatter:
-            return ncclReduceScatter(call.gives, call.takes, of.count, of.type, ncclSum, communicator, stream);
+            return ncclReduceScatter(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
         case Native::all_reduce:
-            return ncclAllReduce(call.gives, call.takes, of.count, of.type, ncclSum, communicator, stream);
+            return ncclAllReduce(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
         case Native::all_to_all:
             break;
     }

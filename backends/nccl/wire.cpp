@@ -51,6 +51,9 @@ public:
         } else {
             make_messages();
         }
+        for (const Box& box : step_.schedule.scaled) {
+            made_.after.scale(dtype_, step_.schedule.scale, to(), in_target(box));
+        }
         return std::move(made_);
     }
 
@@ -76,7 +79,8 @@ private:
 
     void make_messages() {
         CopySet fills;
-        for (const Box& box : step_.schedule.fills) fills.fill(to(), in_target(box));
+        for (const Box& box : step_.schedule.fills)
+            fills.fill(to(), in_target(box), identity_of(dtype_, step_.schedule.identity));
         if (!fills.empty()) made_.before.push_back(std::move(fills));
         make_sends();
         if (sums()) {
@@ -170,7 +174,7 @@ private:
     void land(const Summand& summand, const Arrival& fall, CopySet& set) const {
         const Region part = part_of(summand, fall.box);
         if (fall.adds) {
-            set.add(dtype_, summand.from, part, to(), in_target(fall.box));
+            set.combine(dtype_, step_.schedule.combine, summand.from, part, to(), in_target(fall.box));
         } else {
             set.copy(summand.from, part, to(), in_target(fall.box));
         }
@@ -233,7 +237,7 @@ private:
         for (const Box& box : regular.takes) takes.push_back(cut(box, elements_max));
         for (std::size_t p = 0; p < gives.front().size(); ++p) {
             Piece& into = piece(p);
-            Collective call{regular.native, regular.wire.type, 0, {}, {}};
+            Collective call{regular.native, regular.wire.type, regular.wire.op, 0, {}, {}};
             call.count = static_cast<std::size_t>(count(gives.front()[p]) * regular.wire.elements);
             call.gives = gives_of(gives, p, into);
             call.takes = takes_of(takes, p, into);

@@ -23,6 +23,7 @@ struct Message {
 struct Collective {
     Native native = Native::all_gather;
     ncclDataType_t type = ncclUint8;
+    ncclRedOp_t op = ncclSum;
     std::size_t count = 0;  ///< of one block, in elements of `type`
     Run gives;
     Run takes;
@@ -44,6 +45,7 @@ struct WireStep {
     std::vector<Index> peers;      ///< whom it waits for
     std::vector<CopySet> before;   ///< fills, then the rank's own share
     std::vector<Piece> pieces;     ///< none where nothing travels
+    CopySet after;                 ///< scales, once all has arrived
     std::shared_ptr<Group> group;  ///< of the collective; else messages go over the whole communicator
     Index slot_bytes = 0;
     [[nodiscard]] Index staging_bytes() const {

@@ -1,5 +1,7 @@
 #include "mirrored.hpp"
 
+#include "src/memory.hpp"
+
 namespace reshard::conformance {
 namespace {
 
@@ -131,7 +133,7 @@ public:
         if (!made) return made;
         return std::make_unique<MirroredPrepared>(inner_, std::move(*made));
     }
-    Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return inner_.allocate(bytes); }
+    Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
 
 private:
     Backend& inner_;

@@ -36,9 +36,9 @@ void turn_block(const DeviceBox& box, std::uint32_t block) {
     }
 }
 template <class Element, class Vector>
-void add_block(const DeviceBox& box, std::uint32_t block) {
+void fold_block(const DeviceBox& box, std::uint32_t block) {
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
-        add_rows<Element, Vector>(box, block, thread);
+        fold_rows<Element, Vector>(box, block, thread);
     }
 }
 
@@ -50,18 +50,18 @@ struct Emulation {
 
 const std::map<std::string, Emulation>& emulations() {
     static const std::map<std::string, Emulation> all = {
-#define X(name, Vector)                                                  \
-    {"reshard_copy_" #name, {copy_block<Vector>, sizeof(Vector), true}}, \
-        {"reshard_fill_" #name, {fill_block<Vector>, sizeof(Vector), false}},
+#define X(name, Vector)                                                   \
+    {"reshard_copy_" #name, {copy_block<Vector>, alignof(Vector), true}}, \
+        {"reshard_fill_" #name, {fill_block<Vector>, alignof(Vector), false}},
         RESHARD_ROW_KERNELS(X)
 #undef X
-#define X(name, Word, pack) {"reshard_turn_" #name, {turn_block<Word, pack>, sizeof(Word), true}},
+#define X(name, Word, pack) {"reshard_turn_" #name, {turn_block<Word, pack>, alignof(Word), true}},
             RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element, Vector)                                                \
-    {"reshard_add_" #name, {add_block<Element, Vector>, sizeof(Vector), true}}, \
-        {"reshard_add_" #name "_wide", {add_block<Element, Word16>, sizeof(Word16), true}},
-                RESHARD_ADD_KERNELS(X)
+#define X(name, Element, Vector)                                                   \
+    {"reshard_fold_" #name, {fold_block<Element, Vector>, alignof(Vector), true}}, \
+        {"reshard_fold_" #name "_wide", {fold_block<Element, Word16>, alignof(Word16), true}},
+                RESHARD_FOLD_KERNELS(X)
 #undef X
     };
     return all;
