@@ -2,12 +2,33 @@
 #include "reshard/nccl.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "backends/nccl/features.hpp"
 #include "backends/nccl/script.hpp"
 
 namespace reshard::nccl {
 namespace {
+
+// "NCCL 2.28.9: ncclAllGather, messages in 4 pieces; communicators take 12345 bytes of the device"
+std::string describe_ready(const Ready& ready) {
+    std::vector<std::string> ways;
+    for (const auto& steps : ready.arrays) {
+        for (const WireStep& step : steps) {
+            if (step.pieces.empty()) continue;
+            const auto& collective = step.pieces.front().collective;
+            std::string way(collective ? name(collective->native) : "messages");
+            if (step.pieces.size() > 1) way += fmt::format(" in {} pieces", step.pieces.size());
+            if (ways.empty() || ways.back() != way) ways.push_back(std::move(way));
+        }
+    }
+    int version = 0;
+    static_cast<void>(ncclGetVersion(&version));
+    return fmt::format("NCCL {}.{}.{}: {}; communicators take {:.1f} MiB of the device", version / 10000,
+                       version / 100 % 100, version % 100,
+                       ways.empty() ? "nothing travels" : fmt::format("{}", fmt::join(ways, ", ")),
+                       static_cast<double>(ready.base->communicator_bytes()) / (1 << 20));
+}
 
 // One run in flight. Between two looks at its last event it looks for faults and at the clock.
 class NcclRun final : public Ticket {
@@ -149,6 +170,7 @@ public:
     NcclPrepared& operator=(const NcclPrepared&) = delete;
 
     [[nodiscard]] Index staging_bytes() const override { return ready_->staging_bytes; }
+    [[nodiscard]] std::string describe() const override { return describe_ready(*ready_); }
 
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         const OnDevice current(ready_->base->device());
@@ -266,6 +288,7 @@ public:
         return std::move(*memory);
     }
 
+    [[nodiscard]] bool on_device() const override { return true; }
     Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory) override {
         return move(memory.data(), own.data(), own.size(), cudaMemcpyHostToDevice);
     }

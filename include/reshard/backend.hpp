@@ -114,6 +114,8 @@ public:
         return prepared;
     }
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
+    /// True when buffers lie on a device: the program reaches them by put and get only.
+    [[nodiscard]] virtual bool on_device() const { return false; }
     /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
     /// pre: equal sizes.
     virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);

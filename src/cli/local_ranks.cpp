@@ -2,22 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <barrier>
 #include <thread>
 
-#include "ranks.hpp"
+#include "meeting.hpp"
 #include "reshard/local.hpp"
 
 namespace reshard::cli {
 namespace {
 
 constexpr Index threads_max = 512;
-
-struct Meeting {
-    explicit Meeting(Index ranks) : barrier(ranks), brought(static_cast<std::size_t>(ranks)) {}
-    std::barrier<> barrier;
-    std::vector<std::string> brought;
-};
 
 class LocalRank final : public Rank {
 public:
@@ -26,13 +19,7 @@ public:
     Backend& backend() override { return backend_; }
     void barrier() override { meeting_.barrier.arrive_and_wait(); }
 
-    std::vector<std::string> share(std::string mine) override {
-        meeting_.brought[static_cast<std::size_t>(index())] = std::move(mine);
-        barrier();
-        std::vector<std::string> all = meeting_.brought;
-        barrier();  // nobody brings the next thing before all have this one
-        return all;
-    }
+    std::vector<std::string> share(std::string mine) override { return meeting_.share(index(), std::move(mine)); }
 
     Result<std::unique_ptr<Backend>> alltoallw() override {
         return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");

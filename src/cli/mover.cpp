@@ -45,27 +45,32 @@ Result<std::unique_ptr<Mover>> Mover::make(Rank& rank, Backend& backend, const P
     auto executor = Executor::prepare(plan, backend, storages);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
-    std::unique_ptr<Mover> mover(new Mover(std::move(*executor)));
+    std::unique_ptr<Mover> mover(new Mover(std::move(*executor), backend));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};
     const Accounted& bytes = mover->accounted_;
     const Index wanted = saturating_add(saturating_add(bytes.source, bytes.target), bytes.workspace);
     if (auto enough = enough_memory(rank, wanted); !enough) return tl::unexpected(enough.error());
-    if (auto all = agree(rank, mover->take_memory(backend)); !all) return tl::unexpected(all.error());
+    if (auto all = agree(rank, mover->take_memory()); !all) return tl::unexpected(all.error());
     return mover;
 }
 
-Result<void> Mover::take_memory(Backend& backend) try {
+Result<void> Mover::take_memory() try {
     for (auto [memory, bytes] : {std::pair{&source_, accounted_.source}, std::pair{&target_, accounted_.target},
                                  std::pair{&workspace_, accounted_.workspace}}) {
-        auto taken = backend.allocate(bytes);
+        auto taken = backend_.allocate(bytes);
         if (!taken) return tl::unexpected(taken.error());
         *memory = std::move(*taken);
     }
-    // Memory is not there before it is touched; that is a cost of taking it, not of moving.
-    std::ranges::fill(workspace_->bytes(), std::byte{0});
-    const Buffers buffers{source(), target(), workspace_->bytes()};
+    if (backend_.on_device()) {
+        own_source_.resize(size(accounted_.source));
+        own_target_.resize(size(accounted_.target));
+    } else {
+        // Memory is not there before it is touched; that is a cost of taking it, not of moving.
+        std::ranges::fill(workspace_->bytes(), std::byte{0});
+    }
+    const Buffers buffers{source_there(), target_there(), workspace_->bytes()};
     auto bound = executor_.bind({&buffers, 1});
     if (!bound) return tl::unexpected(bound.error());
     bound_ = std::move(*bound);
@@ -76,7 +81,18 @@ Result<void> Mover::take_memory(Backend& backend) try {
 
 void Mover::wipe() { std::ranges::fill(target(), std::byte{0xa5}); }
 
+Result<void> Mover::bring() {
+    if (!backend_.on_device()) return {};
+    if (auto done = backend_.put(own_source_, source_there()); !done) return done;
+    return backend_.put(own_target_, target_there());
+}
+
+Result<void> Mover::fetch() {
+    return backend_.on_device() ? backend_.get(target_there(), own_target_) : Result<void>();
+}
+
 Result<double> Mover::move(Rank& rank) {
+    if (auto all = agree(rank, bring()); !all) return tl::unexpected(all.error());
     rank.barrier();
     const auto begin = std::chrono::steady_clock::now();
     const auto moved = [&]() -> Result<void> {
@@ -85,6 +101,7 @@ Result<double> Mover::move(Rank& rank) {
     }();
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     if (auto all = agree(rank, moved); !all) return tl::unexpected(all.error());
+    if (auto all = agree(rank, fetch()); !all) return tl::unexpected(all.error());
     return largest(rank, std::vector<double>{spent.count()}).front();
 }
 

@@ -27,8 +27,9 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Mover>> make(Rank& rank, Backend& backend, const Plan& plan,
                                                              const Storages& storages = {});
 
-    [[nodiscard]] std::span<std::byte> source() { return source_->bytes().first(size(accounted_.source)); }
-    [[nodiscard]] std::span<std::byte> target() { return target_->bytes().first(size(accounted_.target)); }
+    /// The tiles in the program's memory. Of a device these are copies, brought there before a move and back after it.
+    [[nodiscard]] std::span<std::byte> source() { return backend_.on_device() ? own_source_ : source_there(); }
+    [[nodiscard]] std::span<std::byte> target() { return backend_.on_device() ? own_target_ : target_there(); }
     [[nodiscard]] const Accounted& accounted() const { return accounted_; }
     [[nodiscard]] const RankPlan& rank_plan() const { return executor_.plans().front(); }
     [[nodiscard]] std::string transport() const { return executor_.describe(); }
@@ -41,11 +42,18 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const { return bound_->step_seconds(); }
 
 private:
-    explicit Mover(Executor executor) : executor_(std::move(executor)) {}
-    [[nodiscard]] Result<void> take_memory(Backend& backend);
+    Mover(Executor executor, Backend& backend) : executor_(std::move(executor)), backend_(backend) {}
+    [[nodiscard]] Result<void> take_memory();
+    [[nodiscard]] Result<void> bring();
+    [[nodiscard]] Result<void> fetch();
+    [[nodiscard]] std::span<std::byte> source_there() { return source_->bytes().first(size(accounted_.source)); }
+    [[nodiscard]] std::span<std::byte> target_there() { return target_->bytes().first(size(accounted_.target)); }
     [[nodiscard]] static std::size_t size(Index bytes) { return static_cast<std::size_t>(bytes); }
 
     Executor executor_;
+    Backend& backend_;
+    std::vector<std::byte> own_source_;  // on a device only
+    std::vector<std::byte> own_target_;
     Accounted accounted_;
     std::unique_ptr<Memory> source_;
     std::unique_ptr<Memory> target_;

@@ -47,18 +47,20 @@ std::string chosen(const std::string& backend) {
 
 Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices) {
     const std::string name = chosen(backend);
-    if (name == "local" && launched_ranks() > 1) {
+    if ((name == "local" || name == "nccl") && launched_ranks() > 1) {
         return fail(Code::usage,
-                    fmt::format("--backend local runs all ranks in one process, {} were started", launched_ranks()));
+                    fmt::format("--backend {} runs all ranks in one process, {} were started", name, launched_ranks()));
     }
     if (name == "local") return local_ranks(devices);
     if (name == "mpi") return mpi_ranks(devices);
-    if (name == "nccl") return fail(Code::unsupported, "this build has no nccl backend");
+    if (name == "nccl") return nccl_ranks(devices);
     return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", name));
 }
 
 Index default_rank_count(const std::string& backend) {
-    return chosen(backend) == "mpi" ? std::max<Index>(1, launched_ranks()) : 8;
+    const std::string name = chosen(backend);
+    if (name == "mpi") return std::max<Index>(1, launched_ranks());
+    return name == "nccl" ? std::max<Index>(1, nccl_devices()) : 8;
 }
 
 Result<void> agree(Rank& rank, const Result<void>& mine) {

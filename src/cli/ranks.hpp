@@ -43,6 +43,8 @@ public:
 
 [[nodiscard]] Result<std::unique_ptr<Ranks>> local_ranks(Index devices);
 [[nodiscard]] Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices);
+[[nodiscard]] Result<std::unique_ptr<Ranks>> nccl_ranks(Index devices);
+[[nodiscard]] Index nccl_devices();  ///< GPUs that this process sees; 0 without any, or without the backend
 
 /// Ranks that a run without a mesh of its own would have.
 [[nodiscard]] Index default_rank_count(const std::string& backend);

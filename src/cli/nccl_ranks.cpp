@@ -1,0 +1,138 @@
+// Ranks as threads of this process, each with a GPU. Several machines need a program of their own: see README.
+#include "ranks.hpp"
+
+#ifdef RESHARD_HAS_NCCL
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "exit.hpp"
+#include "meeting.hpp"
+#include "reshard/nccl.hpp"
+
+namespace reshard::cli {
+namespace {
+
+class NcclRank final : public Rank {
+public:
+    NcclRank(Backend& backend, Meeting& meeting) : backend_(backend), meeting_(meeting) {}
+
+    Backend& backend() override { return backend_; }
+    void barrier() override { meeting_.barrier.arrive_and_wait(); }
+    std::vector<std::string> share(std::string mine) override { return meeting_.share(index(), std::move(mine)); }
+    Result<std::unique_ptr<Backend>> alltoallw() override {
+        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
+    }
+    Result<std::unique_ptr<Backend>> messages() override {
+        return fail(Code::unsupported, "MPI messages need the mpi backend");
+    }
+
+private:
+    Backend& backend_;
+    Meeting& meeting_;
+};
+
+// One rank's communicator and backend, made and ended on its thread.
+class Seat {
+public:
+    Seat(ncclUniqueId id, Index rank, Index ranks) {
+        cudaSetDevice(static_cast<int>(rank % nccl_devices()));
+        const ncclResult_t code = ncclCommInitRank(&communicator_, static_cast<int>(ranks), id, static_cast<int>(rank));
+        if (code != ncclSuccess) {
+            communicator_ = nullptr;
+            backend_ = fail(Code::backend, fmt::format("ncclCommInitRank: {}: {}", ncclGetErrorString(code),
+                                                       ncclGetLastError(nullptr)));
+        } else {
+            backend_ = nccl::make_backend(communicator_);
+        }
+    }
+    ~Seat() {
+        if (backend_) backend_->reset();  // before the communicator that it was split from
+        if (communicator_ != nullptr) ncclCommDestroy(communicator_);
+    }
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+    [[nodiscard]] Result<std::unique_ptr<Backend>>& backend() { return backend_; }
+
+private:
+    ncclComm_t communicator_ = nullptr;
+    Result<std::unique_ptr<Backend>> backend_ = nullptr;
+};
+
+class NcclRanks final : public Ranks {
+public:
+    NcclRanks(ncclUniqueId id, Index ranks) : id_(id), ranks_(ranks) {}
+
+    std::string name() const override { return "nccl"; }
+    bool one_process() const override { return true; }
+
+    int each(const std::function<int(Rank&)>& body) override {
+        Meeting meeting(ranks_);
+        std::vector<int> codes(static_cast<std::size_t>(ranks_));
+        std::vector<std::thread> threads;
+        for (Index r = 0; r < ranks_; ++r) {
+            threads.emplace_back([&, r] { codes[static_cast<std::size_t>(r)] = sit(r, meeting, body); });
+        }
+        for (std::thread& thread : threads) thread.join();
+        return *std::max_element(codes.begin(), codes.end());
+    }
+
+private:
+    int sit(Index r, Meeting& meeting, const std::function<int(Rank&)>& body) const {
+        Seat seat(id_, r, ranks_);
+        const std::string mine = seat.backend() ? std::string() : seat.backend().error().message;
+        const std::vector<std::string> all = meeting.share(r, mine);
+        const auto failed = std::find_if(all.begin(), all.end(), [](const std::string& one) { return !one.empty(); });
+        if (failed != all.end()) {
+            const Error error{Code::backend, fmt::format("rank {}: {}", failed - all.begin(), *failed)};
+            return r == 0 ? complain(error) : exit_code(error.code);
+        }
+        NcclRank rank(**seat.backend(), meeting);
+        const int code = body(rank);
+        rank.barrier();  // ends wait for each other's kernels where ranks share a GPU
+        return code;
+    }
+
+    ncclUniqueId id_;
+    Index ranks_;
+};
+
+}  // namespace
+
+Index nccl_devices() {
+    int devices = 0;
+    return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
+
+Result<std::unique_ptr<Ranks>> nccl_ranks(Index devices) {
+    int found = 0;
+    const cudaError_t counted = cudaGetDeviceCount(&found);
+    if (counted != cudaSuccess || found == 0) {
+        const char* const why = counted != cudaSuccess ? cudaGetErrorString(counted) : "there is none";
+        return fail(Code::unsupported, fmt::format("--backend nccl needs a GPU: {}", why));
+    }
+    ncclUniqueId id;
+    if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess) {
+        return fail(Code::backend, fmt::format("ncclGetUniqueId: {}", ncclGetErrorString(code)));
+    }
+    return std::make_unique<NcclRanks>(id, devices);
+}
+
+}  // namespace reshard::cli
+
+#else
+
+namespace reshard::cli {
+
+Index nccl_devices() { return 0; }
+
+Result<std::unique_ptr<Ranks>> nccl_ranks(Index) {
+    return fail(Code::unsupported, "this build has no nccl backend (it found no CUDA or NCCL when it was configured)");
+}
+
+}  // namespace reshard::cli
+
+#endif

@@ -1,0 +1,177 @@
+// What goes wrong ends in an error that names the step, on every rank, within the patience.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "doubles/find.hpp"
+#include "trial.hpp"
+
+namespace reshard::nccl::test {
+namespace {
+
+using enum StepKind;
+using namespace std::chrono_literals;
+
+constexpr Index ranks = 4;
+
+Plan two_steps() { return plan_of("x=4", "f32[64@x,64]", {{exchange, "f32[64,64@x]"}, {all_gather, "f32[64,64]"}}); }
+
+Options patient(std::chrono::milliseconds patience) {
+    Options options;
+    options.patience = patience;
+    return options;
+}
+
+bool names(const Error& error, std::string_view what) { return error.message.find(what) != std::string::npos; }
+
+class Faults : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!on_doubles()) GTEST_SKIP() << "faults are injected into the doubles only";
+    }
+};
+
+// The body on every rank with a backend that gives up after `patience`.
+void on_backends(std::chrono::milliseconds patience, const std::function<void(Backend&, Party&)>& body) {
+    Party party(ranks);
+    party.on_every_rank([&](ncclComm_t communicator, Index) {
+        auto backend = make_backend(communicator, patient(patience));
+        ASSERT_TRUE(backend) << backend.error().message;
+        body(**backend, party);
+        party.count_true(true);
+    });
+}
+
+TEST_F(Faults, ACountThatDiffersIsSaidByAllRanksWhenTheyPrepare) {
+    on_backends(60s, [](Backend& backend, Party&) {
+        auto lowered = lower(two_steps(), backend.rank());
+        ASSERT_TRUE(lowered);
+        Schedule& schedule = lowered->steps.front().schedule;
+        if (backend.rank() == 2) --schedule.sends.front().box[0].end;
+        const auto prepared = backend.prepare({*lowered});
+        ASSERT_FALSE(prepared);
+        EXPECT_EQ(prepared.error().code, Code::mismatch);
+        EXPECT_TRUE(names(prepared.error(), "step 1 (exchange): rank 2 sends 960 bytes to rank 0, which expects 1024"))
+            << prepared.error().message;
+    });
+}
+
+TEST_F(Faults, NoMemoryForStagingIsSaidOnAllRanks) {
+    auto* const set_capacity = found<void(int, std::size_t)>("gpu_double_set_capacity");
+    auto* const live = found<std::size_t(int)>("gpu_double_live_bytes");
+    on_backends(60s, [&](Backend& backend, Party& party) {
+        party.count_true(true);
+        if (backend.rank() == 1) set_capacity(1, live(1) + 2048);
+        party.count_true(true);
+        const auto executor = Executor::prepare(two_steps(), backend);
+        party.count_true(true);
+        if (backend.rank() == 1) set_capacity(1, std::size_t{1} << 36);
+        ASSERT_FALSE(executor);
+        EXPECT_EQ(executor.error().code, Code::backend);
+        if (backend.rank() == 1) {
+            EXPECT_TRUE(names(executor.error(), "step ")) << executor.error().message;
+            EXPECT_TRUE(names(executor.error(), "out of memory")) << executor.error().message;
+        } else {
+            EXPECT_TRUE(names(executor.error(), "another rank")) << executor.error().message;
+        }
+        party.count_true(true);
+        EXPECT_TRUE(Executor::prepare(two_steps(), backend));  // the backend goes on
+    });
+}
+
+TEST_F(Faults, ARankThatNeverStartsIsNotWaitedForForever) {
+    const Wanted data = wanted(two_steps(), 1);
+    on_backends(300ms, [&](Backend& backend, Party& party) {
+        auto executor = Executor::prepare(data.plan, backend);
+        ASSERT_TRUE(executor) << executor.error().message;
+        Trial trial(backend, data, executor->workspace_bytes());
+        const Buffers buffers = trial.buffers();
+        auto bound = executor->bind(std::span(&buffers, 1));
+        ASSERT_TRUE(bound);
+        party.count_true(true);
+        if (backend.rank() != 3) {
+            auto run = (*bound)->start();
+            ASSERT_TRUE(run);
+            const auto done = (*run)->wait();
+            ASSERT_FALSE(done);
+            EXPECT_EQ(done.error().code, Code::backend);
+            EXPECT_TRUE(names(done.error(), "step 1 (exchange), with ranks")) << done.error().message;
+            EXPECT_TRUE(names(done.error(), "3")) << done.error().message;
+            const auto again = Executor::prepare(data.plan, backend);
+            ASSERT_FALSE(again);
+            EXPECT_TRUE(names(again.error(), "aborted")) << again.error().message;
+        }
+        party.count_true(true);
+    });
+}
+
+TEST_F(Faults, ARankThatNeverPreparesIsNotWaitedForForever) {
+    on_backends(300ms, [](Backend& backend, Party& party) {
+        if (backend.rank() != 0) {
+            const auto executor = Executor::prepare(two_steps(), backend);
+            ASSERT_FALSE(executor);
+            EXPECT_EQ(executor.error().code, Code::backend);
+            EXPECT_TRUE(names(executor.error(), "while ranks agree")) << executor.error().message;
+        }
+        party.count_true(true);
+    });
+}
+
+TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
+    auto* const fail_after = found<void(int, int)>("nccl_double_fail");
+    const Wanted data = wanted(two_steps(), 2);
+    for (const int operations : {0, 1}) {
+        on_backends(500ms, [&](Backend& backend, Party& party) {
+            auto executor = Executor::prepare(data.plan, backend);
+            ASSERT_TRUE(executor) << executor.error().message;
+            Trial trial(backend, data, executor->workspace_bytes());
+            const Buffers buffers = trial.buffers();
+            auto bound = executor->bind(std::span(&buffers, 1));
+            ASSERT_TRUE(bound);
+            if (backend.rank() == 1) fail_after(1, operations);
+            party.count_true(true);
+            auto run = (*bound)->start();
+            const auto done = run ? (*run)->wait() : tl::unexpected(run.error());
+            if (backend.rank() == 1) {
+                ASSERT_FALSE(done);
+                EXPECT_TRUE(names(done.error(), fmt::format("step {} ", operations + 1))) << done.error().message;
+                EXPECT_TRUE(names(done.error(), "unhandled system error")) << done.error().message;
+            }
+            const Index failures = party.count_true(!done);
+            EXPECT_EQ(failures, ranks);  // the others wait for rank 1 and give up
+        });
+    }
+}
+
+// The doubles themselves: what NCCL would hang on or take amiss is said, not survived.
+TEST_F(Faults, TheDoublesSpeakUp) {
+    auto* const complaints = found<int()>("gpu_double_complaints");
+    auto* const set_patience = found<void(int)>("nccl_double_set_patience");
+    set_patience(300);
+    const int before = complaints();
+    Party party(2);
+    party.on_every_rank([&](ncclComm_t communicator, Index rank) {
+        cudaStream_t stream = nullptr;
+        must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+        float* numbers = nullptr;
+        must(cudaMalloc(&numbers, 4096), "cudaMalloc");
+        float host = 0;
+        EXPECT_EQ(ncclSend(&host, 1, ncclFloat, 0, communicator, stream), ncclInvalidArgument);
+        const auto other = static_cast<int>(1 - rank);
+        must(ncclSend(numbers, 8, ncclFloat, other, communicator, stream), "ncclSend");  // not grouped: hangs
+        must(ncclRecv(numbers + 64, 8, ncclFloat, other, communicator, stream), "ncclRecv");
+        must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+        ncclResult_t state = ncclSuccess;
+        must(ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError");
+        EXPECT_EQ(state, ncclRemoteError);
+        EXPECT_NE(std::string_view(ncclGetLastError(communicator)).find("real NCCL would hang"), std::string::npos);
+        must(cudaFree(numbers), "cudaFree");
+        must(cudaStreamDestroy(stream), "cudaStreamDestroy");
+    });
+    EXPECT_GE(complaints() - before, 3);
+    set_patience(30000);
+}
+
+}  // namespace
+}  // namespace reshard::nccl::test
