@@ -69,8 +69,10 @@ std::optional<Regular> scatter(const Schedule& schedule) {
 }
 
 std::optional<Regular> reduction(const Schedule& schedule) {
-    if (count(schedule.target_tile) == 0) return {};
-    return Regular{Native::all_reduce, schedule.group, {schedule.target_tile}, {schedule.target_tile}};
+    const auto in_one_run = [](const Side& side) { return side.intervals.size() == 1; };
+    if (count(schedule.target_tile) == 0 || !std::ranges::all_of(schedule.target_tile, in_one_run)) return {};
+    const Box box = as_box(schedule.target_tile);
+    return Regular{Native::all_reduce, schedule.group, {box}, {box}};
 }
 
 std::optional<Regular> of_kind(const Schedule& schedule) {
