@@ -1,5 +1,6 @@
 // Ranks as threads of this process, over NCCL. `--ranks=N` says how many, `--staging=BYTES` how much of it a plan may
-// take, `--ordered` that sums are added in order, `--groups=N` how many communicators of groups are kept.
+// take, `--ordered` that sums are added in order, `--groups=N` how many communicators of groups are kept. With
+// `--rank=R` and `--meet=FILE` this process is one rank of several.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -15,11 +16,14 @@ namespace {
 class NcclHarness final : public Harness {
 public:
     Index count = 4;
+    Index own = -1;    ///< rank of this process; -1: all ranks are its threads
+    std::string meet;  ///< the file through which processes meet
     nccl::Options options;
 
     [[nodiscard]] Index ranks() const override { return count; }
     void on_every_rank(const std::function<void(Backend&)>& body) override {
-        party_ = std::make_unique<nccl::test::Party>(count);
+        if (own < 0) party_ = std::make_unique<nccl::test::Party>(count);
+        if (!party_) party_ = std::make_unique<nccl::test::Party>(count, own, meet);
         party_->on_every_rank([&](ncclComm_t communicator, Index) {
             auto backend = nccl::make_backend(communicator, options);
             ASSERT_TRUE(backend) << backend.error().message;
@@ -69,6 +73,8 @@ int main(int argc, char** argv) {
         reshard::Index groups = -1;
         if (argument == "--ordered") harness.options.ordered_sums = true;
         reshard::conformance::read_option(argument, "--ranks=", harness.count);
+        reshard::conformance::read_option(argument, "--rank=", harness.own);
+        if (argument.starts_with("--meet=")) harness.meet = argument.substr(argument.find('=') + 1);
         reshard::conformance::read_option(argument, "--staging=", harness.options.staging_bytes_max);
         if (reshard::conformance::read_option(argument, "--groups=", groups)) {
             harness.options.communicators_max = static_cast<std::size_t>(groups);

@@ -1,9 +1,11 @@
-// Ranks as threads of this process, each with a communicator and a device: its own where there are enough.
+// Ranks as threads of this process, each with a communicator and a device: its own where there are enough. Or this
+// process is one rank of several, which meet through a file.
 #pragma once
 
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <string>
 
 #include "reshard/nccl.hpp"
 
@@ -12,6 +14,11 @@ namespace reshard::nccl::test {
 class Party {
 public:
     explicit Party(Index ranks) : ranks_(ranks) {}
+    /// This process is rank `own`; all name the same file, which nobody has made before.
+    Party(Index ranks, Index own, std::string file) : ranks_(ranks), own_(own), file_(std::move(file)) {}
+    ~Party();
+    Party(const Party&) = delete;
+    Party& operator=(const Party&) = delete;
     [[nodiscard]] Index ranks() const { return ranks_; }
 
     /// Runs the body once per rank, at the same time, with its device current.
@@ -21,7 +28,13 @@ public:
     Index count_true(bool answer);
 
 private:
+    void run_own(const std::function<void(ncclComm_t, Index)>& body);
+    Index count_over_processes(bool answer);
+
     Index ranks_;
+    Index own_ = -1;  ///< of this process; -1: all ranks are threads of it
+    std::string file_;
+    ncclComm_t communicator_ = nullptr;
     std::mutex mutex_;
     std::condition_variable changed_;
     Index answers_ = 0;
