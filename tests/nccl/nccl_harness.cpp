@@ -32,6 +32,7 @@ public:
             party_->count_true(true);
         });
     }
+    void leave() { party_.reset(); }  ///< ends what this process holds of its peers
     std::string from_rank_0(const std::function<std::string()>& make) override { return make(); }
     Index count_true(Backend&, bool answer) override { return party_->count_true(answer); }
 
@@ -54,6 +55,7 @@ bool read_option(std::string_view argument, std::string_view name, Index& value)
 class NoComplaints final : public testing::Environment {
 public:
     void TearDown() override {
+        nccl_harness().leave();
         if (!nccl::test::on_doubles()) return;
         EXPECT_EQ(nccl::test::found<int()>("gpu_double_complaints")(), 0) << "the doubles complained; see above";
         EXPECT_EQ(nccl::test::found<int()>("nccl_double_communicators")(), 0) << "communicators that nobody destroyed";
