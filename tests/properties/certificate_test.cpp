@@ -147,6 +147,9 @@ TEST(CertificateProperty, WhatCannotBeWrittenDownSaysWhy) {
     EXPECT_TRUE(refused(certificate(plan), Code::layout, "beyond the devices"));
     plan.steps[0].layout.dims[0].atoms = {{1, 1}};
     EXPECT_TRUE(refused(certificate(plan), Code::layout, "canonical"));
+    EXPECT_TRUE(certificate(plan_of("x=2", "f32[4]{max:x}", "f32[4]")).has_value());
+    EXPECT_TRUE(refused(certificate(plan_of("x=2,y=2", "f32[4]{max:x}", "f32[4]{prod:y}")), Code::unsupported,
+                        "reduces by max and by prod"));
     const Layout before = at("x=65", "f32[65@x]");
     const Step step{StepKind::all_gather, at("x=65", "f32[65]")};
     EXPECT_TRUE(refused(certificate(before, step, {}), Code::unsupported, "at most 64 devices"));
