@@ -27,6 +27,7 @@ void add_problem(CLI::App& command, Question& question) {
     command.add_option("--notation", question.notation,
                        "of meshes and layouts: jax (the default), spec, sdy, hlo, dtensor");
     command.add_option("--array", question.array, "f32[8,4], where the notation does not say it");
+    command.add_option("--target-array", question.target_array, "of the target, when it is reshaped");
 }
 
 void add_options(CLI::App& command, Question& question) {
@@ -90,8 +91,8 @@ Result<void> complete(const Arguments& arguments) {
     if (arguments.batch) {
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
-                           question.target_mesh || question.notation || question.array || question.vocabulary ||
-                           question.objective || question.machine || question.peak_bytes_max ||
+                           question.target_mesh || question.notation || question.array || question.target_array ||
+                           question.vocabulary || question.objective || question.machine || question.peak_bytes_max ||
                            question.footprint_bytes_max || question.donate || !question.first_steps.empty();
         if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};

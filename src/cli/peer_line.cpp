@@ -114,12 +114,10 @@ Result<std::string> layout_of_side(const Json& row, bool target) {
     return layout + "{" + kind + ":(" + *list + ")}";
 }
 
-Result<std::string> array_of(const Json& row) {
-    const Json* shape = field(row, "shape");
+Result<std::string> array_of(const Json& row, const char* name) {
+    const Json* shape = field(row, name);
     if (!shape) return fail(Code::unsupported, "the shape of the whole array is not said");
-    if (!shape->is_array()) return refuse("\"shape\" must be a list");
-    if (const Json* after = field(row, "out_shape"); after && *after != *shape)
-        return fail(Code::unsupported, "the array is reshaped on the way");
+    if (!shape->is_array()) return refuse(fmt::format("\"{}\" must be a list", name));
     auto extents = joined(*shape, "shape");
     if (!extents) return extents;
     auto dtype = word(row, "dtype");
@@ -150,9 +148,14 @@ Result<Json> own_fields(const Json& row) {
     }
     if (!named->empty()) own["notation"] = *named;
     if (foreign) {
-        auto array = field(row, "array") ? word(row, "array") : array_of(row);
+        auto array = field(row, "array") ? word(row, "array") : array_of(row, "shape");
         if (!array) return tl::unexpected(array.error());
         own["array"] = *array;
+        if (field(row, "out_shape")) {
+            auto target_array = array_of(row, "out_shape");
+            if (!target_array) return tl::unexpected(target_array.error());
+            own["target_array"] = *target_array;
+        }
     }
     if (const Json* options = field(row, "options")) {
         if (!options->is_object()) return refuse("\"options\" must be an object");

@@ -60,8 +60,8 @@ public:
 
 private:
     static const std::set<std::string>& known_fields() {
-        static const std::set<std::string> names = {"id",          "mesh",     "source", "target",
-                                                    "target_mesh", "notation", "array",  "options"};
+        static const std::set<std::string> names = {"id",       "mesh",  "source",       "target", "target_mesh",
+                                                    "notation", "array", "target_array", "options"};
         return names;
     }
     static const std::set<std::string>& known_options() {
@@ -122,6 +122,7 @@ private:
         if (key_ == "target") question.target = std::move(words);
         if (key_ == "notation") question.notation = std::move(words);
         if (key_ == "array") question.array = std::move(words);
+        if (key_ == "target_array") question.target_array = std::move(words);
         if (key_ == "vocabulary") question.vocabulary = std::move(words);
         if (key_ == "objective") question.objective = std::move(words);
         if (key_ == "machine") question.machine = std::move(words);

@@ -20,9 +20,10 @@ Result<void> read_ends(const Layout& source, const Layout& target, Problem& prob
 }
 
 Result<void> read_foreign_problem(const Question& question, Problem& problem) {
-    auto source = read_layout(question, question.mesh, question.source);
+    auto source = read_layout(question, question.mesh, question.array, question.source);
     if (!source) return in("source", source.error());
-    auto target = read_layout(question, question.target_mesh.value_or(question.mesh), question.target);
+    const auto& target_array = question.target_array ? question.target_array : question.array;
+    auto target = read_layout(question, question.target_mesh.value_or(question.mesh), target_array, question.target);
     if (!target) return in("target", target.error());
     share_mesh(*source, *target);
     return read_ends(*source, *target, problem);
@@ -86,12 +87,13 @@ Result<Step> read_step(const Mesh& mesh, const std::string& text) {
 
 }  // namespace
 
-Result<Layout> read_layout(const Question& question, const std::string& mesh, const std::string& text) {
+Result<Layout> read_layout(const Question& question, const std::string& mesh, const std::optional<std::string>& given,
+                           const std::string& text) {
     const auto notation = parse_notation(question.notation.value_or("jax"));
     if (!notation) return in("notation", notation.error());
     Setting setting;
-    if (question.array) {
-        auto array = parse_array(*question.array);
+    if (given) {
+        auto array = parse_array(*given);
         if (!array) return in("array", array.error());
         setting = std::move(*array);
     } else if (*notation != Notation::jax) {

@@ -15,8 +15,9 @@ struct Question {
     std::optional<std::string> target_mesh;  ///< the source's mesh when not given
     std::string source;
     std::string target;
-    std::optional<std::string> notation;  ///< of meshes and layouts; our own when not given
-    std::optional<std::string> array;     ///< f32[8,4], where the notation does not say it
+    std::optional<std::string> notation;      ///< of meshes and layouts; our own when not given
+    std::optional<std::string> array;         ///< f32[8,4], where the notation does not say it
+    std::optional<std::string> target_array;  ///< of the target, when it is reshaped
     std::optional<std::string> vocabulary;
     std::optional<std::string> objective;
     std::optional<std::string> machine;  ///< one that is built in, or a machine's text
@@ -32,7 +33,8 @@ struct Asked {
 };
 
 /// One layout in the question's notation. `mesh` may be empty where the text brings its own. Errors: as the parsers.
-[[nodiscard]] Result<Layout> read_layout(const Question& question, const std::string& mesh, const std::string& text);
+[[nodiscard]] Result<Layout> read_layout(const Question& question, const std::string& mesh,
+                                         const std::optional<std::string>& array, const std::string& text);
 
 /// Parses every part. Errors: as the parsers of the parts, the message led by the name of the part.
 [[nodiscard]] Result<Asked> understand(const Question& question);

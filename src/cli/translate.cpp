@@ -19,7 +19,8 @@ struct Translated {
 Result<Translated> translated(const Arguments& arguments) {
     const auto to = parse_notation(arguments.to.empty() ? "jax" : arguments.to);
     if (!to) return in("--to", to.error());
-    const auto layout = read_layout(arguments.question, arguments.question.mesh, arguments.question.source);
+    const auto layout =
+        read_layout(arguments.question, arguments.question.mesh, arguments.question.array, arguments.question.source);
     if (!layout) return tl::unexpected(layout.error());
     const auto text = format(*to, *layout);
     if (!text) return tl::unexpected(text.error());

@@ -65,7 +65,7 @@ class Translate(tool.Case):
             {"id": 4, "peer": "shardy", "mesh": "x=2,y=2", "source": "f32[4]", "target": "f32[4@x]",
              "unreduced": {"source": ["x"]}, "source_extra": {"reduction": "max"}},
             {"id": 5, "notation": "hlo", "shape": [24], "out_shape": [6, 4], "devices": 4,
-             "source": "{replicated}", "target": "{replicated}"},
+             "source": "{devices=[4]<=[4]}", "target": "{devices=[4,1]<=[4]}"},
         ]
         ran = tool.reshard("plan", "--batch", stdin="\n".join(map(json.dumps, lines)).encode())
         answers = [json.loads(line) for line in ran.out.splitlines()]
@@ -75,7 +75,7 @@ class Translate(tool.Case):
         self.assertEqual(answers[1]["objective"], "bytes")
         self.assertEqual(answers[2]["steps"][0]["kind"], "all_gather")
         self.assertEqual(answers[3]["source"], "f32[4]{max:x}")
-        self.assertIn("reshaped", answers[4]["error"]["message"])
+        self.assertEqual([step["kind"] for step in answers[4]["steps"]], ["exchange"])  # 6 rows of 4 over 4, not 24 over 4
 
 
 if __name__ == "__main__":
