@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "placement.hpp"
+#include "lower_list.hpp"
 
 namespace reshard {
 
@@ -74,7 +74,9 @@ private:
 
 class GuardedBound final : public Bound {
 public:
-    GuardedBound(Made made, State state) : made_(std::move(made)), state_(std::move(state)) {}
+    /// `steps`: of each piece, the place of its first step among those of the whole list.
+    GuardedBound(Made made, State state, std::vector<std::size_t> steps)
+        : made_(std::move(made)), state_(std::move(state)), steps_(std::move(steps)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
         return guarded([this] { return made_.bound->start(); });
@@ -82,7 +84,16 @@ public:
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         return guarded([&] { return made_.bound->start_on(queue); });
     }
-    [[nodiscard]] std::vector<double> step_seconds() const override { return made_.bound->step_seconds(); }
+    // Of all pieces of an array together.
+    [[nodiscard]] std::vector<double> step_seconds() const override {
+        const std::vector<double> of_pieces = made_.bound->step_seconds();
+        std::vector<double> seconds;
+        for (std::size_t i = 0; i < of_pieces.size() && i < steps_.size(); ++i) {
+            if (seconds.size() <= steps_[i]) seconds.resize(steps_[i] + 1, 0.0);
+            seconds[steps_[i]] += of_pieces[i];
+        }
+        return seconds;
+    }
 
 private:
     template <class Start>
@@ -104,6 +115,7 @@ private:
     }
     Made made_;
     State state_;
+    std::vector<std::size_t> steps_;
 };
 
 // One buffer that a run touches, for the overlap check.
@@ -154,68 +166,6 @@ Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> by
     return {};
 }
 
-Result<std::vector<RankPlan>> lower_all(std::span<const Plan> plans, const Backend& backend,
-                                        std::span<const Storages> storages) {
-    if (!storages.empty() && storages.size() != plans.size()) {
-        return fail(Code::mismatch, fmt::format("{} plans came with {} storages", plans.size(), storages.size()));
-    }
-    std::vector<RankPlan> lowered;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-        auto plan = lower(plans[i], backend.rank(), storages.empty() ? Storages{} : storages[i]);
-        if (!plan) return tl::unexpected(plan.error());
-        if (const Index devices = world_size(plans[i]); devices > backend.size()) {
-            return fail(Code::mismatch, fmt::format("the plan needs {} devices, the {} backend has {} ranks", devices,
-                                                    backend.name(), backend.size()));
-        }
-        lowered.push_back(std::move(*plan));
-    }
-    return lowered;
-}
-
-Index most_workspace(std::span<const RankPlan> plans) {
-    Index bytes = 0;
-    for (const RankPlan& plan : plans) bytes = std::max(bytes, plan.workspace_bytes);
-    return bytes;
-}
-
-Index bytes_of_ends(std::span<const RankPlan> plans) {
-    Index bytes = 0;
-    for (const RankPlan& plan : plans) {
-        bytes = saturating_add(bytes, saturating_add(plan.source_bytes, plan.target_bytes));
-    }
-    return bytes;
-}
-
-void run_fused(RankPlan& plan) {
-    plan.steps = {*plan.fused};
-    plan.workspace_bytes = 0;
-}
-
-// Without their workspaces if with them the list would not fit. What decides is the same on all ranks: full tiles.
-void fuse_within(std::vector<RankPlan>& lowered, std::span<const Plan> plans, Index footprint_bytes_max) {
-    Index workspace = 0;
-    for (const Plan& plan : plans) {
-        workspace = std::max(workspace, place_tiles(plan, target_room_bytes(plan)).workspace_bytes);
-    }
-    Index full = workspace;
-    for (const Plan& plan : plans) {
-        full = saturating_add(full, saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)));
-    }
-    if (full <= footprint_bytes_max) return;
-    for (RankPlan& plan : lowered) {
-        if (plan.fused) run_fused(plan);
-    }
-}
-
-// What is left for the backend's staging; an error when the caller's own buffers leave nothing.
-Result<Index> staging_room(std::span<const RankPlan> plans, const PrepareOptions& options) {
-    if (!options.footprint_bytes_max) return index_max;
-    const Index needed = saturating_add(bytes_of_ends(plans), most_workspace(plans));
-    if (needed <= *options.footprint_bytes_max) return *options.footprint_bytes_max - needed;
-    return fail(Code::infeasible,
-                fmt::format("needs {} bytes on this rank, limit is {} bytes", needed, *options.footprint_bytes_max));
-}
-
 // Order matters; never 0, which stands for a rank that failed.
 std::uint64_t fingerprint_of(std::span<const Plan> plans) {
     std::uint64_t all = plans.size() + 1;
@@ -227,21 +177,21 @@ std::uint64_t fingerprint_of(std::span<const Plan> plans) {
 
 Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
                                    const PrepareOptions& options) {
-    auto lowered = lower_all(plans, backend, storages);
-    if (lowered && options.footprint_bytes_max) fuse_within(*lowered, plans, *options.footprint_bytes_max);
-    Result<Index> room = lowered ? staging_room(*lowered, options) : tl::unexpected(lowered.error());
+    auto lowered = lower_list(plans, backend, storages, options);
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    const auto agreed = backend.agree(room ? fingerprint_of(plans) : 0);
-    if (!room) return tl::unexpected(room.error());
+    const auto agreed = backend.agree(lowered ? fingerprint_of(plans) : 0);
+    if (!lowered) return tl::unexpected(lowered.error());
     if (!agreed) return tl::unexpected(agreed.error());
     Executor executor;
-    executor.plans_ = *lowered;
-    auto prepared = options.footprint_bytes_max ? backend.prepare_within(std::move(*lowered), *room)
-                                                : backend.prepare(std::move(*lowered));
+    executor.plans_ = std::move(lowered->arrays);
+    executor.array_of_ = std::move(lowered->array_of);
+    auto prepared = options.footprint_bytes_max
+                        ? backend.prepare_within(std::move(lowered->pieces), lowered->staging_room)
+                        : backend.prepare(std::move(lowered->pieces));
     if (!prepared) return tl::unexpected(prepared.error());
     executor.prepared_ = std::move(*prepared);
-    for (std::size_t i = 0; i < executor.plans_.size(); ++i) {
-        if (executor.prepared_->fuses(i)) run_fused(executor.plans_[i]);
+    for (std::size_t i = 0; i < executor.array_of_.size(); ++i) {
+        if (executor.prepared_->fuses(i)) run_fused(executor.plans_[executor.array_of_[i]]);
     }
     executor.state_ = std::make_shared<RunState>();
     return executor;
@@ -273,9 +223,18 @@ Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) 
         }
     }
     if (auto apart = require_apart(ranges); !apart) return tl::unexpected(apart.error());
-    auto bound = prepared_->bind(buffers);
+    // All pieces of an array lie in its buffers and share its workspace, one after another.
+    std::vector<Buffers> of_pieces;
+    std::vector<std::size_t> first_step = {0};
+    for (const RankPlan& plan : plans_) first_step.push_back(first_step.back() + plan.steps.size());
+    std::vector<std::size_t> steps;
+    for (const std::size_t array : array_of_) {
+        of_pieces.push_back(buffers[array]);
+        for (std::size_t at = first_step[array]; at < first_step[array + 1]; ++at) steps.push_back(at);
+    }
+    auto bound = prepared_->bind(of_pieces);
     if (!bound) return bound;
-    return std::make_unique<GuardedBound>(Made{prepared_, std::move(*bound)}, state_);
+    return std::make_unique<GuardedBound>(Made{prepared_, std::move(*bound)}, state_, std::move(steps));
 }
 
 Result<void> Executor::run(std::span<const std::byte> source, std::span<std::byte> target,

@@ -19,7 +19,8 @@ struct Storages {
 /// The same on all ranks.
 struct PrepareOptions {
     /// Bytes a rank may hold for the list: sources, targets, workspace, and what the backend stages. A plan whose
-    /// workspace does not fit runs as its one fused exchange, and windows become as small as they must.
+    /// workspace does not fit runs as its one fused exchange, or, where it reduces, in pieces (pieces_within); windows
+    /// become as small as they must.
     std::optional<Index> footprint_bytes_max = std::nullopt;
 };
 
@@ -36,8 +37,11 @@ public:
     [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {},
                                                   const PrepareOptions& options = {});
 
-    /// What this rank runs. A plan that the backend runs as one fused exchange has that one step and no workspace.
+    /// What this rank runs, one per array. A plan that the backend runs as one fused exchange has that one step and no
+    /// workspace; one that runs in pieces has the workspace of a piece.
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
+    /// In how many pieces the arrays run, all together; as many as there are arrays when none is cut.
+    [[nodiscard]] std::size_t piece_count() const { return array_of_.size(); }
     [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
     /// All that this rank holds for the list, exactly: sources + targets + workspace + staging.
     [[nodiscard]] Index footprint_bytes() const;
@@ -58,6 +62,7 @@ public:
 private:
     Executor() = default;
     std::vector<RankPlan> plans_;
+    std::vector<std::size_t> array_of_;   // of each piece, as the backend counts them
     std::shared_ptr<Prepared> prepared_;  // also held by what was bound
     std::shared_ptr<RunState> state_;
 };

@@ -177,8 +177,8 @@ int bench(const Arguments& arguments) {
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(made.error());
     if (made->verdict.pieces > 1)
-        return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and this command "
-                                                      "moves an array in one",
+        return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
+                                                      "contestants move an array in one",
                                                       made->verdict.pieces)});
     auto ranks = make_ranks(arguments.backend,
                             std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));

@@ -41,8 +41,9 @@ Accounted largest(Rank& rank, const Accounted& mine) {
     return most;
 }
 
-Result<std::unique_ptr<Mover>> Mover::make(Rank& rank, Backend& backend, const Plan& plan, const Storages& storages) {
-    auto executor = Executor::prepare(plan, backend, storages);
+Result<std::unique_ptr<Mover>> Mover::make(Rank& rank, Backend& backend, const Plan& plan, const Storages& storages,
+                                           const PrepareOptions& options) {
+    auto executor = Executor::prepare(plan, backend, storages, options);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
     std::unique_ptr<Mover> mover(new Mover(std::move(*executor), backend));

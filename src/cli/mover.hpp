@@ -25,7 +25,8 @@ public:
     /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: those
     /// of Executor::prepare; infeasible when the machine has not the memory; backend.
     [[nodiscard]] static Result<std::unique_ptr<Mover>> make(Rank& rank, Backend& backend, const Plan& plan,
-                                                             const Storages& storages = {});
+                                                             const Storages& storages = {},
+                                                             const PrepareOptions& options = {});
 
     /// The tiles in the program's memory. Of a device these are copies, brought there before a move and back after it.
     [[nodiscard]] std::span<std::byte> source() { return backend_.on_device() ? own_source_ : source_there(); }

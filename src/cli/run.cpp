@@ -95,7 +95,8 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     }
     const bool fortran = opened->style.fortran_order;
     const ResidentGrowth growth;
-    auto mover = Mover::make(rank, rank.backend(), plan, storages_of(plan, rank.index(), fortran));
+    const PrepareOptions options{job.asked.options.limits.footprint_bytes_max};
+    auto mover = Mover::make(rank, rank.backend(), plan, storages_of(plan, rank.index(), fortran), options);
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
@@ -170,10 +171,6 @@ int run(const Arguments& arguments) {
     }
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(made.error());
-    if (made->verdict.pieces > 1)
-        return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and this command "
-                                                      "moves an array in one",
-                                                      made->verdict.pieces)});
     auto ranks = make_ranks(arguments.backend,
                             std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
     if (!ranks) return refuse(ranks.error());

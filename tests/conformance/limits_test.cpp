@@ -1,0 +1,63 @@
+// Footprint limits: a plan that needs more runs in pieces, or as one exchange, and holds what it says.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+#include "move.hpp"
+#include "reshard/check.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+// Sums over all ranks, then gathers: what lies between the two is workspace. No step moves dimension 1.
+Plan reduce_then_gather(Index ranks, Index rows, Index columns) {
+    const std::string mesh = fmt::format("x={}", ranks);
+    const auto layout = [&](const std::string& text) { return parse_layout(parse_mesh(mesh).value(), text).value(); };
+    const Layout source = layout(fmt::format("f32[{},{}]{{U:x}}", rows, columns));
+    const Layout between = layout(fmt::format("f32[{}@x,{}]", rows, columns));
+    const Layout target = layout(fmt::format("f32[{},{}]", rows, columns));
+    return {source, target, {{StepKind::reduce_scatter, between}, {StepKind::all_gather, target}}};
+}
+
+TEST(Limits, APlanThatReducesRunsInPieces) {
+    const Index ranks = harness().ranks();
+    if (ranks == 1) GTEST_SKIP() << "one rank reduces nothing";
+    const Plan plan = reduce_then_gather(ranks, 4 * ranks, 30);
+    const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
+    const Index whole = check(plan)->footprint_bytes - ends;
+    ASSERT_GT(whole, 0);
+    harness().on_every_rank([&](Backend& backend) {
+        // Staging comes on top; what is tested is that the workspace shrinks to what is left.
+        for (const Index share : {Index{1}, Index{2}, Index{5}, Index{30}}) {
+            SCOPED_TRACE(fmt::format("1/{} of the workspace", share));
+            const Index staging = Executor::prepare(plan, backend)->staging_bytes();
+            const PrepareOptions options{ends + whole / share + (share == 1 ? staging : 0)};
+            for (const Style style : {Style::row_major, Style::column_padded}) {
+                const Item item{plan, style, style};
+                auto executor = Executor::prepare(plan, backend, storages_of(item, backend.rank()), options);
+                if (!executor) {
+                    // A backend may need staging that the limit has no room for, and says so on every rank.
+                    EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
+                    continue;
+                }
+                EXPECT_LE(executor->workspace_bytes(), whole / share);
+                Workbench bench(item, backend.rank(), 7, executor->workspace_bytes());
+                const Buffers buffers = bench.buffers();
+                auto bound = executor->bind({&buffers, 1});
+                ASSERT_TRUE(bound) << bound.error().message;
+                auto ticket = (*bound)->start();
+                ASSERT_TRUE(ticket) << ticket.error().message;
+                const auto done = (*ticket)->wait();
+                ASSERT_TRUE(done) << done.error().message;
+                EXPECT_EQ(bench.wrong(), "");
+                if (share > 1) {
+                    EXPECT_GE(executor->piece_count(), static_cast<std::size_t>(share));
+                }
+            }
+        }
+    });
+}
+
+}  // namespace
+}  // namespace reshard::conformance
