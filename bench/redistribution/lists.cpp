@@ -1,5 +1,5 @@
-// Many small arrays at once: one executor for the list, against one for each array. `lists [ARRAYS [BYTES]]` under
-// mpirun.
+// Many small arrays at once: one executor for the list, against one for each array. `lists [ARRAYS [BYTES [serve]]]`
+// under mpirun. With `serve` the last two ranks take over what the others have trained.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -18,11 +18,16 @@ struct Array {
     std::unique_ptr<Memory> target;
 };
 
-std::vector<Array> make_arrays(Backend& backend, int arrays, Index bytes) {
+std::vector<Array> make_arrays(Backend& backend, int arrays, Index bytes, bool serve) {
     std::vector<Array> all;
     const std::string x = fmt::format("x={}", backend.size());
     const Index rows = std::max<Index>(bytes / 4 / 64, 1);
-    const Question question{"small", x, fmt::format("f32[{}@x,64]", rows), fmt::format("f32[{},64@x]", rows)};
+    Question question{"small", x, fmt::format("f32[{}@x,64]", rows), fmt::format("f32[{},64@x]", rows)};
+    if (serve) {
+        const Index trainers = backend.size() - 2;
+        question.mesh = fmt::format("x={}", trainers);
+        question.target_mesh = fmt::format("x=2[{}-{}]", trainers, trainers + 1);
+    }
     for (int i = 0; i < arrays; ++i) {
         Array array{make_case(question, backend.rank()).value(), nullptr, nullptr};
         array.source = backend.allocate(array.one.whole.source_bytes).value();
@@ -53,9 +58,9 @@ Index wrong(const std::vector<Array>& arrays) {
     return all;
 }
 
-int measure_lists(int count, Index bytes) {
+int measure_lists(int count, Index bytes, bool serve) {
     auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
-    std::vector<Array> arrays = make_arrays(*backend, count, bytes);
+    std::vector<Array> arrays = make_arrays(*backend, count, bytes, serve);
     std::vector<Plan> plans;
     std::vector<Buffers> buffers;
     std::vector<Executor> executors;
@@ -96,7 +101,7 @@ int measure_lists(int count, Index bytes) {
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     const int arrays = argc > 1 ? std::atoi(argv[1]) : 300;
-    const int code = reshard::bench::measure_lists(arrays, argc > 2 ? std::atoll(argv[2]) : 32768);
+    const int code = reshard::bench::measure_lists(arrays, argc > 2 ? std::atoll(argv[2]) : 32768, argc > 3);
     MPI_Finalize();
     return code;
 }

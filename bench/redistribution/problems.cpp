@@ -71,7 +71,9 @@ Result<Case> make_case(const Question& question, Index rank) {
     if (!mesh) return tl::unexpected(mesh.error());
     auto source = parse_layout(*mesh, question.source);
     if (!source) return tl::unexpected(source.error());
-    auto target = parse_layout(*mesh, question.target);
+    const auto target_mesh = question.target_mesh.empty() ? mesh : parse_mesh(question.target_mesh);
+    if (!target_mesh) return tl::unexpected(target_mesh.error());
+    auto target = parse_layout(*target_mesh, question.target);
     if (!target) return tl::unexpected(target.error());
     auto made = synthesize(*source, *target);
     if (!made) return tl::unexpected(made.error());

@@ -15,7 +15,8 @@ struct Question {
     std::string mesh;
     std::string source;
     std::string target;
-    bool turned = false;  ///< the target's tiles are stored column-major
+    bool turned = false;           ///< the target's tiles are stored column-major
+    std::string target_mesh = {};  ///< the source's when empty
 };
 
 /// For 8, 4 or 2 ranks; none for other numbers.
