@@ -19,7 +19,8 @@ Fold fold_of(Combine combine) {
 }
 
 void append_launches(const Boxes& boxes, Placed& placed) {
-    for (const auto& [kernel, ones] : boxes) {
+    for (const auto& entry : boxes) {
+        const Kernel kernel = entry.first;
         Index blocks = 0;
         std::size_t first = placed.table.size();
         const auto close = [&] {
@@ -29,7 +30,7 @@ void append_launches(const Boxes& boxes, Placed& placed) {
             first = placed.table.size();
             blocks = 0;
         };
-        for (const auto& [box, needed] : ones) {
+        for (const auto& [box, needed] : entry.second) {
             if (blocks + needed > blocks_max) close();
             placed.table.push_back(box);
             placed.table.back().first_block = static_cast<std::uint64_t>(blocks);

@@ -141,6 +141,15 @@ private:
 
 namespace {
 
+// A fault behind the host's back belongs to the first step that has not ended, which may be before the one that meets
+// it.
+std::size_t first_open(std::span<const Event> step_ends, std::size_t issued) {
+    for (std::size_t step = 0; step < issued && !step_ends.empty(); ++step) {
+        if (cudaEventQuery(step_ends[step + 1].get()) == cudaErrorNotReady) return step;
+    }
+    return issued;
+}
+
 Result<void> run_exchange(const Exchange& exchange, ncclComm_t world, cudaStream_t stream) {
     if (auto done = checked(ncclGroupStart(), "ncclGroupStart"); !done) return done;
     Result<void> result;
@@ -180,6 +189,8 @@ template <class... Cases>
 struct Match : Cases... {
     using Cases::operator()...;
 };
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
 
 }  // namespace
 
@@ -224,8 +235,11 @@ Result<void> Script::issue(const Ready& ready, cudaStream_t queue, std::span<con
         if (std::holds_alternative<StepEnds>(action.what) && !step_ends.empty()) {
             done = checked(cudaEventRecord(step_ends[action.step + 1].get(), queue), "cudaEventRecord");
         }
-        if (!done)
-            return fail(done.error().code, fmt::format("{}: {}", describe_step(action.step), done.error().message));
+        if (done) continue;
+        const Result<void> fault = ready.base->fault();
+        const std::size_t step = fault ? action.step : first_open(step_ends, action.step);
+        const Error& why = fault ? done.error() : fault.error();
+        return fail(why.code, fmt::format("{}: {}", describe_step(step), why.message));
     }
     return {};
 }

@@ -81,10 +81,11 @@ ncclResult_t flush() {
             result = done;
         }
     }
-    for (auto& [own, waiting] : later) {
+    for (const auto& entry : later) {
+        ncclComm* const own = entry.first;
         if (result == ncclSuccess) result = ncclInProgress;
-        own->in_progress = [own = own, polls = gpu_double_draw(3), waiting]() mutable {
-            if (polls > 0) return polls-- == 0;
+        own->in_progress = [own, polls = gpu_double_draw(3), waiting = entry.second]() mutable {
+            if (polls-- > 0) return false;
             for (const Operation& operation : waiting) {
                 if (put(operation) != ncclSuccess) own->failure = ncclUnhandledCudaError;
             }
