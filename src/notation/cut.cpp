@@ -9,7 +9,7 @@ namespace reshard::notation {
 namespace {
 
 // So many pieces are an answer to read and to keep.
-constexpr Index pieces_max = Index{1} << 24;
+constexpr Index pieces_max = Index{1} << 22;
 
 Result<Dim> scan_blocks(Scanner& scanner, const Dim& dim) {
     const std::size_t begin = scanner.offset();

@@ -241,16 +241,18 @@ private:
         std::vector<Cutter> cutters;
         AtomList atoms;
         Index shards = 1;
+        Index pieces = 1;
         for (const std::size_t axis : *axes) {
             const Axis& one = mesh_.axes[axis];
             cutters.push_back({one.size, entries_[axis].split});
             atoms.push_back(*atom_of(mesh_, {one.name, 1, 0}));
             shards *= one.size;
+            pieces = saturating_multiply(pieces, saturating_multiply(one.size, entries_[axis].split));
         }
         const Index extent = setting_.shape[d];
         const bool strided = std::ranges::any_of(cutters, [](const Cutter& c) { return c.split > 1; });
         if (!strided && extent % shards == 0) return Dim(extent, canonical(atoms));
-        if (shards > shards_max) return scanner_.error(Code::unsupported, "too many shards to cut one by one", begin_);
+        if (pieces > shards_max) return scanner_.error(Code::unsupported, "too many shards to cut one by one", begin_);
         const std::vector<Pieces> held = cut(extent, cutters);
         if (!std::ranges::all_of(held, ascending))
             return scanner_.error(Code::unsupported,

@@ -14,6 +14,9 @@ using notation::Scanner;
 
 namespace {
 
+// A list is kept device by device; beyond so many it is a slip of the pen.
+constexpr Index devices_max = Index{1} << 22;
+
 // devices := "[" range {"," range} "]"; range := device ["-" device]
 Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
     std::vector<Index> devices;
@@ -27,6 +30,8 @@ Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
         if (*last < *first) return scanner.error(Code::syntax, "a range of devices descends", begin);
         if (*last - *first >= most - static_cast<Index>(devices.size()))
             return scanner.error(Code::mesh, fmt::format("more devices than the mesh's {} positions", most), begin);
+        if (*last - *first >= devices_max - static_cast<Index>(devices.size()))
+            return scanner.error(Code::unsupported, fmt::format("a list of more than {} devices", devices_max), begin);
         for (Index device = *first; device <= *last; ++device) devices.push_back(device);
     } while (scanner.take(','));
     if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());

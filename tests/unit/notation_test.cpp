@@ -141,6 +141,14 @@ TEST(NotationUnit, Placements) {
     expect_caret(Notation::dtensor, "R, Q", 3, "expected a placement");
 }
 
+// Found by fuzzers: short texts that would fill the memory, or take minutes.
+TEST(NotationUnit, FewWordsForTooMuchAreRefused) {
+    EXPECT_EQ(parse_mesh("x=922337203685,y=2[2,2-847718380]").error().code, Code::unsupported);
+    EXPECT_EQ(parse_layout(Mesh{{"x", 3}}, "f64[1044444440@x/86]").error().code, Code::unsupported);
+    const Setting large{mesh, DType::f32, {Index{1} << 40}};
+    EXPECT_EQ(parse_layout(Notation::dtensor, large, "SS(0,1000000), SS(0,1000000)").error().code, Code::unsupported);
+}
+
 TEST(NotationUnit, MeshesAndArrays) {
     EXPECT_EQ(format(*parse_mesh(Notation::dtensor, "(4, 2)")), "d0=4,d1=2");
     EXPECT_EQ(format(*parse_mesh(Notation::hlo, "8")), "d0=8");
