@@ -105,7 +105,7 @@ public:
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
     /// The same, holding at most so many bytes beyond the caller's buffers on this rank; where less is slower, in
-    /// smaller pieces. Errors: infeasible, on all ranks alike, when that is not enough.
+    /// smaller pieces. Errors: infeasible where that is not enough, backend on ranks that are told of another's.
     virtual Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) {
         auto prepared = prepare(std::move(plans));
         if (prepared && (*prepared)->staging_bytes() > staging_bytes_max) {

@@ -20,6 +20,8 @@ Plan reduce_then_gather(Index ranks, Index rows, Index columns) {
     return {source, target, {{StepKind::reduce_scatter, between}, {StepKind::all_gather, target}}};
 }
 
+constexpr Index staging_bytes_max = Index{1} << 20;
+
 TEST(Limits, APlanThatReducesRunsInPieces) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "one rank reduces nothing";
@@ -31,14 +33,15 @@ TEST(Limits, APlanThatReducesRunsInPieces) {
         // Staging comes on top; what is tested is that the workspace shrinks to what is left.
         for (const Index share : {Index{1}, Index{2}, Index{5}, Index{30}}) {
             SCOPED_TRACE(fmt::format("1/{} of the workspace", share));
-            const Index staging = Executor::prepare(plan, backend)->staging_bytes();
-            const PrepareOptions options{ends + whole / share + (share == 1 ? staging : 0)};
+            // The limit is the same on all ranks, however much each would stage.
+            const PrepareOptions options{ends + whole / share + (share == 1 ? staging_bytes_max : 0)};
             for (const Style style : {Style::row_major, Style::column_padded}) {
                 const Item item{plan, style, style};
                 auto executor = Executor::prepare(plan, backend, storages_of(item, backend.rank()), options);
                 if (!executor) {
-                    // A backend may need staging that the limit has no room for, and says so on every rank.
-                    EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
+                    // A backend may need staging on some rank that the limit has no room for; the others are told.
+                    const bool told = executor.error().message.find("another rank") != std::string::npos;
+                    EXPECT_TRUE(told || executor.error().code == Code::infeasible) << executor.error().message;
                     continue;
                 }
                 EXPECT_LE(executor->workspace_bytes(), whole / share);
