@@ -30,10 +30,6 @@ std::vector<Dim::Piece> even_pieces(Index extent, Index shards) {
     return pieces;
 }
 
-std::vector<Dim::Piece> pieces_of(const Dim& dim) {
-    return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
-}
-
 std::vector<Index> shares_of(const Dim& dim) {
     std::vector<Index> shares(static_cast<std::size_t>(shard_count(dim)), 0);
     Index begin = 0;
@@ -54,6 +50,12 @@ Dim made(Index extent, AtomList atoms, std::vector<Dim::Piece> pieces) {
 
 Index shard_count(const Dim& dim) { return combinations(dim.atoms); }
 
+Interval interval(const Dim& dim, Index shard) { return even_interval(dim.extent, shard_count(dim), shard); }
+
+std::vector<Dim::Piece> pieces_of(const Dim& dim) {
+    return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
+}
+
 Index tile_extent(const Dim& dim) {
     if (dim.pieces.empty()) return ceil_divide(dim.extent, shard_count(dim));
     const std::vector<Index> shares = shares_of(dim);
@@ -61,7 +63,7 @@ Index tile_extent(const Dim& dim) {
 }
 
 Index tile_extent_min(const Dim& dim) {
-    if (dim.pieces.empty()) return even_interval(dim.extent, shard_count(dim), shard_count(dim) - 1).size();
+    if (dim.pieces.empty()) return interval(dim, shard_count(dim) - 1).size();
     const std::vector<Index> shares = shares_of(dim);
     return *std::min_element(shares.begin(), shares.end());
 }
@@ -71,8 +73,8 @@ bool divides(const Dim& dim) { return dim.pieces.empty() && dim.extent % shard_c
 Side side(const Dim& dim, Index shard) {
     Side held;
     if (dim.pieces.empty()) {
-        const Interval interval = even_interval(dim.extent, shard_count(dim), shard);
-        if (interval.size() > 0) held.intervals.push_back(interval);
+        const Interval held_here = interval(dim, shard);
+        if (held_here.size() > 0) held.intervals.push_back(held_here);
         return held;
     }
     Index begin = 0;

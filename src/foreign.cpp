@@ -48,22 +48,17 @@ public:
         wanted_ = sides(after);
     }
     [[nodiscard]] Index wanted(Index shard) const {
-        return wanted_.empty() ? even(after_, shard).size() : wanted_[static_cast<std::size_t>(shard)].size();
+        return wanted_.empty() ? interval(after_, shard).size() : wanted_[static_cast<std::size_t>(shard)].size();
     }
     [[nodiscard]] Index common(Index held, Index wanted) const {
         if (!wanted_.empty())
             return intersect(held_[static_cast<std::size_t>(held)], wanted_[static_cast<std::size_t>(wanted)]).size();
-        const Interval b = even(before_, held);
-        const Interval a = even(after_, wanted);
+        const Interval b = interval(before_, held);
+        const Interval a = interval(after_, wanted);
         return std::max<Index>(0, std::min(b.end, a.end) - std::max(b.begin, a.begin));
     }
 
 private:
-    static Interval even(const Dim& dim, Index shard) {
-        const Index size = tile_extent(dim);
-        const Index begin = std::min(dim.extent, saturating_multiply(shard, size));
-        return {begin, std::min(dim.extent, saturating_add(begin, size))};
-    }
     const Dim& before_;
     const Dim& after_;
     std::vector<Side> held_;

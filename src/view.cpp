@@ -69,13 +69,7 @@ std::optional<AtomList> take_leading(AtomList& atoms, Index size) {
 
 // A dimension in pieces that keep whole rows of `inner` indices, by its rows; nullopt when one cuts through a row.
 std::optional<Dim> by_rows(const Dim& dim, Index inner) {
-    std::vector<Dim::Piece> pieces = coarsened(dim, dim.atoms, 1).pieces;
-    if (pieces.empty()) {
-        const Index size = tile_extent(dim);
-        if (size % inner != 0) return std::nullopt;
-        for (Index shard = 0; shard * size < dim.extent; ++shard)
-            pieces.push_back({std::min(dim.extent, (shard + 1) * size), shard});
-    }
+    std::vector<Dim::Piece> pieces = pieces_of(dim);
     for (Dim::Piece& piece : pieces) {
         if (piece.end % inner != 0) return std::nullopt;
         piece.end /= inner;
@@ -134,17 +128,10 @@ std::optional<std::vector<Dim>> split(std::span<const Dim> dims, std::span<const
 Result<Dim> merge(const Dim& outer, const Dim& inner) {
     const Index shards = shard_count(inner);
     std::vector<Dim::Piece> pieces;
-    const auto all_pieces = [](const Dim& dim) {
-        std::vector<Dim::Piece> list = dim.pieces;
-        const Index size = std::max<Index>(1, tile_extent(dim));
-        for (Index shard = 0; dim.pieces.empty() && shard * size < dim.extent; ++shard)
-            list.push_back({std::min(dim.extent, (shard + 1) * size), shard});
-        return list;
-    };
-    const std::vector<Dim::Piece> within = all_pieces(inner);
+    const std::vector<Dim::Piece> within = pieces_of(inner);
     const bool whole_rows = within.size() == 1;
     Index row = 0;
-    for (const Dim::Piece& piece : all_pieces(outer)) {
+    for (const Dim::Piece& piece : pieces_of(outer)) {
         const Index rows = piece.end - row;
         const Index more = saturating_multiply(whole_rows ? 1 : rows, static_cast<Index>(within.size()));
         if (saturating_add(more, static_cast<Index>(pieces.size())) > pieces_max)

@@ -56,11 +56,13 @@ struct Dim {
 };
 
 [[nodiscard]] Index shard_count(const Dim& dim);
-[[nodiscard]] Index tile_extent(const Dim& dim);        ///< indices of the largest tile
-[[nodiscard]] Index tile_extent_min(const Dim& dim);    ///< indices of the smallest tile
-[[nodiscard]] Side side(const Dim& dim, Index shard);   ///< what shard number `shard` holds
-[[nodiscard]] std::vector<Side> sides(const Dim& dim);  ///< of all shards
-[[nodiscard]] bool divides(const Dim& dim);             ///< no pieces, and shards divide the extent
+[[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices of the largest tile
+[[nodiscard]] Index tile_extent_min(const Dim& dim);              ///< indices of the smallest tile
+[[nodiscard]] Side side(const Dim& dim, Index shard);             ///< what shard number `shard` holds
+[[nodiscard]] Interval interval(const Dim& dim, Index shard);     ///< the same. pre: dim.pieces is empty
+[[nodiscard]] std::vector<Dim::Piece> pieces_of(const Dim& dim);  ///< also where ceil-div makes them
+[[nodiscard]] std::vector<Side> sides(const Dim& dim);            ///< of all shards
+[[nodiscard]] bool divides(const Dim& dim);                       ///< no pieces, and shards divide the extent
 
 /// Shard i takes the next shares[i] indices. pre: shares of at least 0, one per shard, add up to the extent.
 [[nodiscard]] Dim cut_by_shares(AtomList atoms, std::span<const Index> shares);
