@@ -1,9 +1,6 @@
 // Ranks as threads of this process.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <thread>
-
 #include "meeting.hpp"
 #include "reshard/local.hpp"
 
@@ -11,27 +8,6 @@ namespace reshard::cli {
 namespace {
 
 constexpr Index threads_max = 512;
-
-class LocalRank final : public Rank {
-public:
-    LocalRank(Backend& backend, Meeting& meeting) : backend_(backend), meeting_(meeting) {}
-
-    Backend& backend() override { return backend_; }
-    void barrier() override { meeting_.barrier.arrive_and_wait(); }
-
-    std::vector<std::string> share(std::string mine) override { return meeting_.share(index(), std::move(mine)); }
-
-    Result<std::unique_ptr<Backend>> alltoallw() override {
-        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
-    }
-    Result<std::unique_ptr<Backend>> messages() override {
-        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
-    }
-
-private:
-    Backend& backend_;
-    Meeting& meeting_;
-};
 
 class LocalRanks final : public Ranks {
 public:
@@ -41,18 +17,11 @@ public:
     bool one_process() const override { return true; }
 
     int each(const std::function<int(Rank&)>& body) override {
-        const Index ranks = world_.size();
-        Meeting meeting(ranks);
-        std::vector<int> codes(static_cast<std::size_t>(ranks));
-        std::vector<std::thread> threads;
-        for (Index r = 0; r < ranks; ++r) {
-            threads.emplace_back([&, r] {
-                LocalRank rank(world_.rank(r), meeting);
-                codes[static_cast<std::size_t>(r)] = body(rank);
-            });
-        }
-        for (std::thread& thread : threads) thread.join();
-        return *std::max_element(codes.begin(), codes.end());
+        Meeting meeting(world_.size());
+        return on_threads(world_.size(), [&](Index r) {
+            ThreadRank rank(world_.rank(r), meeting);
+            return body(rank);
+        });
     }
 
 private:

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "exit.hpp"
 #include "meeting.hpp"
@@ -15,25 +14,6 @@
 
 namespace reshard::cli {
 namespace {
-
-class NcclRank final : public Rank {
-public:
-    NcclRank(Backend& backend, Meeting& meeting) : backend_(backend), meeting_(meeting) {}
-
-    Backend& backend() override { return backend_; }
-    void barrier() override { meeting_.barrier.arrive_and_wait(); }
-    std::vector<std::string> share(std::string mine) override { return meeting_.share(index(), std::move(mine)); }
-    Result<std::unique_ptr<Backend>> alltoallw() override {
-        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
-    }
-    Result<std::unique_ptr<Backend>> messages() override {
-        return fail(Code::unsupported, "MPI messages need the mpi backend");
-    }
-
-private:
-    Backend& backend_;
-    Meeting& meeting_;
-};
 
 // One rank's communicator and backend, made and ended on its thread.
 class Seat {
@@ -71,13 +51,7 @@ public:
 
     int each(const std::function<int(Rank&)>& body) override {
         Meeting meeting(ranks_);
-        std::vector<int> codes(static_cast<std::size_t>(ranks_));
-        std::vector<std::thread> threads;
-        for (Index r = 0; r < ranks_; ++r) {
-            threads.emplace_back([&, r] { codes[static_cast<std::size_t>(r)] = sit(r, meeting, body); });
-        }
-        for (std::thread& thread : threads) thread.join();
-        return *std::max_element(codes.begin(), codes.end());
+        return on_threads(ranks_, [&](Index r) { return sit(r, meeting, body); });
     }
 
 private:
@@ -90,7 +64,7 @@ private:
             const Error error{Code::backend, fmt::format("rank {}: {}", failed - all.begin(), *failed)};
             return r == 0 ? complain(error) : exit_code(error.code);
         }
-        NcclRank rank(**seat.backend(), meeting);
+        ThreadRank rank(**seat.backend(), meeting);
         const int code = body(rank);
         rank.barrier();  // ends wait for each other's kernels where ranks share a GPU
         return code;
