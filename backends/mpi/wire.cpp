@@ -7,18 +7,6 @@
 namespace reshard::mpi {
 namespace {
 
-Where where_of(Place place) {
-    switch (place) {
-        case Place::source:
-            return Where::source;
-        case Place::target:
-            return Where::target;
-        case Place::workspace:
-            break;
-    }
-    return Where::workspace;
-}
-
 bool reduces_natively(const RankStep& step) {
     const Schedule& schedule = step.schedule;
     return schedule.kind == StepKind::all_reduce && schedule.group.size() > 1 && count(schedule.target_tile) > 0;

@@ -6,11 +6,9 @@
 
 #include "backends/mpi/datatype.hpp"
 #include "src/arrivals.hpp"
+#include "src/where.hpp"
 
 namespace reshard::mpi {
-
-/// The memory that a run reads and writes.
-enum class Where { source, target, workspace, staging };
 
 /// A message between this rank and a peer, from or to where it lies.
 struct Message {

@@ -42,18 +42,6 @@ void append_launches(const Boxes& boxes, Placed& placed) {
 
 }  // namespace
 
-Where where_of(Place place) {
-    switch (place) {
-        case Place::source:
-            return Where::source;
-        case Place::target:
-            return Where::target;
-        case Place::workspace:
-            break;
-    }
-    return Where::workspace;
-}
-
 void CopySet::append(Entry entry) {
     if (!entry.nest.empty) entries_.push_back(std::move(entry));
 }

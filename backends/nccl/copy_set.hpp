@@ -5,14 +5,9 @@
 #include <array>
 
 #include "backends/nccl/emit.hpp"
+#include "src/where.hpp"
 
 namespace reshard::nccl {
-
-/// The memory that a run reads and writes.
-enum class Where { source, target, workspace, staging };
-inline constexpr std::size_t where_count = 4;
-
-[[nodiscard]] Where where_of(Place place);
 
 /// Where each of them begins on the device; null where there is none.
 using Bases = std::array<std::byte*, where_count>;
