@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "synth/digits.hpp"
+#include "synth/fetch_once.hpp"
 
 namespace reshard {
 
@@ -12,19 +13,6 @@ const Layout& end_of(const Plan& plan) { return layout_before(plan, plan.steps.s
 
 void step_to(Plan& plan, StepKind kind, const Layout& layout) {
     if (!same_tiles(end_of(plan), layout)) plan.steps.push_back({kind, layout});
-}
-
-bool splits(const Dim& dim, Index factor) { return dim.pieces.empty() && tile_extent(dim) % factor == 0; }
-
-// The dimension with the largest tile that the atom splits evenly.
-std::optional<std::size_t> place_for(const Layout& layout, Atom atom) {
-    std::optional<std::size_t> place;
-    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
-        const Dim& dim = layout.dims[i];
-        if (!splits(dim, atom.size) || dim.extent == 0) continue;
-        if (!place || tile_extent(dim) > tile_extent(layout.dims[*place])) place = i;
-    }
-    return place;
 }
 
 void append(Dim& dim, Atom atom) {
@@ -43,7 +31,7 @@ void reduce(Plan& plan, const AtomList& reduced) {
     Layout layout = end_of(plan);
     for (const Atom& atom : split_into_primes(layout.mesh, reduced)) {
         layout.unreduced = *without(layout.unreduced, {atom}, device_count(layout));
-        const auto place = place_for(layout, atom);
+        const auto place = place_for(layout, layout, atom);
         if (place) append(layout.dims[*place], atom);
         step_to(plan, place ? StepKind::reduce_scatter : StepKind::all_reduce, layout);
     }
@@ -56,20 +44,11 @@ Layout before_fill(const Problem& problem, const Layout& now) {
     return layout;
 }
 
-// The target scattered further over replicated axes, the fastest first, as far as they split its tiles.
-Layout scattered(const Layout& target) {
-    Layout layout = target;
-    const AtomList replicated = complement(used_atoms(target), device_count(target));
-    for (const Atom& atom : split_into_primes(target.mesh, replicated))
-        if (const auto place = place_for(layout, atom)) append(layout.dims[*place], atom);
-    return layout;
-}
-
 Plan exchange_plan(const Problem& problem, bool scatter) {
     Plan plan{problem.source, problem.target, {}};
     reduce(plan, reduced_first(problem));
     const Layout whole = before_fill(problem, end_of(plan));
-    if (scatter) step_to(plan, StepKind::exchange, scattered(whole));
+    if (scatter) step_to(plan, StepKind::exchange, scattered(whole, whole, index_max));
     step_to(plan, scatter ? StepKind::all_gather : StepKind::exchange, whole);
     step_to(plan, StepKind::zero_fill, problem.target);
     return plan;

@@ -11,7 +11,7 @@ namespace {
 
 bool splits(const Dim& dim, Index prime) {
     const Index tile = tile_extent(dim);
-    return tile > 0 && tile % prime == 0;
+    return dim.pieces.empty() && tile > 0 && tile % prime == 0;
 }
 
 bool uses(const Dim& dim, Atom atom) {
@@ -20,8 +20,8 @@ bool uses(const Dim& dim, Atom atom) {
     });
 }
 
-// The dimension that this atom shards in the source, where its pieces are already apart; else the one with the largest
-// tile side.
+}  // namespace
+
 std::optional<std::size_t> place_for(const Layout& layout, const Layout& source, Atom atom) {
     std::optional<std::size_t> place;
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
@@ -32,27 +32,30 @@ std::optional<std::size_t> place_for(const Layout& layout, const Layout& source,
     return place;
 }
 
-}  // namespace
-
-std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, Index inside) {
-    if (!same_summands(problem.source, problem.target)) return std::nullopt;
-    Layout scattered = problem.target;
-    const AtomList replicated = complement(used_atoms(problem.target), device_count(problem.target));
-    for (const Atom& atom : split_into_primes(problem.target.mesh, replicated)) {
+Layout scattered(const Layout& target, const Layout& source, Index inside) {
+    Layout layout = target;
+    const AtomList replicated = complement(used_atoms(target), device_count(target));
+    for (const Atom& atom : split_into_primes(target.mesh, replicated)) {
         if (atom.stride >= inside) continue;
-        const auto place = place_for(scattered, problem.source, atom);
+        const auto place = place_for(layout, source, atom);
         if (!place) continue;
-        AtomList& atoms = scattered.dims[*place].atoms;
+        AtomList& atoms = layout.dims[*place].atoms;
         atoms.push_back(atom);
         atoms = canonical(std::move(atoms));
     }
-    if (same_tiles(scattered, problem.target)) return std::nullopt;
+    return layout;
+}
+
+std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, Index inside) {
+    if (!same_summands(problem.source, problem.target)) return std::nullopt;
+    const Layout apart = scattered(problem.target, problem.source, inside);
+    if (same_tiles(apart, problem.target)) return std::nullopt;
     Plan plan{problem.source, problem.target, {}};
-    if (!same_tiles(problem.source, scattered)) {
+    if (!same_tiles(problem.source, apart)) {
         if (vocabulary == Vocabulary::all)
-            plan.steps.push_back({StepKind::exchange, scattered});
+            plan.steps.push_back({StepKind::exchange, apart});
         else
-            plan.steps = three_stage({problem.source, scattered}, vocabulary, index_max).steps;
+            plan.steps = three_stage({problem.source, apart}, vocabulary, index_max).steps;
     }
     plan.steps.push_back({StepKind::all_gather, problem.target});
     return plan;
