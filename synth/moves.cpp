@@ -66,13 +66,6 @@ bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
     return whole || ceil_divide(extent, more) * (more / fewer) == tile;
 }
 
-struct Moves::Expansion {
-    const State& state;
-    const Sides sides;
-    const Index tile_max;
-    std::vector<Hop>& hops;
-};
-
 void Moves::append_moves(const State& state, Index tile_max, std::vector<Hop>& hops) const {
     const Expansion from{state, sides_of(state), tile_max, hops};
     append_slices(from);
@@ -108,13 +101,10 @@ void Moves::append_gathers(const Expansion& from, State state, std::size_t dim) 
         return;
     }
     append_gathers(from, state, dim + 1);
-    Frame::Shorter shorter;
-    frame_.append_shorter(state.lists[dim], shorter);
-    for (const List list : shorter) {
-        if (!nests(dim, frame_.shards(list), from.sides.shards[dim])) continue;
+    for_each_shorter(from, state, dim, [&](List list) {
         state.lists[dim] = list;
         append_gathers(from, state, dim + 1);
-    }
+    });
 }
 
 // Every choice of suffixes that leave, then every way to deal them out.
@@ -127,13 +117,10 @@ void Moves::append_all_to_alls(const Expansion& from, State state, std::size_t d
         return;
     }
     append_all_to_alls(from, state, dim + 1);
-    Frame::Shorter shorter;
-    frame_.append_shorter(state.lists[dim], shorter);
-    for (const List list : shorter) {
-        if (!nests(dim, frame_.shards(list), from.sides.shards[dim])) continue;
+    for_each_shorter(from, state, dim, [&](List list) {
         state.lists[dim] = list;
         append_all_to_alls(from, state, dim + 1);
-    }
+    });
 }
 
 // Deals the digits in the cover `pool` to dimensions from `dim` on that lost none, in every order.
@@ -158,17 +145,8 @@ void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std
     }
     if (dim == dims()) return;
     deal(from, state, dim + 1, pool);
-    const Index now = frame_.shards(state.lists[dim]);
-    if (now < before.shards[dim]) return;  // it lost digits
-    const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
-    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
-        const Piece& entering = frame_.pieces[piece];
-        if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0 || !nests(dim, now, now * entering.size))
-            continue;
-        State next = state;
-        frame_.append(next.lists[dim], piece);
-        deal(from, next, dim, pool & ~entering.cover);
-    }
+    if (frame_.shards(state.lists[dim]) < before.shards[dim]) return;  // it lost digits
+    for_each_entering(state, dim, pool, [&](const State& next, std::uint32_t rest) { deal(from, next, dim, rest); });
 }
 
 void Moves::append_permutes(const State& state, std::vector<Hop>& hops) const {

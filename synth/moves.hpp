@@ -53,7 +53,35 @@ public:
     [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most) const;
 
 private:
-    struct Expansion;
+    struct Expansion {
+        const State& state;
+        const Sides sides;
+        const Index tile_max;
+        std::vector<Hop>& hops;
+    };
+    /// visit(list) for every shorter list of dimension `dim` whose boundaries nest in those before the move.
+    template <class Visit>
+    void for_each_shorter(const Expansion& from, const State& state, std::size_t dim, const Visit& visit) const {
+        Frame::Shorter shorter;
+        frame_.append_shorter(state.lists[dim], shorter);
+        for (const List list : shorter)
+            if (nests(dim, frame_.shards(list), from.sides.shards[dim])) visit(list);
+    }
+    /// visit(next, rest) for every piece of the cover `pool` that can enter dimension `dim`: the state with it, and
+    /// what is left of the pool.
+    template <class Visit>
+    void for_each_entering(const State& state, std::size_t dim, std::uint32_t pool, const Visit& visit) const {
+        const Index now = frame_.shards(state.lists[dim]);
+        const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
+        for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+            const Piece& entering = frame_.pieces[piece];
+            if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0 || !nests(dim, now, now * entering.size))
+                continue;
+            State next = state;
+            frame_.append(next.lists[dim], piece);
+            visit(next, pool & ~entering.cover);
+        }
+    }
     void append_slices(const Expansion& from) const;
     void append_gathers(const Expansion& from, State state, std::size_t dim) const;
     void append_all_to_alls(const Expansion& from, State state, std::size_t dim) const;

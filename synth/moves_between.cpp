@@ -5,13 +5,6 @@
 
 namespace reshard {
 
-struct Moves::Expansion {
-    const State& state;
-    const Sides sides;
-    const Index tile_max;
-    std::vector<Hop>& hops;
-};
-
 List Moves::with_summand(List list, std::uint8_t piece) const {
     // A set, most major first.
     InlineVector<std::uint8_t, digits_max + 1> order;
@@ -63,16 +56,8 @@ void Moves::append_scatters(const Expansion& from, const State& state, std::size
     }
     if (dim == dims()) return;
     append_scatters(from, state, dim + 1, pool);
-    const Index now = frame_.shards(state.lists[dim]);
-    const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
-    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
-        const Piece& entering = frame_.pieces[piece];
-        if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0 || !nests(dim, now, now * entering.size))
-            continue;
-        State next = state;
-        frame_.append(next.lists[dim], piece);
-        append_scatters(from, next, dim, pool & ~entering.cover);
-    }
+    for_each_entering(state, dim, pool,
+                      [&](const State& next, std::uint32_t rest) { append_scatters(from, next, dim, rest); });
 }
 
 void Moves::append_fills(const Expansion& from) const {
