@@ -238,11 +238,14 @@ Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
     for (const Layout* end : {&problem.source, &problem.target})
         if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
     if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
-    const Problem straight{straightened(problem.source), straightened(problem.target)};
-    if (auto countable = can_count(straight.source, straight.target); !countable)
+    const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
+    if (listed && options.first_steps.empty()) {
+        const Problem straight{straightened(problem.source), straightened(problem.target)};
+        if (straight != problem) return synthesize(straight, options);
+    }
+    if (auto countable = can_count(problem.source, problem.target); !countable)
         return tl::unexpected(countable.error());
-    if (mixes_reductions(straight)) return synthesize_by_halves(straight, options);
-    if (options.first_steps.empty()) return answer(straight, options);
+    if (mixes_reductions(problem)) return synthesize_by_halves(problem, options);
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed) return tl::unexpected(typed.error());
     return answer(problem, options);
 }
