@@ -3,6 +3,7 @@
 
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "synth/between.hpp"
 #include "synth/fetch_once.hpp"
 #include "synth/shortcut.hpp"
 #include "synth/three_stage.hpp"
@@ -13,6 +14,9 @@ namespace {
 const Mesh mesh{{"x", 2}, {"y", 3}};
 
 Layout at(const char* text) { return *parse_layout(mesh, text); }
+
+/// On three devices that the mesh above has not.
+Layout elsewhere(const char* text) { return *parse_layout(Mesh({{"z", 3}}, {6, 7, 8}), text); }
 
 Synthesis made(const Problem& problem, Vocabulary vocabulary, Objective objective) {
     Options options;
@@ -93,11 +97,55 @@ TEST(RuleUnit, gather_then_slice) {
     EXPECT_EQ(plan->steps[1].kind, StepKind::slice);
 }
 
+// Sums are added up where they lie, before anything crosses to the other devices.
+TEST(RuleUnit, reduce_first) {
+    const auto answer = made({at("f32[12]{U:x}"), elsewhere("f32[12@z]")}, Vocabulary::all, Objective::bytes);
+    EXPECT_EQ(answer.rule, "reduce_first");
+    ASSERT_EQ(answer.plan.steps.size(), 2U);
+    EXPECT_EQ(answer.plan.steps[0].layout, at("f32[12@x]"));
+    EXPECT_EQ(answer.plan.steps[1].kind, StepKind::exchange);
+}
+
+// One holder, three that want all of it: a third to each, then they share.
+TEST(RuleUnit, scatter_then_gather) {
+    const Layout one = *parse_layout(Mesh{}, "f32[3145728]");
+    const auto answer = made({one, elsewhere("f32[3145728]")}, Vocabulary::all, Objective::time);
+    EXPECT_EQ(answer.rule, "scatter_then_gather");
+    ASSERT_EQ(answer.plan.steps.size(), 2U);
+    EXPECT_EQ(answer.plan.steps[0].layout, elsewhere("f32[3145728@z]"));
+    EXPECT_EQ(answer.plan.steps[1].kind, StepKind::all_gather);
+}
+
+// The same devices in an order that is no permutation of digits: made in the source's order, then whole tiles move.
+TEST(RuleUnit, reorder) {
+    const Mesh shuffled({{"x", 2}, {"y", 3}}, {3, 1, 4, 0, 5, 2});
+    const Problem problem{at("f32[12@x,6]"), *parse_layout(shuffled, "f32[12,6@y]")};
+    const auto answer = made(problem, Vocabulary::collectives, Objective::bytes);
+    EXPECT_EQ(answer.rule, "reorder");
+    EXPECT_EQ(answer.plan.steps.back().kind, StepKind::permute);
+    EXPECT_TRUE(check(answer.plan).has_value());
+}
+
+TEST(RuleUnit, gather_differing) {
+    std::vector<std::string> rules;
+    for (const Proposal& proposal : between({at("f32[12@x/2,6]"), at("f32[12@x,6@y]")}, {})) {
+        rules.push_back(proposal.rule);
+        if (proposal.rule != "gather_differing") continue;
+        ASSERT_EQ(proposal.plan.steps.size(), 2U);
+        EXPECT_EQ(proposal.plan.steps[0].layout, at("f32[12,6]"));
+        EXPECT_EQ(proposal.plan.steps[1].kind, StepKind::slice);
+        EXPECT_TRUE(check(proposal.plan).has_value());
+    }
+    EXPECT_NE(std::find(rules.begin(), rules.end(), "gather_differing"), rules.end());
+}
+
 // Every name that explain can print has its test here.
 TEST(RuleUnit, ExplainPrintsNoOtherNames) {
-    const std::vector<std::string> known = {"identity",          "one_step",         "direct_exchange",    "search",
-                                            "three_stage",       "three_stage_deep", "three_stage_inside", "fetch_once",
-                                            "gather_then_slice", "reduce_first"};
+    const std::vector<std::string> known = {
+        "identity",          "one_step",         "direct_exchange",     "search",
+        "three_stage",       "three_stage_deep", "three_stage_inside",  "fetch_once",
+        "gather_then_slice", "reduce_first",     "scatter_then_gather", "reorder",
+        "gather_differing"};
     const Mesh nodes{{"node", 2}, {"gpu", 4}};
     Options options;
     options.explain = true;
@@ -109,6 +157,12 @@ TEST(RuleUnit, ExplainPrintsNoOtherNames) {
             for (const Alternative& one : answer->alternatives)
                 EXPECT_NE(std::find(known.begin(), known.end(), one.rule), known.end()) << one.rule;
         }
+    for (const Layout& target : {elsewhere("f32[12,6@z]"), elsewhere("f32[12,6]"), at("f32[12@x/2,6]")}) {
+        const auto answer = synthesize(at("f32[12@y,6@x]"), target, options);
+        ASSERT_TRUE(answer.has_value());
+        for (const Alternative& one : answer->alternatives)
+            EXPECT_NE(std::find(known.begin(), known.end(), one.rule), known.end()) << one.rule;
+    }
 }
 
 }  // namespace
