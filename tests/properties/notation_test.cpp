@@ -139,13 +139,14 @@ TEST(NotationProperty, PlacementsMeanTorchChunkAxisByAxis) {
 }
 
 TEST(NotationProperty, AnyTextIsReadOrRefusedWhereItIsWrong) {
-    check_property(cases(600), [] {
+    constexpr std::string_view alphabet = "{}[](),=<>'\"0123456789xyTSPR:?_ @";
+    check_property(cases(600), [&] {
         const Layout layout = layout_of(*layouts({.devices_max = 24}));
         const Notation notation = all_notations[*between<std::size_t>(0, all_notations.size())];
         auto text = format(notation, layout).value_or("{devices=[2,1]<=[2]}");
         for (int edits = *between(1, 4); edits > 0 && !text.empty(); --edits) {
             const auto place = *between<std::size_t>(0, text.size());
-            const char byte = "{}[](),=<>'\"0123456789xyTSPR:?_ @"[*between<std::size_t>(0, 35)];
+            const char byte = alphabet[*between<std::size_t>(0, alphabet.size())];
             if (*between(0, 2) == 0)
                 text[place] = byte;
             else
