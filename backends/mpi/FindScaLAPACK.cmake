@@ -1,0 +1,17 @@
+# Finds ScaLAPACK's library, built for the MPI that was found: ScaLAPACK::ScaLAPACK. It has no header; who calls
+# p?gemr2d and BLACS declares them. Only tests and benchmarks look for it. Hint: ScaLAPACK_ROOT.
+set(scalapack_names scalapack-openmpi scalapack)
+if("${MPI_CXX_INCLUDE_DIRS}" MATCHES "mpich")
+    set(scalapack_names scalapack-mpich scalapack)
+endif()
+find_library(ScaLAPACK_LIBRARY NAMES ${scalapack_names})
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(ScaLAPACK REQUIRED_VARS ScaLAPACK_LIBRARY)
+
+if(ScaLAPACK_FOUND AND NOT TARGET ScaLAPACK::ScaLAPACK)
+    add_library(ScaLAPACK::ScaLAPACK UNKNOWN IMPORTED)
+    set_target_properties(ScaLAPACK::ScaLAPACK PROPERTIES
+        IMPORTED_LOCATION ${ScaLAPACK_LIBRARY} INTERFACE_LINK_LIBRARIES MPI::MPI_CXX)
+endif()
+mark_as_advanced(ScaLAPACK_LIBRARY)
