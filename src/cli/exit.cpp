@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "terminal.hpp"
 
@@ -12,6 +14,9 @@ namespace {
 constexpr std::size_t message_max = 400;
 constexpr std::size_t text_before = 60;  // bytes of the offending text that are shown before its caret
 constexpr std::size_t text_after = 40;
+constexpr std::chrono::seconds patience{10};  // of a silent rank, for the one that speaks
+
+std::string untold;  // what a silent rank would have said
 
 // Bytes outside printable ASCII would let an input draw on the terminal, and would push the caret aside.
 std::string escaped(std::string_view text) {
@@ -60,8 +65,19 @@ Error readable(const Error& error) {
 }
 
 int complain(const Error& error) {
-    if (speaks()) fmt::print(stderr, "reshard: {}\n", describe(readable(error)));
+    const std::string text = fmt::format("reshard: {}\n", describe(readable(error)));
+    if (speaks())
+        fmt::print(stderr, "{}", text);
+    else
+        untold = text;
     return exit_code(error.code);
+}
+
+int leave(int code) {
+    if (code == exit_ok || speaks()) return code;
+    std::this_thread::sleep_for(patience);
+    fmt::print(stderr, "{}", untold);
+    return code;
 }
 
 tl::unexpected<Error> in(const std::string& where, Error error) {

@@ -18,6 +18,10 @@ inline constexpr int exit_backend = 3;
 /// Writes the error to stderr, on the rank that speaks only, and returns its exit code.
 int complain(const Error& error);
 
+/// The last call of a process. Launchers end a job at the first failure that they see, so a rank that has failed and
+/// does not speak waits for the one that does; one that failed alone then says why itself.
+[[nodiscard]] int leave(int code);
+
 /// Error with `where: ` before its sentence, so that the reader knows which of several texts is meant.
 [[nodiscard]] tl::unexpected<Error> in(const std::string& where, Error error);
 

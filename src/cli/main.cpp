@@ -47,11 +47,11 @@ int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not become that large
     try {
         const auto arguments = cli::parse_arguments(argc, argv);
-        if (!arguments) return cli::complain(arguments.error());
-        return flushed(*arguments ? dispatch(**arguments) : cli::exit_ok);
+        if (!arguments) return cli::leave(cli::complain(arguments.error()));
+        return cli::leave(flushed(*arguments ? dispatch(**arguments) : cli::exit_ok));
     } catch (const std::bad_alloc&) {
-        return cli::complain({Code::infeasible, "out of memory"});
+        return cli::leave(cli::complain({Code::infeasible, "out of memory"}));
     } catch (const std::exception& error) {
-        return cli::complain({Code::usage, error.what()});
+        return cli::leave(cli::complain({Code::usage, error.what()}));
     }
 }

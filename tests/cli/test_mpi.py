@@ -37,6 +37,15 @@ class Launched(tool.Case):
         self.assertEqual(ran.code, 2)
         self.assertEqual(ran.err.count("no axis z"), 1)
 
+    def test_the_voice_is_heard(self):
+        """The launcher ends the job at the first rank that fails, whichever that is: the one that speaks is late here."""
+        late = 'test "${OMPI_COMM_WORLD_RANK:-0}" != 0 || sleep 1; exec "$@"'
+        alone = 'test "${OMPI_COMM_WORLD_RANK:-0}" = 2 && exec "$@"; sleep 60'
+        for script in (late, alone):
+            ran = tool.launched(4, "sh", "-c", script, "sh", tool.TOOL, "plan", "--mesh", "x=2", "f32[4@z]", "f32[4]")
+            self.assertEqual(ran.code, 2)
+            self.assertEqual(ran.err.count("no axis z"), 1)
+
     def test_more_ranks_than_devices(self):
         self.ran_well(tool.reshard("run", *self.QUESTION, "--output", "mpi.npy", "--tiles", "mpi", ranks=6,
                                    folder=self.folder))

@@ -18,10 +18,19 @@ class Ran:
         self.raw_out = done.stdout
 
 
+def launched(ranks, *command):
+    """Any command on that many ranks."""
+    return ended([MPIEXEC, "-n", str(ranks), *command])
+
+
 def reshard(*arguments, stdin=b"", ranks=0, folder=None, timeout=120):
     command = [TOOL, *arguments]
     if ranks:
         command = [MPIEXEC, "-n", str(ranks), *command]
+    return ended(command, stdin=stdin, folder=folder, timeout=timeout)
+
+
+def ended(command, stdin=b"", folder=None, timeout=120):
     environment = dict(os.environ, NO_COLOR="1")
     return Ran(subprocess.run(command, input=stdin, capture_output=True, cwd=folder, env=environment, timeout=timeout))
 
