@@ -1,6 +1,7 @@
 #include "synth/frame.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "synth/digits.hpp"
 
@@ -92,8 +93,11 @@ void Frame::append_shorter(List list, Shorter& shorter) const {
     }
 }
 
-InlineVector<Atom, digits_max> Frame::merged(List list) const {
-    InlineVector<Atom, digits_max> atoms;
+namespace {
+
+// The pieces of `list` at the end of `atoms`; what lies right below the last atom becomes one with it.
+template <class Atoms>
+void append_merged(Atoms& atoms, std::span<const Piece> pieces, List list) {
     for (std::size_t j = 0; j < list.size(); ++j) {
         const Piece& piece = pieces[list[j]];
         if (!atoms.empty() && atoms.back().stride == piece.stride * piece.size)
@@ -101,6 +105,13 @@ InlineVector<Atom, digits_max> Frame::merged(List list) const {
         else
             atoms.push_back({piece.size, piece.stride});
     }
+}
+
+}  // namespace
+
+InlineVector<Atom, digits_max> Frame::merged(List list) const {
+    InlineVector<Atom, digits_max> atoms;
+    append_merged(atoms, pieces, list);
     return atoms;
 }
 
@@ -160,21 +171,12 @@ bool Frame::commensurable(const State& a, const State& b) const {
 
 Layout Frame::layout(const State& state) const {
     Layout made = *like;
-    const auto append_to = [&](AtomList& atoms, List list) {
-        for (std::size_t j = 0; j < list.size(); ++j) {
-            const Piece& piece = pieces[list[j]];
-            if (!atoms.empty() && atoms.back().stride == piece.stride * piece.size)
-                atoms.back() = {atoms.back().size * piece.size, piece.stride};
-            else
-                atoms.push_back({piece.size, piece.stride});
-        }
-    };
     for (std::size_t i = 0; i < dims(); ++i) {
         made.dims[i].atoms = prefixes[i];
-        append_to(made.dims[i].atoms, state.lists[i]);
+        append_merged(made.dims[i].atoms, pieces, state.lists[i]);
     }
     made.unreduced.clear();
-    append_to(made.unreduced, state.lists[dims()]);
+    append_merged(made.unreduced, pieces, state.lists[dims()]);
     made.unreduced = as_set(std::move(made.unreduced));
     made.reduction = reduction;
     return made;

@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <charconv>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "harness.hpp"
 #include "reshard/local.hpp"
+#include "support/ballot.hpp"
 
 namespace reshard::conformance {
 namespace {
@@ -27,28 +26,10 @@ public:
     }
     std::string from_rank_0(const std::function<std::string()>& make) override { return make(); }
 
-    Index count_true(Backend&, bool answer) override {
-        std::unique_lock lock(mutex_);
-        const Index generation = generation_;
-        if (answer) ++true_answers_;
-        if (++answers_ == count) {
-            result_ = true_answers_;
-            answers_ = true_answers_ = 0;
-            ++generation_;
-            changed_.notify_all();
-            return result_;
-        }
-        changed_.wait(lock, [&] { return generation_ != generation; });
-        return result_;
-    }
+    Index count_true(Backend&, bool answer) override { return ballot_.count_true(count, answer); }
 
 private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    Index answers_ = 0;
-    Index true_answers_ = 0;
-    Index result_ = 0;
-    Index generation_ = 0;
+    test::Ballot ballot_;
 };
 
 LocalHarness& local_harness() {

@@ -94,18 +94,7 @@ void Party::on_every_rank(const std::function<void(ncclComm_t, Index)>& body) {
 
 Index Party::count_true(bool answer) {
     if (own_ >= 0) return count_over_processes(answer);
-    std::unique_lock lock(mutex_);
-    const Index generation = generation_;
-    if (answer) ++true_answers_;
-    if (++answers_ == ranks_) {
-        result_ = true_answers_;
-        answers_ = true_answers_ = 0;
-        ++generation_;
-        changed_.notify_all();
-        return result_;
-    }
-    changed_.wait(lock, [&] { return generation_ != generation; });
-    return result_;
+    return ballot_.count_true(ranks_, answer);
 }
 
 }  // namespace reshard::nccl::test

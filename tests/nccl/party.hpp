@@ -2,12 +2,11 @@
 // process is one rank of several, which meet through a file.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "reshard/nccl.hpp"
+#include "support/ballot.hpp"
 
 namespace reshard::nccl::test {
 
@@ -35,12 +34,7 @@ private:
     Index own_ = -1;  ///< of this process; -1: all ranks are threads of it
     std::string file_;
     ncclComm_t communicator_ = nullptr;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    Index answers_ = 0;
-    Index true_answers_ = 0;
-    Index result_ = 0;
-    Index generation_ = 0;
+    reshard::test::Ballot ballot_;
 };
 
 /// Aborts the program with the call's words: what cannot be made here has no test to fail.
