@@ -1,6 +1,7 @@
 #include "piecewise.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "placement.hpp"
 
@@ -8,37 +9,54 @@ namespace reshard {
 
 namespace {
 
-// The largest tile side that no step changes; the first of equal ones, whose pieces lie farthest apart.
-std::optional<std::size_t> dim_to_cut(const Plan& plan) {
-    std::optional<std::size_t> best;
+// Indices of dimension `dim` that no layout on the way tells apart; 0 where one does not divide.
+Index block_of(const Plan& plan, std::size_t dim) {
+    Index shards = 1;
+    for (std::size_t i = 0; i <= plan.steps.size(); ++i) {
+        const Dim& on_the_way = layout_before(plan, i).dims[dim];
+        if (!divides(on_the_way)) return 0;
+        shards = std::lcm(shards, shard_count(on_the_way));  // divides the extent, as both do
+    }
+    return plan.source.dims[dim].extent / shards;
+}
+
+// The dimension with the largest blocks; the first of equal ones, whose pieces lie farthest apart.
+std::optional<Pieces> whole_blocks(const Plan& plan) {
+    std::optional<Pieces> best;
     for (std::size_t i = 0; i < plan.source.dims.size(); ++i) {
-        const Dim& dim = plan.source.dims[i];
-        const bool same = std::ranges::all_of(plan.steps, [&](const Step& step) { return step.layout.dims[i] == dim; });
-        if (!same || !divides(dim) || tile_extent(dim) < 2) continue;
-        if (!best || tile_extent(dim) > tile_extent(plan.source.dims[*best])) best = i;
+        const Index block = block_of(plan, i);
+        if (block >= 2 && (!best || block > best->block)) best = Pieces{1, i, block, block};
     }
     return best;
 }
 
-Pieces pieces_of(const Plan& plan, std::size_t dim, Index extent) {
-    return {ceil_divide(tile_extent(plan.source.dims[dim]), extent), dim, extent};
+Pieces pieces_of(const Pieces& whole, Index extent) {
+    return {ceil_divide(whole.block, extent), whole.dim, extent, whole.block};
+}
+
+// The dimension as its blocks and, from each of them, `extent` indices.
+void cut_blocks(Layout& layout, const Pieces& pieces, Index extent) {
+    layout.dims[pieces.dim].extent /= pieces.block;
+    layout.dims.insert(layout.dims.begin() + static_cast<std::ptrdiff_t>(pieces.dim) + 1, Dim{extent, {}, {}});
 }
 
 }  // namespace
 
 Plan plan_of(const Plan& plan, const Pieces& pieces, Index piece) {
-    const Dim& whole = plan.source.dims[pieces.dim];
-    const Index left = tile_extent(whole) - piece * pieces.extent;
-    const Index extent = shard_count(whole) * std::min(pieces.extent, left);
+    const Index extent = std::min(pieces.extent, pieces.block - piece * pieces.extent);
     Plan cut = plan;
-    cut.source.dims[pieces.dim].extent = extent;
-    cut.target.dims[pieces.dim].extent = extent;
-    for (Step& step : cut.steps) step.layout.dims[pieces.dim].extent = extent;
+    cut_blocks(cut.source, pieces, extent);
+    cut_blocks(cut.target, pieces, extent);
+    for (Step& step : cut.steps) cut_blocks(step.layout, pieces, extent);
     return cut;
 }
 
 Storage storage_of(const Storage& whole, const Pieces& pieces, Index piece) {
-    return {whole.offset + piece * pieces.extent * whole.strides[pieces.dim], whole.strides};
+    const auto place = whole.strides.begin() + static_cast<std::ptrdiff_t>(pieces.dim);
+    Storage cut{whole.offset + piece * pieces.extent * *place, {whole.strides.begin(), place}};
+    cut.strides.push_back(pieces.block * *place);
+    cut.strides.insert(cut.strides.end(), place, whole.strides.end());
+    return cut;
 }
 
 Index footprint_bytes(const Plan& plan, const Pieces& pieces) {
@@ -50,19 +68,19 @@ Index footprint_bytes(const Plan& plan, const Pieces& pieces) {
 
 std::optional<Pieces> pieces_within(const Plan& plan, Index footprint_bytes_max) {
     if (footprint_bytes(plan, {}) <= footprint_bytes_max) return Pieces{};
-    const auto dim = dim_to_cut(plan);
-    if (!dim) return std::nullopt;
+    const auto whole = whole_blocks(plan);
+    if (!whole) return std::nullopt;
     const auto fits = [&](Index extent) {
-        return footprint_bytes(plan, pieces_of(plan, *dim, extent)) <= footprint_bytes_max;
+        return footprint_bytes(plan, pieces_of(*whole, extent)) <= footprint_bytes_max;
     };
     if (!fits(1)) return std::nullopt;
     Index low = 1;  // fits
-    Index high = tile_extent(plan.source.dims[*dim]);
+    Index high = whole->block;
     while (high - low > 1) {
         const Index middle = low + (high - low) / 2;
         (fits(middle) ? low : high) = middle;
     }
-    return pieces_of(plan, *dim, low);
+    return pieces_of(*whole, low);
 }
 
 }  // namespace reshard

@@ -6,28 +6,31 @@
 
 namespace reshard {
 
-/// How a plan is cut: every tile along dimension `dim`, whose axes are the same in every layout on the way, into
-/// `count` pieces of `extent` indices, the last of them maybe fewer.
+/// How a plan is cut. In blocks of `block` indices of dimension `dim` (what is left of its extent when the least common
+/// multiple of the numbers of shards on the way is divided out) no layout cuts, so no step tells the indices of a block
+/// apart: each piece has `extent` indices of every block, the last of the `count` pieces maybe fewer.
 struct Pieces {
     Index count = 1;
     std::size_t dim = 0;
     Index extent = 0;
+    Index block = 0;
     friend bool operator==(const Pieces&, const Pieces&) = default;
 };
 
 /// The fewest pieces in which source, target and workspace take at most `footprint_bytes_max` a device; one piece when
-/// the whole plan does. nullopt when even pieces of one index do not, or when no dimension can be cut: each is moved
-/// by some step, or does not divide.
+/// the whole plan does. nullopt when even pieces of one index do not, or when no dimension can be cut: each has blocks
+/// of one index, or does not divide somewhere on the way.
 [[nodiscard]] std::optional<Pieces> pieces_within(const Plan& plan, Index footprint_bytes_max);
 
 /// Source, target and the workspace of one piece. Tiles between two pieces' steps never lie in the target's memory,
 /// where the other pieces are.
 [[nodiscard]] Index footprint_bytes(const Plan& plan, const Pieces& pieces);
 
-/// The plan of piece number `piece`: the array with fewer indices in the dimension that is cut.
+/// The plan of piece number `piece`: the dimension that is cut is seen as two, its blocks and the indices in a block,
+/// of which there are fewer.
 [[nodiscard]] Plan plan_of(const Plan& plan, const Pieces& pieces, Index piece);
 
-/// Where the piece's tile lies in the memory of the whole tile, which `whole` describes.
+/// Where the piece's tile lies, seen so, in the memory of the whole tile, which `whole` describes.
 [[nodiscard]] Storage storage_of(const Storage& whole, const Pieces& pieces, Index piece);
 
 }  // namespace reshard
