@@ -2,121 +2,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 
+#include "execute_run.hpp"
 #include "lower_list.hpp"
 
 namespace reshard {
 
-// What the runs of one executor share. A failed run leaves peers in the middle of a step; nothing starts after it.
-struct Executor::RunState {
-    bool in_flight = false;
-    bool failed = false;
-    Error first_error = {};
-};
-
 namespace {
-
-using State = std::shared_ptr<Executor::RunState>;
-
-// What a backend made for a run, the outer first. A run keeps both alive: callers may drop them while it is in flight.
-struct Made {
-    std::shared_ptr<Prepared> prepared;
-    std::shared_ptr<Bound> bound;
-};
-
-class GuardedTicket final : public Ticket {
-public:
-    GuardedTicket(Made made, std::unique_ptr<Ticket> run, State state)
-        : made_(std::move(made)), run_(std::move(run)), state_(std::move(state)) {}
-    ~GuardedTicket() override {
-        if (run_) static_cast<void>(wait());  // a run that is dropped has nobody to tell; the state remembers
-    }
-    GuardedTicket(const GuardedTicket&) = delete;
-    GuardedTicket& operator=(const GuardedTicket&) = delete;
-
-    Result<bool> test() override {
-        if (!run_) return ended().transform([] { return true; });
-        const auto done = run_->test();
-        if (!done) note_failure(done.error());
-        if (!done || *done) finish();
-        return done;
-    }
-    Result<void> wait() override {
-        if (!run_) return ended();
-        const auto done = run_->wait();
-        if (!done) note_failure(done.error());
-        finish();
-        return done;
-    }
-
-private:
-    void note_failure(const Error& error) {
-        failed_ = true;
-        state_->failed = true;
-        state_->first_error = error;
-    }
-    void finish() {
-        run_.reset();
-        state_->in_flight = false;
-    }
-    [[nodiscard]] Result<void> ended() const {
-        if (failed_) return tl::unexpected(state_->first_error);
-        return {};
-    }
-
-    Made made_;
-    std::unique_ptr<Ticket> run_;
-    State state_;
-    bool failed_ = false;
-};
-
-class GuardedBound final : public Bound {
-public:
-    /// `steps`: of each piece, the place of its first step among those of the whole list.
-    GuardedBound(Made made, State state, std::vector<std::size_t> steps)
-        : made_(std::move(made)), state_(std::move(state)), steps_(std::move(steps)) {}
-
-    Result<std::unique_ptr<Ticket>> start() override {
-        return guarded([this] { return made_.bound->start(); });
-    }
-    Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
-        return guarded([&] { return made_.bound->start_on(queue); });
-    }
-    // Of all pieces of an array together.
-    [[nodiscard]] std::vector<double> step_seconds() const override {
-        const std::vector<double> of_pieces = made_.bound->step_seconds();
-        std::vector<double> seconds;
-        for (std::size_t i = 0; i < of_pieces.size() && i < steps_.size(); ++i) {
-            if (seconds.size() <= steps_[i]) seconds.resize(steps_[i] + 1, 0.0);
-            seconds[steps_[i]] += of_pieces[i];
-        }
-        return seconds;
-    }
-
-private:
-    template <class Start>
-    Result<std::unique_ptr<Ticket>> guarded(const Start& start) {
-        if (state_->failed) {
-            return fail(Code::backend, fmt::format("an earlier run of this executor failed, prepare it anew: {}",
-                                                   state_->first_error.message));
-        }
-        if (state_->in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
-        auto run = start();
-        if (!run && run.error().code == Code::unsupported) return run;  // nothing was started
-        if (!run) {
-            state_->failed = true;
-            state_->first_error = run.error();
-            return run;
-        }
-        state_->in_flight = true;
-        return std::make_unique<GuardedTicket>(made_, std::move(*run), state_);
-    }
-    Made made_;
-    State state_;
-    std::vector<std::size_t> steps_;
-};
 
 // One buffer that a run touches, for the overlap check.
 struct Range {
@@ -124,6 +19,7 @@ struct Range {
     const std::byte* end;
     Place place;
     std::size_t array;
+    std::size_t bucket;
 };
 
 std::string_view place_name(Place place) {
@@ -138,16 +34,22 @@ std::string_view place_name(Place place) {
     return "workspace";
 }
 
-// Sources are only read, and workspaces are shared by arrays that run one after another; all else must be apart.
-bool may_overlap(const Range& a, const Range& b) { return a.place == b.place && a.place != Place::target; }
+// Sources are only read, and workspaces are shared by arrays that run one after another. Where sources are given away,
+// a later bucket may write where they were. All else must be apart.
+bool may_overlap(const Range& a, const Range& b, bool donate) {
+    if (a.place == b.place) return a.place != Place::target;
+    const Range& source = a.place == Place::source ? a : b;
+    const Range& other = a.place == Place::source ? b : a;
+    return donate && source.place == Place::source && other.bucket > source.bucket;
+}
 
-Result<void> require_apart(const std::vector<Range>& ranges) {
+Result<void> require_apart(const std::vector<Range>& ranges, bool donate) {
     const std::less<const std::byte*> before;  // ordered even between unrelated allocations
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         for (std::size_t j = i + 1; j < ranges.size(); ++j) {
             const Range& a = ranges[i];
             const Range& b = ranges[j];
-            if (may_overlap(a, b) || !before(a.begin, b.end) || !before(b.begin, a.end)) continue;
+            if (!before(a.begin, b.end) || !before(b.begin, a.end) || may_overlap(a, b, donate)) continue;
             return fail(Code::mismatch, fmt::format("the {} of array {} and the {} of array {} overlap in memory",
                                                     place_name(a.place), a.array, place_name(b.place), b.array));
         }
@@ -155,46 +57,54 @@ Result<void> require_apart(const std::vector<Range>& ranges) {
     return {};
 }
 
-Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Place place,
-                       std::size_t array) {
+Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Range range) {
     if (static_cast<std::uint64_t>(needed) > bytes.size()) {
         return fail(Code::mismatch, fmt::format("the {} of array {} needs {} bytes, the buffer has {}",
-                                                place_name(place), array, needed, bytes.size()));
+                                                place_name(range.place), range.array, needed, bytes.size()));
     }
     // Only what a run may touch counts: a buffer may be larger than the tile in it.
-    if (needed > 0) ranges.push_back({bytes.data(), bytes.data() + needed, place, array});
+    range.begin = bytes.data();
+    range.end = bytes.data() + needed;
+    if (needed > 0) ranges.push_back(range);
     return {};
 }
 
-// Order matters; never 0, which stands for a rank that failed.
-std::uint64_t fingerprint_of(std::span<const Plan> plans) {
-    std::uint64_t all = plans.size() + 1;
-    for (const Plan& plan : plans) all = (all ^ fingerprint(plan)) * 0x9e3779b97f4a7c15u + (all >> 29);
-    return all == 0 ? 1 : all;
+// Never 0, which stands for a rank that failed.
+std::uint64_t number_of(const ListPlan& list) {
+    const std::uint64_t number = fingerprint(list);
+    return number == 0 ? 1 : number;
 }
 
 }  // namespace
 
-Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
+Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::span<const Storages> storages,
                                    const PrepareOptions& options) {
-    auto lowered = lower_list(plans, backend, storages, options);
+    auto lowered = lower_list(list, backend, storages, options);
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    const auto agreed = backend.agree(lowered ? fingerprint_of(plans) : 0);
+    const auto agreed = backend.agree(lowered ? number_of(list) : 0);
     if (!lowered) return tl::unexpected(lowered.error());
     if (!agreed) return tl::unexpected(agreed.error());
     Executor executor;
     executor.plans_ = std::move(lowered->arrays);
-    executor.array_of_ = std::move(lowered->array_of);
-    auto prepared = options.footprint_bytes_max
-                        ? backend.prepare_within(std::move(lowered->pieces), lowered->staging_room)
-                        : backend.prepare(std::move(lowered->pieces));
-    if (!prepared) return tl::unexpected(prepared.error());
-    executor.prepared_ = std::move(*prepared);
-    for (std::size_t i = 0; i < executor.array_of_.size(); ++i) {
-        if (executor.prepared_->fuses(i)) run_fused(executor.plans_[executor.array_of_[i]]);
+    executor.donate_ = options.donate;
+    for (LoweredBucket& bucket : lowered->buckets) {
+        auto prepared = options.footprint_bytes_max
+                            ? backend.prepare_within(std::move(bucket.pieces), bucket.staging_room)
+                            : backend.prepare(std::move(bucket.pieces));
+        if (!prepared) return tl::unexpected(prepared.error());
+        for (std::size_t i = 0; i < bucket.array_of.size(); ++i) {
+            if ((*prepared)->fuses(i)) run_fused(executor.plans_[bucket.array_of[i]]);
+        }
+        executor.arrays_.push_back(std::move(bucket.arrays));
+        executor.buckets_.push_back({std::move(bucket.array_of), std::move(*prepared)});
     }
     executor.state_ = std::make_shared<RunState>();
     return executor;
+}
+
+Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
+                                   const PrepareOptions& options) {
+    return prepare(in_one_bucket({plans.begin(), plans.end()}), backend, storages, options);
 }
 
 Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Storages& storages,
@@ -202,39 +112,85 @@ Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Sto
     return prepare(std::span(&plan, 1), backend, std::span(&storages, 1), options);
 }
 
-Index Executor::workspace_bytes() const { return most_workspace(plans_); }
-
-Index Executor::footprint_bytes() const {
-    return saturating_add(bytes_of_ends(plans_), saturating_add(workspace_bytes(), staging_bytes()));
+std::size_t Executor::piece_count() const {
+    std::size_t pieces = 0;
+    for (const Bucket& bucket : buckets_) pieces += bucket.array_of.size();
+    return pieces;
 }
 
+Index Executor::workspace_bytes() const {
+    Index bytes = 0;
+    for (const RankPlan& plan : plans_) bytes = std::max(bytes, plan.workspace_bytes);
+    return bytes;
+}
+
+Index Executor::staging_bytes() const {
+    Index bytes = 0;
+    for (const Bucket& bucket : buckets_) bytes = saturating_add(bytes, bucket.prepared->staging_bytes());
+    return bytes;
+}
+
+Index Executor::footprint_bytes() const {
+    return saturating_add(bytes_of_buffers(plans_, arrays_, donate_), staging_bytes());
+}
+
+std::string Executor::describe() const { return buckets_.empty() ? "" : buckets_.front().prepared->describe(); }
+
 Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) {
-    if (buffers.size() != plans_.size()) {
+    std::vector<std::size_t> all(plans_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return bind_buckets(0, buckets_.size(), all, buffers);
+}
+
+Result<std::unique_ptr<Bound>> Executor::bind(std::size_t bucket, std::span<const Buffers> buffers) {
+    if (bucket < buckets_.size()) return bind_buckets(bucket, 1, arrays_[bucket], buffers);
+    return fail(Code::mismatch, fmt::format("there is no bucket {}, the list has {}", bucket, buckets_.size()));
+}
+
+Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::size_t count,
+                                                      std::span<const std::size_t> arrays,
+                                                      std::span<const Buffers> buffers) {
+    if (buffers.size() != arrays.size()) {
         return fail(Code::mismatch,
-                    fmt::format("{} arrays were given {} sets of buffers", plans_.size(), buffers.size()));
+                    fmt::format("{} arrays were given {} sets of buffers", arrays.size(), buffers.size()));
+    }
+    // By array: its buffers, and the place of its first step among those of all that are bound.
+    std::vector<Buffers> buffers_of(plans_.size());
+    std::vector<std::size_t> first_step_of(plans_.size());
+    std::size_t steps = 0;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        buffers_of[arrays[i]] = buffers[i];
+        first_step_of[arrays[i]] = std::exchange(steps, steps + plans_[arrays[i]].steps.size());
     }
     std::vector<Range> ranges;
-    for (std::size_t i = 0; i < plans_.size(); ++i) {
-        const RankPlan& plan = plans_[i];
-        for (auto added : {add_range(ranges, buffers[i].source, plan.source_bytes, Place::source, i),
-                           add_range(ranges, buffers[i].target, plan.target_bytes, Place::target, i),
-                           add_range(ranges, buffers[i].workspace, plan.workspace_bytes, Place::workspace, i)}) {
-            if (!added) return tl::unexpected(added.error());
+    for (std::size_t b = first; b < first + count; ++b) {
+        for (const std::size_t i : arrays_[b]) {
+            const RankPlan& plan = plans_[i];
+            const Buffers& own = buffers_of[i];
+            for (auto added :
+                 {add_range(ranges, own.source, plan.source_bytes, {{}, {}, Place::source, i, b}),
+                  add_range(ranges, own.target, plan.target_bytes, {{}, {}, Place::target, i, b}),
+                  add_range(ranges, own.workspace, plan.workspace_bytes, {{}, {}, Place::workspace, i, b})}) {
+                if (!added) return tl::unexpected(added.error());
+            }
         }
     }
-    if (auto apart = require_apart(ranges); !apart) return tl::unexpected(apart.error());
+    if (auto apart = require_apart(ranges, donate_); !apart) return tl::unexpected(apart.error());
     // All pieces of an array lie in its buffers and share its workspace, one after another.
-    std::vector<Buffers> of_pieces;
-    std::vector<std::size_t> first_step = {0};
-    for (const RankPlan& plan : plans_) first_step.push_back(first_step.back() + plan.steps.size());
-    std::vector<std::size_t> steps;
-    for (const std::size_t array : array_of_) {
-        of_pieces.push_back(buffers[array]);
-        for (std::size_t at = first_step[array]; at < first_step[array + 1]; ++at) steps.push_back(at);
+    BoundBuckets all;
+    for (std::size_t b = first; b < first + count; ++b) {
+        std::vector<Buffers> of_pieces;
+        std::vector<std::size_t>& places = all.steps.emplace_back();
+        for (const std::size_t array : buckets_[b].array_of) {
+            of_pieces.push_back(buffers_of[array]);
+            for (std::size_t k = 0; k < plans_[array].steps.size(); ++k) places.push_back(first_step_of[array] + k);
+        }
+        auto bound = buckets_[b].prepared->bind(of_pieces);
+        if (!bound) return bound;
+        all.prepared.push_back(buckets_[b].prepared);
+        all.bounds.push_back(std::move(*bound));
     }
-    auto bound = prepared_->bind(of_pieces);
-    if (!bound) return bound;
-    return std::make_unique<GuardedBound>(Made{prepared_, std::move(*bound)}, state_, std::move(steps));
+    return guarded(std::move(all), state_);
 }
 
 Result<void> Executor::run(std::span<const std::byte> source, std::span<std::byte> target,

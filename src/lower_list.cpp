@@ -4,28 +4,36 @@
 
 #include <fmt/format.h>
 
+#include "holdings.hpp"
 #include "piecewise.hpp"
 #include "placement.hpp"
 
 namespace reshard {
 
-Index most_workspace(std::span<const RankPlan> plans) {
-    Index bytes = 0;
-    for (const RankPlan& plan : plans) bytes = std::max(bytes, plan.workspace_bytes);
-    return bytes;
-}
-
-Index bytes_of_ends(std::span<const RankPlan> plans) {
-    Index bytes = 0;
-    for (const RankPlan& plan : plans) {
-        bytes = saturating_add(bytes, saturating_add(plan.source_bytes, plan.target_bytes));
-    }
-    return bytes;
-}
-
 void run_fused(RankPlan& plan) {
     plan.steps = {*plan.fused};
     plan.workspace_bytes = 0;
+}
+
+Index bytes_of_buffers(std::span<const RankPlan> plans, std::span<const std::vector<std::size_t>> buckets,
+                       bool donate) {
+    Index held = 0;
+    for (const RankPlan& plan : plans) {
+        held = saturating_add(held, plan.source_bytes);
+        if (!donate) held = saturating_add(held, plan.target_bytes);
+    }
+    Index most = held;
+    for (const auto& bucket : buckets) {
+        Index workspace = 0;
+        for (const std::size_t array : bucket) {
+            workspace = std::max(workspace, plans[array].workspace_bytes);
+            if (donate) held = saturating_add(held, plans[array].target_bytes);
+        }
+        most = std::max(most, saturating_add(held, workspace));
+        if (!donate || held == index_max) continue;  // a sum that saturated stays so
+        for (const std::size_t array : bucket) held -= plans[array].source_bytes;
+    }
+    return most;
 }
 
 namespace {
@@ -48,19 +56,16 @@ Result<std::vector<RankPlan>> lower_all(std::span<const Plan> plans, const Backe
     return lowered;
 }
 
-// Without their workspaces if with them the list would not fit. What decides is the same on all ranks: full tiles.
-void fuse_within(std::vector<RankPlan>& lowered, std::span<const Plan> plans, Index footprint_bytes_max) {
+// Without their workspaces if with them the bucket would not fit.
+void fuse_within(LoweredList& list, const LoweredBucket& bucket, std::span<const Plan> plans, Index room) {
     Index workspace = 0;
-    for (const Plan& plan : plans) {
+    for (const std::size_t array : bucket.arrays) {
+        const Plan& plan = plans[array];
         workspace = std::max(workspace, place_tiles(plan, target_room_bytes(plan)).workspace_bytes);
     }
-    Index full = workspace;
-    for (const Plan& plan : plans) {
-        full = saturating_add(full, saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)));
-    }
-    if (full <= footprint_bytes_max) return;
-    for (RankPlan& plan : lowered) {
-        if (plan.fused) run_fused(plan);
+    if (workspace <= room) return;
+    for (const std::size_t array : bucket.arrays) {
+        if (list.arrays[array].fused) run_fused(list.arrays[array]);
     }
 }
 
@@ -69,7 +74,7 @@ Storage whole_storage(const Layout& layout, Index rank, const std::optional<Stor
 }
 
 // The plan in pieces, and the workspace of one of them noted in `whole`.
-Result<void> add_pieces(LoweredList& list, RankPlan& whole, const Plan& plan, const Pieces& pieces, Index rank,
+Result<void> add_pieces(LoweredBucket& bucket, RankPlan& whole, const Plan& plan, const Pieces& pieces, Index rank,
                         const Storages& storages, std::size_t array) {
     const Storage source = whole_storage(plan.source, rank, storages.source);
     const Storage target = whole_storage(plan.target, rank, storages.target);
@@ -80,62 +85,71 @@ Result<void> add_pieces(LoweredList& list, RankPlan& whole, const Plan& plan, co
         if (!part) return tl::unexpected(part.error());
         part->fused.reset();
         whole.workspace_bytes = std::max(whole.workspace_bytes, part->workspace_bytes);
-        list.pieces.push_back(std::move(*part));
-        list.array_of.push_back(array);
+        bucket.pieces.push_back(std::move(*part));
+        bucket.array_of.push_back(array);
     }
     return {};
 }
 
-// Cuts what does not fit otherwise. What decides is the same on all ranks: full tiles.
-Result<void> cut_within(LoweredList& list, std::span<const Plan> plans, Index rank, std::span<const Storages> storages,
-                        const PrepareOptions& options) {
-    const auto ends_of = [](const Plan& plan) {
-        return saturating_add(tile_bytes(plan.source), tile_bytes(plan.target));
-    };
-    Index ends = 0;
-    for (const Plan& plan : plans) ends = saturating_add(ends, ends_of(plan));
-    for (std::size_t i = 0; i < plans.size(); ++i) {
+// The bucket's arrays, those cut that do not fit otherwise.
+Result<void> cut_within(LoweredList& list, LoweredBucket& bucket, std::span<const Plan> plans, Index rank,
+                        std::span<const Storages> storages, Index room) {
+    for (const std::size_t i : bucket.arrays) {
         const bool runs_fused = list.arrays[i].fused && list.arrays[i].steps.size() == 1;
         std::optional<Pieces> pieces;
-        if (options.footprint_bytes_max && !runs_fused) {
-            const Index others = std::min(*options.footprint_bytes_max, ends - ends_of(plans[i]));
-            pieces = pieces_within(plans[i], *options.footprint_bytes_max - others);
-        }
+        if (!runs_fused) pieces = pieces_within(plans[i], saturating_add(full_ends(plans[i]), room));
         if (pieces && pieces->count > 1) {
             const Storages given = storages.empty() ? Storages{} : storages[i];
-            auto added = add_pieces(list, list.arrays[i], plans[i], *pieces, rank, given, i);
+            auto added = add_pieces(bucket, list.arrays[i], plans[i], *pieces, rank, given, i);
             if (!added) return added;
             continue;
         }
-        list.pieces.push_back(list.arrays[i]);
-        list.array_of.push_back(i);
+        bucket.pieces.push_back(list.arrays[i]);
+        bucket.array_of.push_back(i);
     }
     return {};
 }
 
-// What is left for the backend's staging; an error when the caller's own buffers leave nothing.
-Result<Index> staging_room(std::span<const RankPlan> plans, const PrepareOptions& options) {
-    if (!options.footprint_bytes_max) return index_max;
-    const Index needed = saturating_add(bytes_of_ends(plans), most_workspace(plans));
-    if (needed <= *options.footprint_bytes_max) return *options.footprint_bytes_max - needed;
-    return fail(Code::infeasible,
-                fmt::format("needs {} bytes on this rank, limit is {} bytes", needed, *options.footprint_bytes_max));
+// Deals what is left to the backend's staging; an error when the caller's own buffers leave nothing.
+Result<void> deal_staging(LoweredList& lowered, const ListPlan& list, const PrepareOptions& options) {
+    if (!options.footprint_bytes_max) return {};
+    const Index needed = bytes_of_buffers(lowered.arrays, list.buckets, options.donate);
+    if (needed > *options.footprint_bytes_max) {
+        return fail(Code::infeasible, fmt::format("needs {} bytes on this rank, limit is {} bytes", needed,
+                                                  *options.footprint_bytes_max));
+    }
+    Index room = *options.footprint_bytes_max - needed;
+    std::size_t arrays = list.plans.size();
+    for (LoweredBucket& bucket : lowered.buckets) {
+        const auto own = static_cast<Index>(bucket.arrays.size());
+        const auto all = static_cast<Index>(std::max<std::size_t>(arrays, 1));
+        bucket.staging_room = bucket.arrays.size() == arrays ? room : room / all * own;
+        room -= bucket.staging_room;
+        arrays -= bucket.arrays.size();
+    }
+    return {};
 }
 
 }  // namespace
 
-Result<LoweredList> lower_list(std::span<const Plan> plans, const Backend& backend, std::span<const Storages> storages,
+Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend, std::span<const Storages> storages,
                                const PrepareOptions& options) {
-    auto lowered = lower_all(plans, backend, storages);
-    if (!lowered) return tl::unexpected(lowered.error());
-    LoweredList list;
-    list.arrays = std::move(*lowered);
-    if (options.footprint_bytes_max) fuse_within(list.arrays, plans, *options.footprint_bytes_max);
-    if (auto cut = cut_within(list, plans, backend.rank(), storages, options); !cut) return tl::unexpected(cut.error());
-    const auto room = staging_room(list.arrays, options);
-    if (!room) return tl::unexpected(room.error());
-    list.staging_room = *room;
-    return list;
+    if (auto once = each_in_one_bucket(list); !once) return tl::unexpected(once.error());
+    auto arrays = lower_all(list.plans, backend, storages);
+    if (!arrays) return tl::unexpected(arrays.error());
+    LoweredList lowered{std::move(*arrays), {}};
+    const std::vector<Index> held = ends_held(list.plans, list.buckets, options.donate);
+    for (std::size_t b = 0; b < list.buckets.size(); ++b) {
+        LoweredBucket& bucket = lowered.buckets.emplace_back();
+        bucket.arrays = list.buckets[b];
+        const Index limit = options.footprint_bytes_max.value_or(index_max);
+        const Index room = limit - std::min(limit, held[b]);
+        fuse_within(lowered, bucket, list.plans, room);
+        auto cut = cut_within(lowered, bucket, list.plans, backend.rank(), storages, room);
+        if (!cut) return tl::unexpected(cut.error());
+    }
+    if (auto dealt = deal_staging(lowered, list, options); !dealt) return tl::unexpected(dealt.error());
+    return lowered;
 }
 
 }  // namespace reshard

@@ -1,27 +1,37 @@
-// From a list of plans to what a backend is given on one rank, within a footprint limit.
+// From a list of plans in buckets to what a backend is given on one rank, within a footprint limit.
 #pragma once
 
 #include "reshard/execute.hpp"
 
 namespace reshard {
 
-/// What one rank runs for a list: per array, and per piece of those arrays that keep the limit in pieces only.
-struct LoweredList {
-    std::vector<RankPlan> arrays;       ///< of an array in pieces, with the workspace of one piece
+/// What one rank runs of a bucket: one or more pieces of each of its arrays.
+struct LoweredBucket {
+    std::vector<std::size_t> arrays;    ///< their numbers, in the order in which they run
     std::vector<RankPlan> pieces;       ///< what the backend prepares
     std::vector<std::size_t> array_of;  ///< of each piece
-    Index staging_room = index_max;     ///< bytes that the limit leaves to the backend
+    Index staging_room = index_max;     ///< bytes that the limit leaves to the backend for it
 };
 
-/// Errors: as lower; mismatch when the backend has too few ranks; infeasible when the callers' own buffers are over the
+/// What one rank runs for a list.
+struct LoweredList {
+    std::vector<RankPlan> arrays;  ///< in the caller's order; of an array in pieces, with the workspace of one piece
+    std::vector<LoweredBucket> buckets;
+};
+
+/// Where a bucket's workspaces do not fit beside the ends that are held while it runs, its plans run as their one fused
+/// exchange, or in pieces. What decides is the same on all ranks: full tiles. What the limit leaves on this rank is
+/// dealt to the buckets for staging, all of which is held at once, by their numbers of arrays.
+/// Errors: as lower; mismatch when the backend has too few ranks; infeasible when the caller's own buffers are over the
 /// limit.
-[[nodiscard]] Result<LoweredList> lower_list(std::span<const Plan> plans, const Backend& backend,
+[[nodiscard]] Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend,
                                              std::span<const Storages> storages, const PrepareOptions& options);
 
 /// The plan as its one fused exchange, without a workspace. pre: plan.fused.
 void run_fused(RankPlan& plan);
 
-[[nodiscard]] Index most_workspace(std::span<const RankPlan> plans);
-[[nodiscard]] Index bytes_of_ends(std::span<const RankPlan> plans);  ///< sources and targets; saturates
+/// The most bytes of sources, targets and workspaces that this rank holds while any bucket runs; saturates.
+[[nodiscard]] Index bytes_of_buffers(std::span<const RankPlan> plans, std::span<const std::vector<std::size_t>> buckets,
+                                     bool donate);
 
 }  // namespace reshard

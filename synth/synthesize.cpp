@@ -254,14 +254,4 @@ Result<Synthesis> synthesize(const Layout& source, const Layout& target, const O
     return synthesize(Problem{source, target}, options);
 }
 
-Result<std::vector<Synthesis>> synthesize(std::span<const Problem> problems, const Options& options) {
-    std::vector<Synthesis> made;
-    for (std::size_t i = 0; i < problems.size(); ++i) {
-        auto one = synthesize(problems[i], options);
-        if (!one) return fail(one.error().code, fmt::format("array {}: {}", i, one.error().message));
-        made.push_back(std::move(*one));
-    }
-    return made;
-}
-
 }  // namespace reshard

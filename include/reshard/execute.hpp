@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reshard/backend.hpp"
+#include "reshard/list.hpp"
 
 namespace reshard {
 
@@ -18,19 +19,26 @@ struct Storages {
 
 /// The same on all ranks.
 struct PrepareOptions {
-    /// Bytes a rank may hold for the list: sources, targets, workspace, and what the backend stages. A plan whose
-    /// workspace does not fit runs as its one fused exchange, or, where it reduces, in pieces (pieces_within); windows
-    /// become as small as they must.
+    /// Bytes a rank may hold for the list: sources, targets, workspace, and what the backend stages for all buckets. A
+    /// plan whose workspace does not fit runs as its one fused exchange, or, where it reduces, in pieces
+    /// (pieces_within); windows become as small as they must.
     std::optional<Index> footprint_bytes_max = std::nullopt;
+    /// As in ListLimits: of a list of several buckets sources are freed when their bucket is done, and targets taken
+    /// just before. The target of a bucket may lie where the source of an earlier one was.
+    bool donate = false;
 };
 
-/// A list of plans ready to run on one rank of a backend. The backend must outlive it.
+/// A list of plans ready to run on one rank of a backend, in one or more buckets. The backend must outlive it.
 class Executor {
 public:
     /// Collective. Judges and lowers each plan, compares fingerprints over all ranks, and prepares the backend.
     /// Errors: whatever check says; mismatch when ranks bring different plans or the backend has too few ranks;
     /// backend.
     /// Errors also: infeasible, with what is needed, when a footprint limit cannot be met on some rank.
+    [[nodiscard]] static Result<Executor> prepare(const ListPlan& list, Backend& backend,
+                                                  std::span<const Storages> storages = {},
+                                                  const PrepareOptions& options = {});
+    /// All in one bucket.
     [[nodiscard]] static Result<Executor> prepare(std::span<const Plan> plans, Backend& backend,
                                                   std::span<const Storages> storages = {},
                                                   const PrepareOptions& options = {});
@@ -41,17 +49,24 @@ public:
     /// workspace; one that runs in pieces has the workspace of a piece.
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
     /// In how many pieces the arrays run, all together; as many as there are arrays when none is cut.
-    [[nodiscard]] std::size_t piece_count() const { return array_of_.size(); }
+    [[nodiscard]] std::size_t piece_count() const;
+    [[nodiscard]] std::size_t bucket_count() const { return arrays_.size(); }
+    /// The arrays of a bucket, in the order in which they run.
+    [[nodiscard]] std::span<const std::size_t> bucket(std::size_t number) const { return arrays_[number]; }
     [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
-    /// All that this rank holds for the list, exactly: sources + targets + workspace + staging.
+    /// The most that this rank holds for the list, exactly: sources + targets + workspace + staging; with donation
+    /// those that are held while the fullest bucket runs.
     [[nodiscard]] Index footprint_bytes() const;
-    [[nodiscard]] Index staging_bytes() const { return prepared_->staging_bytes(); }
-    [[nodiscard]] std::string describe() const { return prepared_->describe(); }  ///< how bytes move, for people
+    [[nodiscard]] Index staging_bytes() const;   ///< of all buckets
+    [[nodiscard]] std::string describe() const;  ///< how bytes move, for people
 
     /// Binds one pair of buffers per array. Of all that is bound to an executor one run is in flight at a time. After a
     /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the
     /// same memory. Errors: mismatch when a buffer is too small, or when what is written overlaps anything else.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
+    /// Binds one bucket by itself: a pair of buffers for each of its arrays, in its order. Who frees sources on the way
+    /// binds, runs and drops one bucket after the other, on every rank in the list's order.
+    [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::size_t bucket, std::span<const Buffers> buffers);
 
     /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.
     [[nodiscard]] Result<void> run(std::span<const std::byte> source, std::span<std::byte> target,
@@ -60,11 +75,21 @@ public:
     struct RunState;  ///< whether a run is in flight or has failed; private to the executor
 
 private:
+    // One bucket as the backend has it; also held by what was bound.
+    struct Bucket {
+        std::vector<std::size_t> array_of;  // of each piece
+        std::shared_ptr<Prepared> prepared;
+    };
     Executor() = default;
+    [[nodiscard]] Result<std::unique_ptr<Bound>> bind_buckets(std::size_t first, std::size_t count,
+                                                              std::span<const std::size_t> arrays,
+                                                              std::span<const Buffers> buffers);
+
     std::vector<RankPlan> plans_;
-    std::vector<std::size_t> array_of_;   // of each piece, as the backend counts them
-    std::shared_ptr<Prepared> prepared_;  // also held by what was bound
+    std::vector<std::vector<std::size_t>> arrays_;  // of each bucket
+    std::vector<Bucket> buckets_;
     std::shared_ptr<RunState> state_;
+    bool donate_ = false;
 };
 
 }  // namespace reshard

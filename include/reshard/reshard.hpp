@@ -16,6 +16,7 @@
 #include "reshard/cost.hpp"        // IWYU pragma: export
 #include "reshard/execute.hpp"     // IWYU pragma: export
 #include "reshard/layout.hpp"      // IWYU pragma: export
+#include "reshard/list.hpp"        // IWYU pragma: export
 #include "reshard/mesh.hpp"        // IWYU pragma: export
 #include "reshard/notation.hpp"    // IWYU pragma: export
 #include "reshard/plan.hpp"        // IWYU pragma: export

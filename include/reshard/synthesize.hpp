@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reshard/cost.hpp"
+#include "reshard/list.hpp"
 
 namespace reshard {
 
@@ -71,7 +72,20 @@ struct Synthesis {
 /// A valid plan of every pair without summand changes; its peak is the whole array.
 [[nodiscard]] Result<Plan> gather_then_slice(const Problem& problem);
 
-/// One plan per problem; a list that is run together shares its workspace.
-[[nodiscard]] Result<std::vector<Synthesis>> synthesize(std::span<const Problem> problems, const Options& options = {});
+/// Many arrays, what each of them moves by, and when.
+struct ListSynthesis {
+    ListPlan list;
+    ListVerdict verdict;
+    std::vector<Synthesis> arrays;  ///< of each array, verdict as in the list
+    Index floor_bytes = 0;          ///< no order and no plans let every device do with less
+    Index picoseconds = 0;          ///< the sum over the arrays, as if each ran by itself
+};
+
+/// The plan of each problem by itself, and buckets for all of them, as few as the limit of the list allows, in an order
+/// that the judge has passed. `options` and their limits are of each array, `limits` of the list. Plans without limit
+/// come first; where their workspaces do not fit, plans that need less are looked for.
+/// Errors: as for one problem, the array named; overflow; infeasible (what is needed, the limit, and the floor).
+[[nodiscard]] Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options = {},
+                                               const ListLimits& limits = {});
 
 }  // namespace reshard

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 
 #include "harness.hpp"
 #include "move.hpp"
 #include "reshard/mpi.hpp"
+#include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::conformance {
@@ -146,6 +148,73 @@ TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     EXPECT_EQ(bench.wrong(), "");
 }
 
+// Eight arrays, which turn from rows to columns, each 1/8 of what a rank has.
+std::vector<Problem> turning(Index ranks, Index rows) {
+    const Plan plan = gathering_plan(ranks, rows);
+    return std::vector<Problem>(8, {plan.source, plan.target});
+}
+
+Index larger_tile(const Problem& problem) { return std::max(tile_bytes(problem.source), tile_bytes(problem.target)); }
+
+// Runs the list bucket by bucket: targets are taken just before, sources given back just after. `at_most` is asked in
+// the middle of every bucket.
+void run_bucket_by_bucket(Backend& backend, Executor& executor, const std::function<void()>& at_most) {
+    std::vector<std::unique_ptr<Memory>> sources;
+    for (const RankPlan& plan : executor.plans()) {
+        sources.push_back(backend.allocate(plan.source_bytes).value());
+        std::ranges::fill(sources.back()->bytes(), static_cast<std::byte>(sources.size()));
+    }
+    std::vector<std::unique_ptr<Memory>> targets(sources.size());
+    for (std::size_t bucket = 0; bucket < executor.bucket_count(); ++bucket) {
+        std::vector<Buffers> buffers;
+        for (const std::size_t array : executor.bucket(bucket)) {
+            targets[array] = backend.allocate(executor.plans()[array].target_bytes).value();
+            buffers.push_back({sources[array]->bytes(), targets[array]->bytes(), {}});
+        }
+        auto bound = executor.bind(bucket, buffers);
+        ASSERT_TRUE(bound) << bound.error().message;
+        auto ticket = (*bound)->start();
+        ASSERT_TRUE(ticket && (*ticket)->wait());
+        at_most();
+        for (const std::size_t array : executor.bucket(bucket)) sources[array].reset();
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const auto right = [&](std::byte byte) { return byte == static_cast<std::byte>(i + 1); };
+        EXPECT_TRUE(std::ranges::all_of(targets[i]->bytes(), right)) << "array " << i;
+    }
+}
+
+// One limit for the list: what the backend hands out and stages never goes over it, and is what was stated.
+TEST(Footprint, AListStaysUnderItsLimit) {
+    for (const bool shared_memory : {true, false}) {
+        auto backend = fresh_backend(shared_memory);
+        ASSERT_TRUE(backend);
+        const std::vector<Problem> problems = turning(backend->size(), 64 * backend->size());
+        const Index tile = larger_tile(problems.front());
+        std::size_t before = 9;
+        for (const Index room : {Index{1}, Index{2}, Index{4}, Index{8}}) {  // arrays in flight
+            constexpr Index staging = Index{1} << 17;
+            const Index limit = (8 + room) * tile + staging;
+            const auto made = synthesize(std::span<const Problem>(problems), {}, {limit, true, staging});
+            ASSERT_TRUE(made) << made.error().message;
+            EXPECT_LT(made->list.buckets.size(), before);
+            before = made->list.buckets.size();
+            auto counting = fresh_backend(shared_memory);  // its high-water mark starts anew
+            auto executor = Executor::prepare(made->list, *counting, {}, {limit, true});
+            ASSERT_TRUE(executor) << executor.error().message;
+            run_bucket_by_bucket(*counting, *executor, [] {});
+            EXPECT_LE(counting->memory_use().most_bytes, limit);
+            EXPECT_EQ(counting->memory_use().most_bytes, executor->footprint_bytes());
+        }
+        EXPECT_EQ(before, 1U);
+        const Index floor = synthesize(std::span<const Problem>(problems), {}, {std::nullopt, true, 0})->floor_bytes;
+        EXPECT_LE(floor, 9 * tile);
+        const auto refused = synthesize(std::span<const Problem>(problems), {}, {floor - 1, true, 0});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, Code::infeasible);
+    }
+}
+
 // Against the kernel: after a run to warm up, memory grows by what is stated and little else.
 TEST(Footprint, TheKernelCountsTheSame) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -172,6 +241,39 @@ TEST(Footprint, TheKernelCountsTheSame) {
     MPI_Barrier(MPI_COMM_WORLD);
     EXPECT_LE(growth, stated + stated / 20 + backend->size() * (Index{8} << 20));
     EXPECT_GE(growth, stated - stated / 20 - backend->size() * (Index{8} << 20));
+}
+
+// Freed sources are freed, also of what peers have mapped.
+TEST(Footprint, TheKernelCountsTheSameOfAList) {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "the sanitizer's own memory counts";
+#endif
+    if (proportional_bytes() < 0) GTEST_SKIP() << "there is no /proc/self/smaps_rollup";
+    auto backend = fresh_backend(true);
+    ASSERT_TRUE(backend);
+    {
+        auto executor = Executor::prepare(gathering_plan(backend->size(), 64), *backend);
+        ASSERT_TRUE(executor);
+        const Held held(*backend, *executor);
+    }
+    const std::vector<Problem> problems = turning(backend->size(), 8192 * backend->size());  // 64 MiB of tiles a rank
+    const Index limit = 9 * larger_tile(problems.front()) + (Index{1} << 17);
+    const auto made = synthesize(std::span<const Problem>(problems), {}, {limit, true, Index{1} << 17});
+    ASSERT_TRUE(made) << made.error().message;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const Index before = proportional_bytes();
+    MPI_Barrier(MPI_COMM_WORLD);
+    auto executor = Executor::prepare(made->list, *backend, {}, {limit, true});
+    ASSERT_TRUE(executor) << executor.error().message;
+    Index most = 0;
+    run_bucket_by_bucket(*backend, *executor, [&] {
+        MPI_Barrier(MPI_COMM_WORLD);
+        most = std::max(most, sum_of_ranks(proportional_bytes() - before));
+        MPI_Barrier(MPI_COMM_WORLD);
+    });
+    const Index stated = sum_of_ranks(executor->footprint_bytes());
+    EXPECT_LE(most, stated + stated / 20 + backend->size() * (Index{8} << 20));
+    EXPECT_GE(most, stated - stated / 20 - backend->size() * (Index{8} << 20));
 }
 
 }  // namespace

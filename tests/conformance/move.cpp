@@ -131,7 +131,9 @@ void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner
         plans.push_back(item.plan);
         storages.push_back(storages_of(item, backend.rank()));
     }
-    auto executor = Executor::prepare(plans, backend, storages);
+    ListPlan list = in_one_bucket(plans);
+    if (!manner.buckets.empty()) list.buckets = manner.buckets;
+    auto executor = Executor::prepare(list, backend, storages);
     ASSERT_TRUE(executor) << executor.error().message << '\n' << describe(items.front());
     std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0);
     const std::vector<Lent> lent = lent_for(backend, benches);

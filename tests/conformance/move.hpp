@@ -14,7 +14,8 @@ struct Item {
 
 struct Manner {
     int runs = 1;
-    bool polled = false;  ///< drive by test() instead of wait()
+    bool polled = false;                                 ///< drive by test() instead of wait()
+    std::vector<std::vector<std::size_t>> buckets = {};  ///< of the items; all in one when not given
 };
 
 /// Prepares, binds and runs; expects right results on this rank. Collective.

@@ -26,17 +26,18 @@ HEADERS = {
     "schedule": ["plan"],
     "simulate": ["plan"],
     "check": ["plan"],
+    "list": ["check"],
     "cost": ["check"],
-    "synthesize": ["cost"],
+    "synthesize": ["cost", "list"],
     "plan_cache": ["synthesize"],
     "backend": ["schedule"],
-    "execute": ["backend"],
+    "execute": ["backend", "list"],
     "local": ["backend"],
     "mpi": ["backend"],
     "nccl": ["backend"],
 }
 CORE = ["integer", "result", "mesh", "tile", "layout", "view", "step", "plan", "text", "notation", "schedule", "simulate",
-        "check", "cost"]
+        "check", "list", "cost"]
 
 # Which public headers and which folders' private headers a file may include, the first prefix that fits deciding.
 # Sources of core may also write errors in the notation (text); they move memory, so they see what a backend is given.

@@ -167,9 +167,13 @@ TEST(SynthesizeUnit, AListIsAnsweredInItsOrder) {
     const std::vector<Problem> problems{{at("f32[12@x]"), at("f32[12]")}, {at("f32[12]"), at("f32[12@y]")}};
     const auto made = synthesize(std::span<const Problem>(problems));
     ASSERT_TRUE(made.has_value());
-    ASSERT_EQ(made->size(), 2U);
-    EXPECT_EQ((*made)[0].plan.target, problems[0].target);
-    EXPECT_EQ((*made)[1].plan.target, problems[1].target);
+    ASSERT_EQ(made->arrays.size(), 2U);
+    ASSERT_EQ(made->list.plans.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(made->arrays[i].plan.target, problems[i].target);
+        EXPECT_EQ(made->list.plans[i], made->arrays[i].plan);
+    }
+    EXPECT_EQ(made->list.buckets, (std::vector<std::vector<std::size_t>>{{0, 1}}));
 }
 
 TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {

@@ -1,0 +1,20 @@
+// What the ends of a list take on a device while each of its buckets runs. One rule, for the judge that states it and
+// the executor that keeps it.
+#pragma once
+
+#include "reshard/list.hpp"
+
+namespace reshard {
+
+/// Errors: plan, with the first array or bucket that is wrong.
+[[nodiscard]] Result<void> each_in_one_bucket(const ListPlan& list);
+
+/// Source and target in full tiles, as on a device that has both; saturates.
+[[nodiscard]] Index full_ends(const Plan& plan);
+
+/// Of each bucket the most bytes of sources and targets that any device holds while it runs: of all arrays; with
+/// `donate` the sources of this bucket and of later ones, and the targets of this bucket and of earlier ones.
+[[nodiscard]] std::vector<Index> ends_held(std::span<const Plan> plans,
+                                           std::span<const std::vector<std::size_t>> buckets, bool donate);
+
+}  // namespace reshard
