@@ -2,27 +2,11 @@
 
 #include <algorithm>
 
-#include "synth/digits.hpp"
+#include "synth/prime_lists.hpp"
 
 namespace reshard {
 
 namespace {
-
-using Lists = std::vector<AtomList>;  // prime atoms per dimension, major to minor
-
-Index count_of(const AtomList& atoms, Index prime) {
-    return std::ranges::count_if(atoms, [&](Atom atom) { return atom.size == prime; });
-}
-
-Index count_of(const Lists& lists, Index prime) {
-    Index total = 0;
-    for (const AtomList& atoms : lists) total += count_of(atoms, prime);
-    return total;
-}
-
-bool is_prefix(const AtomList& prefix, const AtomList& list) {
-    return prefix.size() <= list.size() && std::equal(prefix.begin(), prefix.end(), list.begin());
-}
 
 class ThreeStage {
 public:
@@ -30,8 +14,8 @@ public:
         : problem_(problem),
           vocabulary_(vocabulary),
           inside_(inside),
-          shared_(common_refinement(problem.source, problem.target)),
-          now_(prime_lists(problem.source)),
+          primes_(problem),
+          now_(primes_.of(problem.source)),
           unreduced_(problem.source.unreduced) {}
 
     Plan make() {
@@ -40,19 +24,19 @@ public:
         // What lies between the reductions and a zero_fill at the end.
         Layout last = problem_.target;
         last.unreduced = unreduced_;
-        Lists goal = prime_lists(last);
-        const Lists start = now_;
-        AtomList unused = unused_of(layout(now_));
-        append_missing(now_, goal, unused);
-        AtomList spare = unused_of(last);
-        append_missing(goal, start, spare);
+        PrimeLists goal = primes_.of(last);
+        const PrimeLists start = now_;
+        AtomList unused = primes_.unused_by(layout(now_));
+        primes_.append_missing(now_, goal, unused);
+        AtomList spare = primes_.unused_by(last);
+        primes_.append_missing(goal, start, spare);
         const auto slow = [&](Atom atom) { return atom.stride >= inside_; };
         std::erase_if(unused, slow);
         std::erase_if(spare, slow);
-        append_in_pairs(goal, unused, spare);
+        primes_.append_in_pairs(now_, goal, unused, spare);
         step_to(StepKind::slice);
         connect(goal);
-        now_ = prime_lists(last);
+        now_ = primes_.of(last);
         step_to(StepKind::all_gather);
         unreduced_ = problem_.target.unreduced;
         step_to(StepKind::zero_fill);
@@ -60,46 +44,11 @@ public:
     }
 
 private:
-    Layout layout(const Lists& lists) const {
+    Layout layout(const PrimeLists& lists) const {
         Layout made{problem_.source.dtype, problem_.source.mesh, {}, unreduced_, reduction_of(problem_)};
         for (std::size_t i = 0; i < lists.size(); ++i)
             made.dims.push_back({problem_.source.dims[i].extent, canonical(lists[i])});
         return made;
-    }
-
-    // Both ends are cut into the same primes where they have a common refinement, else each into its own.
-    AtomList primes_of(const AtomList& atoms) const {
-        AtomList pieces;
-        for (const Atom& atom : atoms) {
-            // What neither end uses is in no digit of the refinement.
-            const AtomList parts = shared_ ? cut({atom}, *shared_) : AtomList{};
-            if (combinations(parts) == atom.size)
-                pieces.insert(pieces.end(), parts.begin(), parts.end());
-            else
-                pieces.push_back(atom);
-        }
-        return split_into_primes(problem_.source.mesh, pieces);
-    }
-
-    Lists prime_lists(const Layout& layout) const {
-        Lists lists;
-        for (const Dim& dim : layout.dims) lists.push_back(primes_of(dim.atoms));
-        return lists;
-    }
-
-    AtomList unused_of(const Layout& layout) const {
-        AtomList used = used_atoms(layout);
-        AtomList unused = shared_ ? *shared_ : AtomList{};
-        std::erase_if(unused, [&](Atom digit) {
-            used.push_back(digit);
-            const bool taken = !disjoint(used);
-            used.pop_back();
-            return taken;
-        });
-        used.insert(used.end(), unused.begin(), unused.end());
-        const AtomList spare = complement(used, device_count(layout));
-        unused.insert(unused.end(), spare.begin(), spare.end());
-        return primes_of(unused);
     }
 
     const Layout& here() const { return steps_.empty() ? problem_.source : steps_.back().layout; }
@@ -109,87 +58,14 @@ private:
         if (!same_tiles(here(), next)) steps_.push_back({kind, std::move(next)});
     }
 
-    bool splits(const AtomList& atoms, std::size_t dim, Index prime) const {
-        const Index extent = problem_.source.dims[dim].extent;
-        const Index tile = ceil_divide(extent, combinations(atoms));
-        return tile % prime == 0 || tile == extent;
-    }
-
-    // Appends atoms to `lists` that continue it towards `goal`; as many as `wanted(prime)` allows.
-    template <class Wanted>
-    void continue_prefixes(Lists& lists, const Lists& goal, AtomList& unused, const Wanted& wanted) const {
-        for (std::size_t i = 0; i < lists.size(); ++i)
-            while (is_prefix(lists[i], goal[i]) && lists[i].size() < goal[i].size()) {
-                const Atom next = goal[i][lists[i].size()];
-                const auto free = std::ranges::find(unused, next);
-                if (free == unused.end() || !wanted(next.size) || !splits(lists[i], i, next.size)) break;
-                lists[i].push_back(next);
-                unused.erase(free);
-            }
-    }
-
-    // Slices `lists` until it uses each prime at least as often as `goal`, in dimensions where `goal` uses it more:
-    // there it divides the tile.
-    void append_missing(Lists& lists, const Lists& goal, AtomList& unused) const {
-        const auto missing = [&](Index prime) { return count_of(goal, prime) > count_of(lists, prime); };
-        continue_prefixes(lists, goal, unused, missing);
-        for (std::size_t i = 0; i < lists.size(); ++i)
-            for (const Atom& wanted : goal[i]) {
-                const Index prime = wanted.size;
-                if (!missing(prime) || count_of(lists[i], prime) >= count_of(goal[i], prime) ||
-                    !splits(lists[i], i, prime))
-                    continue;
-                auto free = std::ranges::find(unused, wanted);
-                if (free == unused.end())
-                    free = std::ranges::find_if(unused, [&](Atom atom) { return atom.size == prime; });
-                if (free == unused.end()) continue;
-                lists[i].push_back(*free);
-                unused.erase(free);
-            }
-    }
-
-    // Slices both ends by one more prime at a time: where that evens out their shapes, else in one dimension of both.
-    void append_in_pairs(Lists& goal, AtomList& unused, AtomList& spare) {
-        const auto take = [](AtomList& from, Index prime) {
-            const auto atom = std::ranges::find_if(from, [&](Atom one) { return one.size == prime; });
-            const Atom taken = *atom;
-            from.erase(atom);
-            return taken;
-        };
-        for (std::size_t k = 0; k < unused.size();) {
-            const Index prime = unused[k].size;
-            const bool paired = std::ranges::any_of(spare, [&](Atom atom) { return atom.size == prime; });
-            const auto here = place_where(now_, goal, prime);
-            const auto there = place_where(goal, now_, prime);
-            std::optional<std::pair<std::size_t, std::size_t>> places;
-            if (here && there) places.emplace(*here, *there);
-            for (std::size_t i = 0; i < goal.size() && !places; ++i)
-                if (splits(now_[i], i, prime) && splits(goal[i], i, prime)) places.emplace(i, i);
-            if (!paired || !places) {
-                ++k;
-                continue;
-            }
-            now_[places->first].push_back(take(unused, prime));
-            goal[places->second].push_back(take(spare, prime));
-            k = 0;
-        }
-    }
-
-    // A dimension in which `lists` uses the prime less often than `other` and can be split by it.
-    std::optional<std::size_t> place_where(const Lists& lists, const Lists& other, Index prime) const {
-        for (std::size_t i = 0; i < lists.size(); ++i)
-            if (count_of(lists[i], prime) < count_of(other[i], prime) && splits(lists[i], i, prime)) return i;
-        return std::nullopt;
-    }
-
     // Slices first (free, and they commute with sums), then each unreduced prime becomes a suffix where it fits.
     void reduce() {
         const Index devices = device_count(problem_.source);
         const auto kept = without(unreduced_, problem_.target.unreduced, devices);
-        const AtomList reduced = primes_of(kept ? *kept : unreduced_);
-        const Lists goal = prime_lists(problem_.target);
-        AtomList unused = unused_of(problem_.source);
-        continue_prefixes(now_, goal, unused, [](Index) { return true; });
+        const AtomList reduced = primes_.of(kept ? *kept : unreduced_);
+        const PrimeLists goal = primes_.of(problem_.target);
+        AtomList unused = primes_.unused_by(problem_.source);
+        primes_.continue_prefixes(now_, goal, unused, [](Index) { return true; });
         step_to(StepKind::slice);
         for (const Atom& atom : reduced) {
             unreduced_ = *without(unreduced_, {atom}, devices);
@@ -197,15 +73,15 @@ private:
             if (place) now_[*place].push_back(atom);
             step_to(place ? StepKind::reduce_scatter : StepKind::all_reduce);
             // What the target wants next may be free now.
-            continue_prefixes(now_, goal, unused, [](Index) { return true; });
+            primes_.continue_prefixes(now_, goal, unused, [](Index) { return true; });
             step_to(StepKind::slice);
         }
     }
 
-    std::optional<std::size_t> place_for(const Atom& atom, const Lists& goal) const {
+    std::optional<std::size_t> place_for(const Atom& atom, const PrimeLists& goal) const {
         std::optional<std::size_t> place;
         for (std::size_t i = now_.size(); i-- > 0;) {
-            if (!splits(now_[i], i, atom.size)) continue;
+            if (!primes_.splits(now_[i], i, atom.size)) continue;
             const bool next =
                 is_prefix(now_[i], goal[i]) && now_[i].size() < goal[i].size() && goal[i][now_[i].size()] == atom;
             if (next) return i;
@@ -214,14 +90,14 @@ private:
         return place;
     }
 
-    bool same_shape(const Lists& goal) const {
+    bool same_shape(const PrimeLists& goal) const {
         for (std::size_t i = 0; i < goal.size(); ++i)
             if (combinations(now_[i]) != combinations(goal[i])) return false;
         return true;
     }
 
     // Equal tiles to equal tiles.
-    void connect(const Lists& goal) {
+    void connect(const PrimeLists& goal) {
         const Layout after = layout(goal);
         const bool direct = type_step(here(), {StepKind::all_to_all, after}).has_value();
         if (!direct && vocabulary_ == Vocabulary::collectives) repair(goal);
@@ -239,7 +115,7 @@ private:
 
     // Moves primes from dimensions with too many to dimensions with too few, until the shapes agree: in each round all
     // that one permute and one all-to-all can move, so a dimension either gives or takes.
-    void repair(const Lists& goal) {
+    void repair(const PrimeLists& goal) {
         for (std::vector<Transfer> round = next_round(goal); !round.empty(); round = next_round(goal)) {
             arrange_suffixes(round);
             step_to(StepKind::permute);
@@ -252,9 +128,9 @@ private:
         }
     }
 
-    std::vector<Transfer> next_round(const Lists& goal) const {
+    std::vector<Transfer> next_round(const PrimeLists& goal) const {
         std::vector<Transfer> round;
-        Lists after = now_;                     // counts only
+        PrimeLists after = now_;                // counts only
         std::vector<int> role(goal.size(), 0);  // -1 gives, 1 takes
         for (std::size_t to = 0; to < goal.size(); ++to)
             for (const Atom& atom : goal[to])
@@ -293,8 +169,8 @@ private:
     const Problem& problem_;
     const Vocabulary vocabulary_;
     const Index inside_;
-    const std::optional<AtomList> shared_;
-    Lists now_;
+    const Primes primes_;
+    PrimeLists now_;
     AtomList unreduced_;
     std::vector<Step> steps_;
 };
