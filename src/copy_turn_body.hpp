@@ -95,24 +95,40 @@ Plane part(const Plane& plane, Size outer, Size inner) {
     return {outer, inner, plane.source_stride, plane.target_stride};
 }
 
-// Bands of one cache line along the target's run, each walked along the source's run.
-template <class T>
-void copy_transposed(const Plane& plane, const std::byte* source, std::byte* target) {
+// Source runs are walked in strips of so many elements: as many target runs grow at once, line by line, as pages and
+// rows of memory are kept open for. Twice as fast as one strip of a thousand.
+constexpr Size strip = 64;
+
+// The whole squares of a plane, `block(source, target)` at a time: bands of one cache line along the target's run, each
+// walked along a strip of the source's. The borders element by element; `head` is the first whole line.
+template <class T, class Block>
+[[gnu::always_inline]] inline void turn_strips(const Plane& plane, Size head, const std::byte* source,
+                                               std::byte* target, const Block& block) {
     const Size squares = plane.outer / T::rows * T::rows;
-    Size j = 0;
-    for (; j + T::line <= plane.inner; j += T::line) {
-        const std::byte* from = source + j * plane.source_stride;
-        std::byte* to = target + j * T::bytes;
-        for (Size i = 0; i < squares; i += T::rows) {
-            for (int k = 0; k < T::line; k += T::rows) {
-                turn_square<T>(from + i * T::bytes + k * plane.source_stride, plane.source_stride,
-                               to + i * plane.target_stride + k * T::bytes, plane.target_stride);
-            }
+    const Size end = head + (plane.inner - head) / T::line * T::line;
+    for (Size first = 0; first < squares; first += strip) {
+        const Size last = first + strip < squares ? first + strip : squares;
+        for (Size j = head; j < end; j += T::line) {
+            const std::byte* from = source + j * plane.source_stride;
+            std::byte* to = target + j * T::bytes;
+            for (Size i = first; i < last; i += T::rows) block(from + i * T::bytes, to + i * plane.target_stride);
         }
     }
-    turn_rest<T>(part<T>(plane, squares, plane.inner - j), source + j * plane.source_stride, target + j * T::bytes);
-    turn_rest<T>(part<T>(plane, plane.outer - squares, plane.inner), source + squares * T::bytes,
-                 target + squares * plane.target_stride);
+    turn_rest<T>(part<T>(plane, plane.outer, head), source, target);
+    turn_rest<T>(part<T>(plane, plane.outer, plane.inner - end), source + end * plane.source_stride,
+                 target + end * T::bytes);
+    turn_rest<T>(part<T>(plane, plane.outer - squares, end - head),
+                 source + squares * T::bytes + head * plane.source_stride,
+                 target + squares * plane.target_stride + head * T::bytes);
+}
+
+template <class T>
+void copy_transposed(const Plane& plane, const std::byte* source, std::byte* target) {
+    turn_strips<T>(plane, 0, source, target, [&](const std::byte* from, std::byte* to) {
+        for (int k = 0; k < T::line; k += T::rows) {
+            turn_square<T>(from + k * plane.source_stride, plane.source_stride, to + k * T::bytes, plane.target_stride);
+        }
+    });
 }
 
 // Whole lines need target runs that all begin at the same place of a line; else plain stores.
@@ -122,20 +138,8 @@ void stream_transposed(const Plane& plane, const std::byte* source, std::byte* t
     if (plane.target_stride % line_bytes != 0 || to_line(target) % T::bytes != 0 || plane.inner < head + T::line) {
         return copy_transposed<T>(plane, source, target);
     }
-    turn_rest<T>(part<T>(plane, plane.outer, head), source, target);
-    const Size squares = plane.outer / T::rows * T::rows;
-    Size j = head;
-    for (; j + T::line <= plane.inner; j += T::line) {
-        const std::byte* from = source + j * plane.source_stride;
-        std::byte* to = target + j * T::bytes;
-        for (Size i = 0; i < squares; i += T::rows) {
-            stream_block<T>(plane, from + i * T::bytes, to + i * plane.target_stride);
-        }
-    }
-    turn_rest<T>(part<T>(plane, squares, plane.inner - j), source + j * plane.source_stride, target + j * T::bytes);
-    turn_rest<T>(part<T>(plane, plane.outer - squares, plane.inner - head),
-                 source + squares * T::bytes + head * plane.source_stride,
-                 target + squares * plane.target_stride + head * T::bytes);
+    turn_strips<T>(plane, head, source, target,
+                   [&](const std::byte* from, std::byte* to) { stream_block<T>(plane, from, to); });
 }
 
 }  // namespace

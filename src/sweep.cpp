@@ -91,8 +91,8 @@ Sweep::Part Sweep::part_of(std::size_t memory, LoopNest nest) const {
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
     if (leaf.turned) part.turned = leaf;
-    // A turned block is a few cache lines wide at least, so that its target runs are whole lines.
-    const Index least = leaf.turned ? std::max<Index>(256 / leaf.unit_bytes, 1) : 1;
+    // The target runs of a turned block are many cache lines long: memory is slow to change places.
+    const Index least = leaf.turned ? std::max<Index>(2048 / leaf.unit_bytes, 1) : 1;
     const Index span = std::max<Index>(leaf.turned ? row.source_stride : part.tile_row_stride, 1);
     part.block_rows = std::min(part.rows, std::max(least, block_span / span));
     return part;
