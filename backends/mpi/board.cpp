@@ -17,8 +17,6 @@
 namespace reshard::mpi {
 
 struct Board::Head {
-    std::atomic<std::uint32_t> bell;  // futex: rung whenever a counter grows
-    std::atomic<std::uint32_t> sleepers;
     std::atomic<std::uint32_t> failure;  // 0 none, 1 being written, 2 to be read
     std::int32_t failed_rank;
     char message[464];
@@ -29,6 +27,7 @@ namespace {
 constexpr std::size_t line_bytes = 64;
 constexpr int yields = 64;  // before a waiter sleeps
 constexpr long sleep_nanoseconds = 20'000'000;
+constexpr std::uint32_t anyone = UINT32_MAX;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -97,9 +96,15 @@ Result<std::unique_ptr<Board>> Board::make(MPI_Comm communicator, const std::sha
     return board;
 }
 
-void Board::ring() {
-    head().bell.fetch_add(1, std::memory_order_seq_cst);
-    if (head().sleepers.load(std::memory_order_seq_cst) > 0) futex(head().bell, FUTEX_WAKE, INT32_MAX, nullptr);
+// What this rank wrote comes before it looks whether the other sleeps; the other says so before it looks a last time.
+void Board::tell(std::size_t rank) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    BoardLine& theirs = line(rank);
+    std::uint32_t caller = theirs.asleep.load(std::memory_order_relaxed);
+    if (caller != rank_ + 1 && caller != anyone) return;
+    if (!theirs.asleep.compare_exchange_strong(caller, 0)) return;
+    theirs.bell.fetch_add(1, std::memory_order_release);
+    futex(theirs.bell, FUTEX_WAKE, 1, nullptr);
 }
 
 void Board::fail_all(const Error& error) {
@@ -111,59 +116,66 @@ void Board::fail_all(const Error& error) {
         head().message[length] = '\0';
         head().failure.store(2, std::memory_order_release);
     }
-    ring();
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        line(rank).bell.fetch_add(1, std::memory_order_release);
+        futex(line(rank).bell, FUTEX_WAKE, 1, nullptr);
+    }
 }
 
-Result<void> Board::look_after(const Wanted& missing, std::chrono::steady_clock::time_point since) const {
+Result<void> Board::look_after(const Wanted& missing, Clock::time_point since) const {
     if (head().failure.load(std::memory_order_acquire) == 2) {
         return fail(Code::backend, fmt::format("rank {} failed: {}", head().failed_rank, head().message));
     }
     if (kill(static_cast<pid_t>(line(missing.rank).process), 0) != 0 && errno == ESRCH) {
         return fail(Code::backend, fmt::format("rank {} died", missing.rank));
     }
-    if (std::chrono::steady_clock::now() - since < patience_) return {};
-    const bool started = missing.counter != &BoardLine::entered;
+    if (Clock::now() - since < patience_) return {};
+    const bool started = missing.counter != &line(missing.rank).entered;
     return fail(Code::backend, fmt::format("waited {} ms for rank {}, which never {}", patience_.count(), missing.rank,
                                            started ? "finished" : "started"));
 }
 
-bool Board::all_there(const Wanteds& wanted) const {
-    const auto there = [&](const Wanted& one) {
-        return (line(one.rank).*one.counter).load(std::memory_order_acquire) >= one.least;
+Result<bool> Board::wait(const Wanteds& wanted, Need need, Clock::time_point since, bool block) {
+    const auto ready = [&] {
+        return need == Need::all ? std::ranges::all_of(wanted, &Wanted::there)
+                                 : std::ranges::any_of(wanted, &Wanted::there);
     };
-    return !wanted.empty() && std::ranges::all_of(wanted, there);
-}
-
-const Board::Wanted& Board::missing_of(const Wanteds& either, const Wanteds& other) const {
-    const Wanteds& wanted = either.empty() ? other : either;
-    for (const Wanted& one : wanted) {
-        if ((line(one.rank).*one.counter).load(std::memory_order_acquire) < one.least) return one;
-    }
-    return wanted.front();
-}
-
-Result<bool> Board::wait(const Wanteds& either, const Wanteds& other, bool block) {
-    const auto there = [&] { return all_there(either) || all_there(other); };
     for (int look = 0; look < (block ? looks_ : 1); ++look) {
-        if (there()) return true;
+        if (ready()) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    const auto since = std::chrono::steady_clock::now();
-    if (!block) return look_after(missing_of(either, other), since).map([] { return false; });
+    if (!block) {
+        const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
+        if (missing == wanted.end()) return true;
+        return look_after(*missing, since).map([] { return false; });
+    }
     for (int i = 0; i < yields; ++i) {
         sched_yield();
-        if (there()) return true;
+        if (ready()) return true;
     }
+    return sleep_until(wanted, need, since);
+}
+
+// Who needs all is called by the first that is missing, and then by the next: one call for each that is late.
+Result<bool> Board::sleep_until(const Wanteds& wanted, Need need, Clock::time_point since) {
+    BoardLine& mine = line(rank_);
     while (true) {
-        const std::uint32_t heard = head().bell.load(std::memory_order_seq_cst);
-        if (there()) return true;
-        if (auto well = look_after(missing_of(either, other), since); !well) return tl::unexpected(well.error());
-        const timespec timeout{0, sleep_nanoseconds};
-        head().sleepers.fetch_add(1, std::memory_order_seq_cst);
-        futex(head().bell, FUTEX_WAIT, heard, &timeout);
-        head().sleepers.fetch_sub(1, std::memory_order_seq_cst);
+        const std::uint32_t heard = mine.bell.load(std::memory_order_acquire);
+        const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
+        if (missing == wanted.end()) return true;
+        mine.asleep.store(need == Need::all ? static_cast<std::uint32_t>(missing->rank) + 1 : anyone);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        const bool came = need == Need::all ? missing->there() : std::ranges::any_of(wanted, &Wanted::there);
+        auto well = look_after(*missing, since);
+        if (well && !came) {
+            const timespec timeout{0, sleep_nanoseconds};
+            futex(mine.bell, FUTEX_WAIT, heard, &timeout);
+        }
+        mine.asleep.store(0);
+        if (!well) return tl::unexpected(well.error());
+        if (need == Need::any && std::ranges::any_of(wanted, &Wanted::there)) return true;
     }
 }
 

@@ -1,6 +1,6 @@
-// Where the ranks of a node tell each other how far they are: a line for each rank in shared memory, and one bell for
-// all. Waiting is a few looks, then giving up the processor, then sleep; a peer that died ends it, and so does
-// patience.
+// Where the ranks of a node tell each other how far they are: a line for each rank in shared memory, with a bell that
+// others ring when what it sleeps for has come. Waiting is a few looks, then giving up the processor, then sleep; a
+// peer that died ends it, and so does patience.
 #pragma once
 
 #include <atomic>
@@ -13,18 +13,23 @@
 
 namespace reshard::mpi {
 
-/// What a rank says of itself. Counters only grow. A line is written by its rank alone.
+/// Only grows, and one rank alone writes it.
+using Counter = std::atomic<std::uint64_t>;
+
+/// What a rank says of itself; only the bell is others' to write, and the sleep theirs to end.
 struct alignas(64) BoardLine {
-    std::atomic<std::uint64_t> entered;  ///< runs begun: its buffers may be read and written
-    std::atomic<std::uint64_t> filled;   ///< rounds in which it has filled its peers' windows, over all runs
-    std::atomic<std::uint64_t> drained;  ///< rounds in which it has emptied its own
-    std::atomic<std::uint64_t> done;     ///< runs in which it has written all that it writes
-    std::atomic<std::uint32_t> left;     ///< it will not look at the board again
+    Counter entered;                    ///< runs begun: its buffers may be read and written
+    Counter done;                       ///< runs in which it has read and written all that it does
+    std::atomic<std::uint32_t> bell;    ///< futex
+    std::atomic<std::uint32_t> asleep;  ///< whose call ends its sleep: a rank + 1, anyone's, or 0 when it is awake
+    std::atomic<std::uint32_t> left;    ///< it will not look at the board again
     std::int32_t process;
 };
 
 class Board {
 public:
+    using Clock = std::chrono::steady_clock;
+
     /// Collective. `addresses` per rank are what each run publishes. Every rank must map it, or none does: an error.
     [[nodiscard]] static Result<std::unique_ptr<Board>> make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
                                                              std::size_t addresses, std::chrono::milliseconds patience);
@@ -37,26 +42,25 @@ public:
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
-    /// After a counter of this rank has grown.
-    void ring();
+    /// After a counter has grown that `rank` may wait for. No system call unless it sleeps for it.
+    void tell(std::size_t rank);
 
     /// Tells all that this rank has failed and why; the first to say so is heard.
     void fail_all(const Error& error);
 
-    /// What a rank is waited for: its counter must have reached `least`.
+    /// What a rank is waited for: the counter that it writes must have reached `least`.
     struct Wanted {
         std::size_t rank;
-        std::atomic<std::uint64_t> BoardLine::*counter;
+        const Counter* counter;
         std::uint64_t least;
+        [[nodiscard]] bool there() const { return counter->load(std::memory_order_acquire) >= least; }
     };
-
     using Wanteds = std::vector<Wanted>;
+    enum class Need { all, any };
 
-    [[nodiscard]] bool all_there(const Wanteds& wanted) const;
-
-    /// True when all of `either`, or all of `other`, are there (none of an empty list never are). Without `block` false
-    /// when not. Errors: backend when a peer failed, died, or did not come for as long as patience lasts.
-    [[nodiscard]] Result<bool> wait(const Wanteds& either, const Wanteds& other, bool block);
+    /// True when all or any of what is wanted, which is not nothing, is there; without `block` false when not. Errors:
+    /// backend when a peer failed, died, or did not come for as long as patience lasts after `since`.
+    [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, bool block);
 
     ~Board();
     Board(const Board&) = delete;
@@ -66,8 +70,8 @@ private:
     struct Head;
     Board() = default;
     [[nodiscard]] Head& head() const;
-    [[nodiscard]] const Wanted& missing_of(const Wanteds& either, const Wanteds& other) const;
-    [[nodiscard]] Result<void> look_after(const Wanted& missing, std::chrono::steady_clock::time_point since) const;
+    [[nodiscard]] Result<void> look_after(const Wanted& missing, Clock::time_point since) const;
+    Result<bool> sleep_until(const Wanteds& wanted, Need need, Clock::time_point since);
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Memory> own_;  // of rank 0

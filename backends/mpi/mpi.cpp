@@ -203,7 +203,7 @@ public:
         auto own = duplicate(communicator());
         if (!own) return tl::unexpected(own.error());
         BackendOptions options = options_;
-        const Index board = Board::bytes(size(), 2 * plans.size());
+        const Index board = Board::bytes(size(), NodePlan::board_addresses(plans.size()));
         options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - board, 0));
         auto prepared = std::make_unique<MpiPrepared>();
         if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), node_, options); !made) {

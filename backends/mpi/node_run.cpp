@@ -8,32 +8,6 @@
 #include "backends/mpi/base.hpp"
 
 namespace reshard::mpi {
-namespace {
-
-constexpr unsigned round_bits = 32;  // counters of rounds carry the run above them, so they only grow
-
-template <class Value>
-Result<std::vector<Value>> gathered(MPI_Comm communicator, const Value& mine) {
-    std::vector<Value> all(static_cast<std::size_t>(size_of_communicator(communicator)));
-    const int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator);
-    if (auto done = checked(code, "MPI_Allgather"); !done) return tl::unexpected(done.error());
-    return all;
-}
-
-std::vector<Part> parts_of(const std::vector<Part>& parts, std::size_t peer) {
-    std::vector<Part> with_peer;
-    std::ranges::copy_if(parts, std::back_inserter(with_peer), [&](const Part& part) { return part.peer == peer; });
-    return with_peer;
-}
-
-std::vector<Index> bytes_by_peer(const std::vector<Part>& parts, std::size_t ranks) {
-    std::vector<Index> bytes(ranks);
-    for (const Part& part : parts) bytes[part.peer] += bytes_of(part.target);
-    return bytes;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
                                                  std::span<const ArrayStep> steps, Index window_bytes,
                                                  std::chrono::milliseconds patience) {
@@ -42,7 +16,7 @@ Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::sha
     auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts.map([](const Parts&) {});
     if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
-    auto board = Board::make(communicator, plan->arena_, 2 * steps.size(), patience);
+    auto board = Board::make(communicator, plan->arena_, board_addresses(steps.size()), patience);
     if (!board) return tl::unexpected(board.error());
     plan->board_ = std::move(*board);
     plan->arrays_.resize(steps.size());
@@ -65,46 +39,11 @@ Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::sha
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    if (auto made = plan->make_windows(communicator, *parts, window_bytes); !made) return tl::unexpected(made.error());
+    if (auto made = plan->windows_.make(communicator, plan->arena_, *parts, window_bytes); !made) {
+        return tl::unexpected(made.error());
+    }
     if (auto chosen = plan->choose_store(communicator, *parts); !chosen) return tl::unexpected(chosen.error());
     return plan;
-}
-
-Result<void> NodePlan::make_windows(MPI_Comm communicator, const Parts& parts, Index window_bytes) {
-    const std::size_t ranks = board_->size();
-    const std::vector<WindowSlot> slots = deal_window(bytes_by_peer(parts.receives, ranks), window_bytes);
-    std::vector<WindowSlot> granted(ranks);  // in the peers' windows
-    const int code = MPI_Alltoall(slots.data(), sizeof(WindowSlot), MPI_BYTE, granted.data(), sizeof(WindowSlot),
-                                  MPI_BYTE, communicator);
-    if (auto done = checked(code, "MPI_Alltoall"); !done) return done;
-    Address place;
-    Result<void> made;
-    if (!parts.receives.empty()) {
-        const Index bytes = 2 * slots.front().half_bytes;
-        auto window = arena_->take(bytes);
-        if (!window) {
-            made = tl::unexpected(window.error());
-        } else {
-            window_ = std::move(*window);
-            place = arena_->find(window_->bytes().data(), bytes).value_or(Address{});
-        }
-    }
-    const auto places = gathered(communicator, place);
-    if (!places) return tl::unexpected(places.error());
-    for (const std::size_t peer : partners_) {
-        if (granted[peer].bytes == 0 || !made) continue;
-        auto reached = arena_->reach((*places)[peer]);
-        if (!reached) {
-            made = tl::unexpected(reached.error());
-            break;
-        }
-        outgoing_.push_back({peer, Pieces(parts_of(parts.sends, peer)), granted[peer], *reached});
-    }
-    for (std::size_t peer = 0; peer < ranks && made; ++peer) {
-        if (slots[peer].bytes == 0) continue;
-        incoming_.push_back({peer, Pieces(parts_of(parts.receives, peer)), slots[peer], window_->bytes().data()});
-    }
-    return all_succeeded(communicator, made, 1);
 }
 
 // Streaming stores win where what all ranks of the node write does not fit the cache that they share.
@@ -135,15 +74,24 @@ NodeBuffers NodePlan::bind(std::span<const Buffers> buffers, std::span<const Ind
 
 NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buffers_(buffers), run_(++plan.runs_) {
     Board& board = *plan_.board_;
-    for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) board.address(board.rank(), i) = buffers_.addresses[i];
+    for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) published(board.rank(), i) = buffers_.addresses[i];
     board.line(board.rank()).entered.store(run_, std::memory_order_release);
-    board.ring();
+    for (const std::size_t peer : plan_.partners_) board.tell(peer);
 }
 
-Board::Wanteds NodeRun::all_partners(std::atomic<std::uint64_t> BoardLine::*counter) const {
-    Board::Wanteds wanted;
-    for (const std::size_t peer : plan_.partners_) wanted.push_back({peer, counter, run_});
-    return wanted;
+// A rank may begin its next run while a peer, to which it only sent through a window, still reads what it published for
+// this one; it cannot begin the one after that.
+Address& NodeRun::published(std::size_t rank, std::size_t index) const {
+    return plan_.board_->address(rank, (run_ % 2) * buffers_.addresses.size() + index);
+}
+
+// Patience is from when nothing more could be done, whoever drives the run.
+Result<bool> NodeRun::wait(const Board::Wanteds& wanted, Board::Need need, bool block) {
+    if (wanted.empty()) return true;
+    if (!waiting_since_) waiting_since_ = Board::Clock::now();
+    auto there = plan_.board_->wait(wanted, need, *waiting_since_, block);
+    if (there && *there) waiting_since_.reset();
+    return there;
 }
 
 Result<bool> NodeRun::advance(bool block) {
@@ -164,29 +112,27 @@ Result<bool> NodeRun::next(bool block) {
     Board& board = *plan_.board_;
     switch (phase_) {
         case Phase::entering: {
-            if (!plan_.partners_.empty()) {
-                auto entered = board.wait(all_partners(&BoardLine::entered), {}, block);
-                if (!entered || !*entered) return entered;
-            }
+            Board::Wanteds entered;
+            for (const std::size_t peer : plan_.partners_) entered.push_back({peer, &board.line(peer).entered, run_});
+            auto there = wait(entered, Board::Need::all, block);
+            if (!there || !*there) return there;
             if (auto done = resolve(); !done) return tl::unexpected(done.error());
             sweep();
             phase_ = Phase::staging;
             return true;
         }
         case Phase::staging: {
-            auto staged = stage(block);
-            if (!staged || !*staged) return staged;
+            if (plan_.windows_.advance(board, own_sources_, own_targets_, plan_.store_)) waiting_since_.reset();
+            if (!plan_.windows_.wanted().empty()) return wait(plan_.windows_.wanted(), Board::Need::any, block);
             store_fence();
             board.line(board.rank()).done.store(run_, std::memory_order_release);
-            board.ring();
+            for (const Board::Wanted& peer : leaving_) board.tell(peer.rank);
             phase_ = Phase::leaving;
             return true;
         }
         case Phase::leaving: {
-            if (!plan_.partners_.empty()) {
-                auto done = board.wait(all_partners(&BoardLine::done), {}, block);
-                if (!done || !*done) return done;
-            }
+            auto done = wait(leaving_, Board::Need::all, block);
+            if (!done || !*done) return done;
             phase_ = Phase::over;
             return true;
         }
@@ -212,6 +158,7 @@ Result<void> NodeRun::resolve() {
     sources_.assign(arrays, std::vector<const std::byte*>(board.size(), nullptr));
     std::vector<std::vector<char>> to_stage(board.size(), std::vector<char>(arrays));
     std::vector<std::vector<char>> from_stage = to_stage;
+    std::vector<bool> direct(board.size());  // one of the two reads or writes the other's buffers
     const auto is_shared = [](const Address& address) { return address.segment.descriptor >= 0; };
     for (std::size_t array = 0; array < arrays; ++array) {
         own_sources_.push_back(buffers_.buffers[array].source.data());
@@ -221,8 +168,8 @@ Result<void> NodeRun::resolve() {
         const bool own_source = is_shared(buffers_.addresses[2 * array]);
         const bool own_target = is_shared(buffers_.addresses[2 * array + 1]);
         for (const std::size_t peer : plan_.partners_) {
-            const Address& source = board.address(peer, 2 * array);
-            const Address& target = board.address(peer, 2 * array + 1);
+            const Address& source = published(peer, 2 * array);
+            const Address& target = published(peer, 2 * array + 1);
             if (is_shared(target)) {
                 auto reached = reach(target, array, peer);
                 if (!reached) return tl::unexpected(reached.error());
@@ -235,10 +182,13 @@ Result<void> NodeRun::resolve() {
             }
             to_stage[peer][array] = !is_shared(target) && !own_source;
             from_stage[peer][array] = !own_target && !is_shared(source);
+            direct[peer] = direct[peer] || to_stage[peer][array] == 0 || from_stage[peer][array] == 0;
         }
     }
-    for (NodePlan::Pair& pair : plan_.outgoing_) pair.pieces.restart(to_stage[pair.peer]);
-    for (NodePlan::Pair& pair : plan_.incoming_) pair.pieces.restart(from_stage[pair.peer]);
+    plan_.windows_.restart(to_stage, from_stage);
+    for (const std::size_t peer : plan_.partners_) {
+        if (direct[peer]) leaving_.push_back({peer, &board.line(peer).done, run_});
+    }
     return {};
 }
 
@@ -251,56 +201,6 @@ void NodeRun::sweep() {
             std::ranges::any_of(sources_[array], [](const std::byte* source) { return source != nullptr; });
         if (pulls) moved.pull.pull(own_targets_[array], sources_[array], plan_.store_);
     }
-}
-
-// Fills ahead of the peers by at most the two halves of a window, and drains as they fill.
-Result<bool> NodeRun::stage(bool block) {
-    Board& board = *plan_.board_;
-    const std::uint64_t base = run_ << round_bits;
-    while (true) {
-        Board::Wanteds emptied;
-        Board::Wanteds filled;
-        bool fills = false;
-        for (const NodePlan::Pair& pair : plan_.outgoing_) {
-            if (pair.pieces.finished()) continue;
-            fills = true;
-            if (filled_ >= 2) emptied.push_back({pair.peer, &BoardLine::drained, base + filled_ - 1});
-        }
-        for (const NodePlan::Pair& pair : plan_.incoming_) {
-            if (!pair.pieces.finished()) filled.push_back({pair.peer, &BoardLine::filled, base + drained_ + 1});
-        }
-        if (!fills && filled.empty()) return true;
-        if (fills && (emptied.empty() || board.all_there(emptied))) {
-            fill();
-        } else if (board.all_there(filled)) {
-            drain();
-        } else {
-            auto ready = board.wait(emptied, filled, block);
-            if (!ready || !*ready) return ready;
-        }
-    }
-}
-
-void NodeRun::fill() {
-    Board& board = *plan_.board_;
-    for (NodePlan::Pair& pair : plan_.outgoing_) {
-        if (pair.pieces.finished()) continue;
-        const Index half = static_cast<Index>(filled_ % 2) * pair.slot.half_bytes;
-        pair.pieces.pack(pair.window + half + pair.slot.offset, pair.slot.bytes, own_sources_);
-    }
-    board.line(board.rank()).filled.store((run_ << round_bits) + ++filled_, std::memory_order_release);
-    board.ring();
-}
-
-void NodeRun::drain() {
-    Board& board = *plan_.board_;
-    for (NodePlan::Pair& pair : plan_.incoming_) {
-        if (pair.pieces.finished()) continue;
-        const Index half = static_cast<Index>(drained_ % 2) * pair.slot.half_bytes;
-        pair.pieces.unpack(pair.window + half + pair.slot.offset, pair.slot.bytes, own_targets_, plan_.store_);
-    }
-    board.line(board.rank()).drained.store((run_ << round_bits) + ++drained_, std::memory_order_release);
-    board.ring();
 }
 
 }  // namespace reshard::mpi

@@ -3,7 +3,6 @@
 // side reaches goes through windows. One meeting before, one after; no packing, and no MPI.
 #pragma once
 
-#include "backends/mpi/board.hpp"
 #include "backends/mpi/window.hpp"
 #include "src/sweep.hpp"
 
@@ -23,7 +22,10 @@ public:
                                                                 std::span<const ArrayStep> steps, Index window_bytes,
                                                                 std::chrono::milliseconds patience);
 
-    [[nodiscard]] Index window_bytes() const { return window_ ? static_cast<Index>(window_->bytes().size()) : 0; }
+    /// Of so many arrays: the source's and the target's, of this run and of the next.
+    [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
+
+    [[nodiscard]] Index window_bytes() const { return windows_.bytes(); }
     [[nodiscard]] Index held_bytes() const { return window_bytes() + board_->own_bytes(); }
     [[nodiscard]] Store store() const { return store_; }
     [[nodiscard]] NodeBuffers bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
@@ -37,24 +39,14 @@ private:
         Sweep push{Sweep::Kind::push};
         Sweep pull{Sweep::Kind::pull};
     };
-    struct Pair {
-        std::size_t peer;
-        Pieces pieces;
-        WindowSlot slot;
-        std::byte* window;  // of the receiver
-    };
-
     NodePlan() = default;
-    Result<void> make_windows(MPI_Comm communicator, const Parts& parts, Index window_bytes);
     Result<void> choose_store(MPI_Comm communicator, const Parts& parts);
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Board> board_;
     std::vector<Array> arrays_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
-    std::unique_ptr<Memory> window_;
-    std::vector<Pair> outgoing_;
-    std::vector<Pair> incoming_;
+    Windows windows_;
     Store store_ = Store::cached;
     std::uint64_t runs_ = 0;
 };
@@ -69,13 +61,11 @@ private:
     enum class Phase { entering, staging, leaving, over };
 
     Result<bool> next(bool block);
-    [[nodiscard]] Board::Wanteds all_partners(std::atomic<std::uint64_t> BoardLine::*counter) const;
+    [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
+    Result<bool> wait(const Board::Wanteds& wanted, Board::Need need, bool block);
     Result<void> resolve();
     [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
     void sweep();
-    Result<bool> stage(bool block);
-    void fill();
-    void drain();
 
     NodePlan& plan_;
     const NodeBuffers& buffers_;
@@ -85,8 +75,8 @@ private:
     std::vector<std::vector<const std::byte*>> sources_;  // likewise, and null where the target is reached
     std::vector<const std::byte*> own_sources_;           // per array
     std::vector<std::byte*> own_targets_;
-    std::uint64_t filled_ = 0;  // rounds of this run
-    std::uint64_t drained_ = 0;
+    Board::Wanteds leaving_;  // peers that read or write this rank's buffers, or whose it does
+    std::optional<Board::Clock::time_point> waiting_since_;
 };
 
 }  // namespace reshard::mpi

@@ -3,150 +3,158 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/mpi/base.hpp"
+
 namespace reshard::mpi {
 namespace {
 
 constexpr Index line_bytes = 64;
 
-Region reordered(const Region& region, const std::vector<std::size_t>& order) {
-    Region result{region.offset_bytes, region.element_bytes, {}, {}};
-    for (const std::size_t k : order) {
-        result.extents.push_back(region.extents[k]);
-        result.strides_bytes.push_back(region.strides_bytes[k]);
-    }
-    return result;
+std::vector<Part> parts_of(const std::vector<Part>& parts, std::size_t peer) {
+    std::vector<Part> with_peer;
+    std::ranges::copy_if(parts, std::back_inserter(with_peer), [&](const Part& part) { return part.peer == peer; });
+    return with_peer;
 }
 
-bool runs_along(const Region& region, std::size_t k) { return region.strides_bytes[k] == region.element_bytes; }
-
-// Dimensions in the order in which the target lies, so that a piece is a few long runs of it. A turned part goes in the
-// order of the source: long runs are packed, and turned when they are copied out.
-Part in_order(Part part) {
-    bool turned = false;
-    for (std::size_t k = 0; k < part.target.extents.size(); ++k) {
-        turned = turned || (part.target.extents[k] > 1 && runs_along(part.source, k) && !runs_along(part.target, k));
-    }
-    const std::vector<Index> strides = turned ? part.source.strides_bytes : part.target.strides_bytes;
-    std::vector<std::size_t> order;
-    for (std::size_t k = 0; k < part.target.extents.size(); ++k) {
-        if (part.target.extents[k] > 1) order.push_back(k);
-    }
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
-    part.source = reordered(part.source, order);
-    part.target = reordered(part.target, order);
-    return part;
-}
-
-Region packed_at(Index offset, const Region& like) {
-    Region packed{offset, like.element_bytes, like.extents, like.extents};
-    Index stride = like.element_bytes;
-    for (std::size_t k = like.extents.size(); k-- > 0;) {
-        packed.strides_bytes[k] = stride;
-        stride *= like.extents[k];
-    }
-    return packed;
-}
-
-Region region_at(const Region& whole, const std::vector<Index>& at, std::vector<Index> extents) {
-    Region region{whole.offset_bytes, whole.element_bytes, std::move(extents), whole.strides_bytes};
-    for (std::size_t k = 0; k < at.size(); ++k) region.offset_bytes += at[k] * whole.strides_bytes[k];
-    return region;
+std::vector<Index> bytes_by_peer(const std::vector<Part>& parts, std::size_t ranks) {
+    std::vector<Index> bytes(ranks);
+    for (const Part& part : parts) bytes[part.peer] += bytes_of(part.target);
+    return bytes;
 }
 
 }  // namespace
 
 std::vector<WindowSlot> deal_window(const std::vector<Index>& incoming, Index window_bytes) {
     const Index all = std::accumulate(incoming.begin(), incoming.end(), Index{0});
-    const Index half = std::max(line_bytes, std::min(window_bytes / 2, all));
+    const auto senders = static_cast<Index>(std::ranges::count_if(incoming, [](Index bytes) { return bytes > 0; }));
+    Index offset = senders * static_cast<Index>(sizeof(SlotFlags));
+    const Index halves = std::min(std::max<Index>(window_bytes - offset, 0), 2 * all);
     std::vector<WindowSlot> slots(incoming.size());
-    Index offset = 0;
+    Index flags = 0;
     for (std::size_t i = 0; i < incoming.size(); ++i) {
         if (incoming[i] == 0) continue;
         // In proportion, without a product that leaves 64 bits.
-        const auto share = static_cast<Index>(static_cast<double>(half) *
+        const auto share = static_cast<Index>(static_cast<double>(halves) / 2 *
                                               (static_cast<double>(incoming[i]) / static_cast<double>(all)));
-        slots[i].offset = offset;
-        slots[i].bytes = std::min(std::max(share / line_bytes, Index{1}) * line_bytes,
-                                  ceil_divide(incoming[i], line_bytes) * line_bytes);
-        offset += slots[i].bytes;
+        const Index half = std::min(std::max(share / line_bytes, Index{1}) * line_bytes,
+                                    ceil_divide(incoming[i], line_bytes) * line_bytes);
+        slots[i] = {flags, offset, half};
+        flags += static_cast<Index>(sizeof(SlotFlags));
+        offset += 2 * half;
     }
-    for (WindowSlot& slot : slots) slot.half_bytes = offset;
     return slots;
 }
 
-Pieces::Pieces(std::vector<Part> parts) {
-    for (Part& part : parts) parts_.push_back(in_order(std::move(part)));
-    part_ = parts_.size();
-}
-
-void Pieces::restart(const std::vector<char>& staged) {
-    staged_ = staged;
-    part_ = 0;
-    skip();
-}
-
-// To the next part that is staged.
-void Pieces::skip() {
-    while (part_ < parts_.size() && staged_[parts_[part_].array] == 0) ++part_;
-    if (part_ < parts_.size()) at_.assign(parts_[part_].target.extents.size(), 0);
-}
-
-// As many whole inner dimensions as have room, and a piece of the next one. A piece never crosses an outer index.
-bool Pieces::next(Index room, Index& used, Piece& piece) {
-    if (finished()) return false;
-    const Part& part = parts_[part_];
-    const std::vector<Index>& extents = part.target.extents;
-    Index inner = part.target.element_bytes;
-    std::size_t cut = extents.size();  // the dimension that is cut; dimensions past it are whole
-    while (cut > 0 && at_[cut - 1] == 0 && inner * extents[cut - 1] <= room - used) inner *= extents[--cut];
-    std::vector<Index> taken(extents.size(), 1);
-    for (std::size_t k = cut; k < extents.size(); ++k) taken[k] = extents[k];
-    if (cut > 0) {
-        taken[cut - 1] = std::min(extents[cut - 1] - at_[cut - 1], (room - used) / inner);
-        // Whole cache lines of the target, where it runs along the dimension that is cut.
-        const Index line = line_bytes / part.target.element_bytes;
-        if (taken[cut - 1] > line && taken[cut - 1] < extents[cut - 1] - at_[cut - 1])
-            taken[cut - 1] -= taken[cut - 1] % line;
-        if (taken[cut - 1] == 0) return false;
-        inner *= taken[cut - 1];
-    } else if (inner > room - used) {
-        return false;
-    }
-    piece.array = part.array;
-    piece.source = region_at(part.source, at_, taken);
-    piece.target = region_at(part.target, at_, taken);
-    piece.packed = packed_at(used, piece.target);
-    used += inner;
-    if (cut == 0) {
-        ++part_;
-        skip();
-        return true;
-    }
-    at_[cut - 1] += taken[cut - 1];
-    for (std::size_t k = cut; k-- > 0 && at_[k] == extents[k];) {
-        at_[k] = 0;
-        if (k > 0) {
-            ++at_[k - 1];
+Result<void> Windows::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena, const Parts& parts,
+                           Index window_bytes) {
+    const auto ranks = static_cast<std::size_t>(size_of_communicator(communicator));
+    const auto rank = static_cast<std::size_t>(rank_of(communicator));
+    const std::vector<WindowSlot> slots = deal_window(bytes_by_peer(parts.receives, ranks), window_bytes);
+    std::vector<WindowSlot> granted(ranks);  // in the peers' windows
+    const int code = MPI_Alltoall(slots.data(), sizeof(WindowSlot), MPI_BYTE, granted.data(), sizeof(WindowSlot),
+                                  MPI_BYTE, communicator);
+    if (auto done = checked(code, "MPI_Alltoall"); !done) return done;
+    Address place;
+    Result<void> made;
+    if (!parts.receives.empty()) {
+        Index bytes = 0;
+        for (const WindowSlot& slot : slots) {
+            bytes = std::max(bytes, slot.half_bytes > 0 ? slot.offset + 2 * slot.half_bytes : 0);
+        }
+        auto window = arena->take(bytes);
+        if (!window) {
+            made = tl::unexpected(window.error());
         } else {
-            ++part_;
-            skip();
+            own_ = std::move(*window);
+            const std::size_t flags = std::min(own_->bytes().size(), ranks * sizeof(SlotFlags));
+            std::ranges::fill(own_->bytes().first(flags), std::byte{0});
+            place = arena->find(own_->bytes().data(), bytes).value_or(Address{});
+        }
+    }
+    const auto places = gathered(communicator, place);
+    if (!places) return tl::unexpected(places.error());
+    const auto pair_in = [&](std::size_t peer, const std::vector<Part>& some, const WindowSlot& slot, std::byte* start,
+                             Pieces::Side side) {
+        return Pair{peer, Pieces(parts_of(some, peer), slot.half_bytes, side),
+                    reinterpret_cast<SlotFlags*>(start + slot.flags), start + slot.offset, slot.half_bytes};
+    };
+    // Each rank begins with the next one, so that not all begin with the first.
+    for (std::size_t k = 1; k < ranks && made; ++k) {
+        const std::size_t peer = (rank + k) % ranks;
+        if (slots[peer].half_bytes > 0) {
+            incoming_.push_back(
+                pair_in(peer, parts.receives, slots[peer], own_->bytes().data(), Pieces::Side::receiver));
+        }
+        if (granted[peer].half_bytes == 0) continue;
+        auto reached = arena->reach((*places)[peer]);
+        if (!reached) {
+            made = tl::unexpected(reached.error());
+            break;
+        }
+        outgoing_.push_back(pair_in(peer, parts.sends, granted[peer], *reached, Pieces::Side::sender));
+    }
+    wanted_.reserve(outgoing_.size() + incoming_.size());
+    return all_succeeded(communicator, made, 1);
+}
+
+void Windows::restart(const std::vector<std::vector<char>>& to_stage,
+                      const std::vector<std::vector<char>>& from_stage) {
+    for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
+    for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
+}
+
+// At most two halves ahead of the receivers. Those that have room get a piece each in turn: the source is read once, in
+// the order in which it lies, and not once for each peer.
+bool Windows::fill(Board& board, const std::vector<const std::byte*>& sources) {
+    std::size_t open = 0;
+    for (Pair& pair : outgoing_) {
+        pair.packed_bytes = -1;
+        if (pair.pieces.finished()) continue;
+        const Board::Wanted room{pair.peer, &pair.flags->drained, pair.moved < 1 ? 0 : pair.moved - 1};
+        if (room.there()) {
+            pair.packed_bytes = 0;
+            ++open;
+        } else {
+            wanted_.push_back(room);
+        }
+    }
+    if (open == 0) return false;
+    while (open > 0) {
+        for (Pair& pair : outgoing_) {
+            if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources)) continue;
+            pair.packed_bytes = -1;
+            --open;
+            pair.flags->filled.store(++pair.moved, std::memory_order_release);
+            board.tell(pair.peer);
         }
     }
     return true;
 }
 
-void Pieces::pack(std::byte* slot, Index slot_bytes, const std::vector<const std::byte*>& sources) {
-    Piece piece;
-    for (Index used = 0; next(slot_bytes, used, piece);) {
-        BoxCopy(piece.source, piece.packed).run(sources[piece.array], slot);
+bool Windows::drain(Board& board, Pair& pair, const std::vector<std::byte*>& targets, Store store) {
+    if (pair.pieces.finished()) return false;
+    const Board::Wanted filled{pair.peer, &pair.flags->filled, pair.moved + 1};
+    const bool moves = filled.there();
+    if (moves) {
+        pair.pieces.unpack(pair.half(), targets, store);
+        pair.flags->drained.store(++pair.moved, std::memory_order_release);
+        board.tell(pair.peer);
+    } else {
+        wanted_.push_back(filled);
     }
+    return moves;
 }
 
-void Pieces::unpack(const std::byte* slot, Index slot_bytes, const std::vector<std::byte*>& targets, Store store) {
-    Piece piece;
-    for (Index used = 0; next(slot_bytes, used, piece);) {
-        BoxCopy(piece.packed, piece.target).run(slot, targets[piece.array], store);
+bool Windows::advance(Board& board, const std::vector<const std::byte*>& sources,
+                      const std::vector<std::byte*>& targets, Store store) {
+    bool moved = false;
+    for (bool moves = true; moves;) {
+        wanted_.clear();
+        moves = fill(board, sources);
+        for (Pair& pair : incoming_) moves = drain(board, pair, targets, store) || moves;
+        moved = moved || moves;
     }
+    return moved;
 }
 
 }  // namespace reshard::mpi

@@ -1,51 +1,65 @@
-// Moves between buffers that no peer reaches: in rounds, each rank packs the next pieces of what it sends into its
-// peers' windows, and copies out of its own what they packed. Pieces are small enough that windows stay in the caches.
+// Moves between buffers that no peer reaches: each rank packs the next pieces of what it sends into its peers' windows,
+// and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot ahead;
+// windows are small enough to stay in the caches.
 #pragma once
 
-#include "backends/mpi/parts.hpp"
+#include "backends/mpi/board.hpp"
+#include "backends/mpi/pieces.hpp"
 
 namespace reshard::mpi {
 
 /// Where one sender's pieces land in a window: in one of two halves, in turn.
 struct WindowSlot {
-    std::int64_t offset = 0;  ///< in a half
-    std::int64_t bytes = 0;   ///< 0: the sender has none
-    std::int64_t half_bytes = 0;
+    std::int64_t flags = 0;  ///< where its flags are
+    std::int64_t offset = 0;
+    std::int64_t half_bytes = 0;  ///< 0: the sender has none
+};
+
+/// Halves that were filled and emptied, over all runs.
+struct SlotFlags {
+    alignas(64) Counter filled;   ///< the sender's
+    alignas(64) Counter drained;  ///< the receiver's
 };
 
 /// Deals out a window of about `window_bytes` to senders of so many bytes each.
 [[nodiscard]] std::vector<WindowSlot> deal_window(const std::vector<Index>& incoming, Index window_bytes);
 
-/// Walks the parts of one pair of ranks in pieces, the same on both sides. Where they lie on the other side than one's
-/// own decides nothing: pieces are cut in the order of the target, or of the source
-/// where the part is turned.
-class Pieces {
+/// One rank's window, and its slots in those of its peers.
+class Windows {
 public:
-    explicit Pieces(std::vector<Part> parts);
+    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
+    Result<void> make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena, const Parts& parts,
+                      Index window_bytes);
 
-    /// Starts over with the parts of those arrays that `staged` marks.
-    void restart(const std::vector<char>& staged);
-    [[nodiscard]] bool finished() const { return part_ == parts_.size(); }
+    [[nodiscard]] Index bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
-    /// The next slot's worth: pack(part, source region, region in the slot) for a sender, likewise for a receiver.
-    void pack(std::byte* slot, Index slot_bytes, const std::vector<const std::byte*>& sources);
-    void unpack(const std::byte* slot, Index slot_bytes, const std::vector<std::byte*>& targets, Store store);
+    /// Begins a run: per peer and array, what goes through windows.
+    void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage);
+
+    /// Moves all that can be moved now. Of what it waits for then, any one will do; of nothing when the run is through.
+    /// True when something moved.
+    bool advance(Board& board, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
+                 Store store);
+    [[nodiscard]] const Board::Wanteds& wanted() const { return wanted_; }
 
 private:
-    struct Piece {
-        std::size_t array;
-        Region source;
-        Region packed;
-        Region target;
+    struct Pair {
+        std::size_t peer;
+        Pieces pieces;
+        SlotFlags* flags;
+        std::byte* halves;
+        Index half_bytes;
+        std::uint64_t moved = 0;  // halves, over all runs
+        Index packed_bytes = 0;   // of the half that is being filled; -1: there is no room for one
+        [[nodiscard]] std::byte* half() const { return halves + static_cast<Index>(moved % 2) * half_bytes; }
     };
-    bool next(Index room, Index& used, Piece& piece);
-    void skip();
-    void begin_part();
+    bool fill(Board& board, const std::vector<const std::byte*>& sources);
+    bool drain(Board& board, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
-    std::vector<Part> parts_;  // dimensions in the order of the cut, outermost first
-    std::vector<char> staged_;
-    std::size_t part_ = 0;
-    std::vector<Index> at_;  // the next element
+    std::unique_ptr<Memory> own_;
+    std::vector<Pair> outgoing_;
+    std::vector<Pair> incoming_;
+    Board::Wanteds wanted_;
 };
 
 }  // namespace reshard::mpi

@@ -26,6 +26,7 @@ struct Arguments {
     int rounds = 31;
     Index window_bytes = 0;  // 0: as the library has it
     std::string only;        // problems whose name has it
+    std::string contestant;  // likewise
     int rounds_slow = 3;     // of a contestant that is out of the race
     double slow = 2.5;       // times the fastest of its kind
 };
@@ -171,6 +172,8 @@ Result<Json> measure(const Question& question, const Arguments& arguments, Backe
     if (!one) return tl::unexpected(one.error());
     Pair own{Buffer(one->whole.source_bytes), Buffer(one->whole.target_bytes)};
     std::vector<Entry> entries = contestants(*one, backend, own);
+    std::erase_if(entries,
+                  [&](const Entry& entry) { return entry.name.find(arguments.contestant) == std::string::npos; });
     const double machine = machine_seconds();
     const double mine = own_seconds();
     const auto begin = Clock::now();
@@ -215,7 +218,7 @@ int measure_all(const Arguments& arguments) {
 }  // namespace
 }  // namespace reshard::bench
 
-// redistribution [--rounds N] [--only TEXT] [--window BYTES]
+// redistribution [--rounds N] [--only TEXT] [--contestant TEXT] [--window BYTES]
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     reshard::bench::Arguments arguments;
@@ -224,6 +227,7 @@ int main(int argc, char** argv) {
         if (option == "--rounds") arguments.rounds = std::atoi(argv[i + 1]);
         if (option == "--window") arguments.window_bytes = std::atoll(argv[i + 1]);
         if (option == "--only") arguments.only = argv[i + 1];
+        if (option == "--contestant") arguments.contestant = argv[i + 1];
     }
     const int code = reshard::bench::measure_all(arguments);
     MPI_Finalize();

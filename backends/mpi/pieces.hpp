@@ -1,0 +1,64 @@
+// What one rank moves to another, cut into pieces that fit a slot of a window: the same cut on both sides, made once.
+#pragma once
+
+#include <optional>
+
+#include "backends/mpi/parts.hpp"
+
+namespace reshard::mpi {
+
+/// Walks the parts of one pair of ranks piece by piece, on the side of the sender or of the receiver. Pieces are cut in
+/// the order of the target, and as squares where a part is turned. Where the other side's boxes lie decides nothing.
+class Pieces {
+public:
+    enum class Side { sender, receiver };
+
+    /// pre: slot_bytes hold a cache line.
+    Pieces(const std::vector<Part>& parts, Index slot_bytes, Side side);
+
+    /// Starts over with the parts of those arrays that `staged` marks.
+    void restart(const std::vector<char>& staged);
+    [[nodiscard]] bool finished() const { return part_ == parts_.size(); }
+
+    /// The next piece, out of the arrays' sources into the slot, of which `used` bytes are taken. False when there is
+    /// none, or no room for it: the slot is full.
+    bool pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources);
+    /// A whole slot, into the arrays' targets.
+    void unpack(const std::byte* slot, const std::vector<std::byte*>& targets, Store store);
+
+private:
+    // Along one dimension: blocks of one length, the last one of what is left.
+    struct Cut {
+        Index blocks = 1;
+        Index stride = 0;      // from block to block, on this side
+        bool shorter = false;  // the last one
+    };
+    // A part as a grid of pieces. There are few shapes of them: a number with one bit for each cut that has a shorter
+    // last block, set at that block.
+    struct Grid {
+        std::size_t array = 0;
+        std::vector<Cut> cuts;  // outermost first
+        std::vector<BoxCopy> copies;
+        std::vector<Index> bytes;
+    };
+
+    [[nodiscard]] static Grid grid_of(const Part& part, Index slot_bytes, Side side);
+    // What is moved next: out of or into the array, at a place in the slot.
+    struct Piece {
+        const BoxCopy* copy;
+        std::size_t array;
+        Index offset;
+        Index place;
+    };
+    std::optional<Piece> next(Index& used);
+    void skip();
+    void advance();
+
+    std::vector<Grid> parts_;
+    Index slot_bytes_;
+    std::vector<char> staged_;
+    std::size_t part_ = 0;
+    std::vector<Index> at_;  // the next block, per cut
+};
+
+}  // namespace reshard::mpi
