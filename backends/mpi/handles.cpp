@@ -10,13 +10,6 @@ namespace {
 
 using Group = Owned<MPI_Group, MPI_Group_free>;
 
-Result<Communicator> returning_errors(MPI_Comm communicator) {
-    Communicator owned(communicator);
-    const auto set = checked(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    if (!set) return tl::unexpected(set.error());
-    return owned;
-}
-
 }  // namespace
 
 bool usable() {
@@ -37,6 +30,13 @@ std::string text_of(int code) {
 Result<void> checked(int code, std::string_view call) {
     if (code == MPI_SUCCESS) return {};
     return fail(Code::backend, fmt::format("{}: {}", call, text_of(code)));
+}
+
+Result<Communicator> returning_errors(MPI_Comm communicator) {
+    Communicator owned(communicator);
+    const auto set = checked(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    if (!set) return tl::unexpected(set.error());
+    return owned;
 }
 
 Result<Communicator> duplicate(MPI_Comm original) {

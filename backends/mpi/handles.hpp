@@ -49,6 +49,9 @@ using Communicator = Owned<MPI_Comm, MPI_Comm_free>;
 using Datatype = Owned<MPI_Datatype, MPI_Type_free>;
 using Operation = Owned<MPI_Op, MPI_Op_free>;
 
+/// Owns a communicator of the library's own, whose errors return codes from here on.
+[[nodiscard]] Result<Communicator> returning_errors(MPI_Comm communicator);
+
 /// Collective. Errors on the duplicate return codes; the original keeps its handler.
 [[nodiscard]] Result<Communicator> duplicate(MPI_Comm original);
 

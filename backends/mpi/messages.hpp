@@ -1,4 +1,5 @@
-// Arrays that move step by step in messages: their datatypes, groups and staging, made once.
+// Arrays that move step by step: what goes through the memory of the node and what in messages between nodes, their
+// datatypes, groups and staging, made once.
 #pragma once
 
 #include "backends/mpi/arena.hpp"
@@ -12,30 +13,44 @@ struct MessagePlan {
     const RankPlan* plan = nullptr;
 };
 
+/// The ranks of a list, and what they may hold.
+struct MessageSetting {
+    MPI_Comm communicator = MPI_COMM_NULL;  ///< outlives the messages; so do the nodes
+    const Nodes* nodes = nullptr;
+    std::shared_ptr<Arena> arena;
+    BackendOptions options;
+    Index staging_bytes_max = index_max;
+};
+
 class Messages {
 public:
-    /// Collective over the communicator, which must outlive it.
-    Result<void> make(MPI_Comm communicator, const std::vector<MessagePlan>& plans, Arena& arena,
-                      std::chrono::milliseconds patience);
+    /// Collective over the communicator. `arrays` are those of the whole list.
+    Result<void> make(const MessageSetting& setting, const std::vector<MessagePlan>& plans, std::size_t arrays);
 
-    [[nodiscard]] bool empty() const { return arrays_.empty(); }
-    [[nodiscard]] Index staging_bytes() const { return staging_slots * slot_bytes_; }
+    [[nodiscard]] bool empty() const { return steps_ == 0; }
+    [[nodiscard]] Index staging_bytes() const;
+    [[nodiscard]] std::string describe() const;
     [[nodiscard]] std::unique_ptr<Bound> bind(std::span<const Buffers> buffers);
 
 private:
-    [[nodiscard]] Result<std::vector<char>> votes_on_gathers(const std::vector<MessagePlan>& plans);
-    Result<void> make_steps(const std::vector<MessagePlan>& plans, const std::vector<char>& gathers, Arena& arena);
+    Result<void> order(const std::vector<MessagePlan>& plans);
+    Result<void> make_node_plans(std::size_t arrays);
+    Result<void> make_steps();
+    Result<void> make_all_streams();
+    Result<bool> stream_within(const Framing& framing, Index room);
     Result<void> make_groups();
     template <class Collective>
     Result<void> join(Collective& collective);
+    [[nodiscard]] Index held_by_nodes() const;
 
-    MPI_Comm communicator_ = MPI_COMM_NULL;
-    std::chrono::milliseconds patience_{};
+    MessageSetting setting_;
     std::map<std::vector<Index>, Communicator> groups_;
-    std::vector<std::size_t> numbers_;  // of the arrays, in the list
-    std::vector<std::vector<WireStep>> arrays_;
+    std::vector<std::vector<WaveStep>> order_;
+    std::vector<Wave> waves_;  // of that order
     std::size_t steps_ = 0;
-    Index slot_bytes_ = 0;
+    Index slot_bytes_ = 0;    // of each of two, for sums
+    Index stream_bytes_ = 0;  // of the slots of streams; waves and sums take turns
+    Framing framing_;
     std::unique_ptr<Memory> staging_;
 };
 

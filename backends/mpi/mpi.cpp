@@ -68,12 +68,12 @@ private:
 
 class MpiPrepared final : public Prepared {
 public:
-    // Collective. `node` says whether the ranks reach each other's memory.
-    Result<void> make(Communicator communicator, std::vector<RankPlan> plans, std::shared_ptr<Arena> arena, bool node,
-                      const BackendOptions& options) {
+    // Collective. The nodes outlive it.
+    Result<void> make(Communicator communicator, std::vector<RankPlan> plans, std::shared_ptr<Arena> arena,
+                      const Nodes& nodes, const BackendOptions& options, Index staging_bytes_max) {
         communicator_ = std::move(communicator);
         plans_ = std::move(plans);
-        if (auto voted = vote(node); !voted) return voted;
+        if (auto voted = vote(nodes.is_all()); !voted) return voted;
         if (std::ranges::find(moves_, 1) != moves_.end()) {
             std::vector<ArrayStep> steps;
             for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -87,7 +87,9 @@ public:
         for (std::size_t i = 0; i < plans_.size(); ++i) {
             if (moves_[i] == 0) rest.push_back({i, &plans_[i]});
         }
-        return rest.empty() ? Result<void>() : messages_.make(communicator_.get(), rest, *arena, options.patience);
+        if (rest.empty()) return {};
+        const Index room = staging_bytes_max - (node_ ? node_->held_bytes() : 0);
+        return messages_.make({communicator_.get(), &nodes, arena, options, room}, rest, plans_.size());
     }
 
     [[nodiscard]] Index staging_bytes() const override {
@@ -173,11 +175,11 @@ Result<std::unique_ptr<Bound>> MpiPrepared::bind(std::span<const Buffers> buffer
 }
 
 std::string MpiPrepared::describe() const {
-    if (!node_) return "messages";
+    if (!node_) return messages_.describe();
     const std::string how =
         fmt::format("one sweep through shared memory ({} stores; windows of {} bytes for other memory)",
                     node_->store() == Store::streaming ? "streaming" : "cached", node_->window_bytes());
-    return messages_.empty() ? how : how + ", and messages";
+    return messages_.empty() ? how : how + ", and " + messages_.describe();
 }
 
 class MpiBackend final : public Base {
@@ -186,12 +188,11 @@ public:
         : Base(std::move(communicator), options.shared_memory), options_(options) {}
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
 
-    // Collective. Tries once whether all ranks share a node and reach each other's memory.
+    // Collective. Tries once which ranks reach each other's memory.
     Result<void> find_node() {
-        int reaches = options_.shared_memory && on_one_node() ? 1 : 0;
-        const int code = MPI_Allreduce(MPI_IN_PLACE, &reaches, 1, MPI_INT, MPI_MIN, communicator());
-        if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
-        node_ = reaches != 0 && Board::make(communicator(), arena(), 0, options_.patience);
+        auto found = find_nodes(communicator(), options_, arena());
+        if (!found) return tl::unexpected(found.error());
+        nodes_ = std::move(*found);
         return {};
     }
 
@@ -206,7 +207,8 @@ public:
         const Index board = Board::bytes(size(), NodePlan::board_addresses(plans.size()));
         options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - board, 0));
         auto prepared = std::make_unique<MpiPrepared>();
-        if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), node_, options); !made) {
+        if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), nodes_, options, staging_bytes_max);
+            !made) {
             return tl::unexpected(made.error());
         }
         Result<void> fits;
@@ -220,16 +222,8 @@ public:
     }
 
 private:
-    [[nodiscard]] bool on_one_node() const {
-        MPI_Comm node = MPI_COMM_NULL;
-        const int code = MPI_Comm_split_type(communicator(), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-        if (code != MPI_SUCCESS) return false;
-        const Communicator owned(node);
-        return size_of_communicator(node) == size_of_communicator(communicator());
-    }
-
     BackendOptions options_;
-    bool node_ = false;
+    Nodes nodes_;
 };
 
 }  // namespace

@@ -28,6 +28,8 @@ public:
     [[nodiscard]] Index window_bytes() const { return windows_.bytes(); }
     [[nodiscard]] Index held_bytes() const { return window_bytes() + board_->own_bytes(); }
     [[nodiscard]] Store store() const { return store_; }
+    /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
+    void fail_all(const Error& error) { board_->fail_all(error); }
     [[nodiscard]] NodeBuffers bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
                                    std::span<const Index> target_bytes);
 

@@ -26,11 +26,13 @@ std::vector<Transfer> blocks_of(const Schedule& schedule) {
 // Makes one step. Each member function fills one part of the result.
 class Maker {
 public:
-    Maker(const RankStep& step, DType dtype, Index slot_bytes)
-        : step_(step), dtype_(dtype), element_bytes_(size_of(dtype)), slot_bytes_(slot_bytes) {}
-
-    Result<WireStep> make(std::size_t array, bool gather) {
+    Maker(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage)
+        : step_(step), dtype_(dtype), element_bytes_(size_of(dtype)), carriage_(carriage) {
         made_.name = fmt::format("array {}, step {} ({})", array, step_.step + 1, name(step_.schedule.kind));
+        made_.array = array;
+    }
+
+    Result<WireStep> make() {
         for (const Box& box : step_.schedule.fills) {
             made_.fills.emplace_back(where_of(step_.to.place),
                                      BoxFill(in_target(box), identity_of(dtype_, step_.schedule.identity)));
@@ -38,25 +40,26 @@ public:
         for (const Box& box : step_.schedule.scaled) {
             made_.scales.emplace_back(where_of(step_.to.place), BoxScale(dtype_, step_.schedule.scale, in_target(box)));
         }
-        auto done = parts(gather);
+        auto done = parts();
         if (!done) return fail(done.error().code, fmt::format("{}: {}", made_.name, done.error().message));
         return std::move(made_);
     }
 
 private:
-    Result<void> parts(bool gather) {
-        if (gather && !step_.schedule.receives.empty()) return make_gather();
+    Result<void> parts() {
+        if (carriage_.gather && !step_.schedule.receives.empty()) return make_gather();
         if (reduces_natively(step_)) return make_reduction();
+        if (step_.schedule.combine == Combine::copy) return make_copies();
         if (auto done = make_sends(); !done) return done;
-        return step_.schedule.combine == Combine::copy ? make_receives() : make_landings();
+        return make_landings();
     }
 
     [[nodiscard]] Region in_source(const Box& box) const { return region_of(step_.from, box, element_bytes_); }
     [[nodiscard]] Region in_target(const Box& box) const { return region_of(step_.to, box, element_bytes_); }
     [[nodiscard]] bool is_own(const Transfer& transfer) const { return transfer.peer == step_.schedule.rank; }
 
-    [[nodiscard]] LocalCopy own_copy(const Box& box) const {
-        return {where_of(step_.from.place), where_of(step_.to.place), BoxCopy(in_source(box), in_target(box))};
+    [[nodiscard]] LocalCopy copy(Where from, Where to, const Region& source, const Region& target) const {
+        return {made_.array, from, to, BoxCopy(source, target)};
     }
 
     static Result<Message> message(Index peer, Where where, const Region& region) {
@@ -75,16 +78,11 @@ private:
         return {};
     }
 
-    Result<void> make_receives() {
+    Result<void> make_copies() {
         for (const Transfer& receive : step_.schedule.receives) {
-            if (count(receive.box) == 0) continue;
-            if (is_own(receive)) {
-                made_.copies.push_back(own_copy(receive.box));
-                continue;
-            }
-            auto made = message(receive.peer, where_of(step_.to.place), in_target(receive.box));
-            if (!made) return tl::unexpected(made.error());
-            made_.receives.push_back(std::move(*made));
+            if (!carriage_.own_share || !is_own(receive) || count(receive.box) == 0) continue;
+            made_.copies.push_back(copy(where_of(step_.from.place), where_of(step_.to.place), in_source(receive.box),
+                                        in_target(receive.box)));
         }
         return {};
     }
@@ -111,7 +109,7 @@ private:
         }
         Slot from = step_.from;
         if (!is_own(receive)) {
-            const Index slot_offset = staged_++ % staging_slots * slot_bytes_;
+            const Index slot_offset = staged_++ % staging_slots * carriage_.slot_bytes;
             const Tile staged = as_tile(receive.box);
             from = {Place::source, slot_offset, staged, row_major(staged)};
             auto made = message(receive.peer, Where::staging, region_of(from, receive.box, element_bytes_));
@@ -125,7 +123,7 @@ private:
             if (fall.adds) {
                 landing.adds.push_back({read, to, BoxCombine(dtype_, step_.schedule.combine, source, target)});
             } else {
-                landing.stores.push_back({read, to, BoxCopy(source, target)});
+                landing.stores.push_back(copy(read, to, source, target));
             }
         }
         return landing;
@@ -159,12 +157,12 @@ private:
         const bool source_dense = contiguous(source);
         const bool target_dense = contiguous(target);
         if (!source_dense) {
-            made_.packs.push_back({where_of(step_.from.place), Where::staging, BoxCopy(source, packed)});
+            made_.packs.push_back(copy(where_of(step_.from.place), Where::staging, source, packed));
         }
         if (!target_dense) {
             Region second = packed;
-            second.offset_bytes = slot_bytes_;
-            made_.unpacks.push_back({Where::staging, where_of(step_.to.place), BoxCopy(second, target)});
+            second.offset_bytes = carriage_.slot_bytes;
+            made_.unpacks.push_back(copy(Where::staging, where_of(step_.to.place), second, target));
         }
         made_.reduction = Reduction{step_.schedule.group,
                                     MPI_COMM_NULL,
@@ -173,7 +171,7 @@ private:
                                     source_dense ? where_of(step_.from.place) : Where::staging,
                                     target_dense ? where_of(step_.to.place) : Where::staging,
                                     source_dense ? source.offset_bytes : 0,
-                                    target_dense ? target.offset_bytes : slot_bytes_,
+                                    target_dense ? target.offset_bytes : carriage_.slot_bytes,
                                     std::move(*type),
                                     std::move(*sum)};
         return {};
@@ -182,7 +180,7 @@ private:
     const RankStep& step_;
     DType dtype_;
     Index element_bytes_;
-    Index slot_bytes_;
+    const Carriage& carriage_;
     Index staged_ = 0;
     WireStep made_;
 };
@@ -211,8 +209,8 @@ bool gathers_in_place(const RankStep& step, DType dtype) {
     return std::ranges::find(blocks, schedule.rank, &Transfer::peer) != blocks.end();
 }
 
-Result<WireStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array, bool gather, Index slot_bytes) {
-    return Maker(step, dtype, slot_bytes).make(array, gather);
+Result<WireStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage) {
+    return Maker(step, dtype, array, carriage).make();
 }
 
 Index staged_bytes(const RankStep& step, DType dtype) {

@@ -2,11 +2,8 @@
 // that are bound later.
 #pragma once
 
-#include <map>
-
-#include "backends/mpi/datatype.hpp"
+#include "backends/mpi/stream.hpp"
 #include "src/arrivals.hpp"
-#include "src/where.hpp"
 
 namespace reshard::mpi {
 
@@ -17,12 +14,6 @@ struct Message {
     Index offset_bytes = 0;
     Index bytes = 0;
     Datatype type;
-};
-
-struct LocalCopy {
-    Where from = Where::source;
-    Where to = Where::target;
-    BoxCopy copy;
 };
 
 struct LocalCombine {
@@ -61,20 +52,20 @@ struct Reduction {
     Operation sum;
 };
 
-/// One step of one array. In order: fills and packing; messages and collective; landings; unpacking; scaling.
+/// What one step of one array does by itself: all but the copies between ranks, which go in streams or through the
+/// node. In order: fills and packing; messages and collective; landings; unpacking; scaling.
 struct WireStep {
     std::string name;  ///< for errors: "array 0, step 2 (all_gather)"
+    std::size_t array = 0;
     std::vector<std::pair<Where, BoxFill>> fills;
     std::vector<LocalCopy> packs;
-    std::vector<Message> receives;
-    std::vector<Message> sends;
-    std::vector<LocalCopy> copies;
+    std::vector<Message> sends;     ///< of a sum
+    std::vector<LocalCopy> copies;  ///< what the rank keeps
     std::vector<Landing> landings;
     std::optional<Gather> gather;
     std::optional<Reduction> reduction;
     std::vector<LocalCopy> unpacks;
     std::vector<std::pair<Where, BoxScale>> scales;
-    Index slot_bytes = 0;  ///< needed of each of the two staging slots
 };
 
 /// A sum's staged boxes alternate between two slots of `slot_bytes`, so that one arrives while the other is added.
@@ -83,9 +74,15 @@ inline constexpr Index staging_slots = 2;
 /// Can this step be MPI's own gather here? All members must say so before any of them builds it that way.
 [[nodiscard]] bool gathers_in_place(const RankStep& step, DType dtype);
 
-/// `slot_bytes` is the size of a staging slot for all steps: see staged_bytes.
-[[nodiscard]] Result<WireStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array, bool gather,
-                                              Index slot_bytes);
+/// Who moves what a step copies.
+struct Carriage {
+    bool gather = false;    ///< MPI's own gather; else streams, and
+    bool own_share = true;  ///< the step itself for what the rank keeps
+    Index slot_bytes = 0;   ///< the size of a staging slot for all sums: see staged_bytes
+};
+
+[[nodiscard]] Result<WireStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array,
+                                              const Carriage& carriage);
 
 /// What a step needs of one staging slot.
 [[nodiscard]] Index staged_bytes(const RankStep& step, DType dtype);

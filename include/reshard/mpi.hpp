@@ -13,8 +13,17 @@ namespace reshard::mpi {
 struct BackendOptions {
     /// Ranks of one node move through shared memory; without, everything is messages.
     bool shared_memory = true;
+    /// So many consecutive ranks are taken for a node; 0: as MPI_Comm_split_type finds. To see what several nodes do on
+    /// one machine.
+    Index ranks_per_node = 0;
     /// Of each rank, for buffers that are not this backend's own memory: what peers write and the rank copies out.
+    /// Where a list moves in several passes (between nodes, and with sums) each has such a window.
     Index window_bytes = Index{1} << 20;
+    /// Of a message between nodes: longer transfers are cut, shorter ones to one peer share a message.
+    Index piece_bytes = Index{1} << 19;
+    /// Of each rank, for pieces that are packed or unpacked: two on their way to and from every peer. Where that is
+    /// more, pieces are smaller; where they would be too small, MPI's datatypes do it, unstaged.
+    Index staging_bytes = Index{1} << 25;
     /// How long a rank waits for a peer that does not come before the run fails.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
 };

@@ -10,6 +10,7 @@
 #include "json.hpp"
 #include "numbers.hpp"
 #include "plan_table.hpp"
+#include "reshard/check.hpp"
 #include "reshard/text.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
@@ -32,10 +33,9 @@ std::vector<Contestant> contestants(const Asked& asked, const Synthesis& made, b
     std::vector<Contestant> all;
     all.emplace_back("this plan", made.plan, Carrier::own);
     all.emplace_back(naive_name, gather_then_slice(problem), mpi ? Carrier::messages : Carrier::own);
-    if (mpi) {
-        Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
-        all.emplace_back("MPI_Alltoallw", std::move(direct), Carrier::alltoallw);
-    }
+    const Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
+    if (made.plan.steps.size() > 1 && check(direct)) all.emplace_back("direct exchange", direct, Carrier::own);
+    if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
     return all;
 }
 

@@ -29,9 +29,10 @@ void say(Index rank, int run, const Result<void>& done) {
     std::fflush(stdout);
 }
 
-int move_and_fail(const std::string& how, bool shared_memory) {
+int move_and_fail(const std::string& how, const std::string& transport) {
     mpi::BackendOptions options;
-    options.shared_memory = shared_memory;
+    options.shared_memory = transport != "messages";
+    options.ranks_per_node = transport == "nodes" ? 2 : 0;
     options.patience = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
     auto executor = Executor::prepare(rows_to_columns(), *backend).value();
@@ -63,11 +64,11 @@ int move_and_fail(const std::string& how, bool shared_memory) {
 
 }  // namespace
 
-// failing_rank killed|absent|lost shared|messages
+// failing_rank killed|absent|lost shared|nodes|messages
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (argc < 3) return 2;
-    const int code = move_and_fail(argv[1], std::string(argv[2]) == "shared");
+    const int code = move_and_fail(argv[1], argv[2]);
     std::fflush(stdout);
     std::this_thread::sleep_for(std::chrono::seconds(4));  // an exit ends the job, and the others have something to say
     _exit(code);                                           // MPI_Finalize would wait for the dead

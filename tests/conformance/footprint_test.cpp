@@ -138,7 +138,7 @@ TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     auto free = Executor::prepare(plan, *backend);
     ASSERT_TRUE(free) << free.error().message;
     ASSERT_GT(free->workspace_bytes(), 0);
-    const PrepareOptions tight{free->footprint_bytes() - 1};
+    const PrepareOptions tight{free->footprint_bytes() - free->staging_bytes() - 1};
     auto bounded = Executor::prepare(plan, *backend, {}, tight);
     ASSERT_TRUE(bounded) << bounded.error().message;
     EXPECT_EQ(bounded->workspace_bytes(), 0);

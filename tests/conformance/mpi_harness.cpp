@@ -10,10 +10,18 @@
 namespace reshard::conformance {
 namespace {
 
-// Given as an argument of the program.
+// Arguments of the program: everything in messages, or nodes of so many ranks.
 bool messages_only() {
     const std::vector<std::string> arguments = testing::internal::GetArgvs();
     return std::ranges::find(arguments, "--messages-only") != arguments.end();
+}
+
+Index ranks_per_node() {
+    const std::string name = "--ranks-per-node=";
+    for (const std::string& argument : testing::internal::GetArgvs()) {
+        if (argument.starts_with(name)) return std::stoll(argument.substr(name.size()));
+    }
+    return 0;
 }
 
 class MpiHarness final : public Harness {
@@ -26,7 +34,9 @@ public:
     void on_every_rank(const std::function<void(Backend&)>& body) override {
         mpi::BackendOptions options;
         options.shared_memory = !messages_only();
+        options.ranks_per_node = ranks_per_node();
         options.window_bytes = 4096;  // so that small arrays take several rounds
+        options.piece_bytes = 256;    // and several messages
         options.patience = std::chrono::seconds(60);
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;

@@ -102,7 +102,8 @@ TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
     const Plan plan = turning_item(harness().ranks()).plan;
     std::vector<Executor> executors;
     for (int i = 0; i < 2; ++i) executors.push_back(Executor::prepare(plan, **backend).value());
-    if (executors.front().describe() == "messages") GTEST_SKIP() << "messages in threads need MPI_THREAD_MULTIPLE";
+    if (executors.front().describe().find("messages") != std::string::npos)
+        GTEST_SKIP() << "messages in threads need MPI_THREAD_MULTIPLE";
     std::array<std::string, 2> wrong;
     const auto run_often = [&](std::size_t which) {
         for (std::uint64_t run = 0; run < 50; ++run) {

@@ -1,0 +1,51 @@
+#include "backends/mpi/nodes.hpp"
+
+#include <algorithm>
+
+#include "backends/mpi/board.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+Result<Communicator> split(MPI_Comm communicator, Index ranks_per_node) {
+    MPI_Comm node = MPI_COMM_NULL;
+    const auto rank = static_cast<int>(rank_of(communicator));
+    const int code = ranks_per_node > 0
+                         ? MPI_Comm_split(communicator, static_cast<int>(rank / ranks_per_node), rank, &node)
+                         : MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    if (auto done = checked(code, "MPI_Comm_split"); !done) return tl::unexpected(done.error());
+    return returning_errors(node);
+}
+
+Result<std::vector<Index>> members_of(MPI_Comm node, Index rank) {
+    std::vector<Index> members(static_cast<std::size_t>(size_of_communicator(node)));
+    const int code = MPI_Allgather(&rank, 1, MPI_INT64_T, members.data(), 1, MPI_INT64_T, node);
+    if (auto done = checked(code, "MPI_Allgather"); !done) return tl::unexpected(done.error());
+    return members;
+}
+
+}  // namespace
+
+bool Nodes::has(Index rank) const { return std::ranges::binary_search(members, rank); }
+
+Index Nodes::place_of(Index rank) const { return std::ranges::lower_bound(members, rank) - members.begin(); }
+
+Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options, const std::shared_ptr<Arena>& arena) {
+    const Index rank = rank_of(communicator);
+    const auto apart = [&] { return Nodes{{}, {rank}, size_of_communicator(communicator)}; };
+    if (!options.shared_memory) return apart();
+    auto own = split(communicator, options.ranks_per_node);
+    if (!own) return tl::unexpected(own.error());
+    auto members = members_of(own->get(), rank);
+    if (!members) return tl::unexpected(members.error());
+    int reaches = Board::make(own->get(), arena, 0, options.patience) ? 1 : 0;
+    int code = MPI_Allreduce(MPI_IN_PLACE, &reaches, 1, MPI_INT, MPI_MIN, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    if (reaches == 0) return apart();
+    Index count = members->front() == rank ? 1 : 0;
+    code = MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    return Nodes{std::move(*own), std::move(*members), count};
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,28 @@
+// Which ranks reach each other's memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/mpi/arena.hpp"
+#include "backends/mpi/handles.hpp"
+#include "reshard/mpi.hpp"
+
+namespace reshard::mpi {
+
+/// This rank's node among the nodes of a communicator. Without shared memory every rank is a node of its own.
+struct Nodes {
+    Communicator own;            ///< of the members; empty where no memory is shared
+    std::vector<Index> members;  ///< ascending; this rank is one of them
+    Index count = 1;             ///< of all nodes
+
+    [[nodiscard]] bool is_all() const { return count == 1 && !own.empty(); }  ///< all memory is reached
+    [[nodiscard]] bool has(Index rank) const;
+    [[nodiscard]] Index place_of(Index rank) const;  ///< its number in `own`. pre: has(rank)
+};
+
+/// Collective. Ranks that share a node but cannot map each other's memory, on any node, are taken for apart.
+[[nodiscard]] Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options,
+                                       const std::shared_ptr<Arena>& arena);
+
+}  // namespace reshard::mpi

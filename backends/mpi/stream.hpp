@@ -1,0 +1,64 @@
+// What one rank sends to another, or receives from it, in messages of about one size: long transfers are cut, short
+// ones share a message. Where a piece is one run of bytes at an end, that end leaves it where it lies; else it is
+// packed into one of two slots, so that one is copied while the other is on the wire.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "backends/mpi/datatype.hpp"
+#include "backends/mpi/nodes.hpp"
+#include "src/where.hpp"
+
+namespace reshard::mpi {
+
+/// A step whose transfers travel, of an array of the list; null where that array's are MPI's own business.
+struct TravelStep {
+    std::size_t array = 0;
+    const RankStep* step = nullptr;
+    Index element_bytes = 1;
+};
+
+/// A copy between the memory of one array and the staging, or within the array's.
+struct LocalCopy {
+    std::size_t array = 0;
+    Where from = Where::source;
+    Where to = Where::target;
+    BoxCopy copy;
+};
+
+/// One message of a stream: where it lies, or how it gets to its slot and from there.
+struct Piece {
+    Index bytes = 0;
+    std::size_t step = 0;  ///< the first of its transfers' steps, among those of the wave
+    std::size_t array = 0;
+    Where where = Where::source;
+    Index offset_bytes = 0;
+    std::optional<Datatype> type;   ///< where it is not one run and not packed either
+    std::vector<LocalCopy> copies;  ///< before it is sent or after it is received; none where it stays in place
+    std::size_t slot = 0;           ///< of the stream's two, when there are copies
+};
+
+struct Stream {
+    int peer = 0;
+    bool sends = false;
+    std::vector<Piece> pieces;
+};
+
+inline constexpr std::size_t stream_slots = 2;
+
+/// How transfers become messages, the same on both ends.
+struct Framing {
+    Index piece_bytes = 0;  ///< 0: a message for each transfer, and nothing is packed
+};
+
+/// Boxes of at most so many elements (at least one), in row-major order: slabs of the outermost dimension that must be
+/// cut.
+[[nodiscard]] std::vector<Box> cut(const Box& box, Index elements_max);
+
+/// The streams between this rank and all others that are not on its node; `staged_bytes` is what their slots need of
+/// the staging, from its start. Errors: MPI's, of datatypes.
+[[nodiscard]] Result<std::vector<Stream>> make_streams(std::span<const TravelStep> steps, const Nodes& nodes,
+                                                       const Framing& framing, Index& staged_bytes);
+
+}  // namespace reshard::mpi

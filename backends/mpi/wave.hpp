@@ -1,0 +1,55 @@
+// Steps of different arrays that run at the same time: one pass through the memory of the node, one set of streams
+// between nodes, however many arrays there are.
+#pragma once
+
+#include "backends/mpi/node_run.hpp"
+#include "backends/mpi/wire.hpp"
+
+namespace reshard::mpi {
+
+/// A step of one array of the list.
+struct WaveStep {
+    std::size_t array = 0;  ///< its number in the list
+    const RankPlan* plan = nullptr;
+    std::size_t step = 0;     ///< its number among the plan's
+    std::size_t ordinal = 0;  ///< among the steps of all arrays that go by messages
+    bool gather = false;      ///< by MPI's own
+
+    [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
+    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy && !gather; }
+};
+
+/// What the steps of a wave share. Which buffers they read and write: see bind_node.
+struct Wave {
+    struct Timed {
+        std::size_t ordinal = 0;
+        double bytes = 0;  ///< of both tiles: its part in the time of the wave
+    };
+    std::vector<WireStep> steps;
+    std::vector<Timed> timed;  ///< per step
+    std::vector<Stream> streams;
+    Store store = Store::cached;     ///< of what arrives in streams
+    std::unique_ptr<NodePlan> node;  ///< null where no two ranks of the node have anything for each other
+};
+
+/// The order of all steps: first those of arrays that `alone` does not mark, all arrays together, then the marked ones,
+/// which share a workspace or add up, one after another.
+[[nodiscard]] std::vector<std::vector<WaveStep>> waves_of(const std::vector<std::vector<WaveStep>>& arrays,
+                                                          const std::vector<char>& alone);
+
+/// Does this rank have anything for another one of its node, or that one for it?
+[[nodiscard]] bool moves_inside(std::span<const WaveStep> wave, const Nodes& nodes);
+
+/// Collective over the node. What moves between its ranks in one wave of a list of so many arrays.
+[[nodiscard]] Result<std::unique_ptr<NodePlan>> make_node_plan(std::span<const WaveStep> wave, const Nodes& nodes,
+                                                               std::size_t arrays, const std::shared_ptr<Arena>& arena,
+                                                               const BackendOptions& options);
+
+/// The buffers that a wave reads and writes: whichever its steps do, as source and target.
+[[nodiscard]] NodeBuffers bind_node(NodePlan& node, std::span<const WaveStep> wave, std::span<const Buffers> buffers);
+
+/// What travels to and from other nodes; adds to `staged_bytes`.
+[[nodiscard]] Result<std::vector<Stream>> make_streams(std::span<const WaveStep> wave, const Nodes& nodes,
+                                                       const Framing& framing, Index& staged_bytes);
+
+}  // namespace reshard::mpi

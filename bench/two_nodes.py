@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""two_nodes.py MPIEXEC RESHARD: a plan for two nodes against the direct exchange, over a real link of a known rate.
+
+Two network namespaces with a host name each are the nodes; a pair of virtual cards with a token bucket (tc tbf) at
+either end is the link; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] ->
+f32[N,M@x]: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
+with --check judges: the plan's time against bytes / rate of the link, and how much faster than the direct exchange it
+is against what was predicted. Exits 77 where there are no tools or privileges for it.
+
+The namespaces live as long as the processes that hold them, which end with this one however it ends."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MESSAGE_SECONDS = 300
+NODES = 2
+TIMES_BOUND = 1.3  # the plan against bytes / rate
+FACTOR_BOUND = 0.25  # predicted factor against measured
+
+AGENT = """#!/bin/sh
+# What Open MPI starts a node's daemon with: host, then the command in words.
+host=$1
+shift
+exec nsenter --target "$(cat {folder}/"$host")" --net --uts sh -c "$*"
+"""
+
+MACHINE = """machine two-nodes
+level node devices {per_node} message 2us bandwidth 2GB/s
+level link devices all message 100us bandwidth {rate}B/s shared
+copy 5GB/s
+"""
+
+
+class Skip(Exception):
+    pass
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=MESSAGE_SECONDS, check=False, **more)
+
+
+def need(*command):
+    """Runs a command whose failure means that this machine cannot do it."""
+    done = run(*command)
+    if done.returncode != 0:
+        raise Skip(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+class Nodes:
+    """Two namespaces, linked, while the context lasts."""
+
+    def __init__(self, folder, rate):
+        self.folder = folder
+        self.rate = rate
+        self.holders = []
+
+    def __enter__(self):
+        try:
+            self.build()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for holder in self.holders:
+            holder.stdin.close()
+            holder.wait()
+
+    def build(self):
+        for tool in ("ip", "tc", "nsenter", "unshare"):
+            if shutil.which(tool) is None:
+                raise Skip(f"there is no {tool} here")
+        for node in range(NODES):
+            name = f"node{node}"
+            hold = f"hostname {name} && echo held && read end"  # until the pipe closes
+            self.holders.append(subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", hold], text=True,
+                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            if self.holders[-1].stdout.readline() != "held\n":
+                raise Skip(f"no namespaces: {self.holders[-1].stderr.read().strip()}")
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+                file.write(str(self.holders[-1].pid))
+        pids = [str(holder.pid) for holder in self.holders]
+        need(*self.inside(0), "ip", "link", "add", "card", "type", "veth", "peer", "name", "card", "netns", pids[1])
+        for node in range(NODES):
+            need(*self.inside(node), "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
+            for card in ("lo", "card"):
+                need(*self.inside(node), "ip", "link", "set", card, "up")
+            need(*self.inside(node), "tc", "qdisc", "add", "dev", "card", "root", "tbf", "rate", f"{8 * self.rate}bit",
+                 "burst", "128kb", "latency", "50ms")
+
+    def inside(self, node):
+        return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts"]
+
+    def launch(self, mpiexec, per_node, *command):
+        """The command on all ranks of both nodes; what it prints."""
+        agent = os.path.join(self.folder, "agent")
+        if not os.path.exists(agent):
+            with open(agent, "w", encoding="utf-8") as file:
+                file.write(AGENT.format(folder=self.folder))
+            os.chmod(agent, 0o755)
+        hosts = ",".join(f"node{node}:{per_node}" for node in range(NODES))
+        settings = {"plm_rsh_agent": agent, "oob_tcp_if_include": "card", "btl_tcp_if_include": "card",
+                    "pml": "ob1", "btl": "self,vader,tcp"}
+        words = [word for key, value in settings.items() for word in ("--mca", key, value)]
+        return run(*self.inside(0), mpiexec, "-n", str(NODES * per_node), "--host", hosts, *words, *command)
+
+
+def question(asked):
+    rows, columns = asked.rows, asked.columns
+    return ["--mesh", f"x={NODES},y={asked.per_node}", f"f32[{rows}@(x,y),{columns}]", f"f32[{rows},{columns}@x]"]
+
+
+def predicted(asked, machine, *more):
+    """Seconds of the chosen plan, or of one whose first step is given."""
+    done = run(asked.reshard, "plan", "--json", "--machine", machine, *more, *question(asked))
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def measured(asked, nodes, machine):
+    done = nodes.launch(asked.mpiexec, asked.per_node, asked.reshard, "bench", "--json", "--rounds", str(asked.rounds),
+                        "--machine", machine, *question(asked))
+    if done.returncode != 0:
+        sys.exit(f"wrong: the run over two nodes failed\n{done.stdout}\n{done.stderr}")
+    contestants = json.loads(done.stdout.splitlines()[-1])["contestants"]
+    return {one["contestant"]: one for one in contestants}
+
+
+def measure(asked, folder):
+    machine = os.path.join(folder, "two-nodes.machine")
+    with open(machine, "w", encoding="utf-8") as file:
+        file.write(MACHINE.format(per_node=asked.per_node, rate=asked.rate))
+    plan = predicted(asked, machine)
+    direct = predicted(asked, machine, "--first", f"exchange {question(asked)[-1]}")
+    with Nodes(folder, asked.rate) as nodes:
+        ran = measured(asked, nodes, machine)
+    # Of a node's half of the columns, the half that its own rows hold is there already.
+    least = asked.rows * asked.columns * 4 // NODES // NODES / asked.rate
+    ours = ran["this plan"]["seconds_median"]
+    straight = ran["direct exchange"]["seconds_median"]
+    return {
+        "ranks": NODES * asked.per_node,
+        "link_bytes_per_second": asked.rate,
+        "steps": [step["kind"] for step in plan["steps"]],
+        "seconds_at_link_rate": least,
+        "seconds": ours,
+        "seconds_predicted": plan["seconds_estimate"],
+        "over_link_rate": ours / least,
+        "seconds_direct": straight,
+        "seconds_direct_predicted": direct["seconds_estimate"],
+        "faster": straight / ours,
+        "faster_predicted": direct["seconds_estimate"] / plan["seconds_estimate"],
+        "seconds_of_all": {name: one.get("seconds_median") for name, one in ran.items()},
+        "wrong": sum(one.get("wrong", 0) for one in ran.values()),
+    }
+
+
+def faults(result):
+    if result["over_link_rate"] > TIMES_BOUND:
+        yield f"{result['over_link_rate']:.2f} times bytes / rate, {TIMES_BOUND} are allowed"
+    if abs(result["faster"] / result["faster_predicted"] - 1) > FACTOR_BOUND:
+        yield f"{result['faster']:.2f} times faster than the direct exchange, predicted was {result['faster_predicted']:.2f}"
+
+
+def report(asked):
+    found = []
+    for _ in range(asked.attempts):
+        with tempfile.TemporaryDirectory() as folder:
+            result = measure(asked, folder)
+        print(json.dumps(result), flush=True)
+        if result["wrong"] != 0:
+            sys.exit("wrong: elements did not arrive as they should")
+        found = list(faults(result))
+        if not found:
+            break
+    if asked.check and found:
+        sys.exit(f"wrong: {'; '.join(found)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("mpiexec")
+    parser.add_argument("reshard")
+    parser.add_argument("--per-node", type=int, default=2, help="ranks of a node")
+    parser.add_argument("--rate", type=int, default=125_000_000, help="of the link, bytes a second each way")
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--columns", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--check", action="store_true", help="fail where the bounds are not kept")
+    parser.add_argument("--attempts", type=int, default=1, help="launches, until one keeps the bounds: others may load the "
+                        "machine")
+    asked = parser.parse_args()
+    asked.reshard = os.path.abspath(asked.reshard)
+    try:
+        report(asked)
+    except Skip as reason:
+        print(f"skipped: {reason}")
+        return 77
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
