@@ -144,8 +144,8 @@ def measure(asked, folder):
         ran = measured(asked, nodes, machine)
     # Of a node's half of the columns, the half that its own rows hold is there already.
     least = asked.rows * asked.columns * 4 // NODES // NODES / asked.rate
-    ours = ran["this plan"]["seconds_median"]
-    straight = ran["direct exchange"]["seconds_median"]
+    ours, straight = (ran[name]["seconds_median"] for name in ("this plan", "direct exchange"))
+    ours_least, straight_least = (min(ran[name]["seconds"]) for name in ("this plan", "direct exchange"))
     return {
         "ranks": NODES * asked.per_node,
         "link_bytes_per_second": asked.rate,
@@ -158,16 +158,19 @@ def measure(asked, folder):
         "seconds_direct_predicted": direct["seconds_estimate"],
         "faster": straight / ours,
         "faster_predicted": direct["seconds_estimate"] / plan["seconds_estimate"],
+        "least": {"over_link_rate": ours_least / least, "faster": straight_least / ours_least},
         "seconds_of_all": {name: one.get("seconds_median") for name, one in ran.items()},
         "wrong": sum(one.get("wrong", 0) for one in ran.values()),
     }
 
 
 def faults(result):
-    if result["over_link_rate"] > TIMES_BOUND:
-        yield f"{result['over_link_rate']:.2f} times bytes / rate, {TIMES_BOUND} are allowed"
-    if abs(result["faster"] / result["faster_predicted"] - 1) > FACTOR_BOUND:
-        yield f"{result['faster']:.2f} times faster than the direct exchange, predicted was {result['faster_predicted']:.2f}"
+    """By the fastest rounds: others may use the machine, and a link is never faster than its rate."""
+    over, faster = result["least"]["over_link_rate"], result["least"]["faster"]
+    if over > TIMES_BOUND:
+        yield f"{over:.2f} times bytes / rate, {TIMES_BOUND} are allowed"
+    if abs(faster / result["faster_predicted"] - 1) > FACTOR_BOUND:
+        yield f"{faster:.2f} times faster than the direct exchange, predicted was {result['faster_predicted']:.2f}"
 
 
 def report(asked):
@@ -195,8 +198,7 @@ def main():
     parser.add_argument("--columns", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--check", action="store_true", help="fail where the bounds are not kept")
-    parser.add_argument("--attempts", type=int, default=1, help="launches, until one keeps the bounds: others may load the "
-                        "machine")
+    parser.add_argument("--attempts", type=int, default=1, help="launches, until one keeps the bounds")
     asked = parser.parse_args()
     asked.reshard = os.path.abspath(asked.reshard)
     try:

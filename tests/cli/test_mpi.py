@@ -99,7 +99,7 @@ class Launched(tool.Case):
         ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", *self.QUESTION, ranks=4))
         told = json.loads(ran.out)
         self.assertEqual([one["contestant"] for one in told["contestants"]],
-                         ["this plan", "gather, then slice", "MPI_Alltoallw"])
+                         ["this plan", "gather, then slice", "direct exchange", "MPI_Alltoallw"])
         for one in told["contestants"]:
             self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
 
