@@ -44,6 +44,15 @@ Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index s
     return most;
 }
 
+// Devices that are in one mesh or in both.
+Index devices_of(const Mesh& a, const Mesh& b) {
+    if (same_devices(a, b)) return device_count(a);
+    Index devices = device_count(a);
+    for (Index position = 0; position < device_count(b); ++position)
+        devices += position_of(a, device_at(b, position)) ? 0 : 1;
+    return devices;
+}
+
 Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits& limits) {
     const auto over = [](std::string_view what, Index needed, Index limit, Index floor) {
         return fail(Code::infeasible,
@@ -115,8 +124,7 @@ Index lower_bound(const Layout& source, const Layout& target) {
         elements *= dim.extent;
     }
     const Index receipts = saturating_add(before, copies) - 2;
-    const Index devices = std::max(world_size(source.mesh), world_size(target.mesh));
-    return std::max(tile_elements(target), scale_up(elements, receipts, devices));
+    return std::max(tile_elements(target), scale_up(elements, receipts, devices_of(source.mesh, target.mesh)));
 }
 
 }  // namespace reshard

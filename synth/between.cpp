@@ -68,6 +68,41 @@ Dim common_cut(const Dim& a, const Dim& b) {
     }
 }
 
+// The cut of a target's dimension by its leading axes, as far as none of `unreduced` is among them.
+Dim without_summands(const Layout& target, const Dim& dim, const AtomList& unreduced) {
+    AtomList leading;
+    for (const Atom& atom : split_into_primes(target.mesh, dim.atoms)) {
+        if (!common_digits({atom}, unreduced).empty()) break;
+        leading.push_back(atom);
+    }
+    leading = canonical(std::move(leading));
+    return coarsened(dim, leading, shard_count(dim) / combinations(leading));
+}
+
+// Summands are carried to where they are wanted and reduced there.
+std::optional<Plan> reduce_last(const Problem& problem) {
+    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    if (problem.source.unreduced.empty() || !problem.target.unreduced.empty()) return std::nullopt;
+    Plan plan{problem.source, problem.target, {}};
+    Layout layout = problem.target;
+    layout.unreduced = problem.source.unreduced;
+    layout.reduction = problem.source.reduction;
+    for (Dim& dim : layout.dims) dim = without_summands(problem.target, dim, layout.unreduced);
+    step_to(plan, StepKind::exchange, layout);
+    AtomList scattered;
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const auto suffix = after_prefix(problem.target.dims[i].atoms, layout.dims[i].atoms);
+        if (suffix) scattered.insert(scattered.end(), suffix->begin(), suffix->end());
+        layout.dims[i] = problem.target.dims[i];
+    }
+    const auto rest = without(layout.unreduced, as_set(std::move(scattered)), device_count(layout));
+    if (!rest) return std::nullopt;
+    layout.unreduced = *rest;
+    step_to(plan, StepKind::reduce_scatter, layout);
+    step_to(plan, StepKind::all_reduce, problem.target);
+    return plan;
+}
+
 std::optional<Plan> gather_differing(const Problem& problem) {
     if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
     if (problem.source.unreduced != problem.target.unreduced) return std::nullopt;
@@ -113,6 +148,7 @@ std::vector<Proposal> between(const Problem& problem, const Options& options) {
     if (options.vocabulary == Vocabulary::all) {
         add("reduce_first", exchange_plan(problem, false));
         add("scatter_then_gather", exchange_plan(problem, true));
+        add("reduce_last", reduce_last(problem));
     }
     add("reorder", reorder(problem, options));
     add("gather_differing", gather_differing(problem));

@@ -18,6 +18,7 @@ struct Proposal {
 ///   reduce_first         sums are reduced at the source, where they lie; then one exchange; then zero_fill
 ///   scatter_then_gather  the exchange brings each element once to a target that is scattered further over the axes on
 ///                        which it replicates, and a gather inside the target's mesh spreads it
+///   reduce_last          summands are carried to tiles of the target without its summand axes, and reduced there
 ///   reorder              the target's layout is made on the source's devices, then whole tiles are permuted
 ///   gather_differing     dimensions that are cut differently are gathered as far as they differ, then sliced
 [[nodiscard]] std::vector<Proposal> between(const Problem& problem, const Options& options);

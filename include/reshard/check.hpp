@@ -32,8 +32,9 @@ struct Verdict {
 /// Code::layout, mismatch, step (with its number), plan (does not arrive) or infeasible (limit exceeded).
 [[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});
 
-/// Lower bound in elements on what the busiest receiver gets, for any protocol (design: lower bound). Without
-/// reductions foreign_elements; with them at least the whole target tile of a device that wants reduced values.
+/// Lower bound in elements on what the busiest receiver gets, for any protocol among the devices of the two meshes
+/// (theorems recv_lower_bound, reduce_lower_bound). Without reductions foreign_elements; with them at least the whole
+/// target tile of a device that wants reduced values, and a device's part of the receipts that all summands need.
 [[nodiscard]] Index lower_bound(const Layout& source, const Layout& target);
 
 }  // namespace reshard

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <random>
 
 #include "harness.hpp"
@@ -151,6 +152,7 @@ TEST(Random, AnywhereIsPlannedAndMoved) {
             [&] { return test::random_question(seed, seed % 3 == 0 && ranks > 1 ? ranks - 1 : ranks); }));
     }
     harness().on_every_rank([&](Backend& backend) {
+        std::size_t moved = 0;
         for (std::size_t i = 0; i < questions.size(); ++i) {
             SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, questions[i]));
             const Problem problem = test::problem_of(questions[i]);
@@ -162,7 +164,10 @@ TEST(Random, AnywhereIsPlannedAndMoved) {
             const Item item{made->plan, all_styles[i % all_styles.size()], all_styles[i / 5 % all_styles.size()]};
             expect_moves(backend, {item}, {1, i % 2 == 0});
             if (testing::Test::HasFatalFailure()) return;
+            ++moved;
         }
+        if (backend.rank() == 0) std::cout << moved << " of " << questions.size() << " pairs moved\n";
+        EXPECT_GT(2 * moved, questions.size());
     });
 }
 

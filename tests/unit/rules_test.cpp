@@ -106,6 +106,15 @@ TEST(RuleUnit, reduce_first) {
     EXPECT_EQ(answer.plan.steps[1].kind, StepKind::exchange);
 }
 
+// One shard has nearly all: its summands are carried to where each part is wanted, and added up there.
+TEST(RuleUnit, reduce_last) {
+    const auto answer = made({at("f32[12@y[10,1,1]]{U:x}"), at("f32[12@(y,x)]")}, Vocabulary::all, Objective::bytes);
+    EXPECT_EQ(answer.rule, "reduce_last");
+    ASSERT_EQ(answer.plan.steps.size(), 2U);
+    EXPECT_EQ(answer.plan.steps[0].layout, at("f32[12@y]{U:x}"));
+    EXPECT_EQ(answer.plan.steps[1].kind, StepKind::reduce_scatter);
+}
+
 // One holder, three that want all of it: a third to each, then they share.
 TEST(RuleUnit, scatter_then_gather) {
     const Layout one = *parse_layout(Mesh{}, "f32[3145728]");
@@ -144,8 +153,8 @@ TEST(RuleUnit, ExplainPrintsNoOtherNames) {
     const std::vector<std::string> known = {
         "identity",          "one_step",         "direct_exchange",     "search",
         "three_stage",       "three_stage_deep", "three_stage_inside",  "fetch_once",
-        "gather_then_slice", "reduce_first",     "scatter_then_gather", "reorder",
-        "gather_differing"};
+        "gather_then_slice", "reduce_first",     "scatter_then_gather", "reduce_last",
+        "reorder",           "gather_differing"};
     const Mesh nodes{{"node", 2}, {"gpu", 4}};
     Options options;
     options.explain = true;
