@@ -130,7 +130,8 @@ Result<void> Board::look_after(const Wanted& missing, Clock::time_point since) c
         return fail(Code::backend, fmt::format("rank {} died", missing.rank));
     }
     if (Clock::now() - since < patience_) return {};
-    const bool started = missing.counter != &line(missing.rank).entered;
+    const bool started = line(missing.rank).entered.load(std::memory_order_relaxed) >=
+                         line(rank_).entered.load(std::memory_order_relaxed);
     return fail(Code::backend, fmt::format("waited {} ms for rank {}, which never {}", patience_.count(), missing.rank,
                                            started ? "finished" : "started"));
 }

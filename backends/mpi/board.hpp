@@ -42,6 +42,9 @@ public:
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
+    /// Ranks share cores: to wait for one is to wait until it gets its turn.
+    [[nodiscard]] bool crowded() const { return looks_ == 1; }
+
     /// After a counter has grown that `rank` may wait for. No system call unless it sleeps for it.
     void tell(std::size_t rank);
 

@@ -176,10 +176,7 @@ Result<std::unique_ptr<Bound>> MpiPrepared::bind(std::span<const Buffers> buffer
 
 std::string MpiPrepared::describe() const {
     if (!node_) return messages_.describe();
-    const std::string how =
-        fmt::format("one sweep through shared memory ({} stores; windows of {} bytes for other memory)",
-                    node_->store() == Store::streaming ? "streaming" : "cached", node_->window_bytes());
-    return messages_.empty() ? how : how + ", and " + messages_.describe();
+    return messages_.empty() ? node_->describe() : node_->describe() + ", and " + messages_.describe();
 }
 
 class MpiBackend final : public Base {

@@ -3,11 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "backends/mpi/base.hpp"
 
 namespace reshard::mpi {
+namespace {
+
+// What a rank copies through the caches while it waits for all others: on a core of its own, and on one that it shares.
+constexpr Index bytes_of_meeting = Index{16} << 10;
+constexpr Index bytes_of_crowded_meeting = Index{128} << 10;
+
+// How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
+enum class Way { push, pull, window };
+
+// The same on both sides. Past the caches a source is read once, in its order, and pushed to all who want of it. Within
+// them a target is written where it will be read: a core that pushes would first have to take its lines away.
+Way way_of(bool source_is_shared, bool target_is_shared, Store store) {
+    if (source_is_shared && target_is_shared) return store == Store::streaming ? Way::push : Way::pull;
+    if (source_is_shared) return Way::pull;
+    return target_is_shared ? Way::push : Way::window;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
                                                  std::span<const ArrayStep> steps, Index window_bytes,
                                                  std::chrono::milliseconds patience) {
@@ -42,24 +62,33 @@ Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::sha
     if (auto made = plan->windows_.make(communicator, plan->arena_, *parts, window_bytes); !made) {
         return tl::unexpected(made.error());
     }
-    if (auto chosen = plan->choose_store(communicator, *parts); !chosen) return tl::unexpected(chosen.error());
+    if (auto chosen = plan->choose(communicator, *parts); !chosen) return tl::unexpected(chosen.error());
     return plan;
 }
 
-// Streaming stores win where what all ranks of the node write does not fit the cache that they share.
-Result<void> NodePlan::choose_store(MPI_Comm communicator, const Parts& parts) {
+// Streaming stores win where what all ranks of the node write does not fit the cache that they share. Through the
+// windows at once wins where a second copy is cheaper than a meeting.
+Result<void> NodePlan::choose(MPI_Comm communicator, const Parts& parts) {
     Index written = 0;
     for (const auto* some : {&parts.own, &parts.receives}) {
         for (const Part& part : *some) written += bytes_of(part.target);
     }
     Index all = 0;
-    const int code = MPI_Allreduce(&written, &all, 1, MPI_INT64_T, MPI_SUM, communicator);
+    int code = MPI_Allreduce(&written, &all, 1, MPI_INT64_T, MPI_SUM, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
-    store_ = all > last_cache_bytes() / 2 ? Store::streaming : Store::cached;
-    int streaming = store_ == Store::streaming ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &streaming, 1, MPI_INT, MPI_MAX, communicator);
-    store_ = streaming != 0 ? Store::streaming : Store::cached;
+    const bool small = written <= (board_->crowded() ? bytes_of_crowded_meeting : bytes_of_meeting);
+    std::array<int, 2> chosen = {all > last_cache_bytes() / 2 ? 1 : 0, small && windows_.hold_all() ? 0 : 1};
+    code = MPI_Allreduce(MPI_IN_PLACE, chosen.data(), 2, MPI_INT, MPI_MAX, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
+    store_ = chosen[0] != 0 ? Store::streaming : Store::cached;
+    at_once_ = chosen[1] == 0;
     return {};
+}
+
+std::string NodePlan::describe() const {
+    if (at_once_) return fmt::format("through shared windows of {} bytes at once", window_bytes());
+    return fmt::format("one sweep through shared memory ({}; windows of {} bytes for other memory)",
+                       store_ == Store::streaming ? "push, streaming stores" : "pull, cached stores", window_bytes());
 }
 
 NodeBuffers NodePlan::bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
@@ -76,6 +105,7 @@ NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buff
     Board& board = *plan_.board_;
     for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) published(board.rank(), i) = buffers_.addresses[i];
     board.line(board.rank()).entered.store(run_, std::memory_order_release);
+    if (plan_.at_once_) return;
     for (const std::size_t peer : plan_.partners_) board.tell(peer);
 }
 
@@ -112,6 +142,11 @@ Result<bool> NodeRun::next(bool block) {
     Board& board = *plan_.board_;
     switch (phase_) {
         case Phase::entering: {
+            if (plan_.at_once_) {
+                stage_all();
+                phase_ = Phase::staging;
+                return true;
+            }
             Board::Wanteds entered;
             for (const std::size_t peer : plan_.partners_) entered.push_back({peer, &board.line(peer).entered, run_});
             auto there = wait(entered, Board::Need::all, block);
@@ -149,8 +184,6 @@ Result<std::byte*> NodeRun::reach(const Address& address, std::size_t array, std
                                            plan_.arrays_[array].step + 1, peer, reached.error().message));
 }
 
-// Which buffers are reached decides, pair by pair and the same on both sides: into the target where it is shared, else
-// out of the source where that is, else through the window.
 Result<void> NodeRun::resolve() {
     Board& board = *plan_.board_;
     const std::size_t arrays = plan_.arrays_.size();
@@ -170,19 +203,21 @@ Result<void> NodeRun::resolve() {
         for (const std::size_t peer : plan_.partners_) {
             const Address& source = published(peer, 2 * array);
             const Address& target = published(peer, 2 * array + 1);
-            if (is_shared(target)) {
+            const Way out = way_of(own_source, is_shared(target), plan_.store_);
+            const Way in = way_of(is_shared(source), own_target, plan_.store_);
+            if (out == Way::push) {
                 auto reached = reach(target, array, peer);
                 if (!reached) return tl::unexpected(reached.error());
                 targets_[array][peer] = *reached;
             }
-            if (is_shared(source) && !own_target) {
+            if (in == Way::pull) {
                 auto reached = reach(source, array, peer);
                 if (!reached) return tl::unexpected(reached.error());
                 sources_[array][peer] = *reached;
             }
-            to_stage[peer][array] = !is_shared(target) && !own_source;
-            from_stage[peer][array] = !own_target && !is_shared(source);
-            direct[peer] = direct[peer] || to_stage[peer][array] == 0 || from_stage[peer][array] == 0;
+            to_stage[peer][array] = out == Way::window ? 1 : 0;
+            from_stage[peer][array] = in == Way::window ? 1 : 0;
+            direct[peer] = direct[peer] || out != Way::window || in != Way::window;
         }
     }
     plan_.windows_.restart(to_stage, from_stage);
@@ -190,6 +225,24 @@ Result<void> NodeRun::resolve() {
         if (direct[peer]) leaving_.push_back({peer, &board.line(peer).done, run_});
     }
     return {};
+}
+
+// No peer reaches the buffers, so none has to be there yet; what stays on this rank is swept.
+void NodeRun::stage_all() {
+    const std::size_t ranks = plan_.board_->size();
+    std::vector<char> moves;
+    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
+        own_sources_.push_back(buffers_.buffers[array].source.data());
+        own_targets_.push_back(buffers_.buffers[array].target.data());
+        targets_.emplace_back(ranks, nullptr);
+        targets_.back()[plan_.board_->rank()] = own_targets_.back();
+        sources_.emplace_back(ranks, nullptr);
+        moves.push_back(plan_.arrays_[array].moves ? 1 : 0);
+    }
+    const std::vector<std::vector<char>> all(ranks, moves);
+    plan_.windows_.restart(all, all);
+    if (plan_.windows_.advance(*plan_.board_, own_sources_, own_targets_, plan_.store_)) waiting_since_.reset();
+    sweep();
 }
 
 void NodeRun::sweep() {

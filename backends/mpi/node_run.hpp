@@ -27,7 +27,8 @@ public:
 
     [[nodiscard]] Index window_bytes() const { return windows_.bytes(); }
     [[nodiscard]] Index held_bytes() const { return window_bytes() + board_->own_bytes(); }
-    [[nodiscard]] Store store() const { return store_; }
+    /// How it moves, for people.
+    [[nodiscard]] std::string describe() const;
     /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
     void fail_all(const Error& error) { board_->fail_all(error); }
     [[nodiscard]] NodeBuffers bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
@@ -42,7 +43,7 @@ private:
         Sweep pull{Sweep::Kind::pull};
     };
     NodePlan() = default;
-    Result<void> choose_store(MPI_Comm communicator, const Parts& parts);
+    Result<void> choose(MPI_Comm communicator, const Parts& parts);
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Board> board_;
@@ -50,6 +51,7 @@ private:
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
     Windows windows_;
     Store store_ = Store::cached;
+    bool at_once_ = false;  // through the windows without a meeting before, whatever the buffers are
     std::uint64_t runs_ = 0;
 };
 
@@ -67,6 +69,7 @@ private:
     Result<bool> wait(const Board::Wanteds& wanted, Board::Need need, bool block);
     Result<void> resolve();
     [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
+    void stage_all();
     void sweep();
 
     NodePlan& plan_;

@@ -123,6 +123,7 @@ Pieces::Pieces(const std::vector<Part>& parts, Index slot_bytes, Side side) : sl
     std::size_t most_cuts = 0;
     for (const Part& part : parts) {
         parts_.push_back(grid_of(part, slot_bytes, side));
+        bytes_ += bytes_of(part.target);
         most_cuts = std::max(most_cuts, parts_.back().cuts.size());
     }
     part_ = parts_.size();

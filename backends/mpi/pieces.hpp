@@ -16,6 +16,8 @@ public:
     /// pre: slot_bytes hold a cache line.
     Pieces(const std::vector<Part>& parts, Index slot_bytes, Side side);
 
+    [[nodiscard]] Index bytes() const { return bytes_; }  ///< of all parts
+
     /// Starts over with the parts of those arrays that `staged` marks.
     void restart(const std::vector<char>& staged);
     [[nodiscard]] bool finished() const { return part_ == parts_.size(); }
@@ -56,6 +58,7 @@ private:
 
     std::vector<Grid> parts_;
     Index slot_bytes_;
+    Index bytes_ = 0;
     std::vector<char> staged_;
     std::size_t part_ = 0;
     std::vector<Index> at_;  // the next block, per cut

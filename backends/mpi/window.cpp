@@ -97,6 +97,10 @@ Result<void> Windows::make(MPI_Comm communicator, const std::shared_ptr<Arena>& 
     return all_succeeded(communicator, made, 1);
 }
 
+bool Windows::hold_all() const {
+    return std::ranges::all_of(outgoing_, [](const Pair& pair) { return pair.pieces.bytes() <= pair.half_bytes; });
+}
+
 void Windows::restart(const std::vector<std::vector<char>>& to_stage,
                       const std::vector<std::vector<char>>& from_stage) {
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);

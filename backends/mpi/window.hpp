@@ -33,6 +33,9 @@ public:
 
     [[nodiscard]] Index bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
+    /// True when all that this rank sends fits the slots at once.
+    [[nodiscard]] bool hold_all() const;
+
     /// Begins a run: per peer and array, what goes through windows.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage);
 

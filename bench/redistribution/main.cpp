@@ -96,10 +96,12 @@ double timed(Contestant& contestant) {
     return largest(end) - first;
 }
 
-// The first round touches what is touched first, and is looked at; so is the last.
+// The first round touches what is touched first, and is looked at; so is the last. Where arrays fit the caches every
+// timed run follows one of the same contestant: some share their buffers, and would find them warm where others do not.
 std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arguments& arguments) {
     std::vector<Record> records(entries.size());
     std::vector<std::size_t> order;
+    const bool cached = sum(one.whole.source_bytes + one.whole.target_bytes) < last_cache_bytes();
     for (std::size_t i = 0; i < entries.size(); ++i) {
         order.push_back(i);
         fill(one, entries[i].contestant->source());
@@ -110,6 +112,7 @@ std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arg
     std::vector<char> out(entries.size());
     for (int round = 0; round < arguments.rounds; ++round) {
         for (const std::size_t i : order) {
+            if (cached && out[i] == 0) entries[i].contestant->run();
             const double busy = own_seconds();
             records[i].seconds.push_back(out[i] != 0 ? std::nan("") : timed(*entries[i].contestant));
             records[i].processor_seconds += own_seconds() - busy;
