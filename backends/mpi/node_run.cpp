@@ -15,6 +15,8 @@ namespace {
 constexpr Index bytes_of_meeting = Index{16} << 10;
 constexpr Index bytes_of_crowded_meeting = Index{128} << 10;
 
+bool is_shared(const Address& address) { return address.segment.descriptor >= 0; }
+
 // How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
 enum class Way { push, pull, window };
 
@@ -142,6 +144,7 @@ Result<bool> NodeRun::next(bool block) {
     Board& board = *plan_.board_;
     switch (phase_) {
         case Phase::entering: {
+            if (auto kept = keeps_own(); !kept) return tl::unexpected(kept.error());
             if (plan_.at_once_) {
                 stage_all();
                 phase_ = Phase::staging;
@@ -177,6 +180,19 @@ Result<bool> NodeRun::next(bool block) {
     return true;
 }
 
+// Memory that was given back since it was bound is nobody's to touch, and not its owner's either.
+Result<void> NodeRun::keeps_own() const {
+    for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) {
+        if (!is_shared(buffers_.addresses[i])) continue;
+        const Buffers& buffers = buffers_.buffers[i / 2];
+        const std::byte* start = i % 2 == 0 ? buffers.source.data() : buffers.target.data();
+        if (plan_.arena_->find(start, 1) == buffers_.addresses[i]) continue;
+        return fail(Code::backend, fmt::format("array {}: the memory of its {} was given back after it was bound",
+                                               i / 2, i % 2 == 0 ? "source" : "target"));
+    }
+    return {};
+}
+
 Result<std::byte*> NodeRun::reach(const Address& address, std::size_t array, std::size_t peer) const {
     auto reached = plan_.arena_->reach(address);
     if (reached) return reached;
@@ -192,7 +208,6 @@ Result<void> NodeRun::resolve() {
     std::vector<std::vector<char>> to_stage(board.size(), std::vector<char>(arrays));
     std::vector<std::vector<char>> from_stage = to_stage;
     std::vector<bool> direct(board.size());  // one of the two reads or writes the other's buffers
-    const auto is_shared = [](const Address& address) { return address.segment.descriptor >= 0; };
     for (std::size_t array = 0; array < arrays; ++array) {
         own_sources_.push_back(buffers_.buffers[array].source.data());
         own_targets_.push_back(buffers_.buffers[array].target.data());

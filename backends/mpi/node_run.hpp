@@ -67,6 +67,7 @@ private:
     Result<bool> next(bool block);
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     Result<bool> wait(const Board::Wanteds& wanted, Board::Need need, bool block);
+    [[nodiscard]] Result<void> keeps_own() const;
     Result<void> resolve();
     [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
     void stage_all();
