@@ -9,9 +9,10 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr Index smallest_part = 32;            // of a piece as the options want it; below it packing does not pay
-constexpr Index smallest_piece_bytes = 16;     // an element of any dtype
-constexpr Index smallest_window_bytes = 4096;  // of a wave
+constexpr Index smallest_part = 32;  // of a piece as the options want it; below it packing does not pay
+constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
+constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
+constexpr Index smallest_window_bytes = 4096;          // of a wave
 
 class MessageBound final : public Bound {
 public:
@@ -194,7 +195,7 @@ Result<void> Messages::make_all_streams() {
     const BackendOptions& options = setting_.options;
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     const Index smallest = std::max(options.piece_bytes / smallest_part, smallest_piece_bytes);
-    for (Index piece = options.piece_bytes; piece >= smallest; piece /= 2) {
+    for (Index piece = std::min(options.piece_bytes, largest_piece_bytes); piece >= smallest; piece /= 2) {
         const auto fits = stream_within({piece}, room);
         if (!fits) return tl::unexpected(fits.error());
         if (*fits) return {};

@@ -27,13 +27,13 @@ Run::~Run() {
 }
 
 // Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
-// where nothing happens for long: what a link brings meanwhile, the system keeps.
+// for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps.
 Result<void> Run::wait() {
     using std::chrono::steady_clock;
     constexpr int looks = 100;
-    constexpr int looks_between_sleeps = 10;
-    constexpr auto idle = std::chrono::milliseconds(1);
-    constexpr auto nap = std::chrono::microseconds(50);
+    constexpr int looks_between_naps = 2;
+    constexpr auto idle = std::chrono::microseconds(200);
+    constexpr auto longest_nap = std::chrono::microseconds(200);
     auto since = steady_clock::now();
     Index events = events_;
     for (int look = 0;; ++look) {
@@ -47,8 +47,8 @@ Result<void> Run::wait() {
         if (now - since >= plan_.patience) give_up();
         if (now - since < idle) {
             sched_yield();
-        } else if (look % looks_between_sleeps == 0) {
-            std::this_thread::sleep_for(nap);
+        } else if (look % looks_between_naps == 0) {
+            std::this_thread::sleep_for(std::min<steady_clock::duration>((now - since) / 10, longest_nap));
         }
     }
 }

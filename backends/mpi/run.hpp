@@ -34,7 +34,7 @@ public:
     Result<void> wait() override;
 
 private:
-    static constexpr std::size_t in_flight_max = 4;  // messages of one stream
+    static constexpr std::size_t in_flight_max = 8;  // messages of one stream
 
     struct Pending {
         std::string_view doing;  // sending to, receiving from, ...

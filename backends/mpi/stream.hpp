@@ -1,6 +1,6 @@
 // What one rank sends to another, or receives from it, in messages of about one size: long transfers are cut, short
 // ones share a message. Where a piece is one run of bytes at an end, that end leaves it where it lies; else it is
-// packed into one of two slots, so that one is copied while the other is on the wire.
+// packed into a slot, of which there are a few: while some are on the wire or announced, another is copied.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct Piece {
     Index offset_bytes = 0;
     std::optional<Datatype> type;   ///< where it is not one run and not packed either
     std::vector<LocalCopy> copies;  ///< before it is sent or after it is received; none where it stays in place
-    std::size_t slot = 0;           ///< of the stream's two, when there are copies
+    std::size_t slot = 0;           ///< of the stream, when there are copies
 };
 
 struct Stream {
@@ -45,7 +45,7 @@ struct Stream {
     std::vector<Piece> pieces;
 };
 
-inline constexpr std::size_t stream_slots = 2;
+inline constexpr std::size_t stream_slots = 4;
 
 /// How transfers become messages, the same on both ends.
 struct Framing {

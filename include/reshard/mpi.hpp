@@ -19,10 +19,11 @@ struct BackendOptions {
     /// Of each rank, for buffers that are not this backend's own memory: what peers write and the rank copies out.
     /// Where a list moves in several passes (between nodes, and with sums) each has such a window.
     Index window_bytes = Index{1} << 20;
-    /// Of a message between nodes: longer transfers are cut, shorter ones to one peer share a message.
-    Index piece_bytes = Index{1} << 19;
-    /// Of each rank, for pieces that are packed or unpacked: two on their way to and from every peer. Where that is
-    /// more, pieces are smaller; where they would be too small, MPI's datatypes do it, unstaged.
+    /// Of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. 0:
+    /// each transfer is one message, and MPI's datatypes move it, unstaged.
+    Index piece_bytes = Index{1} << 18;
+    /// Of each rank, for pieces that are packed or unpacked: four on their way to and from every peer. Where that is
+    /// more, pieces are smaller; where they would be too small, it is as with pieces of 0.
     Index staging_bytes = Index{1} << 25;
     /// How long a rank waits for a peer that does not come before the run fails.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
