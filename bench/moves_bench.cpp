@@ -1,5 +1,6 @@
-// Every kind of step by itself, and whole redistributions, through shared memory and by messages. Run it under mpirun;
-// rank 0 reports, and a time is from the first rank to start to the last rank to end.
+// Every kind of step by itself, and whole redistributions, through shared memory and by messages, packed in pieces or
+// as MPI's datatypes. Run it under mpirun; rank 0 reports, and a time is from the first rank to start to the last rank
+// to end.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <mpi.h>
@@ -20,8 +21,9 @@ constexpr int rounds = 20;  // the same on all ranks
 struct Transport {
     const char* name;
     bool shared_memory;
+    Index piece_bytes = mpi::BackendOptions{}.piece_bytes;
 };
-constexpr Transport transports[] = {{"shared", true}, {"messages", false}};
+constexpr Transport transports[] = {{"shared", true}, {"messages", false}, {"datatypes", false, 0}};
 
 struct Move {
     std::string name;
@@ -80,6 +82,7 @@ Value must(Result<Value> result) {
 void move(benchmark::State& state, const Move& one, Transport transport) {
     mpi::BackendOptions options;
     options.shared_memory = transport.shared_memory;
+    options.piece_bytes = transport.piece_bytes;
     auto backend = must(mpi::make_backend(MPI_COMM_WORLD, options));
     const Storages storages = one.known ? one.known->storages : Storages{};
     Executor executor = must(Executor::prepare(one.plan, *backend, storages));
