@@ -72,7 +72,14 @@ Result<std::unique_ptr<Memory>> Arena::take_private(Index bytes) {
 void Arena::retire(std::unique_ptr<Memory> memory, std::function<bool()> unused) {
     if (unused()) return;  // with the memory
     const std::lock_guard lock(mutex_);
-    retired_.emplace_back(std::move(unused), std::move(memory));
+    if (!closed_) retired_.emplace_back(std::move(unused), std::move(memory));
+}
+
+void Arena::close() {
+    decltype(retired_) freed;  // given back after the mutex is
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    freed.swap(retired_);
 }
 
 void Arena::free_retired() {

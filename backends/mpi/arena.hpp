@@ -38,6 +38,10 @@ public:
     /// Gives memory back as soon as `unused` says that no peer looks at it any more; asked whenever memory is taken.
     void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
 
+    /// Nothing is taken any more, so what is retired is not kept from reuse: gives it back. Peers have views of their
+    /// own.
+    void close();
+
     [[nodiscard]] MemoryUse use();
 
 private:
@@ -59,6 +63,7 @@ private:
     std::map<const std::byte*, Block> blocks_;  // by start
     std::map<SegmentName, Segment> peers_;
     std::vector<std::pair<std::function<bool()>, std::unique_ptr<Memory>>> retired_;
+    bool closed_ = false;
     MemoryUse use_;
 };
 

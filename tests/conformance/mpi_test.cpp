@@ -4,6 +4,8 @@
 #include <mpi.h>
 
 #include <array>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "harness.hpp"
@@ -118,6 +120,27 @@ TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
     other.join();
     EXPECT_EQ(wrong[0], "");
     EXPECT_EQ(wrong[1], "");
+}
+
+// Segments of this process and views of others'.
+int mapped_segments() {
+    std::ifstream maps("/proc/self/maps");
+    int found = 0;
+    for (std::string line; std::getline(maps, line);) found += line.find("memfd:reshard") != std::string::npos ? 1 : 0;
+    return found;
+}
+
+// Ranks leave a run at different times: the memory in which they met waits for the last, and goes with the backend.
+TEST(Mpi, ABackendTakesItsMemoryWithIt) {
+    const int before = mapped_segments();
+    for (const Index ranks_per_node : {0, 2}) {
+        mpi::BackendOptions options;
+        options.ranks_per_node = ranks_per_node;
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        for (int run = 0; run < 5; ++run) expect_moves(**backend, {turning_item(harness().ranks())}, {3, false});
+    }
+    EXPECT_EQ(mapped_segments(), before);
 }
 
 TEST(Mpi, NoBackendWithoutACommunicator) {
