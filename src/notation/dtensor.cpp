@@ -8,6 +8,8 @@
 //             | ("_StridedShard" | "_S" | "SS") "(" ["dim" "="] d "," [("sf" | "split_factor" | "split") "="] f ")"
 // reduction  := sum | avg | product | prod | max | min
 //
+// Partial in two ways at once is refused at the second: sums of maxima are not maxima of sums, and DTensor does not say
+// which of the two comes first; a layout has one reduction.
 // Axes that shard one dimension cut it one after another, each time by torch.chunk: in mesh order, or in the order of
 // the places. A strided shard cuts what it gets into f times as many chunks and takes every n-th.
 #include <algorithm>
@@ -216,7 +218,7 @@ private:
         }
         for (const Entry& other : entries_)
             if (other.kind == Entry::Kind::partial && other.reduction != made.reduction)
-                return scanner_.error(Code::unsupported, "partial in two ways at once is no layout here", begin);
+                return scanner_.error(Code::unsupported, "partial in two ways at once: a layout has one reduction", begin);
         return {};
     }
 

@@ -1,6 +1,7 @@
 // Shardy's sdy text, both ways.
 //
-// sharding := ["#sdy.sharding"] "<" meshref "," "[" [dim {"," dim}] "]" {"," set} ">"
+// text     := ["#sdy.sharding"] sharding | "#sdy.sharding_per_value" "<" "[" sharding "]" ">"
+// sharding := "<" meshref "," "[" [dim {"," dim}] "]" {"," set} ">"
 // meshref  := "@" name | "mesh" mesh
 // mesh     := "<" "[" [axis "=" size {"," axis "=" size}] "]" ["," "device_ids" "=" "[" id {"," id} "]"] ">"
 // dim      := "{" [part {"," part} [","]] ["?"] "}" ["p" priority]        major to minor; open and priority are ignored
@@ -8,6 +9,7 @@
 // parts    := "{" [part {"," part}] "}"
 // part     := '"' axis '"' [":(" before ")" size]
 //
+// A list with the shardings of several values is refused at the second: a layout is of one array.
 // As in Shardy no axis is used twice, parts that could be one are one, and device_ids are a permutation other than the
 // identity, or name one device where there is no axis.
 #include <fmt/format.h>
@@ -132,9 +134,9 @@ Result<Mesh> parse_sdy_mesh(std::string_view text) {
     return mesh;
 }
 
-Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
-    Scanner scanner(text);
-    if (auto prefix = scan_prefix(scanner, "sharding"); !prefix) return tl::unexpected(prefix.error());
+namespace {
+
+Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
     if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
     const auto mesh = scan_mesh_reference(scanner, setting);
     if (!mesh) return tl::unexpected(mesh.error());
@@ -162,8 +164,45 @@ Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
         if (word == "unreduced") unreduced = *list;
     }
     if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
-    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
     return assemble(scanner, begin, setting, *mesh, *dims, unreduced, reduction);
+}
+
+// Behind its prefix: the list, which must be of one value.
+Result<Layout> scan_one_value(Scanner& scanner, const Setting& setting) {
+    if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
+    if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+    if (scanner.sees(']'))
+        return scanner.error(Code::unsupported, "the shardings of no value; a layout is of one array");
+    auto layout = scan_sharding(scanner, setting);
+    if (!layout) return layout;
+    if (scanner.take(',')) {
+        scanner.skip_space();
+        return scanner.error(Code::unsupported, "the shardings of several values; a layout is of one array");
+    }
+    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
+    return layout;
+}
+
+bool take_per_value(Scanner& scanner) {
+    Scanner ahead = scanner;
+    const bool found =
+        ahead.take('#') && ahead.take_word("sdy") && ahead.take('.') && ahead.take_word("sharding_per_value");
+    if (found) scanner = ahead;
+    return found;
+}
+
+}  // namespace
+
+Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
+    Scanner scanner(text);
+    const bool per_value = take_per_value(scanner);
+    if (!per_value)
+        if (auto prefix = scan_prefix(scanner, "sharding"); !prefix) return tl::unexpected(prefix.error());
+    auto layout = per_value ? scan_one_value(scanner, setting) : scan_sharding(scanner, setting);
+    if (!layout) return layout;
+    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    return layout;
 }
 
 Result<std::string> format_sdy(const Layout& layout) {

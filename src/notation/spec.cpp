@@ -6,7 +6,8 @@
 // name  := "'" axis "'" | '"' axis '"'                     a tuple lists axes major to minor
 //
 // Dimensions past the last entry are replicated. `reduced` names axes that replicate: it is read and says nothing.
-// There are no parts of axes and no other reduction than sums.
+// There are no parts of axes and no other reduction than sums. UNCONSTRAINED, which leaves a dimension to the compiler,
+// with P., PartitionSpec. or without, is refused: a layout says where everything is.
 #include <fmt/format.h>
 
 #include "notation/peers.hpp"
@@ -50,10 +51,11 @@ private:
             return {};
         }
         if (!word.empty()) {
-            const bool free = word == "P" || word == "UNCONSTRAINED";
-            return scanner_.error(
-                free ? Code::unsupported : Code::syntax,
-                free ? "an unconstrained dimension is no layout" : "expected None, an axis or a tuple", begin);
+            if (unconstrained(word))
+                return scanner_.error(Code::unsupported,
+                                      "an unconstrained dimension is left to the compiler; a layout says where it is",
+                                      begin);
+            return scanner_.error(Code::syntax, "expected None, an axis or a tuple", begin);
         }
         AtomList atoms;
         if (!scanner_.take('(')) {
@@ -67,6 +69,12 @@ private:
         }
         dims_.push_back(std::move(atoms));
         return {};
+    }
+
+    // UNCONSTRAINED, P.UNCONSTRAINED, jax.sharding.PartitionSpec.UNCONSTRAINED.
+    bool unconstrained(std::string_view word) {
+        while (word != "UNCONSTRAINED" && !word.empty() && scanner_.take('.')) word = scanner_.word();
+        return word == "UNCONSTRAINED";
     }
 
     Result<void> axis_set(bool keep) {

@@ -48,6 +48,9 @@ TEST(NotationUnit, PartitionSpecs) {
     expect_caret(Notation::spec, "P('x', 'x')", 7, "twice");
     expect_caret(Notation::spec, "P('x', 'z')", 7, "no axis z");
     expect_caret(Notation::spec, "P(P.UNCONSTRAINED)", 2, "unconstrained");
+    expect_caret(Notation::spec, "P('x', UNCONSTRAINED)", 7, "left to the compiler");
+    expect_caret(Notation::spec, "P('x', jax.sharding.PartitionSpec.UNCONSTRAINED)", 7, "unconstrained");
+    expect_caret(Notation::spec, "P('x', P.None)", 7, "expected None, an axis or a tuple");
     expect_caret(Notation::spec, "P(x)", 2, "expected");
     expect_caret(Notation::spec, "P('x'", 5, "')'");
 }
@@ -62,6 +65,14 @@ TEST(NotationUnit, Shardy) {
               "#sdy.sharding<mesh<[\"x\"=2, \"y\"=4]>, [{\"y\":(1)2}, {}], unreduced=min{\"x\"}>");
     EXPECT_EQ(written(Notation::sdy, "f32[8]{prod:x}"), "sdy cannot say a prod: it has sum, max and min");
     EXPECT_EQ(format(*parse_mesh(Notation::sdy, "sdy.mesh @m = <[\"x\"=2], device_ids=[1,0]>")), "x=2[1,0]");
+    // The list of the results of an operation, where it has one.
+    EXPECT_EQ(own(Notation::sdy, "#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {?}]>]>"), "x=2,y=4 f32[8@x,16]");
+    EXPECT_EQ(own(Notation::sdy, "#sdy.sharding_per_value<[<mesh<[\"a\"=2]>, [{}, {\"a\"}]>]>"), "a=2 f32[8,16@a]");
+    expect_caret(Notation::sdy, "#sdy.sharding_per_value<[<@mesh, [{}, {}]>, <@mesh, [{}, {}]>]>", 44,
+                 "of several values");
+    expect_caret(Notation::sdy, "#sdy.sharding_per_value<[]>", 25, "of no value");
+    expect_caret(Notation::sdy, "#sdy.sharding_per_value<[<@mesh, [{}, {}]>>", 42, "expected");
+    expect_caret(Notation::sdy, "#sdy.sharding_per_values<[]>", 1, "expected #sdy.sharding");
     expect_caret(Notation::sdy, "<@mesh, [{\"x\"}, {\"x\"}]>", 17, "twice");
     expect_caret(Notation::sdy, "<@mesh, [{\"x\"}]>", 8, "1 dimensions, the array 2");
     expect_caret(Notation::sdy, "<@mesh, [{\"y\":(1)2, \"y\":(2)2}, {}]>", 20, "write \"y\":(1)4");
