@@ -13,6 +13,9 @@ namespace {
 
 Index ends_of(const Problem& problem) { return saturating_add(tile_bytes(problem.source), tile_bytes(problem.target)); }
 
+// Limits are often missed by little.
+std::string exactly(Index bytes) { return fmt::format("{} ({} bytes)", format_bytes(bytes), bytes); }
+
 Result<Synthesis> synthesize_one(const Problem& problem, std::size_t array, const Options& options) {
     auto made = synthesize(problem, options);
     if (!made) return fail(made.error().code, fmt::format("array {}: {}", array, made.error().message));
@@ -62,8 +65,8 @@ private:
             return fail(Code::infeasible,
                         fmt::format("the list needs {} a device in the best order found, limit is {}; no order needs "
                                     "less than {}",
-                                    format_bytes(needed), format_bytes(*limits_.footprint_bytes_max),
-                                    format_bytes(saturating_add(made_.floor_bytes, limits_.staging_bytes))));
+                                    exactly(needed), exactly(*limits_.footprint_bytes_max),
+                                    exactly(saturating_add(made_.floor_bytes, limits_.staging_bytes))));
         if (auto less = plan_with_less(*best, *bare); !less) return less;
         if (take_fewest(&*best)) return {};
         return fail(Code::infeasible, fmt::format("the list does not fit its limit of {} in any order tried",

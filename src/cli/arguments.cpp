@@ -54,6 +54,13 @@ CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, con
     return command;
 }
 
+void add_list_options(CLI::App& command, Arguments& arguments) {
+    CLI::Option* list = command.add_option(
+        "--list", arguments.list, "a file of problems, one line of JSON each, that are moved together; or - for stdin");
+    command.add_option("--staging-bytes", arguments.staging, "of a list's limit, what is kept free for the backend")
+        ->needs(list);
+}
+
 void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
     command.add_option("--input", arguments.input, "read the array from this .npy file");
@@ -83,12 +90,26 @@ Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
     return {Code::usage, message + " (see reshard --help)"};
 }
 
+// The problems come from the file, the options from the command line.
+Result<void> complete_list(const Arguments& arguments) {
+    const Question& question = arguments.question;
+    const bool one = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
+                     question.target_mesh || question.array || question.target_array || question.notation ||
+                     !question.first_steps.empty();
+    if (one) return fail(Code::usage, "--list takes its problems from its file alone");
+    const bool files = !arguments.input.empty() || !arguments.output.empty() || !arguments.tiles.empty();
+    if (files || arguments.certify || !arguments.dtype.empty())
+        return fail(Code::usage, "--input, --output, --tiles, --dtype and --certify are for one array, not for --list");
+    return {};
+}
+
 Result<void> complete(const Arguments& arguments) {
     const Question& question = arguments.question;
     if (arguments.rounds < 1 || arguments.rounds > rounds_max) {
         return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
     }
     if (arguments.batch) {
+        if (!arguments.list.empty()) return fail(Code::usage, "--batch plans problem by problem, --list all together");
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
                            question.target_mesh || question.notation || question.array || question.target_array ||
@@ -97,6 +118,7 @@ Result<void> complete(const Arguments& arguments) {
         if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
+    if (!arguments.list.empty()) return complete_list(arguments);
     if (arguments.command == Command::calibrate) return {};
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == Command::bench && none) return {};
@@ -161,6 +183,8 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
         ->needs(certify);
     draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
     add_run_options(*run, arguments);
+    add_list_options(*plan, arguments);
+    add_list_options(*run, arguments);
     bench->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
     bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant");
     try {

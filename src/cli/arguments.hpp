@@ -15,6 +15,8 @@ struct Arguments {
     Question question;
     bool json = false;
     bool batch = false;    ///< plan: problems on stdin, one a line
+    std::string list;      ///< plan, run: a file of problems that are moved together; none when empty
+    std::string staging;   ///< plan, run: of a list's limit, what is kept free for the backend
     bool certify = false;  ///< plan: ask the proved checker as well
     std::string checker;   ///< plan: that checker, found by itself when empty
     bool svg = false;      ///< draw

@@ -15,6 +15,7 @@ namespace reshard::cli {
 
 int plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
+    if (!arguments.list.empty()) return plan_list(arguments);
     const auto refuse = [&](const Error& error) {
         if (arguments.json) answer(line(error_json(nullptr, error)));
         return complain(error);

@@ -156,6 +156,7 @@ Result<void> sensible(const Arguments& arguments, const Problem& problem) {
 }  // namespace
 
 int run(const Arguments& arguments) {
+    if (!arguments.list.empty()) return run_list(arguments);
     const auto refuse = [&](const Error& error) {
         if (arguments.json) answer(line(error_json(nullptr, error)));
         return complain(error);

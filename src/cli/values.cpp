@@ -29,7 +29,8 @@ void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
 // Every bit of every element is moved and compared, whatever number it would be.
 class Hashed final : public Values {
 public:
-    Hashed(DType dtype, std::vector<Index> shape) : dtype_(dtype), shape_(std::move(shape)) {}
+    Hashed(DType dtype, std::vector<Index> shape, std::uint64_t first)
+        : dtype_(dtype), shape_(std::move(shape)), first_(first) {}
 
     Result<void> part(const Box& box, Index, std::span<std::byte> into) override { return total(box, into); }
 
@@ -42,7 +43,7 @@ public:
 
 private:
     void fill(const Run& run, std::byte* into) const {
-        const auto first = static_cast<std::uint64_t>(run.in_array);
+        const auto first = first_ + static_cast<std::uint64_t>(run.in_array);
         const std::size_t elements = unsigned_of(run.elements);
         if (dtype_ == DType::boolean) {
             for (std::size_t i = 0; i < elements; ++i) into[i] = std::byte(mixed(first + i) & 1);
@@ -64,14 +65,16 @@ private:
 
     DType dtype_;
     std::vector<Index> shape_;
+    std::uint64_t first_;  // number of the array's first element
 };
 
 // Numbers small enough that what all summands combine to is exact.
 class Reducible final : public Values {
 public:
-    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction)
+    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction, std::uint64_t first)
         : dtype_(dtype),
           shape_(std::move(shape)),
+          first_(first),
           summands_(summands),
           reduction_(reduction),
           largest_(std::min<Index>(7, exact_max(dtype) / summands)) {}
@@ -131,7 +134,7 @@ private:
         const std::size_t size = unsigned_of(size_of(dtype_));
         return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
             for (Index i = 0; i < run.elements; ++i) {
-                const auto index = static_cast<std::uint64_t>(run.in_array + i);
+                const auto index = first_ + static_cast<std::uint64_t>(run.in_array + i);
                 const auto element = into.subspan(unsigned_of(run.in_tile + i) * size, size);
                 encode(dtype_, value(index), element);
                 // Of complex numbers the parts are alike and add up each by itself; they multiply by themselves only
@@ -145,6 +148,7 @@ private:
 
     DType dtype_;
     std::vector<Index> shape_;
+    std::uint64_t first_;
     Index summands_;
     Reduction reduction_;
     Index largest_;
@@ -195,10 +199,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Values> generated(const Layout& source, bool reduced) {
-    if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source));
+std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array) {
+    const std::uint64_t first = array << 40;
+    if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source), first);
     const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
-    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction);
+    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, first);
 }
 
 std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction) {

@@ -20,8 +20,8 @@ public:
 };
 
 /// A deterministic hash of the global index: all bits of the elements, or, when `reduced` says that either end has
-/// summands, small whole numbers that differ from summand to summand.
-[[nodiscard]] std::unique_ptr<Values> generated(const Layout& source, bool reduced);
+/// summands, small whole numbers that differ from summand to summand. Other arrays have other numbers.
+[[nodiscard]] std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array = 0);
 
 /// The elements of a file; summand 0 holds them, the others hold what leaves them as they are, bit by bit.
 /// pre: not an avg, nor a prod of complex numbers, which may round.

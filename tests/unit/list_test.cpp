@@ -116,7 +116,7 @@ TEST(ListUnit, ALimitBelowTheFloorIsRefusedWithTheFloor) {
     const auto made = synthesize(std::span<const Problem>(problems), {}, {9 * 1024 - 1, true, 0});
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::infeasible);
-    EXPECT_NE(made.error().message.find("no order needs less than 9.0 KiB"), std::string::npos) << made.error().message;
+    EXPECT_NE(made.error().message.find("no order needs less than 9.0 KiB (9216 bytes)"), std::string::npos) << made.error().message;
     const auto staged = synthesize(std::span<const Problem>(problems), {}, {9 * 1024, true, 512});
     ASSERT_FALSE(staged);
     EXPECT_NE(staged.error().message.find("9.5 KiB"), std::string::npos) << staged.error().message;
