@@ -1,6 +1,8 @@
 #include "cases/rows.hpp"
 
-#include "support/hlo.hpp"
+#include <algorithm>
+
+#include "reshard/notation.hpp"
 
 namespace reshard::test {
 
@@ -26,6 +28,20 @@ std::optional<Layout> layout_of(const Json& placements, const Mesh& mesh, const 
     return made ? std::optional(*made) : std::nullopt;
 }
 
+// Tilings of all devices in a transposed order, as the library reads them; what the reader makes of a text is tested
+// elsewhere (notation_test, the properties of notations).
+std::optional<Layout> layout_of_hlo(const std::string& text, DType dtype, const std::vector<Index>& shape,
+                                    Index devices) {
+    const auto sharding = parse_hlo(text);
+    if (!sharding || !sharding->devices.empty()) return std::nullopt;
+    const auto replicates = [](HloSharding::Subgroup group) { return group == HloSharding::Subgroup::replicated; };
+    const bool tiled = sharding->kind == HloSharding::Kind::tiled;
+    if (tiled ? !std::ranges::all_of(sharding->subgroups, replicates) : sharding->kind != HloSharding::Kind::replicated)
+        return std::nullopt;
+    const auto layout = parse_layout(Notation::hlo, {Mesh{{"d", devices}}, dtype, shape}, text);
+    return layout && layout->mesh.devices.in_order() ? std::optional(*layout) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Problem> problem_of_dtensor(const Json& row) {
@@ -49,9 +65,10 @@ std::optional<Problem> problem_of_xla(const Json& row) {
     std::vector<Index> shape;
     for (const Json& extent : row["shape"].list) shape.push_back(static_cast<Index>(extent.number));
     const auto devices = static_cast<Index>(row["devices"].number);
-    const auto source = layout_of_hlo(row["source"].text, *dtype, shape, devices);
-    const auto target = layout_of_hlo(row["target"].text, *dtype, shape, devices);
+    auto source = layout_of_hlo(row["source"].text, *dtype, shape, devices);
+    auto target = layout_of_hlo(row["target"].text, *dtype, shape, devices);
     if (!source || !target) return std::nullopt;
+    share_mesh(*source, *target);
     return Problem{*source, *target};
 }
 
