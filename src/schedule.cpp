@@ -25,6 +25,10 @@ void send(Schedule& schedule, Index peer, const std::vector<Box>& boxes) {
     for (const Box& box : boxes) schedule.sends.push_back({peer, box});
 }
 
+bool in_one_run(const Tile& tile) {
+    return std::ranges::all_of(tile, [](const Side& side) { return side.intervals.size() <= 1; });
+}
+
 // Each member sends to each other what that one wants of its tile. Reductions are no different: every member holds
 // what the others want, and the receiver adds up.
 void schedule_group(Schedule& schedule, const Layout& before, const Layout& after, const AtomList& group) {
@@ -33,8 +37,8 @@ void schedule_group(Schedule& schedule, const Layout& before, const Layout& afte
         receive(schedule, peer, boxes_of(intersect(tile(before, peer), schedule.target_tile)));
         send(schedule, peer, boxes_of(intersect(schedule.source_tile, tile(after, peer))));
     }
-    // Tiles in pieces are no regular collective's business.
-    if (!has_pieces(before) && !has_pieces(after)) schedule.group = members;
+    // Tiles of several intervals are no regular collective's business.
+    if (in_one_run(schedule.source_tile) && in_one_run(schedule.target_tile)) schedule.group = members;
 }
 
 void schedule_permute(Schedule& schedule, const Layout& before, const Layout& after) {

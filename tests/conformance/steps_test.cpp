@@ -52,6 +52,10 @@ TEST(Steps, AllGather) {
         {"x=2,y=2", "f32[8@(x,y)]", all_gather, "f32[8@x]"},
         {"x=2,y=2", "f32[8@(y,x)]", all_gather, "f32[8]"},
         {"x=4", "f32[7@x]", all_gather, "f32[7]"},
+        {"x=4", "f32[8@x[2:3,4:1,6:0,8:2],3]", all_gather, "f32[8,3]"},
+        {"x=2,y=2", "f32[8@x[5,3],4@y]", all_gather, "f32[8@x[5,3],4]"},
+        {"x=4", "f32[9@x[1,5,0,3],2]", all_gather, "f32[9,2]"},
+        {"x=4", "u8[9@x/2,2]", all_gather, "u8[9,2]"},
         {"x=8", "f32[3@x]", all_gather, "f32[3]"},
         {"x=6", "u16[5@x,3]", all_gather, "u16[5,3]"},
         {"x=2,y=4", "c128[4,8@y]", all_gather, "c128[4,8]"},
@@ -64,6 +68,9 @@ TEST(Steps, AllGather) {
 TEST(Steps, AllToAll) {
     constexpr Row rows[] = {
         {"x=2", "f32[4@x,4]", all_to_all, "f32[4,4@x]"},
+        {"x=4", "f32[8@x[2:3,4:1,6:0,8:2],4]", all_to_all, "f32[8,4@x]"},
+        {"x=3", "f32[9@x[2,6,1],5]", all_to_all, "f32[9,5@x[3,0,2]]"},
+        {"x=2", "i8[8@x/2,8]", all_to_all, "i8[8,8@x/1]"},
         {"x=3", "i8[3@x,6]", all_to_all, "i8[3,6@x]"},
         {"x=2,y=3", "f32[12@(x,y),12]", all_to_all, "f32[12@x,12@y]"},
         {"x=2,y=2", "f32[4@x,4@y,4]", all_to_all, "f32[4,4,4@(x,y)]"},
@@ -90,6 +97,9 @@ TEST(Steps, ReduceScatter) {
     constexpr Row rows[] = {
         {"x=2", "f32[6]{U:x}", reduce_scatter, "f32[6@x]"},
         {"x=2,y=2", "i32[4,4]{U:(x,y)}", reduce_scatter, "i32[4@x,4@y]"},
+        {"x=2,y=2", "f32[6@x[4,2],4]{U:y}", reduce_scatter, "f32[6@x[4,2],4@y]"},
+        {"x=4", "f32[8]{U:x}", reduce_scatter, "f32[8@x[2:3,4:1,6:0,8:2]]"},
+        {"x=3", "f32[8]{U:x}", reduce_scatter, "f32[8@x/1]"},
         {"x=4", "f32[7,2]{U:x}", reduce_scatter, "f32[7@x,2]"},
         {"x=2,y=3", "bf16[6@x,6]{U:y}", reduce_scatter, "bf16[6@x,6@y]"},
         {"x=2,y=3", "f64[6@x,6]{U:y}", reduce_scatter, "f64[6@(x,y),6]"},
@@ -107,6 +117,8 @@ TEST(Steps, AllReduce) {
     constexpr Row rows[] = {
         {"x=2", "f32[6]{U:x}", all_reduce, "f32[6]"},
         {"x=2,y=3", "bf16[6@x]{U:y}", all_reduce, "bf16[6@x]"},
+        {"x=2,y=2", "f32[6@x[4,2],3]{U:y}", all_reduce, "f32[6@x[4,2],3]"},
+        {"x=2,y=2", "f32[6@x/1,3]{U:y}", all_reduce, "f32[6@x/1,3]"},
         {"x=2,y=2", "bool[4,4]{U:(x,y)}", all_reduce, "bool[4,4]"},
         {"x=2,y=2", "f16[4,4]{U:(x,y)}", all_reduce, "f16[4,4]{U:x}"},
         {"x=8", "c128[5,3]{U:x}", all_reduce, "c128[5,3]"},

@@ -26,6 +26,17 @@ TEST(ScheduleUnit, AGatherHearsItsGroup) {
     EXPECT_EQ(made.receives, (std::vector<Transfer>{{2, {{4, 6}}}, {3, {{6, 8}}}}));
 }
 
+// A cut in pieces is as regular as any other where each tile is one interval: ragged, or in another order.
+TEST(ScheduleUnit, PiecesOfOneIntervalHearTheirGroup) {
+    const auto group_of_gather = [](const char* before, const char* after) {
+        return schedule(at(before), {StepKind::all_gather, at(after)}, 2).group;
+    };
+    EXPECT_EQ(group_of_gather("f32[8@x[4:1,8:0]]", "f32[8]"), (std::vector<Index>{0, 2}));
+    EXPECT_EQ(group_of_gather("f32[8@x[5,3],4@y]", "f32[8@x[5,3],4]"), (std::vector<Index>{2, 3}));
+    EXPECT_EQ(group_of_gather("f32[8@x/2]", "f32[8]"), std::vector<Index>{});
+    EXPECT_EQ(group_of_gather("f32[8@x/2,4@y]", "f32[8@x/2,4]"), std::vector<Index>{});
+}
+
 TEST(ScheduleUnit, ASliceIsALocalCopy) {
     const Schedule made = schedule(at("f32[8]"), {StepKind::slice, at("f32[8@x]")}, 3);
     EXPECT_TRUE(made.sends.empty());
