@@ -72,7 +72,16 @@ Result<std::unique_ptr<Memory>> Arena::take_private(Index bytes) {
 void Arena::retire(std::unique_ptr<Memory> memory, std::function<bool()> unused) {
     if (unused()) return;  // with the memory
     const std::lock_guard lock(mutex_);
-    if (!closed_) retired_.emplace_back(std::move(unused), std::move(memory));
+    if (closed_)
+        leave_to_peers(*memory);
+    else
+        retired_.emplace_back(std::move(unused), std::move(memory));
+}
+
+// pre: the mutex is held.
+void Arena::leave_to_peers(Memory& memory) {
+    const auto block = blocks_.find(memory.bytes().data());
+    if (block != blocks_.end()) block->second.segment.leave_to_others();
 }
 
 void Arena::close() {
@@ -80,6 +89,7 @@ void Arena::close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     freed.swap(retired_);
+    for (auto& [unused, memory] : freed) leave_to_peers(*memory);
 }
 
 void Arena::free_retired() {

@@ -39,7 +39,7 @@ public:
     void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
 
     /// Nothing is taken any more, so what is retired is not kept from reuse: gives it back. Peers have views of their
-    /// own.
+    /// own, and what they still look at stays as it is.
     void close();
 
     [[nodiscard]] MemoryUse use();
@@ -57,6 +57,7 @@ private:
     void free_retired();
     void count(Index change);
     void give_back(const std::byte* start);
+    void leave_to_peers(Memory& memory);
 
     bool shared_;
     std::mutex mutex_;

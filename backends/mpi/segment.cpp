@@ -111,13 +111,15 @@ Result<Segment> Segment::open(const SegmentName& name) {
 Segment::Segment(Segment&& other) noexcept
     : name_(other.name_),
       start_(std::exchange(other.start_, nullptr)),
-      own_descriptor_(std::exchange(other.own_descriptor_, -1)) {}
+      own_descriptor_(std::exchange(other.own_descriptor_, -1)),
+      left_(other.left_) {}
 
 Segment::~Segment() {
     if (start_ == nullptr) return;
     munmap(start_, static_cast<std::size_t>(name_.bytes));
     if (own_descriptor_ < 0) return;
-    static_cast<void>(fallocate(own_descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, name_.bytes));
+    if (!left_)
+        static_cast<void>(fallocate(own_descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, name_.bytes));
     close(own_descriptor_);
 }
 

@@ -30,6 +30,9 @@ public:
     Segment& operator=(Segment&&) = delete;
     ~Segment();  ///< of the maker: its pages are given back at once, even where others still map them
 
+    /// Others may still be looking: its pages and what is in them go with the last view, not with the maker's.
+    void leave_to_others() { left_ = true; }
+
     [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] std::byte* data() const { return start_; }
 
@@ -40,6 +43,7 @@ private:
     SegmentName name_;
     std::byte* start_;
     int own_descriptor_;  // -1: another process's
+    bool left_ = false;
 };
 
 }  // namespace reshard::mpi
