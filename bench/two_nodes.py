@@ -91,7 +91,7 @@ class Nodes:
         for node in range(NODES):
             need(*self.inside(node), "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
             for card in ("lo", "card"):
-                need(*self.inside(node), "ip", "link", "set", card, "up")
+                need(*self.inside(node), "ip", "link", "set", card, "mtu", "9000", "up")
             need(*self.inside(node), "tc", "qdisc", "add", "dev", "card", "root", "tbf", "rate", f"{8 * self.rate}bit",
                  "burst", "128kb", "latency", "50ms")
 
