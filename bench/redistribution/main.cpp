@@ -13,6 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "redistribution/contestants.hpp"
+#ifdef RESHARD_HAS_SCALAPACK
+#include "redistribution/gemr2d.hpp"
+#endif
 #include "reshard/mpi.hpp"
 #include "src/copy_kernels.hpp"
 
@@ -117,7 +120,7 @@ std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arg
             records[i].seconds.push_back(out[i] != 0 ? std::nan("") : timed(*entries[i].contestant));
             records[i].processor_seconds += own_seconds() - busy;
         }
-        std::rotate(order.begin(), order.begin() + 1, order.end());  // nobody is always first
+        if (!order.empty()) std::rotate(order.begin(), order.begin() + 1, order.end());  // nobody is always first
         if (round + 1 != arguments.rounds_slow) continue;
         double fastest = 1e9;
         for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -175,6 +178,9 @@ Result<Json> measure(const Question& question, const Arguments& arguments, Backe
     if (!one) return tl::unexpected(one.error());
     Pair own{Buffer(one->whole.source_bytes), Buffer(one->whole.target_bytes)};
     std::vector<Entry> entries = contestants(*one, backend, own);
+#ifdef RESHARD_HAS_SCALAPACK
+    if (auto one_more = gemr2d(*one, own)) entries.push_back({"ScaLAPACK p?gemr2d", Kind::mpi, std::move(one_more)});
+#endif
     std::erase_if(entries,
                   [&](const Entry& entry) { return entry.name.find(arguments.contestant) == std::string::npos; });
     const double machine = machine_seconds();
