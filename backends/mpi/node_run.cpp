@@ -235,29 +235,28 @@ Result<void> NodeRun::resolve() {
             direct[peer] = direct[peer] || out != Way::window || in != Way::window;
         }
     }
-    plan_.windows_.restart(to_stage, from_stage);
+    std::vector<char> own(arrays);
+    for (std::size_t array = 0; array < arrays; ++array) {
+        own[array] = std::ranges::any_of(to_stage, [&](const auto& staged) { return staged[array] != 0; }) ? 1 : 0;
+        if (own[array] != 0) targets_[array][board.rank()] = nullptr;  // on the way
+    }
+    plan_.windows_.restart(to_stage, from_stage, own);
     for (const std::size_t peer : plan_.partners_) {
         if (direct[peer]) leaving_.push_back({peer, &board.line(peer).done, run_});
     }
     return {};
 }
 
-// No peer reaches the buffers, so none has to be there yet; what stays on this rank is swept.
+// No peer reaches the buffers, so none has to be there yet.
 void NodeRun::stage_all() {
-    const std::size_t ranks = plan_.board_->size();
     std::vector<char> moves;
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
         own_sources_.push_back(buffers_.buffers[array].source.data());
         own_targets_.push_back(buffers_.buffers[array].target.data());
-        targets_.emplace_back(ranks, nullptr);
-        targets_.back()[plan_.board_->rank()] = own_targets_.back();
-        sources_.emplace_back(ranks, nullptr);
         moves.push_back(plan_.arrays_[array].moves ? 1 : 0);
     }
-    const std::vector<std::vector<char>> all(ranks, moves);
-    plan_.windows_.restart(all, all);
-    if (plan_.windows_.advance(*plan_.board_, own_sources_, own_targets_, plan_.store_)) waiting_since_.reset();
-    sweep();
+    const std::vector<std::vector<char>> all(plan_.board_->size(), moves);
+    plan_.windows_.restart(all, all, moves);
 }
 
 void NodeRun::sweep() {

@@ -97,24 +97,27 @@ Pieces::Grid Pieces::grid_of(const Part& part, Index slot_bytes, Side side) {
     const std::vector<Dim> dims = cut_dims(part, slot_bytes);
     std::size_t shapes = 1;
     for (const Dim& dim : dims) {
-        const Index stride = dim.block * (side == Side::sender ? dim.source_stride : dim.target_stride);
-        grid.cuts.push_back({ceil_divide(dim.extent, dim.block), stride, dim.extent % dim.block != 0});
+        grid.cuts.push_back({ceil_divide(dim.extent, dim.block), dim.block * dim.source_stride,
+                             dim.block * dim.target_stride, dim.extent % dim.block != 0});
         if (grid.cuts.back().shorter) shapes *= 2;
     }
     for (std::size_t shape = 0; shape < shapes; ++shape) {
-        Region own{side == Side::sender ? part.source.offset_bytes : part.target.offset_bytes, element_bytes, {}, {}};
+        Region source{part.source.offset_bytes, element_bytes, {}, {}};
+        Region target{part.target.offset_bytes, element_bytes, {}, {}};
         std::size_t bit = 1;
         for (std::size_t k = 0; k < dims.size(); ++k) {
             const bool last = grid.cuts[k].shorter && (shape & bit) != 0;
             if (grid.cuts[k].shorter) bit *= 2;
-            own.extents.push_back(last ? dims[k].extent % dims[k].block : dims[k].block);
-            own.strides_bytes.push_back(side == Side::sender ? dims[k].source_stride : dims[k].target_stride);
+            source.extents.push_back(last ? dims[k].extent % dims[k].block : dims[k].block);
+            source.strides_bytes.push_back(dims[k].source_stride);
+            target.strides_bytes.push_back(dims[k].target_stride);
         }
-        Region packed{0, element_bytes, own.extents, own.extents};
+        target.extents = source.extents;
+        Region packed{0, element_bytes, source.extents, source.extents};
         Index stride = element_bytes;
-        for (std::size_t k = dims.size(); k-- > 0; stride *= own.extents[k]) packed.strides_bytes[k] = stride;
+        for (std::size_t k = dims.size(); k-- > 0; stride *= source.extents[k]) packed.strides_bytes[k] = stride;
         grid.bytes.push_back(stride);
-        grid.copies.push_back(side == Side::sender ? BoxCopy(own, packed) : BoxCopy(packed, own));
+        grid.copies.emplace_back(side == Side::receiver ? packed : source, side == Side::sender ? packed : target);
     }
     return grid;
 }
@@ -157,10 +160,11 @@ std::optional<Pieces::Piece> Pieces::next(Index& used) {
     const Grid& part = parts_[part_];
     std::size_t shape = 0;
     std::size_t bit = 1;
-    Piece piece{nullptr, part.array, 0, used};
+    Piece piece{nullptr, part.array, 0, 0, used};
     for (std::size_t k = 0; k < part.cuts.size(); ++k) {
         const Cut& cut = part.cuts[k];
-        piece.offset += at_[k] * cut.stride;
+        piece.source += at_[k] * cut.source_stride;
+        piece.target += at_[k] * cut.target_stride;
         if (!cut.shorter) continue;
         if (at_[k] + 1 == cut.blocks) shape |= bit;
         bit *= 2;
@@ -174,14 +178,23 @@ std::optional<Pieces::Piece> Pieces::next(Index& used) {
 
 bool Pieces::pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources) {
     const auto piece = next(used);
-    if (piece) piece->copy->run(sources[piece->array] + piece->offset, slot + piece->place);
+    if (piece) piece->copy->run(sources[piece->array] + piece->source, slot + piece->place);
+    return piece.has_value();
+}
+
+bool Pieces::move(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets, Store store) {
+    Index used = 0;
+    const auto piece = next(used);
+    if (piece) {
+        piece->copy->run(sources[piece->array] + piece->source, targets[piece->array] + piece->target, store);
+    }
     return piece.has_value();
 }
 
 void Pieces::unpack(const std::byte* slot, const std::vector<std::byte*>& targets, Store store) {
     Index used = 0;
     while (const auto piece = next(used)) {
-        piece->copy->run(slot + piece->place, targets[piece->array] + piece->offset, store);
+        piece->copy->run(slot + piece->place, targets[piece->array] + piece->target, store);
     }
 }
 

@@ -7,11 +7,12 @@
 
 namespace reshard::mpi {
 
-/// Walks the parts of one pair of ranks piece by piece, on the side of the sender or of the receiver. Pieces are cut in
-/// the order of the target, and as squares where a part is turned. Where the other side's boxes lie decides nothing.
+/// Walks the parts of one pair of ranks piece by piece, on the side of the sender or of the receiver, or those that
+/// stay on a rank. Pieces are cut in the order of the target, and as squares where a part is turned. Where the other
+/// side's boxes lie decides nothing.
 class Pieces {
 public:
-    enum class Side { sender, receiver };
+    enum class Side { sender, receiver, both };
 
     /// pre: slot_bytes hold a cache line.
     Pieces(const std::vector<Part>& parts, Index slot_bytes, Side side);
@@ -25,6 +26,8 @@ public:
     /// The next piece, out of the arrays' sources into the slot, of which `used` bytes are taken. False when there is
     /// none, or no room for it: the slot is full.
     bool pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources);
+    /// The next piece of what stays. False when there is none.
+    bool move(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets, Store store);
     /// A whole slot, into the arrays' targets.
     void unpack(const std::byte* slot, const std::vector<std::byte*>& targets, Store store);
 
@@ -32,7 +35,8 @@ private:
     // Along one dimension: blocks of one length, the last one of what is left.
     struct Cut {
         Index blocks = 1;
-        Index stride = 0;      // from block to block, on this side
+        Index source_stride = 0;  // from block to block
+        Index target_stride = 0;
         bool shorter = false;  // the last one
     };
     // A part as a grid of pieces. There are few shapes of them: a number with one bit for each cut that has a shorter
@@ -45,11 +49,12 @@ private:
     };
 
     [[nodiscard]] static Grid grid_of(const Part& part, Index slot_bytes, Side side);
-    // What is moved next: out of or into the array, at a place in the slot.
+    // What is moved next: where it is in the array's source and target, and in the slot.
     struct Piece {
         const BoxCopy* copy;
         std::size_t array;
-        Index offset;
+        Index source;
+        Index target;
         Index place;
     };
     std::optional<Piece> next(Index& used);

@@ -9,6 +9,7 @@ namespace reshard::mpi {
 namespace {
 
 constexpr Index line_bytes = 64;
+constexpr Index staying_bytes = Index{64} << 10;  // a piece of what stays, at most
 
 std::vector<Part> parts_of(const std::vector<Part>& parts, std::size_t peer) {
     std::vector<Part> with_peer;
@@ -78,6 +79,7 @@ Result<void> Windows::make(MPI_Comm communicator, const std::shared_ptr<Arena>& 
         return Pair{peer, Pieces(parts_of(some, peer), slot.half_bytes, side),
                     reinterpret_cast<SlotFlags*>(start + slot.flags), start + slot.offset, slot.half_bytes};
     };
+    staying_.emplace(parts.own, staying_bytes, Pieces::Side::both);
     // Each rank begins with the next one, so that not all begin with the first.
     for (std::size_t k = 1; k < ranks && made; ++k) {
         const std::size_t peer = (rank + k) % ranks;
@@ -101,15 +103,17 @@ bool Windows::hold_all() const {
     return std::ranges::all_of(outgoing_, [](const Pair& pair) { return pair.pieces.bytes() <= pair.half_bytes; });
 }
 
-void Windows::restart(const std::vector<std::vector<char>>& to_stage,
-                      const std::vector<std::vector<char>>& from_stage) {
+void Windows::restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
+                      const std::vector<char>& own) {
+    staying_->restart(own);
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
 }
 
 // At most two halves ahead of the receivers. Those that have room get a piece each in turn: the source is read once, in
-// the order in which it lies, and not once for each peer.
-bool Windows::fill(Board& board, const std::vector<const std::byte*>& sources) {
+// the order in which it lies, and not once for each peer. So does this rank itself.
+bool Windows::fill(Board& board, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
+                   Store store) {
     std::size_t open = 0;
     for (Pair& pair : outgoing_) {
         pair.packed_bytes = -1;
@@ -131,6 +135,7 @@ bool Windows::fill(Board& board, const std::vector<const std::byte*>& sources) {
             pair.flags->filled.store(++pair.moved, std::memory_order_release);
             board.tell(pair.peer);
         }
+        staying_->move(sources, targets, store);
     }
     return true;
 }
@@ -154,9 +159,13 @@ bool Windows::advance(Board& board, const std::vector<const std::byte*>& sources
     bool moved = false;
     for (bool moves = true; moves;) {
         wanted_.clear();
-        moves = fill(board, sources);
+        moves = fill(board, sources, targets, store);
         for (Pair& pair : incoming_) moves = drain(board, pair, targets, store) || moves;
         moved = moved || moves;
+    }
+    if (std::ranges::all_of(outgoing_, [](const Pair& pair) { return pair.pieces.finished(); })) {
+        while (staying_->move(sources, targets, store)) {
+        }
     }
     return moved;
 }

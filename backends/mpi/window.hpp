@@ -36,8 +36,10 @@ public:
     /// True when all that this rank sends fits the slots at once.
     [[nodiscard]] bool hold_all() const;
 
-    /// Begins a run: per peer and array, what goes through windows.
-    void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage);
+    /// Begins a run: per peer and array, what goes through windows; and of which arrays what stays on this rank is
+    /// moved on the way.
+    void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
+                 const std::vector<char>& own);
 
     /// Moves all that can be moved now. Of what it waits for then, any one will do; of nothing when the run is through.
     /// True when something moved.
@@ -56,10 +58,12 @@ private:
         Index packed_bytes = 0;   // of the half that is being filled; -1: there is no room for one
         [[nodiscard]] std::byte* half() const { return halves + static_cast<Index>(moved % 2) * half_bytes; }
     };
-    bool fill(Board& board, const std::vector<const std::byte*>& sources);
+    bool fill(Board& board, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
+              Store store);
     bool drain(Board& board, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
     std::unique_ptr<Memory> own_;
+    std::optional<Pieces> staying_;
     std::vector<Pair> outgoing_;
     std::vector<Pair> incoming_;
     Board::Wanteds wanted_;

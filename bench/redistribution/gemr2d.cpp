@@ -46,7 +46,9 @@ public:
         Cblacs_gridmap(&grid->context_, places.data(), grid->parts_[1], grid->parts_[1], grid->parts_[0]);
         return grid;
     }
-    ~Grid() { Cblacs_gridexit(context_); }
+    ~Grid() {
+        if (context_ >= 0) Cblacs_gridexit(context_);
+    }
     Grid(const Grid&) = delete;
     Grid& operator=(const Grid&) = delete;
 

@@ -107,6 +107,14 @@ TEST(Pieces, ArriveAsTheyLeft) {
             ++slots;
         }
         EXPECT_TRUE(receiver.finished());
+        Pieces staying(parts, slot_bytes, Pieces::Side::both);
+        staying.restart(staged);
+        auto moved = std::vector<std::vector<std::byte>>();
+        for (const auto& target : targets) moved.emplace_back(target.size(), std::byte{0x5a});
+        for (std::size_t i = 0; i < moved.size(); ++i) to[i] = moved[i].data();
+        while (staying.move(from, to, store)) {
+        }
+        ASSERT_EQ(moved, expected) << fmt::format("round {}: what stays", round);
         ASSERT_EQ(targets, expected) << fmt::format("round {}: elements of {}, slots of {}, {} of them", round,
                                                     element_bytes, slot_bytes, slots);
     }
