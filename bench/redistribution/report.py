@@ -153,7 +153,11 @@ def main(arguments):
     for path in arguments:
         with open(path, encoding="utf-8") as file:
             runs += [json.loads(line) for line in file if line.strip()]
-    rows = [row(ranks, problem) for (ranks, _), problem in join(runs).items()]
+    joined = join(runs)
+    for problem in joined.values():
+        if not {"mpi", "floor"} <= {one["kind"] for one in problem["contestants"]}:
+            sys.exit(f"{problem['problem']}: some contestants alone are compared with nothing")
+    rows = [row(ranks, problem) for (ranks, _), problem in joined.items()]
     table(rows)
     summary(rows)
     if more:
