@@ -84,7 +84,6 @@ std::optional<std::vector<Dim>> split(const Dim& dim, std::span<const Index> par
     if (parts.size() == 1) return std::vector<Dim>{dim};
     std::vector<Dim> dims;
     AtomList atoms = dim.atoms;
-    Index left = dim.extent;
     if (!divides(dim)) {
         const auto rows = by_rows(dim, dim.extent / parts[0]);
         if (!rows) return std::nullopt;
@@ -94,7 +93,6 @@ std::optional<std::vector<Dim>> split(const Dim& dim, std::span<const Index> par
     }
     for (const Index part : parts) {
         const Index shards = combinations(atoms);
-        left /= part;
         if (part % shards == 0) {
             dims.emplace_back(part, std::exchange(atoms, {}));
             continue;

@@ -188,7 +188,7 @@ Result<std::vector<Stream>> make_streams(std::span<const TravelStep> steps, cons
         streams.push_back(std::move(*stream));
     }
     // Each rank begins with the peers after it, so that not all turn to the same one.
-    std::ranges::stable_partition(streams, [&](const Stream& stream) { return stream.peer > rank; });
+    std::stable_partition(streams.begin(), streams.end(), [&](const Stream& stream) { return stream.peer > rank; });
     return streams;
 }
 

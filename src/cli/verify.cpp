@@ -119,7 +119,7 @@ Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& targe
     const Index rounds = largest(rank, std::vector<Index>{static_cast<Index>(pieces.size())})[0];
     for (std::size_t round = 0; round < unsigned_of(rounds); ++round) {
         if (round >= pieces.size()) {
-            rank.share({});
+            static_cast<void>(rank.share({}));
             continue;
         }
         const auto& [piece, first] = pieces[round];
