@@ -165,24 +165,21 @@ int bench_rank(Rank& rank, const Arguments& arguments, const Asked& asked, const
 }  // namespace
 
 int bench(const Arguments& arguments) {
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
     const bool own = !arguments.question.source.empty();
     const Index ranks_started = default_rank_count(arguments.backend);
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
     const auto asked = understand(question);
-    if (!asked) return refuse(asked.error());
+    if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     if (made->verdict.pieces > 1)
-        return refuse({Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
+        return refuse(arguments.json,
+                      {Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
                                                       "contestants move an array in one",
                                                       made->verdict.pieces)});
     auto ranks = make_ranks(arguments.backend,
                             std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
-    if (!ranks) return refuse(ranks.error());
+    if (!ranks) return refuse(arguments.json, ranks.error());
     return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
 }
 

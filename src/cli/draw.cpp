@@ -42,25 +42,21 @@ Result<Json> picture_json(const Plan& plan, Json json) {
 }  // namespace
 
 int draw(const Arguments& arguments) {
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
     const auto asked = understand(arguments.question);
-    if (!asked) return refuse(asked.error());
+    if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     if (arguments.json) {
         Json json = plan_json(nullptr, *asked, *made, 0);
         json.erase("synthesis_us");
         const auto listed = picture_json(made->plan, std::move(json));
-        if (!listed) return refuse(listed.error());
+        if (!listed) return refuse(arguments.json, listed.error());
         answer(line(*listed));
         return exit_ok;
     }
     const auto picture =
         arguments.svg ? svg_picture(made->plan) : Result<std::string>(text_picture(made->plan, line_width()));
-    if (!picture) return refuse(picture.error());
+    if (!picture) return refuse(arguments.json, picture.error());
     answer(*picture);
     return exit_ok;
 }

@@ -84,16 +84,12 @@ std::string times_table(const Synthesis& made, const Machine& machine) {
 }  // namespace
 
 int explain(const Arguments& arguments) {
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
     const auto asked = understand(arguments.question);
-    if (!asked) return refuse(asked.error());
+    if (!asked) return refuse(arguments.json, asked.error());
     Options options = asked->options;
     options.explain = true;
     const auto made = synthesize(asked->problem, options);
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     if (arguments.json) {
         Json json = plan_json(nullptr, *asked, *made, 0);
         json.erase("synthesis_us");

@@ -4,6 +4,7 @@
 
 #include "exit.hpp"
 #include "reshard/text.hpp"
+#include "terminal.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -68,6 +69,11 @@ Json error_json(const Json& id, const Error& error) {
         inner["offset"] = shown.offset;
     }
     return Json{{"id", id}, {"error", inner}};
+}
+
+int refuse(bool as_json, const Error& error) {
+    if (as_json) answer(line(error_json(nullptr, error)));
+    return complain(error);
 }
 
 std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }

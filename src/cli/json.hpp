@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 /// {"id", "error": {"code", "message"}} and, for text, the text and the byte offset of the first wrong place.
 [[nodiscard]] Json error_json(const Json& id, const Error& error);
 
+/// Writes the error as the answer where JSON is asked for, and complains; the exit code.
+int refuse(bool as_json, const Error& error);
+
 /// A line; bytes that are not UTF-8 are replaced, because the line must be JSON whatever the question was.
 [[nodiscard]] std::string line(const Json& json);
 

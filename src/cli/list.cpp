@@ -72,14 +72,10 @@ Result<AskedList> read_list(const Arguments& arguments) {
 }
 
 int plan_list(const Arguments& arguments) {
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
     const auto asked = read_list(arguments);
-    if (!asked) return refuse(asked.error());
+    if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->limits);
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     answer(arguments.json ? line(list_json(*asked, *made)) : list_text(*asked, *made));
     return exit_ok;
 }

@@ -11,9 +11,7 @@
 #include "reshard/text.hpp"
 
 namespace reshard::cli {
-namespace {
 
-// Linux promises memory that it does not have and kills who touches it; better to count before.
 Result<void> enough_memory(Rank& rank, Index mine) {
     const std::string machine = machine_name();
     const std::vector<std::string> all = rank.share(fmt::format("{} {}", mine, machine));
@@ -27,8 +25,6 @@ Result<void> enough_memory(Rank& rank, Index mine) {
     return agree(rank, fail(Code::infeasible, fmt::format("the ranks of one machine need {}, it has {} available",
                                                           format_bytes(needed), format_bytes(available))));
 }
-
-}  // namespace
 
 Accounted largest(Rank& rank, const Accounted& mine) {
     Accounted most;

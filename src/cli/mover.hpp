@@ -20,6 +20,10 @@ struct Accounted {
 /// Collective: that of the rank which accounts for most.
 [[nodiscard]] Accounted largest(Rank& rank, const Accounted& mine);
 
+/// Collective: what this rank is about to take, of memory that Linux promises and may not have. Errors, on all ranks:
+/// infeasible when the ranks of one machine need more than it has available.
+[[nodiscard]] Result<void> enough_memory(Rank& rank, Index mine);
+
 class Mover {
 public:
     /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: those

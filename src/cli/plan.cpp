@@ -16,20 +16,16 @@ namespace reshard::cli {
 int plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
     if (!arguments.list.empty()) return plan_list(arguments);
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
     const auto asked = understand(arguments.question);
-    if (!asked) return refuse(asked.error());
+    if (!asked) return refuse(arguments.json, asked.error());
     const auto begin = std::chrono::steady_clock::now();
     const auto made = synthesize(asked->problem, asked->options);
     const auto spent = std::chrono::steady_clock::now() - begin;
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     std::optional<Certified> certified;
     if (arguments.certify) {
         auto proved = certify(made->plan, made->verdict, asked->options.limits, arguments.checker);
-        if (!proved) return refuse(proved.error());
+        if (!proved) return refuse(arguments.json, proved.error());
         certified = std::move(*proved);
     }
     if (arguments.json) {

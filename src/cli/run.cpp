@@ -119,8 +119,7 @@ int run_rank(Rank& rank, const Job& job, const Ranks& ranks) {
     const bool first = rank.index() == 0;
     auto report = move_and_verify(rank, job);
     if (!report) {
-        if (first && job.arguments.json) answer(line(error_json(nullptr, report.error())));
-        return first ? complain(report.error()) : exit_code(report.error().code);
+        return first ? refuse(job.arguments.json, report.error()) : exit_code(report.error().code);
     }
     report->backend = ranks.name();
     report->ranks = rank.size();
@@ -157,24 +156,20 @@ Result<void> sensible(const Arguments& arguments, const Problem& problem) {
 
 int run(const Arguments& arguments) {
     if (!arguments.list.empty()) return run_list(arguments);
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
     const auto asked = understand(arguments.question);
-    if (!asked) return refuse(asked.error());
-    if (auto sense = sensible(arguments, asked->problem); !sense) return refuse(sense.error());
+    if (!asked) return refuse(arguments.json, asked.error());
+    if (auto sense = sensible(arguments, asked->problem); !sense) return refuse(arguments.json, sense.error());
     std::optional<DType> raw;
     if (!arguments.dtype.empty()) {
         const auto dtype = parse_dtype(arguments.dtype);
-        if (!dtype) return refuse(in("--dtype", dtype.error()).value());
+        if (!dtype) return refuse(arguments.json, in("--dtype", dtype.error()).value());
         raw = *dtype;
     }
     const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     auto ranks = make_ranks(arguments.backend,
                             std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
-    if (!ranks) return refuse(ranks.error());
+    if (!ranks) return refuse(arguments.json, ranks.error());
     const Job job{arguments, *asked, *made, raw};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });
 }

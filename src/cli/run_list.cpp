@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "exit.hpp"
 #include "list.hpp"
+#include "mover.hpp"
 #include "numbers.hpp"
 #include "ranks.hpp"
 #include "reshard/execute.hpp"
@@ -135,6 +136,8 @@ Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
     auto executor = Executor::prepare(job.made.list, rank.backend(), {}, options);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
+    const Index wanted = executor->footprint_bytes() - executor->staging_bytes();
+    if (auto enough = enough_memory(rank, wanted); !enough) return tl::unexpected(enough.error());
     return ListMover(rank, job, std::move(*executor)).move();
 }
 
@@ -165,8 +168,7 @@ int run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
     const bool first = rank.index() == 0;
     const auto report = move_and_verify(rank, job);
     if (!report) {
-        if (first && as_json) answer(line(error_json(nullptr, report.error())));
-        return first ? complain(report.error()) : exit_code(report.error().code);
+        return first ? refuse(as_json, report.error()) : exit_code(report.error().code);
     }
     if (first)
         answer(as_json ? line(run_list_json(job, *report, rank, ranks)) : run_list_text(job, *report, rank, ranks));
@@ -176,17 +178,14 @@ int run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
 }  // namespace
 
 int run_list(const Arguments& arguments) {
-    const auto refuse = [&](const Error& error) {
-        if (arguments.json) answer(line(error_json(nullptr, error)));
-        return complain(error);
-    };
-    if (arguments.list == "-") return refuse({Code::usage, "--list: every rank reads the list, give a file"});
+    if (arguments.list == "-")
+        return refuse(arguments.json, {Code::usage, "--list: every rank reads the list, give a file"});
     const auto asked = read_list(arguments);
-    if (!asked) return refuse(asked.error());
+    if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->limits);
-    if (!made) return refuse(made.error());
+    if (!made) return refuse(arguments.json, made.error());
     auto ranks = make_ranks(arguments.backend, world_size(made->list));
-    if (!ranks) return refuse(ranks.error());
+    if (!ranks) return refuse(arguments.json, ranks.error());
     const Job job{*asked, *made};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks, arguments.json); });
 }

@@ -31,10 +31,7 @@ Result<Translated> translated(const Arguments& arguments) {
 
 int translate(const Arguments& arguments) {
     const auto made = translated(arguments);
-    if (!made) {
-        if (arguments.json) answer(line(error_json(nullptr, made.error())));
-        return complain(made.error());
-    }
+    if (!made) return refuse(arguments.json, made.error());
     if (arguments.json) {
         answer(line(Json{{"notation", name(made->notation)}, {"mesh", made->mesh}, {"layout", made->layout}}));
         return exit_ok;
