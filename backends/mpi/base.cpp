@@ -46,6 +46,13 @@ Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::
     return {};
 }
 
+Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes) {
+    const int code = MPI_Allreduce(MPI_IN_PLACE, votes.data(), static_cast<int>(votes.size()), MPI_SIGNED_CHAR, MPI_MIN,
+                                   communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    return votes;
+}
+
 Result<Communicator> borrow(MPI_Comm communicator) {
     if (!usable()) return fail(Code::backend, "MPI is not running: call MPI_Init first, and not after MPI_Finalize");
     if (communicator == MPI_COMM_NULL) return fail(Code::backend, "there is no backend on MPI_COMM_NULL");

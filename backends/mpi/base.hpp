@@ -49,6 +49,9 @@ template <class Value>
     return all;
 }
 
+/// Collective. Place by place the least of what all ranks say; the same number of places on all ranks.
+[[nodiscard]] Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes);
+
 /// Duplicates the communicator of a caller, if MPI is running.
 [[nodiscard]] Result<Communicator> borrow(MPI_Comm communicator);
 

@@ -32,14 +32,6 @@ private:
     std::vector<double> step_seconds_;
 };
 
-// Agreed on by all ranks: the least of what each says.
-Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes) {
-    const int code = MPI_Allreduce(MPI_IN_PLACE, votes.data(), static_cast<int>(votes.size()), MPI_SIGNED_CHAR, MPI_MIN,
-                                   communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
-    return votes;
-}
-
 // Whether a gather can be MPI's own depends on each member's storage. Inside a node the sweep is faster.
 bool gathers_well(const RankStep& step, DType dtype, const Nodes& nodes) {
     const bool inside = std::ranges::all_of(step.schedule.group, [&](Index rank) { return nodes.has(rank); });
@@ -208,8 +200,8 @@ Result<bool> Messages::stream_within(const Framing& framing, Index room) {
     framing_ = framing;
     stream_bytes_ = 0;
     Result<void> made;
+    const Nodes alone{{}, {rank_of(setting_.communicator)}, size_of_communicator(setting_.communicator)};
     for (std::size_t i = 0; i < order_.size() && made; ++i) {
-        const Nodes alone{{}, {rank_of(setting_.communicator)}, 0};
         Index bytes = 0;
         auto streams = make_streams(order_[i], waves_[i].node ? *setting_.nodes : alone, framing, bytes);
         if (!streams) {

@@ -107,9 +107,10 @@ private:
         for (const RankPlan& plan : plans_) moves_.push_back(node && one_move(plan) != nullptr ? 1 : 0);
         if (auto same = all_succeeded(communicator_.get(), {}, plans_.size()); !same) return same;
         if (moves_.empty()) return {};
-        const int code = MPI_Allreduce(MPI_IN_PLACE, moves_.data(), static_cast<int>(moves_.size()), MPI_SIGNED_CHAR,
-                                       MPI_MIN, communicator_.get());
-        return checked(code, "MPI_Allreduce");
+        auto agreed = least(communicator_.get(), std::move(moves_));
+        if (!agreed) return tl::unexpected(agreed.error());
+        moves_ = std::move(*agreed);
+        return {};
     }
 
     Communicator communicator_;  // of this list alone: executors side by side cannot take each other's messages

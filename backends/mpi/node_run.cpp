@@ -104,6 +104,10 @@ NodeBuffers NodePlan::bind(std::span<const Buffers> buffers, std::span<const Ind
 }
 
 NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buffers_(buffers), run_(++plan.runs_) {
+    for (const Buffers& own : buffers_.buffers) {
+        own_sources_.push_back(own.source.data());
+        own_targets_.push_back(own.target.data());
+    }
     Board& board = *plan_.board_;
     for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) published(board.rank(), i) = buffers_.addresses[i];
     board.line(board.rank()).entered.store(run_, std::memory_order_release);
@@ -209,10 +213,8 @@ Result<void> NodeRun::resolve() {
     std::vector<std::vector<char>> from_stage = to_stage;
     std::vector<bool> direct(board.size());  // one of the two reads or writes the other's buffers
     for (std::size_t array = 0; array < arrays; ++array) {
-        own_sources_.push_back(buffers_.buffers[array].source.data());
-        own_targets_.push_back(buffers_.buffers[array].target.data());
         if (!plan_.arrays_[array].moves) continue;
-        targets_[array][board.rank()] = own_targets_.back();
+        targets_[array][board.rank()] = own_targets_[array];
         const bool own_source = is_shared(buffers_.addresses[2 * array]);
         const bool own_target = is_shared(buffers_.addresses[2 * array + 1]);
         for (const std::size_t peer : plan_.partners_) {
@@ -250,11 +252,7 @@ Result<void> NodeRun::resolve() {
 // No peer reaches the buffers, so none has to be there yet.
 void NodeRun::stage_all() {
     std::vector<char> moves;
-    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
-        own_sources_.push_back(buffers_.buffers[array].source.data());
-        own_targets_.push_back(buffers_.buffers[array].target.data());
-        moves.push_back(plan_.arrays_[array].moves ? 1 : 0);
-    }
+    for (const NodePlan::Array& array : plan_.arrays_) moves.push_back(array.moves ? 1 : 0);
     const std::vector<std::vector<char>> all(plan_.board_->size(), moves);
     plan_.windows_.restart(all, all, moves);
 }

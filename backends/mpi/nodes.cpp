@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/mpi/base.hpp"
 #include "backends/mpi/board.hpp"
 
 namespace reshard::mpi {
@@ -17,13 +18,6 @@ Result<Communicator> split(MPI_Comm communicator, Index ranks_per_node) {
     return returning_errors(node);
 }
 
-Result<std::vector<Index>> members_of(MPI_Comm node, Index rank) {
-    std::vector<Index> members(static_cast<std::size_t>(size_of_communicator(node)));
-    const int code = MPI_Allgather(&rank, 1, MPI_INT64_T, members.data(), 1, MPI_INT64_T, node);
-    if (auto done = checked(code, "MPI_Allgather"); !done) return tl::unexpected(done.error());
-    return members;
-}
-
 }  // namespace
 
 bool Nodes::has(Index rank) const { return std::ranges::binary_search(members, rank); }
@@ -36,14 +30,14 @@ Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options, c
     if (!options.shared_memory) return apart();
     auto own = split(communicator, options.ranks_per_node);
     if (!own) return tl::unexpected(own.error());
-    auto members = members_of(own->get(), rank);
+    auto members = gathered(own->get(), rank);
     if (!members) return tl::unexpected(members.error());
-    int reaches = Board::make(own->get(), arena, 0, options.patience) ? 1 : 0;
-    int code = MPI_Allreduce(MPI_IN_PLACE, &reaches, 1, MPI_INT, MPI_MIN, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
-    if (reaches == 0) return apart();
+    const char reaches = Board::make(own->get(), arena, 0, options.patience) ? 1 : 0;
+    const auto all_reach = least(communicator, {reaches});
+    if (!all_reach) return tl::unexpected(all_reach.error());
+    if (all_reach->front() == 0) return apart();
     Index count = members->front() == rank ? 1 : 0;
-    code = MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, communicator);
+    const int code = MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
     return Nodes{std::move(*own), std::move(*members), count};
 }
