@@ -17,21 +17,14 @@ void run_fused(RankPlan& plan) {
 
 Index bytes_of_buffers(std::span<const RankPlan> plans, std::span<const std::vector<std::size_t>> buckets,
                        bool donate) {
-    Index held = 0;
-    for (const RankPlan& plan : plans) {
-        held = saturating_add(held, plan.source_bytes);
-        if (!donate) held = saturating_add(held, plan.target_bytes);
-    }
-    Index most = held;
-    for (const auto& bucket : buckets) {
+    std::vector<EndBytes> ends;
+    for (const RankPlan& plan : plans) ends.push_back({plan.source_bytes, plan.target_bytes});
+    const std::vector<Index> held = held_on_device(ends, buckets, donate);
+    Index most = 0;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
         Index workspace = 0;
-        for (const std::size_t array : bucket) {
-            workspace = std::max(workspace, plans[array].workspace_bytes);
-            if (donate) held = saturating_add(held, plans[array].target_bytes);
-        }
-        most = std::max(most, saturating_add(held, workspace));
-        if (!donate || held == index_max) continue;  // a sum that saturated stays so
-        for (const std::size_t array : bucket) held -= plans[array].source_bytes;
+        for (const std::size_t array : buckets[b]) workspace = std::max(workspace, plans[array].workspace_bytes);
+        most = std::max(most, saturating_add(held[b], workspace));
     }
     return most;
 }
