@@ -229,6 +229,13 @@ TEST(Footprint, AListStaysUnderItsLimit) {
     }
 }
 
+// What MPI and the backend take once, whatever is moved.
+void warm_up(Backend& backend) {
+    auto executor = Executor::prepare(gathering_plan(backend.size(), 64), backend);
+    ASSERT_TRUE(executor);
+    const Held held(backend, *executor);
+}
+
 // Against the kernel: after a run to warm up, memory grows by what is stated and little else.
 TEST(Footprint, TheKernelCountsTheSame) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -237,12 +244,7 @@ TEST(Footprint, TheKernelCountsTheSame) {
     if (proportional_bytes() < 0) GTEST_SKIP() << "there is no /proc/self/smaps_rollup";
     auto backend = fresh_backend(true);
     ASSERT_TRUE(backend);
-    const Plan warm_up = gathering_plan(backend->size(), 64);
-    {
-        auto executor = Executor::prepare(warm_up, *backend);
-        ASSERT_TRUE(executor);
-        const Held held(*backend, *executor);
-    }
+    warm_up(*backend);
     MPI_Barrier(MPI_COMM_WORLD);
     const Index before = proportional_bytes();
     MPI_Barrier(MPI_COMM_WORLD);  // nobody takes memory while another still counts
@@ -265,11 +267,7 @@ TEST(Footprint, TheKernelCountsTheSameOfAList) {
     if (proportional_bytes() < 0) GTEST_SKIP() << "there is no /proc/self/smaps_rollup";
     auto backend = fresh_backend(true);
     ASSERT_TRUE(backend);
-    {
-        auto executor = Executor::prepare(gathering_plan(backend->size(), 64), *backend);
-        ASSERT_TRUE(executor);
-        const Held held(*backend, *executor);
-    }
+    warm_up(*backend);
     const std::vector<Problem> problems = turning(backend->size(), 8192 * backend->size());  // 64 MiB of tiles a rank
     const Index limit = 9 * larger_tile(problems.front()) + (Index{1} << 17);
     const auto made = synthesize(std::span<const Problem>(problems), {}, {limit, true, Index{1} << 17});
