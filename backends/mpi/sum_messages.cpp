@@ -1,0 +1,112 @@
+#include "backends/mpi/sum_messages.hpp"
+
+#include <algorithm>
+
+namespace reshard::mpi {
+namespace {
+
+constexpr Index reduced_at_once = Index{1} << 28;  // elements of one MPI_Iallreduce, whose count is an int
+
+bool is_staged(const Landing& landing) { return landing.message && landing.message->where == Where::staging; }
+
+}  // namespace
+
+void SumMessages::begin() {
+    requests_.restart(0);
+    landing_requests_.clear();
+    posted_ = 0;
+    landed_ = 0;
+}
+
+void SumMessages::begin_step(std::size_t number) {
+    const WireStep& step = state_.wave().steps[number];
+    landing_requests_.resize(landing_requests_.size() + step.landings.size(), MPI_REQUEST_NULL);
+    post_landings();
+    for (const Message& message : step.sends) {
+        requests_.add({Pending::sending, message.peer, -1, number}, [&](MPI_Request* request) {
+            return MPI_Isend(state_.read(step.array, message.where) + message.offset_bytes, state_.error() ? 0 : 1,
+                             message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
+        });
+    }
+    if (step.reduction) post_reduction(number);
+}
+
+// In the order of the schedule, as far as there is a staging slot free: the messages of one peer must be received in
+// the order in which it sends them. A step that adds up has its wave to itself.
+void SumMessages::post_landings() {
+    const WireStep& step = state_.wave().steps.front();
+    for (; posted_ < landing_requests_.size(); ++posted_) {
+        const Landing& landing = step.landings[posted_];
+        if (!landing.message) continue;
+        if (is_staged(landing) && slots_taken_ == staging_slots) return;
+        if (is_staged(landing)) ++slots_taken_;
+        const Message& message = *landing.message;
+        state_.note_code(
+            {Pending::receiving, message.peer, message.bytes, 0},
+            MPI_Irecv(state_.write(step.array, message.where) + message.offset_bytes, 1, message.type.get(),
+                      message.peer, state_.tag(), state_.plan().communicator, &landing_requests_[posted_]));
+    }
+}
+
+void SumMessages::post_reduction(std::size_t number) {
+    const WireStep& step = state_.wave().steps[number];
+    const Reduction& reduction = *step.reduction;
+    const std::byte* from = state_.read(step.array, reduction.from) + reduction.from_offset;
+    std::byte* to = state_.write(step.array, reduction.to) + reduction.to_offset;
+    const Index element_bytes = size_of(reduction.dtype);
+    for (Index done = 0; done < reduction.elements; done += reduced_at_once) {
+        const auto now = static_cast<int>(std::min(reduced_at_once, reduction.elements - done));
+        requests_.add({"reducing", Pending::collective, -1, number}, [&](MPI_Request* request) {
+            return MPI_Iallreduce(from + done * element_bytes, to + done * element_bytes, now, reduction.type.get(),
+                                  reduction.sum.get(), reduction.communicator, request);
+        });
+    }
+}
+
+bool SumMessages::advance() {
+    const bool all_landed = land();
+    return requests_.advance() && all_landed;
+}
+
+// Takes the receives of a sum in the order of the schedule, which is the order of the summands.
+bool SumMessages::land() {
+    for (; landed_ < landing_requests_.size(); ++landed_) {
+        const WireStep& step = state_.wave().steps.front();
+        const Landing& landing = step.landings[landed_];
+        if (landing.message && !landed(*landing.message, landing_requests_[landed_])) return false;
+        state_.happened();
+        state_.copy(landing.stores);
+        for (const LocalCombine& add : landing.adds) {
+            add.combine.run(state_.read(step.array, add.from), state_.write(step.array, add.to));
+        }
+        if (!is_staged(landing)) continue;
+        --slots_taken_;
+        post_landings();
+    }
+    return true;
+}
+
+bool SumMessages::landed(const Message& message, MPI_Request& request) {
+    if (request == MPI_REQUEST_NULL) return true;  // it could not be posted, which was noted
+    const Pending pending{Pending::receiving, message.peer, message.bytes, 0};
+    MPI_Status status{};
+    int done = 1;
+    const int code = MPI_Test(&request, &done, &status);
+    if (code == MPI_SUCCESS && done == 0) return false;
+    request = MPI_REQUEST_NULL;
+    if (state_.note_code(pending, code)) state_.counted(pending, status);
+    return true;
+}
+
+void SumMessages::give_up(std::string_view why) {
+    for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
+        if (landing_requests_[i] == MPI_REQUEST_NULL) continue;
+        const Message& message = *state_.wave().steps.front().landings[i].message;
+        state_.note({Pending::receiving, message.peer}, why);
+        MPI_Cancel(&landing_requests_[i]);
+        MPI_Request_free(&landing_requests_[i]);
+    }
+    requests_.give_up(why);
+}
+
+}  // namespace reshard::mpi
