@@ -125,8 +125,9 @@ public:
     MpiBound(MpiPrepared& prepared, std::span<const Buffers> buffers) : prepared_(prepared) {
         const std::vector<RankPlan>& plans = prepared.plans_;
         if (prepared.node_) {
-            node_buffers_ = prepared.node_->bind(buffers, bytes_of_plans(plans, &RankPlan::source_bytes),
-                                                 bytes_of_plans(plans, &RankPlan::target_bytes));
+            node_buffers_ =
+                NodeBuffers::bind(prepared.node_->arena(), buffers, bytes_of_plans(plans, &RankPlan::source_bytes),
+                                  bytes_of_plans(plans, &RankPlan::target_bytes));
         }
         if (!prepared.messages_.empty()) messages_ = prepared.messages_.bind(buffers);
     }

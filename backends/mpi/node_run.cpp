@@ -15,8 +15,6 @@ namespace {
 constexpr Index bytes_of_meeting = Index{16} << 10;
 constexpr Index bytes_of_crowded_meeting = Index{128} << 10;
 
-bool is_shared(const Address& address) { return address.segment.descriptor >= 0; }
-
 // How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
 enum class Way { push, pull, window };
 
@@ -93,16 +91,6 @@ std::string NodePlan::describe() const {
                        store_ == Store::streaming ? "push, streaming stores" : "pull, cached stores", window_bytes());
 }
 
-NodeBuffers NodePlan::bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
-                           std::span<const Index> target_bytes) {
-    NodeBuffers bound{{buffers.begin(), buffers.end()}, {}};
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-        bound.addresses.push_back(arena_->find(buffers[i].source.data(), source_bytes[i]).value_or(Address{}));
-        bound.addresses.push_back(arena_->find(buffers[i].target.data(), target_bytes[i]).value_or(Address{}));
-    }
-    return bound;
-}
-
 NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buffers_(buffers), run_(++plan.runs_) {
     for (const Buffers& own : buffers_.buffers) {
         own_sources_.push_back(own.source.data());
@@ -148,7 +136,7 @@ Result<bool> NodeRun::next(bool block) {
     Board& board = *plan_.board_;
     switch (phase_) {
         case Phase::entering: {
-            if (auto kept = keeps_own(); !kept) return tl::unexpected(kept.error());
+            if (auto kept = buffers_.kept(*plan_.arena_); !kept) return tl::unexpected(kept.error());
             if (plan_.at_once_) {
                 stage_all();
                 phase_ = Phase::staging;
@@ -182,19 +170,6 @@ Result<bool> NodeRun::next(bool block) {
             break;
     }
     return true;
-}
-
-// Memory that was given back since it was bound is nobody's to touch, and not its owner's either.
-Result<void> NodeRun::keeps_own() const {
-    for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) {
-        if (!is_shared(buffers_.addresses[i])) continue;
-        const Buffers& buffers = buffers_.buffers[i / 2];
-        const std::byte* start = i % 2 == 0 ? buffers.source.data() : buffers.target.data();
-        if (plan_.arena_->find(start, 1) == buffers_.addresses[i]) continue;
-        return fail(Code::backend, fmt::format("array {}: the memory of its {} was given back after it was bound",
-                                               i / 2, i % 2 == 0 ? "source" : "target"));
-    }
-    return {};
 }
 
 Result<std::byte*> NodeRun::reach(const Address& address, std::size_t array, std::size_t peer) const {

@@ -3,16 +3,11 @@
 // side reaches goes through windows. One meeting before, one after; no packing, and no MPI.
 #pragma once
 
+#include "backends/mpi/node_buffers.hpp"
 #include "backends/mpi/window.hpp"
 #include "src/sweep.hpp"
 
 namespace reshard::mpi {
-
-/// The buffers of one bind, and how peers are told of them.
-struct NodeBuffers {
-    std::vector<Buffers> buffers;    // per array
-    std::vector<Address> addresses;  // per array the source's, then the target's
-};
 
 /// What runs between the ranks of one node, prepared.
 class NodePlan {
@@ -31,8 +26,7 @@ public:
     [[nodiscard]] std::string describe() const;
     /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
     void fail_all(const Error& error) { board_->fail_all(error); }
-    [[nodiscard]] NodeBuffers bind(std::span<const Buffers> buffers, std::span<const Index> source_bytes,
-                                   std::span<const Index> target_bytes);
+    [[nodiscard]] Arena& arena() const { return *arena_; }
 
 private:
     friend class NodeRun;
@@ -67,7 +61,6 @@ private:
     Result<bool> next(bool block);
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     Result<bool> wait(const Board::Wanteds& wanted, Board::Need need, bool block);
-    [[nodiscard]] Result<void> keeps_own() const;
     Result<void> resolve();
     [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
     void stage_all();

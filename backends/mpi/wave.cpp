@@ -89,7 +89,7 @@ NodeBuffers bind_node(NodePlan& node, std::span<const WaveStep> wave, std::span<
         source_bytes[one.array] = source.bytes;
         target_bytes[one.array] = target.bytes;
     }
-    return node.bind(moved, source_bytes, target_bytes);
+    return NodeBuffers::bind(node.arena(), moved, source_bytes, target_bytes);
 }
 
 Result<std::vector<Stream>> make_streams(std::span<const WaveStep> wave, const Nodes& nodes, const Framing& framing,
