@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -153,6 +154,44 @@ void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const
     if (nest_.empty) return;
     for_each(std::span(nest_.loops), source + nest_.source_offset, target + nest_.target_offset,
              [&](const std::byte* from, std::byte* to) { run_leaf(leaf_, store, from, to); });
+}
+
+void DealtCopies::add(const BoxCopy& copy, const std::byte* source, std::byte* target) {
+    added_.push_back({&copy, source, target});
+}
+
+// Whether it has become a lane, beside those that there are, which have so many rows.
+bool DealtCopies::deal(const Added& added, std::int64_t& rows) {
+    const LoopNest& nest = added.copy->nest_;
+    const Leaf& leaf = added.copy->leaf_;
+    if (nest.empty || !nest.loops.empty() || leaf.turned || leaf.rows.count == 1) return false;
+    const Lane lane{added.source + nest.source_offset, added.target + nest.target_offset, leaf.rows.source_stride,
+                    leaf.rows.target_stride, leaf.rows.bytes};
+    if (!lanes_.empty()) {
+        const Lane& first = lanes_.front();
+        const bool beside = rows == leaf.rows.count && first.source_stride == lane.source_stride &&
+                            std::abs(lane.source - first.source) < std::abs(lane.source_stride);
+        if (!beside) return false;
+    }
+    rows = leaf.rows.count;
+    lanes_.push_back(lane);
+    return true;
+}
+
+void DealtCopies::run(Store store) {
+    for (std::size_t next = 0; next < added_.size();) {
+        std::int64_t rows = 0;
+        lanes_.clear();
+        const std::size_t first = next;
+        while (next < added_.size() && deal(added_[next], rows)) ++next;
+        if (next > first + 1) {
+            copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
+        } else {
+            next = first + 1;
+            added_[first].copy->run(added_[first].source, added_[first].target, store);
+        }
+    }
+    added_.clear();
 }
 
 BoxFill::BoxFill(const Region& target, const Pattern& pattern)

@@ -72,8 +72,30 @@ public:
     void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
 
 private:
+    friend class DealtCopies;
     LoopNest nest_;  // without the leaf's loops
     Leaf leaf_;
+};
+
+/// Copies that are run together. Those whose rows lie side by side in the source are moved row by row in turn: it is
+/// read once, in its order, whoever wants of it.
+class DealtCopies {
+public:
+    /// The copy lives until the next run.
+    void add(const BoxCopy& copy, const std::byte* source, std::byte* target);
+    /// Runs what was added since the last run.
+    void run(Store store);
+
+private:
+    struct Added {
+        const BoxCopy* copy;
+        const std::byte* source;
+        std::byte* target;
+    };
+    [[nodiscard]] bool deal(const Added& added, std::int64_t& rows);
+
+    std::vector<Added> added_;
+    std::vector<Lane> lanes_;
 };
 
 /// The bytes of one element; those past its size mean nothing.

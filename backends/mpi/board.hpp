@@ -3,6 +3,7 @@
 // peer that died ends it, and so does patience.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -24,6 +25,7 @@ struct alignas(64) BoardLine {
     std::atomic<std::uint32_t> asleep;  ///< whose call ends its sleep: a rank + 1, anyone's, or 0 when it is awake
     std::atomic<std::uint32_t> left;    ///< it will not look at the board again
     std::int32_t process;
+    std::array<double, 2> seconds;  ///< what the run before took it, by the parity of the run; 0: nothing to compare
 };
 
 class Board {

@@ -200,7 +200,7 @@ Result<bool> Messages::stream_within(const Framing& framing, Index room) {
     framing_ = framing;
     stream_bytes_ = 0;
     Result<void> made;
-    const Nodes alone{{}, {rank_of(setting_.communicator)}, size_of_communicator(setting_.communicator)};
+    const Nodes alone = apart(setting_.communicator);
     for (std::size_t i = 0; i < order_.size() && made; ++i) {
         Index bytes = 0;
         auto streams = make_streams(order_[i], waves_[i].node ? *setting_.nodes : alone, framing, bytes);

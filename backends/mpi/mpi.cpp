@@ -27,10 +27,52 @@ std::vector<Index> bytes_of_plans(const std::vector<RankPlan>& plans, Index Rank
     return all;
 }
 
-// Through shared memory and by messages at once; either may be absent.
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// What runs between the ranks of one node, or is left there to MPI's datatypes.
+class MoveInNode {
+public:
+    MoveInNode(NodePlan& plan, const NodeBuffers& buffers, Bound* datatypes)
+        : plan_(plan), node_(std::in_place, plan, buffers), datatypes_(datatypes) {}
+
+    Result<bool> advance(bool block) {
+        if (node_) {
+            const auto done = node_->advance(block);
+            if (!done || !*done) return done;
+            const bool leaves = node_->leaves_to_messages();
+            node_.reset();
+            if (!leaves) return true;
+            left_at_ = std::chrono::steady_clock::now();
+            auto started = datatypes_->start();
+            if (!started) return failed(started.error());
+            left_ = std::move(*started);
+        }
+        if (!left_) return true;
+        const auto done = block ? left_->wait().map([] { return true; }) : left_->test();
+        if (!done) return failed(done.error());
+        if (*done) plan_.took(seconds_since(left_at_));
+        return done;
+    }
+
+private:
+    Result<bool> failed(const Error& error) {
+        plan_.fail_all(error);
+        return tl::unexpected(error);
+    }
+
+    NodePlan& plan_;
+    std::optional<NodeRun> node_;
+    Bound* datatypes_;
+    std::unique_ptr<Ticket> left_;
+    std::chrono::steady_clock::time_point left_at_;
+};
+
+// Inside the node and by messages at once; either may be absent.
 class BothRuns final : public Ticket {
 public:
-    BothRuns(std::optional<NodeRun> node, std::unique_ptr<Ticket> messages, double& node_seconds)
+    BothRuns(std::unique_ptr<MoveInNode> node, std::unique_ptr<Ticket> messages, double& node_seconds)
         : node_(std::move(node)), messages_(std::move(messages)), node_seconds_(node_seconds) {}
     ~BothRuns() override { static_cast<void>(advance_node(true)); }
     BothRuns(const BothRuns&) = delete;
@@ -55,11 +97,11 @@ private:
         if (!done) error_ = done.error();
         if (done && !*done) return false;
         node_.reset();
-        node_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_at_).count();
+        node_seconds_ = seconds_since(begun_at_);
         return done;
     }
 
-    std::optional<NodeRun> node_;
+    std::unique_ptr<MoveInNode> node_;
     std::unique_ptr<Ticket> messages_;
     double& node_seconds_;
     std::optional<Error> error_;
@@ -79,9 +121,11 @@ public:
             for (std::size_t i = 0; i < plans_.size(); ++i) {
                 steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
             }
-            auto made = NodePlan::make(communicator_.get(), arena, steps, options.window_bytes, options.patience);
+            const bool alone = std::ranges::find(moves_, 0) == moves_.end();
+            auto made = NodePlan::make(communicator_.get(), arena, steps, options, alone);
             if (!made) return tl::unexpected(made.error());
             node_ = std::move(*made);
+            if (node_->may_leave()) return make_datatypes(arena, options);
         }
         std::vector<MessagePlan> rest;
         for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -102,6 +146,20 @@ public:
 private:
     friend class MpiBound;
 
+    // What shared memory may leave to MPI: the same moves, as messages that nothing packs.
+    Result<void> make_datatypes(const std::shared_ptr<Arena>& arena, BackendOptions options) {
+        options.piece_bytes = 0;
+        apart_ = apart(communicator_.get());
+        std::vector<MessagePlan> all;
+        left_.reserve(plans_.size());
+        for (std::size_t i = 0; i < plans_.size(); ++i) {
+            const RankPlan& plan = plans_[i];
+            left_.push_back({plan.dtype, {*one_move(plan)}, plan.source_bytes, plan.target_bytes, 0});
+            all.push_back({i, &left_.back()});
+        }
+        return datatypes_.make({communicator_.get(), &apart_, arena, options, index_max}, all, plans_.size());
+    }
+
     // An array moves through shared memory where it does so on every rank.
     Result<void> vote(bool node) {
         for (const RankPlan& plan : plans_) moves_.push_back(node && one_move(plan) != nullptr ? 1 : 0);
@@ -118,6 +176,9 @@ private:
     std::vector<char> moves_;  // per array: through shared memory
     std::unique_ptr<NodePlan> node_;
     Messages messages_;
+    std::vector<RankPlan> left_;
+    Nodes apart_;
+    Messages datatypes_;  // of what the node may leave; empty where it does not
 };
 
 class MpiBound final : public Bound {
@@ -130,10 +191,11 @@ public:
                                   bytes_of_plans(plans, &RankPlan::target_bytes));
         }
         if (!prepared.messages_.empty()) messages_ = prepared.messages_.bind(buffers);
+        if (!prepared.datatypes_.empty()) datatypes_ = prepared.datatypes_.bind(buffers);
     }
     Result<std::unique_ptr<Ticket>> start() override {
-        std::optional<NodeRun> node;
-        if (prepared_.node_) node.emplace(*prepared_.node_, node_buffers_);
+        std::unique_ptr<MoveInNode> node;
+        if (prepared_.node_) node = std::make_unique<MoveInNode>(*prepared_.node_, node_buffers_, datatypes_.get());
         std::unique_ptr<Ticket> run;
         if (messages_) {
             auto started = messages_->start();
@@ -148,6 +210,7 @@ private:
     MpiPrepared& prepared_;
     NodeBuffers node_buffers_;
     std::unique_ptr<Bound> messages_;
+    std::unique_ptr<Bound> datatypes_;
     double node_seconds_ = 0;
 };
 

@@ -1,10 +1,14 @@
 #include "backends/mpi/node_run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "backends/mpi/base.hpp"
 
@@ -14,6 +18,12 @@ namespace {
 // What a rank copies through the caches while it waits for all others: on a core of its own, and on one that it shares.
 constexpr Index bytes_of_meeting = Index{16} << 10;
 constexpr Index bytes_of_crowded_meeting = Index{128} << 10;
+
+constexpr std::array tried_ways{OtherMemory::windows, OtherMemory::streamed_windows, OtherMemory::datatypes};
+
+OtherMemory without_datatypes(OtherMemory wanted) {
+    return wanted == OtherMemory::streamed_windows ? wanted : OtherMemory::windows;
+}
 
 // How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
 enum class Way { push, pull, window };
@@ -29,14 +39,14 @@ Way way_of(bool source_is_shared, bool target_is_shared, Store store) {
 }  // namespace
 
 Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
-                                                 std::span<const ArrayStep> steps, Index window_bytes,
-                                                 std::chrono::milliseconds patience) {
+                                                 std::span<const ArrayStep> steps, const BackendOptions& options,
+                                                 bool may_leave) {
     std::unique_ptr<NodePlan> plan(new NodePlan);
     plan->arena_ = std::move(arena);
     auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts.map([](const Parts&) {});
     if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
-    auto board = Board::make(communicator, plan->arena_, board_addresses(steps.size()), patience);
+    auto board = Board::make(communicator, plan->arena_, board_addresses(steps.size()), options.patience);
     if (!board) return tl::unexpected(board.error());
     plan->board_ = std::move(*board);
     plan->arrays_.resize(steps.size());
@@ -59,16 +69,19 @@ Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::sha
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    if (auto made = plan->windows_.make(communicator, plan->arena_, *parts, window_bytes); !made) {
+    if (auto made = plan->windows_.make(communicator, plan->arena_, *parts, options.window_bytes); !made) {
         return tl::unexpected(made.error());
     }
-    if (auto chosen = plan->choose(communicator, *parts); !chosen) return tl::unexpected(chosen.error());
+    if (auto chosen = plan->choose(communicator, *parts,
+                                   may_leave ? options.other_memory : without_datatypes(options.other_memory));
+        !chosen)
+        return tl::unexpected(chosen.error());
     return plan;
 }
 
 // Streaming stores win where what all ranks of the node write does not fit the cache that they share. Through the
 // windows at once wins where a second copy is cheaper than a meeting.
-Result<void> NodePlan::choose(MPI_Comm communicator, const Parts& parts) {
+Result<void> NodePlan::choose(MPI_Comm communicator, const Parts& parts, OtherMemory other_memory) {
     Index written = 0;
     for (const auto* some : {&parts.own, &parts.receives}) {
         for (const Part& part : *some) written += bytes_of(part.target);
@@ -81,14 +94,36 @@ Result<void> NodePlan::choose(MPI_Comm communicator, const Parts& parts) {
     code = MPI_Allreduce(MPI_IN_PLACE, chosen.data(), 2, MPI_INT, MPI_MAX, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
     store_ = chosen[0] != 0 ? Store::streaming : Store::cached;
-    at_once_ = chosen[1] == 0;
+    at_once_ = chosen[1] == 0 && other_memory != OtherMemory::datatypes;
+    const bool tries = other_memory == OtherMemory::fastest && store_ == Store::streaming;
+    if (tries) choice_.emplace(static_cast<std::size_t>(std::size(tried_ways)));
+    if (other_memory != OtherMemory::fastest) fixed_ = other_memory;
+    met_ = partners_;
+    if (!may_leave()) return {};
+    met_.resize(board_->size());
+    std::iota(met_.begin(), met_.end(), std::size_t{0});
+    std::erase(met_, board_->rank());
     return {};
 }
 
 std::string NodePlan::describe() const {
     if (at_once_) return fmt::format("through shared windows of {} bytes at once", window_bytes());
-    return fmt::format("one sweep through shared memory ({}; windows of {} bytes for other memory)",
-                       store_ == Store::streaming ? "push, streaming stores" : "pull, cached stores", window_bytes());
+    return fmt::format("one sweep through shared memory ({}; {})",
+                       store_ == Store::streaming ? "push, streaming stores" : "pull, cached stores", describe_other());
+}
+
+std::string NodePlan::describe_other() const {
+    const auto in_words = [&](OtherMemory way) {
+        if (way == OtherMemory::datatypes) return std::string("MPI's datatypes for other memory");
+        return fmt::format("windows of {} bytes{} for other memory", window_bytes(),
+                           way == OtherMemory::streamed_windows ? ", streaming stores," : "");
+    };
+    if (!choice_) return in_words(fixed_);
+    if (!choice_->settled()) return in_words(OtherMemory::windows) + ", or what is found to be faster";
+    std::vector<std::string> each;
+    for (const double seconds : choice_->seconds()) each.push_back(fmt::format("{:.3g}", seconds * 1e3));
+    return fmt::format("{}, the fastest of windows, streamed windows and datatypes: {} ms",
+                       in_words(tried_ways[choice_->kept()]), fmt::join(each, ", "));
 }
 
 NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buffers_(buffers), run_(++plan.runs_) {
@@ -98,9 +133,10 @@ NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buff
     }
     Board& board = *plan_.board_;
     for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) published(board.rank(), i) = buffers_.addresses[i];
+    board.line(board.rank()).seconds[run_ % 2] = std::exchange(plan_.last_seconds_, 0);
     board.line(board.rank()).entered.store(run_, std::memory_order_release);
     if (plan_.at_once_) return;
-    for (const std::size_t peer : plan_.partners_) board.tell(peer);
+    for (const std::size_t peer : plan_.met_) board.tell(peer);
 }
 
 // A rank may begin its next run while a peer, to which it only sent through a window, still reads what it published for
@@ -143,9 +179,15 @@ Result<bool> NodeRun::next(bool block) {
                 return true;
             }
             Board::Wanteds entered;
-            for (const std::size_t peer : plan_.partners_) entered.push_back({peer, &board.line(peer).entered, run_});
+            for (const std::size_t peer : plan_.met_) entered.push_back({peer, &board.line(peer).entered, run_});
             auto there = wait(entered, Board::Need::all, block);
             if (!there || !*there) return there;
+            met_at_ = Board::Clock::now();
+            choose();
+            if (leaves_to_messages()) {
+                phase_ = Phase::over;
+                return true;
+            }
             if (auto done = resolve(); !done) return tl::unexpected(done.error());
             sweep();
             phase_ = Phase::staging;
@@ -163,6 +205,7 @@ Result<bool> NodeRun::next(bool block) {
         case Phase::leaving: {
             auto done = wait(leaving_, Board::Need::all, block);
             if (!done || !*done) return done;
+            if (timed_) plan_.took(std::chrono::duration<double>(Board::Clock::now() - met_at_).count());
             phase_ = Phase::over;
             return true;
         }
@@ -170,6 +213,33 @@ Result<bool> NodeRun::next(bool block) {
             break;
     }
     return true;
+}
+
+bool NodeRun::all_is_other_memory() const {
+    for (std::size_t rank = 0; rank < plan_.board_->size(); ++rank) {
+        for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) {
+            if (is_shared(published(rank, i))) return false;
+        }
+    }
+    return true;
+}
+
+// By what all ranks have published, and so alike on all: the slowest of them is how long a run took.
+void NodeRun::choose() {
+    other_memory_ = plan_.fixed_;
+    if (!plan_.may_leave()) return;
+    timed_ = all_is_other_memory();
+    if (!timed_) other_memory_ = OtherMemory::windows;
+    if (!plan_.choice_) return;
+    double slowest = 0;
+    double fastest = std::numeric_limits<double>::infinity();
+    for (std::size_t rank = 0; rank < plan_.board_->size(); ++rank) {
+        const double seconds = plan_.board_->line(rank).seconds[run_ % 2];
+        slowest = std::max(slowest, seconds);
+        fastest = std::min(fastest, seconds);
+    }
+    if (fastest > 0) plan_.choice_->ran(slowest);
+    if (timed_) other_memory_ = tried_ways[plan_.choice_->way()];
 }
 
 Result<std::byte*> NodeRun::reach(const Address& address, std::size_t array, std::size_t peer) const {
@@ -217,7 +287,7 @@ Result<void> NodeRun::resolve() {
         own[array] = std::ranges::any_of(to_stage, [&](const auto& staged) { return staged[array] != 0; }) ? 1 : 0;
         if (own[array] != 0) targets_[array][board.rank()] = nullptr;  // on the way
     }
-    plan_.windows_.restart(to_stage, from_stage, own);
+    plan_.windows_.restart(to_stage, from_stage, own, window_store());
     for (const std::size_t peer : plan_.partners_) {
         if (direct[peer]) leaving_.push_back({peer, &board.line(peer).done, run_});
     }
@@ -229,7 +299,7 @@ void NodeRun::stage_all() {
     std::vector<char> moves;
     for (const NodePlan::Array& array : plan_.arrays_) moves.push_back(array.moves ? 1 : 0);
     const std::vector<std::vector<char>> all(plan_.board_->size(), moves);
-    plan_.windows_.restart(all, all, moves);
+    plan_.windows_.restart(all, all, moves, window_store());
 }
 
 void NodeRun::sweep() {

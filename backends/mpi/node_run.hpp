@@ -3,8 +3,10 @@
 // side reaches goes through windows. One meeting before, one after; no packing, and no MPI.
 #pragma once
 
+#include "backends/mpi/choice.hpp"
 #include "backends/mpi/node_buffers.hpp"
 #include "backends/mpi/window.hpp"
+#include "reshard/mpi.hpp"
 #include "src/sweep.hpp"
 
 namespace reshard::mpi {
@@ -12,16 +14,21 @@ namespace reshard::mpi {
 /// What runs between the ranks of one node, prepared.
 class NodePlan {
 public:
-    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
+    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory. With `may_leave`
+    /// runs between buffers that are other memory may be left to MPI's datatypes, as the options say.
     [[nodiscard]] static Result<std::unique_ptr<NodePlan>> make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
-                                                                std::span<const ArrayStep> steps, Index window_bytes,
-                                                                std::chrono::milliseconds patience);
+                                                                std::span<const ArrayStep> steps,
+                                                                const BackendOptions& options, bool may_leave);
 
     /// Of so many arrays: the source's and the target's, of this run and of the next.
     [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
 
     [[nodiscard]] Index window_bytes() const { return windows_.bytes(); }
     [[nodiscard]] Index held_bytes() const { return window_bytes() + board_->own_bytes(); }
+    /// The same on all ranks.
+    [[nodiscard]] bool may_leave() const { return choice_ || fixed_ == OtherMemory::datatypes; }
+    /// How long a run took that was left.
+    void took(double seconds) { last_seconds_ = seconds; }
     /// How it moves, for people.
     [[nodiscard]] std::string describe() const;
     /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
@@ -37,15 +44,20 @@ private:
         Sweep pull{Sweep::Kind::pull};
     };
     NodePlan() = default;
-    Result<void> choose(MPI_Comm communicator, const Parts& parts);
+    Result<void> choose(MPI_Comm communicator, const Parts& parts, OtherMemory other_memory);
+    [[nodiscard]] std::string describe_other() const;
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Board> board_;
     std::vector<Array> arrays_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
+    std::vector<std::size_t> met_;       // before a run: partners, or all who choose together
     Windows windows_;
     Store store_ = Store::cached;
-    bool at_once_ = false;  // through the windows without a meeting before, whatever the buffers are
+    bool at_once_ = false;          // through the windows without a meeting before, whatever the buffers are
+    std::optional<Choice> choice_;  // of OtherMemory, where it is not fixed
+    OtherMemory fixed_ = OtherMemory::windows;
+    double last_seconds_ = 0;  // of this rank's last run; 0: its time says nothing
     std::uint64_t runs_ = 0;
 };
 
@@ -54,6 +66,8 @@ class NodeRun {
 public:
     NodeRun(NodePlan& plan, const NodeBuffers& buffers);
     Result<bool> advance(bool block);
+    /// After it has advanced to its end: nothing was moved, MPI is to move it.
+    [[nodiscard]] bool leaves_to_messages() const { return other_memory_ == OtherMemory::datatypes; }
 
 private:
     enum class Phase { entering, staging, leaving, over };
@@ -61,6 +75,11 @@ private:
     Result<bool> next(bool block);
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     Result<bool> wait(const Board::Wanteds& wanted, Board::Need need, bool block);
+    [[nodiscard]] bool all_is_other_memory() const;
+    void choose();
+    [[nodiscard]] Store window_store() const {
+        return other_memory_ == OtherMemory::streamed_windows ? Store::streaming : Store::cached;
+    }
     Result<void> resolve();
     [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
     void stage_all();
@@ -75,6 +94,9 @@ private:
     std::vector<const std::byte*> own_sources_;           // per array
     std::vector<std::byte*> own_targets_;
     Board::Wanteds leaving_;  // peers that read or write this rank's buffers, or whose it does
+    OtherMemory other_memory_ = OtherMemory::windows;
+    bool timed_ = false;  // its time is one to choose by
+    Board::Clock::time_point met_at_;
     std::optional<Board::Clock::time_point> waiting_since_;
 };
 

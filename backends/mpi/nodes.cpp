@@ -24,10 +24,11 @@ bool Nodes::has(Index rank) const { return std::ranges::binary_search(members, r
 
 Index Nodes::place_of(Index rank) const { return std::ranges::lower_bound(members, rank) - members.begin(); }
 
+Nodes apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size_of_communicator(communicator)}; }
+
 Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options, const std::shared_ptr<Arena>& arena) {
     const Index rank = rank_of(communicator);
-    const auto apart = [&] { return Nodes{{}, {rank}, size_of_communicator(communicator)}; };
-    if (!options.shared_memory) return apart();
+    if (!options.shared_memory) return apart(communicator);
     auto own = split(communicator, options.ranks_per_node);
     if (!own) return tl::unexpected(own.error());
     auto members = gathered(own->get(), rank);
@@ -35,7 +36,7 @@ Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options, c
     const char reaches = Board::make(own->get(), arena, 0, options.patience) ? 1 : 0;
     const auto all_reach = least(communicator, {reaches});
     if (!all_reach) return tl::unexpected(all_reach.error());
-    if (all_reach->front() == 0) return apart();
+    if (all_reach->front() == 0) return apart(communicator);
     Index count = members->front() == rank ? 1 : 0;
     const int code = MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());

@@ -21,6 +21,9 @@ struct Nodes {
     [[nodiscard]] Index place_of(Index rank) const;  ///< its number in `own`. pre: has(rank)
 };
 
+/// Every rank a node of its own.
+[[nodiscard]] Nodes apart(MPI_Comm communicator);
+
 /// Collective. Ranks that share a node but cannot map each other's memory, on any node, are taken for apart.
 [[nodiscard]] Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options,
                                        const std::shared_ptr<Arena>& arena);

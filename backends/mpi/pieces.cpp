@@ -176,9 +176,9 @@ std::optional<Pieces::Piece> Pieces::next(Index& used) {
     return piece;
 }
 
-bool Pieces::pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources) {
+bool Pieces::pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources, DealtCopies& copies) {
     const auto piece = next(used);
-    if (piece) piece->copy->run(sources[piece->array] + piece->source, slot + piece->place);
+    if (piece) copies.add(*piece->copy, sources[piece->array] + piece->source, slot + piece->place);
     return piece.has_value();
 }
 

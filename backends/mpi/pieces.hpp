@@ -23,9 +23,9 @@ public:
     void restart(const std::vector<char>& staged);
     [[nodiscard]] bool finished() const { return part_ == parts_.size(); }
 
-    /// The next piece, out of the arrays' sources into the slot, of which `used` bytes are taken. False when there is
-    /// none, or no room for it: the slot is full.
-    bool pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources);
+    /// Adds the next piece to `copies`, out of the arrays' sources into the slot, of which `used` bytes are taken.
+    /// False when there is none, or no room for it: the slot is full.
+    bool pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources, DealtCopies& copies);
     /// The next piece of what stays. False when there is none.
     bool move(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets, Store store);
     /// A whole slot, into the arrays' targets.

@@ -73,7 +73,7 @@ Result<std::unique_ptr<NodePlan>> make_node_plan(std::span<const WaveStep> wave,
         inside.push_back(within(one.rank_step(), nodes));
         steps[one.array] = {&inside.back(), one.plan->dtype};
     }
-    return NodePlan::make(nodes.own.get(), arena, steps, options.window_bytes, options.patience);
+    return NodePlan::make(nodes.own.get(), arena, steps, options, false);
 }
 
 NodeBuffers bind_node(NodePlan& node, std::span<const WaveStep> wave, std::span<const Buffers> buffers) {

@@ -17,6 +17,48 @@ std::vector<Part> parts_of(const std::vector<Part>& parts, std::size_t peer) {
     return with_peer;
 }
 
+// Where in the source of an array what goes to a peer begins and ends.
+struct Stretch {
+    std::size_t array;
+    Index begin;
+    Index end;
+};
+
+std::vector<Stretch> stretches_of(const std::vector<Part>& parts) {
+    std::vector<Stretch> stretches;
+    for (const Part& part : parts) {
+        Index end = part.source.offset_bytes + part.source.element_bytes;
+        for (std::size_t k = 0; k < part.source.extents.size(); ++k) {
+            end += (part.source.extents[k] - 1) * part.source.strides_bytes[k];
+        }
+        stretches.push_back({part.array, part.source.offset_bytes, end});
+    }
+    return stretches;
+}
+
+bool side_by_side(const std::vector<Stretch>& some, const std::vector<Stretch>& others) {
+    return std::ranges::any_of(some, [&](const Stretch& a) {
+        return std::ranges::any_of(
+            others, [&](const Stretch& b) { return a.array == b.array && a.begin < b.end && b.begin < a.end; });
+    });
+}
+
+// Numbers of those that lie side by side, with one or with several between them.
+std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::vector<Stretch>>& all) {
+    std::vector<std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        std::vector<std::size_t> own{i};
+        std::erase_if(groups, [&](const std::vector<std::size_t>& group) {
+            const bool joins =
+                std::ranges::any_of(group, [&](std::size_t member) { return side_by_side(all[member], all[i]); });
+            if (joins) own.insert(own.end(), group.begin(), group.end());
+            return joins;
+        });
+        groups.push_back(std::move(own));
+    }
+    return groups;
+}
+
 std::vector<Index> bytes_by_peer(const std::vector<Part>& parts, std::size_t ranks) {
     std::vector<Index> bytes(ranks);
     for (const Part& part : parts) bytes[part.peer] += bytes_of(part.target);
@@ -80,6 +122,7 @@ Result<void> Windows::make(MPI_Comm communicator, const std::shared_ptr<Arena>& 
                     reinterpret_cast<SlotFlags*>(start + slot.flags), start + slot.offset, slot.half_bytes};
     };
     staying_.emplace(parts.own, staying_bytes, Pieces::Side::both);
+    std::vector<std::vector<Stretch>> stretches;
     // Each rank begins with the next one, so that not all begin with the first.
     for (std::size_t k = 1; k < ranks && made; ++k) {
         const std::size_t peer = (rank + k) % ranks;
@@ -94,7 +137,9 @@ Result<void> Windows::make(MPI_Comm communicator, const std::shared_ptr<Arena>& 
             break;
         }
         outgoing_.push_back(pair_in(peer, parts.sends, granted[peer], *reached, Pieces::Side::sender));
+        stretches.push_back(stretches_of(parts_of(parts.sends, peer)));
     }
+    groups_ = groups_of(stretches);
     wanted_.reserve(outgoing_.size() + incoming_.size());
     return all_succeeded(communicator, made, 1);
 }
@@ -104,37 +149,49 @@ bool Windows::hold_all() const {
 }
 
 void Windows::restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
-                      const std::vector<char>& own) {
+                      const std::vector<char>& own, Store window_store) {
+    window_store_ = window_store;
     staying_->restart(own);
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
 }
 
-// At most two halves ahead of the receivers. Those that have room get a piece each in turn: the source is read once, in
-// the order in which it lies, and not once for each peer. So does this rank itself.
-bool Windows::fill(Board& board, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
-                   Store store) {
+// Opens a half of each pair of those groups that have room for all, at most two halves ahead of the receivers.
+std::size_t Windows::open_halves() {
     std::size_t open = 0;
-    for (Pair& pair : outgoing_) {
-        pair.packed_bytes = -1;
-        if (pair.pieces.finished()) continue;
-        const Board::Wanted room{pair.peer, &pair.flags->drained, pair.moved < 1 ? 0 : pair.moved - 1};
-        if (room.there()) {
-            pair.packed_bytes = 0;
-            ++open;
-        } else {
-            wanted_.push_back(room);
+    for (const auto& group : groups_) {
+        const std::size_t before = wanted_.size();
+        for (const std::size_t i : group) {
+            const Pair& pair = outgoing_[i];
+            const Board::Wanted room{pair.peer, &pair.flags->drained, pair.moved < 1 ? 0 : pair.moved - 1};
+            if (!pair.pieces.finished() && !room.there()) wanted_.push_back(room);
+        }
+        for (const std::size_t i : group) {
+            Pair& pair = outgoing_[i];
+            const bool opens = wanted_.size() == before && !pair.pieces.finished();
+            pair.packed_bytes = opens ? 0 : -1;
+            open += opens ? 1 : 0;
         }
     }
+    return open;
+}
+
+// The open halves get a piece each in turn, and so does this rank itself: the source is read once, in the order in
+// which it lies, and not once for each peer.
+bool Windows::fill(Board& board, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
+                   Store store) {
+    std::size_t open = open_halves();
     if (open == 0) return false;
     while (open > 0) {
         for (Pair& pair : outgoing_) {
-            if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources)) continue;
+            if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources, copies_)) continue;
             pair.packed_bytes = -1;
             --open;
+            if (window_store_ == Store::streaming) store_fence();
             pair.flags->filled.store(++pair.moved, std::memory_order_release);
             board.tell(pair.peer);
         }
+        copies_.run(window_store_);
         staying_->move(sources, targets, store);
     }
     return true;

@@ -1,6 +1,6 @@
 // Moves between buffers that no peer reaches: each rank packs the next pieces of what it sends into its peers' windows,
-// and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot ahead;
-// windows are small enough to stay in the caches.
+// and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot ahead, but
+// for those whose parts lie side by side in the source, which is then read in its order.
 #pragma once
 
 #include "backends/mpi/board.hpp"
@@ -36,10 +36,10 @@ public:
     /// True when all that this rank sends fits the slots at once.
     [[nodiscard]] bool hold_all() const;
 
-    /// Begins a run: per peer and array, what goes through windows; and of which arrays what stays on this rank is
-    /// moved on the way.
+    /// Begins a run: per peer and array, what goes through windows; of which arrays what stays on this rank is moved on
+    /// the way; and how windows are written.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
-                 const std::vector<char>& own);
+                 const std::vector<char>& own, Store window_store);
 
     /// Moves all that can be moved now. Of what it waits for then, any one will do; of nothing when the run is through.
     /// True when something moved.
@@ -55,9 +55,10 @@ private:
         std::byte* halves;
         Index half_bytes;
         std::uint64_t moved = 0;  // halves, over all runs
-        Index packed_bytes = 0;   // of the half that is being filled; -1: there is no room for one
+        Index packed_bytes = 0;   // of the half that is being filled; -1: none is
         [[nodiscard]] std::byte* half() const { return halves + static_cast<Index>(moved % 2) * half_bytes; }
     };
+    [[nodiscard]] std::size_t open_halves();
     bool fill(Board& board, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
               Store store);
     bool drain(Board& board, Pair& pair, const std::vector<std::byte*>& targets, Store store);
@@ -66,6 +67,9 @@ private:
     std::optional<Pieces> staying_;
     std::vector<Pair> outgoing_;
     std::vector<Pair> incoming_;
+    std::vector<std::vector<std::size_t>> groups_;  // of outgoing pairs
+    DealtCopies copies_;
+    Store window_store_ = Store::cached;
     Board::Wanteds wanted_;
 };
 

@@ -9,6 +9,16 @@
 
 namespace reshard::mpi {
 
+/// How data moves between ranks of a node where no rank reaches the other's buffers: packed into a window of the
+/// receiver in shared memory and copied out of it, through the caches or with stores past them, or by MPI's own
+/// datatypes.
+enum class OtherMemory {
+    fastest,  ///< found by trying all in the first runs of what is prepared, and again when it becomes slower
+    windows,
+    streamed_windows,
+    datatypes
+};
+
 /// The same on all ranks.
 struct BackendOptions {
     /// Ranks of one node move through shared memory; without, everything is messages.
@@ -16,7 +26,9 @@ struct BackendOptions {
     /// So many consecutive ranks are taken for a node; 0: as MPI_Comm_split_type finds. To see what several nodes do on
     /// one machine.
     Index ranks_per_node = 0;
-    /// Of each rank, for buffers that are not this backend's own memory: what peers write and the rank copies out.
+    /// For buffers that are not this backend's own memory.
+    OtherMemory other_memory = OtherMemory::fastest;
+    /// Of each rank, for such buffers: what peers write and the rank copies out.
     /// Where a list moves in several passes (between nodes, and with sums) each has such a window.
     Index window_bytes = Index{1} << 20;
     /// Of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. 0:
@@ -31,8 +43,9 @@ struct BackendOptions {
 
 /// Collective over `communicator`. Errors: backend when MPI is not initialized, already finalized, or fails.
 /// Of its memory (allocate) peers on the same node write straight into the target: the fastest there is.
-/// Threads: as the level of MPI_Init_thread says for prepare and for runs that send messages; runs between ranks of one
-/// node call no MPI, so different executors may run them in different threads at any level.
+/// Threads: as the level of MPI_Init_thread says for prepare and for runs that send messages. Runs between ranks of one
+/// node send none, so different executors may run them in different threads at any level; but where
+/// OtherMemory::fastest or datatypes meets other memory, of arrays beyond the caches, they may.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options = {});
 
 /// The baseline of the benchmarks and of `reshard run`: one MPI_Alltoallw over subarray datatypes, from the source tile

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "reshard/execute.hpp"
 #include "reshard/mpi.hpp"
@@ -33,20 +34,24 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     mpi::BackendOptions options;
     options.shared_memory = transport != "messages";
     options.ranks_per_node = transport == "nodes" ? 2 : 0;
+    const bool own_memory = transport == "datatypes";
+    if (own_memory) options.other_memory = mpi::OtherMemory::datatypes;
     options.patience = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
     auto executor = Executor::prepare(rows_to_columns(), *backend).value();
     auto source = backend->allocate(executor.plans().front().source_bytes).value();
     auto target = backend->allocate(executor.plans().front().target_bytes).value();
+    std::vector<std::byte> own_source(source->bytes().size());
+    std::vector<std::byte> own_target(target->bytes().size());
+    const Buffers buffers{own_memory ? own_source : source->bytes(), own_memory ? own_target : target->bytes(), {}};
     const Index rank = backend->rank();
-    say(rank, 1, executor.run(source->bytes(), target->bytes()));
+    say(rank, 1, executor.run(buffers.source, buffers.target));
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == failing && how == "killed") raise(SIGKILL);
     if (rank == failing && how == "absent") {
         std::this_thread::sleep_for(std::chrono::seconds(5));
         return 0;
     }
-    const Buffers buffers{source->bytes(), target->bytes(), {}};
     if (rank == failing &&
         how == "lost") {  // a buffer that is bound and given back before the run: nobody can map what took its place
         auto other = backend->allocate(buffers.target.size()).value();
@@ -64,7 +69,7 @@ int move_and_fail(const std::string& how, const std::string& transport) {
 
 }  // namespace
 
-// failing_rank killed|absent|lost shared|nodes|messages
+// failing_rank killed|absent|lost shared|nodes|messages|datatypes
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (argc < 3) return 2;

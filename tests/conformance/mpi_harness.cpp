@@ -10,18 +10,28 @@
 namespace reshard::conformance {
 namespace {
 
-// Arguments of the program: everything in messages, or nodes of so many ranks.
+// Arguments of the program: everything in messages, nodes of so many ranks, how memory moves that no peer reaches.
 bool messages_only() {
     const std::vector<std::string> arguments = testing::internal::GetArgvs();
     return std::ranges::find(arguments, "--messages-only") != arguments.end();
 }
 
-Index ranks_per_node() {
-    const std::string name = "--ranks-per-node=";
+std::string value_of(const std::string& name) {
     for (const std::string& argument : testing::internal::GetArgvs()) {
-        if (argument.starts_with(name)) return std::stoll(argument.substr(name.size()));
+        if (argument.starts_with(name + "=")) return argument.substr(name.size() + 1);
     }
-    return 0;
+    return {};
+}
+
+Index ranks_per_node() {
+    const std::string value = value_of("--ranks-per-node");
+    return value.empty() ? 0 : std::stoll(value);
+}
+
+mpi::OtherMemory other_memory() {
+    const std::string value = value_of("--other-memory");
+    if (value == "streamed_windows") return mpi::OtherMemory::streamed_windows;
+    return value == "datatypes" ? mpi::OtherMemory::datatypes : mpi::OtherMemory::fastest;
 }
 
 class MpiHarness final : public Harness {
@@ -35,6 +45,7 @@ public:
         mpi::BackendOptions options;
         options.shared_memory = !messages_only();
         options.ranks_per_node = ranks_per_node();
+        options.other_memory = other_memory();
         options.window_bytes = 4096;  // so that small arrays take several rounds
         options.piece_bytes = 256;    // and several messages
         options.patience = std::chrono::seconds(60);

@@ -12,6 +12,7 @@
 #include "move.hpp"
 #include "reshard/mpi.hpp"
 #include "reshard/text.hpp"
+#include "src/copy_kernels.hpp"
 
 namespace reshard::conformance {
 namespace {
@@ -74,6 +75,38 @@ TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
     MPI_Send(&sent, 1, MPI_INT, right, 0, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     EXPECT_EQ(received, (world_rank() + ranks - 1) % ranks);
+}
+
+// Beyond the caches every way of moving the caller's own memory is tried, and the fastest kept; whichever a run takes,
+// it is right.
+TEST(Mpi, OtherMemoryFindsItsWay) {
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Index ranks = (*backend)->size();
+    const Index rows = last_cache_bytes() / 2 / (2053 * 4) + 13;
+    const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
+                               fmt::format("f32[{},2053@x]", rows));
+    auto executor = Executor::prepare(plan, **backend);
+    ASSERT_TRUE(executor) << executor.error().message;
+    if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
+        GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
+    Workbench bench({plan}, (*backend)->rank(), 1, 0);
+    EXPECT_NE(executor->describe().find("or what is found to be faster"), std::string::npos) << executor->describe();
+    for (int run = 0; run < 12; ++run) {
+        std::ranges::fill(bench.target.bytes, std::byte{0});
+        const Buffers buffers = bench.buffers();
+        const auto done = executor->run(buffers.source, buffers.target);
+        ASSERT_TRUE(done) << done.error().message;
+        ASSERT_EQ(bench.wrong(), "") << "run " << run;
+    }
+    EXPECT_NE(executor->describe().find("the fastest of"), std::string::npos) << executor->describe();
+    // Memory that peers reach has nothing to choose, and the choice stays as it was.
+    auto reached = (*backend)->allocate(static_cast<Index>(bench.target.bytes.size()));
+    ASSERT_TRUE(reached);
+    const auto done = executor->run(bench.source.bytes, (*reached)->bytes());
+    ASSERT_TRUE(done) << done.error().message;
+    std::ranges::copy((*reached)->bytes(), bench.target.bytes.begin());
+    EXPECT_EQ(bench.wrong(), "");
 }
 
 TEST(Mpi, TheBaselineMovesTheSame) {

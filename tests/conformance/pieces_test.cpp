@@ -90,6 +90,7 @@ TEST(Pieces, ArriveAsTheyLeft) {
                 std::copy_n(sources[i].data() + source, element_bytes, expected[i].data() + target);
             });
         }
+        DealtCopies copies;
         Pieces sender(parts, slot_bytes, Pieces::Side::sender);
         Pieces receiver(parts, slot_bytes, Pieces::Side::receiver);
         sender.restart(staged);
@@ -98,8 +99,9 @@ TEST(Pieces, ArriveAsTheyLeft) {
         Index slots = 0;
         while (!sender.finished()) {
             Index used = 0;
-            while (sender.pack(slot.data(), used, from)) {
+            while (sender.pack(slot.data(), used, from, copies)) {
             }
+            copies.run(store);
             ASSERT_LE(used, slot_bytes);
             ASSERT_GT(used, 0) << "a slot that takes nothing";
             ASSERT_FALSE(receiver.finished());
