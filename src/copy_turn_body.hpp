@@ -95,37 +95,35 @@ Plane part(const Plane& plane, Size outer, Size inner) {
     return {outer, inner, plane.source_stride, plane.target_stride};
 }
 
-// Source runs are walked in strips of so many elements: as many target runs grow at once, line by line, as pages and
-// rows of memory are kept open for. Twice as fast as one strip of a thousand.
-constexpr Size strip = 64;
+// Source runs are walked in strips of so many elements, and in each strip so many lines of every target run are written
+// one after another: memory is slow to change places, and the next line of a source run comes while this one is turned.
+constexpr Size strip = 1024;
+constexpr Size lines_at_once = 2;
 
-// Whether the lines of the next band are asked for ahead, since no hardware foresees so many runs at once: 1.1 to 1.5
-// times as fast where it is, but a loss with plain stores, where the target's lines come in too, with single bytes,
-// whose bands have 64 runs, and with squares of four floats.
+// No hardware foresees so many runs at once.
 template <class T>
-constexpr bool asks_ahead = T::bytes >= 8 || (T::bytes >= 2 && KERNELS_REGISTER > 16);
-
-template <class T>
-[[gnu::always_inline]] inline void ask_for_next_band(const Plane& plane, const std::byte* source) {
-    for (Size j = 0; j < T::line; ++j) __builtin_prefetch(source + (T::line + j) * plane.source_stride);
+[[gnu::always_inline]] inline void ask_for_next_lines(const Plane& plane, const std::byte* source) {
+    for (Size j = 0; j < T::line; ++j) __builtin_prefetch(source + j * plane.source_stride + line_bytes);
 }
 
 // The whole squares of a plane, `block(source, target)` at a time: bands of one cache line along the target's run, each
 // walked along a strip of the source's. The borders element by element; `head` is the first whole line.
-template <class T, bool ahead, class Block>
+template <class T, class Block>
 [[gnu::always_inline]] inline void turn_strips(const Plane& plane, Size head, const std::byte* source,
                                                std::byte* target, const Block& block) {
     const Size squares = plane.outer / T::rows * T::rows;
     const Size end = head + (plane.inner - head) / T::line * T::line;
     for (Size first = 0; first < squares; first += strip) {
         const Size last = first + strip < squares ? first + strip : squares;
-        for (Size j = head; j < end; j += T::line) {
-            const std::byte* from = source + j * plane.source_stride;
-            std::byte* to = target + j * T::bytes;
+        for (Size begin = head; begin < end; begin += lines_at_once * T::line) {
+            const Size stop = begin + lines_at_once * T::line < end ? begin + lines_at_once * T::line : end;
             for (Size i = first; i < last; i += T::rows) {
                 const bool begins_line = (i - first) * T::bytes % line_bytes == 0;
-                if (ahead && begins_line) ask_for_next_band<T>(plane, from + i * T::bytes);
-                block(from + i * T::bytes, to + i * plane.target_stride);
+                for (Size j = begin; j < stop; j += T::line) {
+                    const std::byte* from = source + j * plane.source_stride + i * T::bytes;
+                    if (begins_line) ask_for_next_lines<T>(plane, from);
+                    block(from, target + j * T::bytes + i * plane.target_stride);
+                }
             }
         }
     }
@@ -139,7 +137,7 @@ template <class T, bool ahead, class Block>
 
 template <class T>
 void copy_transposed(const Plane& plane, const std::byte* source, std::byte* target) {
-    turn_strips<T, false>(plane, 0, source, target, [&](const std::byte* from, std::byte* to) {
+    turn_strips<T>(plane, 0, source, target, [&](const std::byte* from, std::byte* to) {
         for (int k = 0; k < T::line; k += T::rows) {
             turn_square<T>(from + k * plane.source_stride, plane.source_stride, to + k * T::bytes, plane.target_stride);
         }
@@ -153,8 +151,8 @@ void stream_transposed(const Plane& plane, const std::byte* source, std::byte* t
     if (plane.target_stride % line_bytes != 0 || to_line(target) % T::bytes != 0 || plane.inner < head + T::line) {
         return copy_transposed<T>(plane, source, target);
     }
-    turn_strips<T, asks_ahead<T>>(plane, head, source, target,
-                                  [&](const std::byte* from, std::byte* to) { stream_block<T>(plane, from, to); });
+    turn_strips<T>(plane, head, source, target,
+                   [&](const std::byte* from, std::byte* to) { stream_block<T>(plane, from, to); });
 }
 
 }  // namespace
