@@ -156,6 +156,8 @@ void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const
              [&](const std::byte* from, std::byte* to) { run_leaf(leaf_, store, from, to); });
 }
 
+bool BoxCopy::in_rows() const { return !nest_.empty && nest_.loops.empty() && !leaf_.turned && leaf_.rows.count > 1; }
+
 void DealtCopies::add(const BoxCopy& copy, const std::byte* source, std::byte* target) {
     added_.push_back({&copy, source, target});
 }
@@ -164,7 +166,7 @@ void DealtCopies::add(const BoxCopy& copy, const std::byte* source, std::byte* t
 bool DealtCopies::deal(const Added& added, std::int64_t& rows) {
     const LoopNest& nest = added.copy->nest_;
     const Leaf& leaf = added.copy->leaf_;
-    if (nest.empty || !nest.loops.empty() || leaf.turned || leaf.rows.count == 1) return false;
+    if (!added.copy->in_rows()) return false;
     const Lane lane{added.source + nest.source_offset, added.target + nest.target_offset, leaf.rows.source_stride,
                     leaf.rows.target_stride, leaf.rows.bytes};
     if (!lanes_.empty()) {

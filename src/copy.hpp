@@ -70,6 +70,8 @@ class BoxCopy {
 public:
     BoxCopy(const Region& source, const Region& target);
     void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
+    /// More than one run of bytes, at one distance on each side.
+    [[nodiscard]] bool in_rows() const;
 
 private:
     friend class DealtCopies;

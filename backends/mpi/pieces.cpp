@@ -133,6 +133,10 @@ Pieces::Pieces(const std::vector<Part>& parts, Index slot_bytes, Side side) : sl
     at_.reserve(most_cuts);
 }
 
+bool Pieces::in_rows() const {
+    return std::ranges::any_of(parts_, [](const Grid& part) { return part.copies.front().in_rows(); });
+}
+
 void Pieces::restart(const std::vector<char>& staged) {
     staged_ = staged;
     part_ = 0;

@@ -18,6 +18,7 @@ public:
     Pieces(const std::vector<Part>& parts, Index slot_bytes, Side side);
 
     [[nodiscard]] Index bytes() const { return bytes_; }  ///< of all parts
+    [[nodiscard]] bool in_rows() const;                   ///< whether any is moved as rows
 
     /// Starts over with the parts of those arrays that `staged` marks.
     void restart(const std::vector<char>& staged);

@@ -137,7 +137,8 @@ Result<void> Windows::make(MPI_Comm communicator, const std::shared_ptr<Arena>& 
             break;
         }
         outgoing_.push_back(pair_in(peer, parts.sends, granted[peer], *reached, Pieces::Side::sender));
-        stretches.push_back(stretches_of(parts_of(parts.sends, peer)));
+        const bool deals = outgoing_.back().pieces.in_rows();
+        stretches.push_back(deals ? stretches_of(parts_of(parts.sends, peer)) : std::vector<Stretch>());
     }
     groups_ = groups_of(stretches);
     wanted_.reserve(outgoing_.size() + incoming_.size());
