@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "piecewise.hpp"
-#include "placement.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {
@@ -61,10 +60,9 @@ Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits&
     };
     if (limits.peak_bytes_max && verdict.peak_bytes > *limits.peak_bytes_max)
         return over("peak", verdict.peak_bytes, *limits.peak_bytes_max, verdict.floor_bytes);
-    const Index least =
-        limits.donate ? verdict.floor_bytes : saturating_add(tile_bytes(plan.source), tile_bytes(plan.target));
     if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
-        return over("footprint", verdict.footprint_bytes, *limits.footprint_bytes_max, least);
+        return over("footprint", verdict.footprint_bytes, *limits.footprint_bytes_max,
+                    saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)));
     return {};
 }
 
@@ -93,16 +91,14 @@ Result<Verdict> check(const Plan& plan, const Limits& limits) {
     if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
                                             format(layout_before(plan, plan.steps.size())), format(plan.target)));
-    const Index workspace = place_tiles(plan, target_room_bytes(plan)).workspace_bytes;
-    verdict.footprint_bytes =
-        saturating_add(saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)), workspace);
+    verdict.footprint_bytes = footprint_bytes(plan, {}, limits.donate);
     verdict.received_bytes_max_device =
         saturating_multiply(busiest_receiver(plan, verdict.moves, verdict.received_bytes / element), element);
     verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), element);
     if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
-        if (const auto pieces = pieces_within(plan, *limits.footprint_bytes_max)) {
+        if (const auto pieces = pieces_within(plan, *limits.footprint_bytes_max, limits.donate)) {
             verdict.pieces = pieces->count;
-            verdict.footprint_bytes = footprint_bytes(plan, *pieces);
+            verdict.footprint_bytes = footprint_bytes(plan, *pieces, limits.donate);
         }
     if (auto kept = keep_limits(plan, verdict, limits); !kept) return tl::unexpected(kept.error());
     return verdict;

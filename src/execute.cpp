@@ -22,10 +22,10 @@ struct Range {
     std::size_t bucket;
 };
 
-std::string_view place_name(Place place) {
+std::string_view place_name(Place place, bool donate) {
     switch (place) {
         case Place::source:
-            return "source";
+            return donate ? "donated source" : "source";
         case Place::target:
             return "target";
         case Place::workspace:
@@ -34,10 +34,10 @@ std::string_view place_name(Place place) {
     return "workspace";
 }
 
-// Sources are only read, and workspaces are shared by arrays that run one after another. Where sources are given away,
-// a later bucket may write where they were. All else must be apart.
+// Workspaces are shared by arrays that run one after another, and sources are only read; but donated ones are written.
+// Where those are given away, a later bucket may write where they were. All else must be apart.
 bool may_overlap(const Range& a, const Range& b, bool donate) {
-    if (a.place == b.place) return a.place != Place::target;
+    if (a.place == b.place) return a.place == Place::workspace || (a.place == Place::source && !donate);
     const Range& source = a.place == Place::source ? a : b;
     const Range& other = a.place == Place::source ? b : a;
     return donate && source.place == Place::source && other.bucket > source.bucket;
@@ -50,8 +50,9 @@ Result<void> require_apart(const std::vector<Range>& ranges, bool donate) {
             const Range& a = ranges[i];
             const Range& b = ranges[j];
             if (!before(a.begin, b.end) || !before(b.begin, a.end) || may_overlap(a, b, donate)) continue;
-            return fail(Code::mismatch, fmt::format("the {} of array {} and the {} of array {} overlap in memory",
-                                                    place_name(a.place), a.array, place_name(b.place), b.array));
+            return fail(Code::mismatch,
+                        fmt::format("the {} of array {} and the {} of array {} overlap in memory",
+                                    place_name(a.place, donate), a.array, place_name(b.place, donate), b.array));
         }
     }
     return {};
@@ -60,13 +61,26 @@ Result<void> require_apart(const std::vector<Range>& ranges, bool donate) {
 Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Range range) {
     if (static_cast<std::uint64_t>(needed) > bytes.size()) {
         return fail(Code::mismatch, fmt::format("the {} of array {} needs {} bytes, the buffer has {}",
-                                                place_name(range.place), range.array, needed, bytes.size()));
+                                                place_name(range.place, false), range.array, needed, bytes.size()));
     }
     // Only what a run may touch counts: a buffer may be larger than the tile in it.
     range.begin = bytes.data();
     range.end = bytes.data() + needed;
     if (needed > 0) ranges.push_back(range);
     return {};
+}
+
+// A donated source under both its names. One that is not needed may be given as it likes: a rank may have no tile.
+Result<Buffers> name_source(Buffers buffers, const RankPlan& plan, std::size_t array, bool donate) {
+    if (!buffers.donated.empty()) {
+        buffers.source = buffers.donated;
+    } else if (donate && plan.source_bytes > 0) {
+        return fail(Code::mismatch,
+                    fmt::format("the source of array {} is donated and may be written: it must be given "
+                                "as Buffers::donated",
+                                array));
+    }
+    return buffers;
 }
 
 // Never 0, which stands for a rank that failed.
@@ -159,7 +173,9 @@ Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::si
     std::vector<std::size_t> first_step_of(plans_.size());
     std::size_t steps = 0;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-        buffers_of[arrays[i]] = buffers[i];
+        auto named = name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_);
+        if (!named) return tl::unexpected(named.error());
+        buffers_of[arrays[i]] = *named;
         first_step_of[arrays[i]] = std::exchange(steps, steps + plans_[arrays[i]].steps.size());
     }
     std::vector<Range> ranges;
@@ -195,7 +211,10 @@ Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::si
 
 Result<void> Executor::run(std::span<const std::byte> source, std::span<std::byte> target,
                            std::span<std::byte> workspace) {
-    const Buffers buffers{source, target, workspace};
+    return run(Buffers{source, target, workspace});
+}
+
+Result<void> Executor::run(const Buffers& buffers) {
     auto bound = bind(std::span(&buffers, 1));
     if (!bound) return tl::unexpected(bound.error());
     auto ticket = (*bound)->start();

@@ -65,8 +65,8 @@ std::vector<Index> typical_devices(std::span<const Plan> plans) {
 namespace {
 
 // The verdict on one plan, with so many bytes for its workspace where there is a limit.
-Result<Verdict> judge(const Plan& plan, std::size_t array, std::optional<Index> workspace_bytes_max) {
-    Limits limits;
+Result<Verdict> judge(const Plan& plan, std::size_t array, std::optional<Index> workspace_bytes_max, bool donate) {
+    Limits limits{std::nullopt, std::nullopt, donate};
     if (workspace_bytes_max) limits.footprint_bytes_max = saturating_add(full_ends(plan), *workspace_bytes_max);
     auto verdict = check(plan, limits);
     if (!verdict) return fail(verdict.error().code, fmt::format("array {}: {}", array, verdict.error().message));
@@ -89,7 +89,7 @@ Result<ListVerdict> check(const ListPlan& list, const ListLimits& limits) {
     if (auto once = each_in_one_bucket(list); !once) return tl::unexpected(once.error());
     ListVerdict verdict;
     for (std::size_t i = 0; i < list.plans.size(); ++i) {
-        auto one = judge(list.plans[i], i, std::nullopt);
+        auto one = judge(list.plans[i], i, std::nullopt, limits.donate);
         if (!one) return tl::unexpected(one.error());
         verdict.plans.push_back(std::move(*one));
     }
@@ -102,7 +102,7 @@ Result<ListVerdict> check(const ListPlan& list, const ListLimits& limits) {
             Verdict& one = verdict.plans[array];
             const Index ends = full_ends(list.plans[array]);
             if (one.footprint_bytes > saturating_add(ends, *room)) {
-                auto in_pieces = judge(list.plans[array], array, *room);
+                auto in_pieces = judge(list.plans[array], array, *room, limits.donate);
                 if (!in_pieces) return tl::unexpected(in_pieces.error());
                 one = std::move(*in_pieces);
             }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "copy.hpp"
 #include "placement.hpp"
 #include "reshard/check.hpp"
 #include "reshard/execute.hpp"
@@ -77,24 +78,69 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
     return ends;
 }
 
-// Intermediates may lie in the target's memory only where every byte there is the tile's: what lies between the
+// Tiles between may lie in the memory of an end only where every byte there is the end's: what lies between the
 // elements of a strided tile is not ours to write.
-Index target_room(const Plan& plan, const Slot& target) {
-    if (count(target.tile) > 0 && !cover_of(target.storage, target.tile).dense) return 0;
-    return target_room_bytes(plan);
+bool is_all_ours(const Slot& end) { return count(end.tile) == 0 || cover_of(end.storage, end.tile).dense; }
+
+Index start_of(const Slot& end, Index element_bytes) { return end.storage.offset * element_bytes; }
+
+// A run of bytes in the source's buffer.
+struct Run {
+    Index offset_bytes = 0;
+    Index bytes = 0;
+};
+
+// The longer one beside what the first step reads of a dense source. pre: all tiles of both have one shape.
+Run unread_run(const Plan& plan, Index rank, const Slot& source) {
+    const Index element_bytes = size_of(plan.source.dtype);
+    const Region read = region_of(source, as_box(tile(first_read(plan), rank)), element_bytes);
+    Index end = read.offset_bytes + element_bytes;
+    for (std::size_t k = 0; k < read.extents.size(); ++k) end += (read.extents[k] - 1) * read.strides_bytes[k];
+    const Index start = start_of(source, element_bytes);
+    const Run before{start, read.offset_bytes - start};
+    const Run after{end, start + count(source.tile) * element_bytes - end};
+    return before.bytes >= after.bytes ? before : after;
 }
+
+// Where the tiles between lie on this rank.
+class Places {
+public:
+    Places(const Plan& plan, Index rank, const Ends& ends, bool donate) : rank_(rank), ends_(ends) {
+        Rooms rooms = rooms_of(plan, donate);
+        if (!is_all_ours(ends.target)) rooms.target = 0;
+        if (!is_all_ours(ends.source)) rooms.source = rooms.unread = 0;
+        if (rooms.unread > 0 && count(ends.source.tile) > 0) unread_ = unread_run(plan, rank, ends.source);
+        if (unread_ && unread_->bytes < rooms.unread) rooms.unread = 0;  // it is not row-major
+        tiles_ = place_tiles(plan, rooms);
+    }
+
+    [[nodiscard]] const TilePlaces& tiles() const { return tiles_; }
+
+    /// Of the i-th tile that is written, which is of `layout`.
+    [[nodiscard]] Slot slot(std::size_t i, const Layout& layout) const {
+        const TilePlace& at = tiles_.places[i];
+        const Tile held = tile(layout, rank_);
+        return {at.place, start(i, at.place, size_of(layout.dtype)) + at.offset_bytes, held, row_major(held)};
+    }
+
+private:
+    [[nodiscard]] Index start(std::size_t i, Place place, Index element_bytes) const {
+        if (place == Place::workspace) return 0;
+        if (place == Place::source && i == 0) return unread_ ? unread_->offset_bytes : 0;
+        return start_of(place == Place::source ? ends_.source : ends_.target, element_bytes);
+    }
+
+    const Index rank_;
+    const Ends& ends_;
+    std::optional<Run> unread_;
+    TilePlaces tiles_;
+};
 
 // A plan without a step that writes: source and target are the same tiles, and the rank copies its own.
 RankStep copy_step(const Ends& ends, Index rank) {
     Schedule schedule{StepKind::exchange, rank, ends.source.tile, ends.target.tile, Combine::copy, {}, {}, {}, {}};
     for (Box& box : boxes_of(ends.target.tile)) schedule.receives.push_back({rank, std::move(box)});
     return {0, std::move(schedule), ends.source, ends.target};
-}
-
-Slot intermediate(const Layout& layout, Index rank, const TilePlace& place, const Slot& target) {
-    const Tile held = tile(layout, rank);
-    const Index start = place.place == Place::target ? target.storage.offset * size_of(layout.dtype) : 0;
-    return {place.place, start + place.offset_bytes, held, row_major(held)};
 }
 
 // What a plan without reductions does as a whole is an exchange, whatever its steps are.
@@ -109,12 +155,13 @@ bool is_one_exchange(const Plan& plan) {
 
 }  // namespace
 
-Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages) {
+Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, bool donate) {
     if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
     if (const auto verdict = check(plan); !verdict) return tl::unexpected(verdict.error());
     const auto ends = lower_ends(plan, rank, storages);
     if (!ends) return tl::unexpected(ends.error());
-    const TilePlaces placement = place_tiles(plan, target_room(plan, ends->target));
+    const Places places(plan, rank, *ends, donate);
+    const TilePlaces& placement = places.tiles();
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");
 
@@ -124,7 +171,7 @@ Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages) {
         const std::size_t number = placement.written[i];
         const Step& step = plan.steps[number];
         const bool last = i + 1 == placement.written.size();
-        Slot to = last ? ends->target : intermediate(step.layout, rank, placement.places[i], ends->target);
+        Slot to = last ? ends->target : places.slot(i, step.layout);
         lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank), from, to});
         from = std::move(to);
     }

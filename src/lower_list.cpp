@@ -32,13 +32,13 @@ Index bytes_of_buffers(std::span<const RankPlan> plans, std::span<const std::vec
 namespace {
 
 Result<std::vector<RankPlan>> lower_all(std::span<const Plan> plans, const Backend& backend,
-                                        std::span<const Storages> storages) {
+                                        std::span<const Storages> storages, bool donate) {
     if (!storages.empty() && storages.size() != plans.size()) {
         return fail(Code::mismatch, fmt::format("{} plans came with {} storages", plans.size(), storages.size()));
     }
     std::vector<RankPlan> lowered;
     for (std::size_t i = 0; i < plans.size(); ++i) {
-        auto plan = lower(plans[i], backend.rank(), storages.empty() ? Storages{} : storages[i]);
+        auto plan = lower(plans[i], backend.rank(), storages.empty() ? Storages{} : storages[i], donate);
         if (!plan) return tl::unexpected(plan.error());
         if (const Index devices = world_size(plans[i]); devices > backend.size()) {
             return fail(Code::mismatch, fmt::format("the plan needs {} devices, the {} backend has {} ranks", devices,
@@ -49,14 +49,21 @@ Result<std::vector<RankPlan>> lower_all(std::span<const Plan> plans, const Backe
     return lowered;
 }
 
+// What a limit leaves to the workspace of a bucket, and whether its sources help.
+struct WorkspaceRoom {
+    Index bytes = index_max;
+    bool donate = false;
+};
+
 // Without their workspaces if with them the bucket would not fit.
-void fuse_within(LoweredList& list, const LoweredBucket& bucket, std::span<const Plan> plans, Index room) {
+void fuse_within(LoweredList& list, const LoweredBucket& bucket, std::span<const Plan> plans,
+                 const WorkspaceRoom& room) {
     Index workspace = 0;
     for (const std::size_t array : bucket.arrays) {
         const Plan& plan = plans[array];
-        workspace = std::max(workspace, place_tiles(plan, target_room_bytes(plan)).workspace_bytes);
+        workspace = std::max(workspace, place_tiles(plan, rooms_of(plan, room.donate)).workspace_bytes);
     }
-    if (workspace <= room) return;
+    if (workspace <= room.bytes) return;
     for (const std::size_t array : bucket.arrays) {
         if (list.arrays[array].fused) run_fused(list.arrays[array]);
     }
@@ -86,11 +93,11 @@ Result<void> add_pieces(LoweredBucket& bucket, RankPlan& whole, const Plan& plan
 
 // The bucket's arrays, those cut that do not fit otherwise.
 Result<void> cut_within(LoweredList& list, LoweredBucket& bucket, std::span<const Plan> plans, Index rank,
-                        std::span<const Storages> storages, Index room) {
+                        std::span<const Storages> storages, const WorkspaceRoom& room) {
     for (const std::size_t i : bucket.arrays) {
         const bool runs_fused = list.arrays[i].fused && list.arrays[i].steps.size() == 1;
         std::optional<Pieces> pieces;
-        if (!runs_fused) pieces = pieces_within(plans[i], saturating_add(full_ends(plans[i]), room));
+        if (!runs_fused) pieces = pieces_within(plans[i], saturating_add(full_ends(plans[i]), room.bytes), room.donate);
         if (pieces && pieces->count > 1) {
             const Storages given = storages.empty() ? Storages{} : storages[i];
             auto added = add_pieces(bucket, list.arrays[i], plans[i], *pieces, rank, given, i);
@@ -128,7 +135,7 @@ Result<void> deal_staging(LoweredList& lowered, const ListPlan& list, const Prep
 Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend, std::span<const Storages> storages,
                                const PrepareOptions& options) {
     if (auto once = each_in_one_bucket(list); !once) return tl::unexpected(once.error());
-    auto arrays = lower_all(list.plans, backend, storages);
+    auto arrays = lower_all(list.plans, backend, storages, options.donate);
     if (!arrays) return tl::unexpected(arrays.error());
     LoweredList lowered{std::move(*arrays), {}};
     const std::vector<Index> held = ends_held(list.plans, list.buckets, options.donate);
@@ -136,7 +143,7 @@ Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend, std
         LoweredBucket& bucket = lowered.buckets.emplace_back();
         bucket.arrays = list.buckets[b];
         const Index limit = options.footprint_bytes_max.value_or(index_max);
-        const Index room = limit - std::min(limit, held[b]);
+        const WorkspaceRoom room{limit - std::min(limit, held[b]), options.donate};
         fuse_within(lowered, bucket, list.plans, room);
         auto cut = cut_within(lowered, bucket, list.plans, backend.rank(), storages, room);
         if (!cut) return tl::unexpected(cut.error());

@@ -59,19 +59,19 @@ Storage storage_of(const Storage& whole, const Pieces& pieces, Index piece) {
     return cut;
 }
 
-Index footprint_bytes(const Plan& plan, const Pieces& pieces) {
+Index footprint_bytes(const Plan& plan, const Pieces& pieces, bool donate) {
     const Index ends = saturating_add(tile_bytes(plan.source), tile_bytes(plan.target));
-    const Index workspace = pieces.count == 1 ? place_tiles(plan, target_room_bytes(plan)).workspace_bytes
-                                              : place_tiles(plan_of(plan, pieces, 0), 0).workspace_bytes;
+    const Index workspace = pieces.count == 1 ? place_tiles(plan, rooms_of(plan, donate)).workspace_bytes
+                                              : place_tiles(plan_of(plan, pieces, 0), {}).workspace_bytes;
     return saturating_add(ends, workspace);
 }
 
-std::optional<Pieces> pieces_within(const Plan& plan, Index footprint_bytes_max) {
-    if (footprint_bytes(plan, {}) <= footprint_bytes_max) return Pieces{};
+std::optional<Pieces> pieces_within(const Plan& plan, Index footprint_bytes_max, bool donate) {
+    if (footprint_bytes(plan, {}, donate) <= footprint_bytes_max) return Pieces{};
     const auto whole = whole_blocks(plan);
     if (!whole) return std::nullopt;
     const auto fits = [&](Index extent) {
-        return footprint_bytes(plan, pieces_of(*whole, extent)) <= footprint_bytes_max;
+        return footprint_bytes(plan, pieces_of(*whole, extent), donate) <= footprint_bytes_max;
     };
     if (!fits(1)) return std::nullopt;
     Index low = 1;  // fits

@@ -20,11 +20,11 @@ struct Pieces {
 /// The fewest pieces in which source, target and workspace take at most `footprint_bytes_max` a device; one piece when
 /// the whole plan does. nullopt when even pieces of one index do not, or when no dimension can be cut: each has blocks
 /// of one index, or does not divide somewhere on the way.
-[[nodiscard]] std::optional<Pieces> pieces_within(const Plan& plan, Index footprint_bytes_max);
+[[nodiscard]] std::optional<Pieces> pieces_within(const Plan& plan, Index footprint_bytes_max, bool donate);
 
-/// Source, target and the workspace of one piece. Tiles between two pieces' steps never lie in the target's memory,
-/// where the other pieces are.
-[[nodiscard]] Index footprint_bytes(const Plan& plan, const Pieces& pieces);
+/// Source, target and the workspace of one piece. Of several pieces no tile between steps is counted on to lie in the
+/// memory of an end, where the other pieces are.
+[[nodiscard]] Index footprint_bytes(const Plan& plan, const Pieces& pieces, bool donate);
 
 /// The plan of piece number `piece`: the dimension that is cut is seen as two, its blocks and the indices in a block,
 /// of which there are fewer.

@@ -73,7 +73,7 @@ bool Choice::judge(std::string rule, Plan plan) {
     const auto same = [&](const Alternative& other) { return other.plan == plan; };
     if (std::ranges::any_of(kept_, same)) return true;
     if (std::ranges::any_of(rejected_, same)) return false;
-    auto verdict = check(plan);
+    auto verdict = check(plan, {std::nullopt, std::nullopt, options_.limits.donate});
     if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
     Alternative candidate{std::move(rule), std::move(plan), std::move(*verdict), 0, {}};
     candidate.lost = over_limit(candidate);

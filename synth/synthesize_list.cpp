@@ -25,7 +25,9 @@ Result<Synthesis> synthesize_one(const Problem& problem, std::size_t array, cons
 class ListSynthesizer {
 public:
     ListSynthesizer(std::span<const Problem> problems, const Options& options, const ListLimits& limits)
-        : problems_(problems), options_(options), limits_(limits) {}
+        : problems_(problems), options_(options), limits_(limits) {
+        options_.limits.donate = limits.donate;
+    }
 
     Result<ListSynthesis> answer() {
         for (std::size_t i = 0; i < problems_.size(); ++i) {
@@ -114,7 +116,7 @@ private:
     }
 
     std::span<const Problem> problems_;
-    const Options& options_;
+    Options options_;
     const ListLimits& limits_;
     ListSynthesis made_;
 };

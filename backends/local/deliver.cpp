@@ -23,8 +23,17 @@ const std::byte* memory_of(const Buffers& buffers, Place place) {
     return buffers.workspace.data();
 }
 
+// Null of a source that is not donated.
 std::byte* writable_memory_of(const Buffers& buffers, Place place) {
-    return place == Place::target ? buffers.target.data() : buffers.workspace.data();
+    switch (place) {
+        case Place::source:
+            return buffers.donated.data();
+        case Place::target:
+            return buffers.target.data();
+        case Place::workspace:
+            break;
+    }
+    return buffers.workspace.data();
 }
 
 // One step of one array, on all ranks.
@@ -37,7 +46,9 @@ public:
 
     Result<void> run() {
         for (std::size_t rank = 0; rank < parties_.size(); ++rank) {
-            if (step(rank).to.place == Place::source) return failure(rank, "would write into its source");
+            const Slot& to = step(rank).to;
+            if (to.place == Place::source && count(to.tile) > 0 && buffers(rank).donated.empty())
+                return failure(rank, "would write into its source, which is not donated");
             if (auto done = fill(rank); !done) return done;
             if (auto done = receive(rank); !done) return done;
             scale(rank);

@@ -16,6 +16,7 @@ const std::byte* RunState::read(std::size_t array, Where where) const {
 std::byte* RunState::write(std::size_t array, Where where) const {
     const Buffers& buffers = plan_.buffers[array];
     if (where == Where::staging) return plan_.staging;
+    if (where == Where::source) return buffers.donated.data();
     return where == Where::target ? buffers.target.data() : buffers.workspace.data();
 }
 

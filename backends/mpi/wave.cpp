@@ -26,7 +26,7 @@ struct Buffer {
 Buffer buffer_at(Place place, const RankPlan& plan, const Buffers& buffers) {
     switch (place) {
         case Place::source:
-            return {buffers.source, {}, plan.source_bytes};
+            return {buffers.source, buffers.donated, plan.source_bytes};
         case Place::target:
             return {buffers.target, buffers.target, plan.target_bytes};
         case Place::workspace:

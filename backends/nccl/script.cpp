@@ -34,8 +34,10 @@ public:
 
 private:
     void take_bases(const Buffers& buffers) {
-        // The source is only read: no set that is placed writes it.
-        bases_ = {const_cast<std::byte*>(buffers.source.data()), buffers.target.data(), buffers.workspace.data(),
+        // A source is only read, unless it is donated: else no set that is placed writes it.
+        std::byte* const source =
+            buffers.donated.empty() ? const_cast<std::byte*>(buffers.source.data()) : buffers.donated.data();
+        bases_ = {source, buffers.target.data(), buffers.workspace.data(),
                   ready_.staging ? ready_.staging->start() : nullptr};
     }
     [[nodiscard]] Bases bases_of(std::size_t piece) const {

@@ -39,11 +39,13 @@ struct RankPlan {
     std::optional<RankStep> fused = std::nullopt;
 };
 
-/// The caller's memory for one array. The source is never written unless the plan was prepared with donate.
+/// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
+/// it is when the plan was prepared with donate. A backend is given both names of such a source.
 struct Buffers {
     std::span<const std::byte> source;
     std::span<std::byte> target;
     std::span<std::byte> workspace;
+    std::span<std::byte> donated = {};
 };
 
 /// A run in flight. Dropping it waits. An error names the step and, where one is known, the peer; after one nothing of

@@ -9,15 +9,18 @@ namespace reshard {
 struct Limits {
     std::optional<Index> peak_bytes_max;
     std::optional<Index> footprint_bytes_max;
-    bool donate = false;  ///< the source's memory may be reused once it is dead
+    /// The source's memory takes tiles between steps, where they fit and nothing reads it any more. It is held to the
+    /// end all the same: the footprint of one array is never less than source + target.
+    bool donate = false;
 };
 
 /// What the judge derived. Bytes; maxima over devices.
 struct Verdict {
-    std::vector<Move> moves;              ///< one per step
-    Index peak_bytes = 0;                 ///< largest tile on the path
-    Index floor_bytes = 0;                ///< larger of source and target tile
-    Index footprint_bytes = 0;            ///< source + target + live intermediates of the executor (no staging)
+    std::vector<Move> moves;  ///< one per step
+    Index peak_bytes = 0;     ///< largest tile on the path
+    Index floor_bytes = 0;    ///< larger of source and target tile
+    /// source + target + workspace of the executor (no staging), in full tiles that lie row-major
+    Index footprint_bytes = 0;
     Index pieces = 1;                     ///< in how many the plan must run to keep the footprint limit
     Index received_bytes = 0;             ///< sum over steps of the busiest receiver's bytes
     Index received_bytes_max_device = 0;  ///< the busiest receiver's total

@@ -13,9 +13,9 @@ struct Storages {
 };
 
 /// What rank `rank` does for one plan: schedules, places of the intermediates, sizes of the buffers. Slices become
-/// views where another step follows; intermediates alternate between the target's memory and the workspace. Errors: as
-/// check; mismatch and overflow from the storages.
-[[nodiscard]] Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages = {});
+/// views where another step follows; intermediates lie in the target's memory, in the source's when that is donated,
+/// and in the workspace. Errors: as check; mismatch and overflow from the storages.
+[[nodiscard]] Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages = {}, bool donate = false);
 
 /// The same on all ranks.
 struct PrepareOptions {
@@ -23,8 +23,11 @@ struct PrepareOptions {
     /// plan whose workspace does not fit runs as its one fused exchange, or, where it reduces, in pieces
     /// (pieces_within); windows become as small as they must.
     std::optional<Index> footprint_bytes_max = std::nullopt;
-    /// As in ListLimits: of a list of several buckets sources are freed when their bucket is done, and targets taken
-    /// just before. The target of a bucket may lie where the source of an earlier one was.
+    /// As in Limits: the sources' memory takes tiles between steps once nothing reads it, so that the workspace is
+    /// smaller or none. A run leaves nothing that is promised in the sources, whether it needed them or not; they are
+    /// bound as Buffers::donated, and overlap nothing else. As in ListLimits: of a list of several buckets sources are
+    /// freed when their bucket is done, and targets taken just before. The target of a bucket may lie where the source
+    /// of an earlier one was.
     bool donate = false;
 };
 
@@ -62,7 +65,8 @@ public:
 
     /// Binds one pair of buffers per array. Of all that is bound to an executor one run is in flight at a time. After a
     /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the
-    /// same memory. Errors: mismatch when a buffer is too small, or when what is written overlaps anything else.
+    /// same memory, and so may sources that are not donated. Errors: mismatch when a buffer is too small, when a source
+    /// is to be written and was not given so, or when what is written overlaps anything else.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
     /// Binds one bucket by itself: a pair of buffers for each of its arrays, in its order. Who frees sources on the way
     /// binds, runs and drops one bucket after the other, on every rank in the list's order.
@@ -71,6 +75,7 @@ public:
     /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.
     [[nodiscard]] Result<void> run(std::span<const std::byte> source, std::span<std::byte> target,
                                    std::span<std::byte> workspace = {});
+    [[nodiscard]] Result<void> run(const Buffers& buffers);
 
     struct RunState;  ///< whether a run is in flight or has failed; private to the executor
 

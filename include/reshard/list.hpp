@@ -26,7 +26,8 @@ struct ListPlan {
 struct ListLimits {
     std::optional<Index> footprint_bytes_max = std::nullopt;
     /// The caller frees the sources of a bucket once it is done, and takes memory for targets just before their bucket
-    /// starts. Else all ends are held all the time.
+    /// starts. Else all ends are held all the time. As in Limits, sources take tiles between steps while their bucket
+    /// runs.
     bool donate = false;
     Index staging_bytes = 0;  ///< of the limit, kept free for the backend
 };

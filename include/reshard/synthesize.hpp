@@ -82,9 +82,10 @@ struct ListSynthesis {
 };
 
 /// The plan of each problem by itself, and buckets for all of them, as few as the limit of the list allows, in an order
-/// that the judge has passed. `options` and their limits are of each array, `limits` of the list. Plans without limit
-/// come first; where their workspaces do not fit, plans that need less are looked for.
-/// Errors: as for one problem, the array named; overflow; infeasible (what is needed, the limit, and the floor).
+/// that the judge has passed. `options` and their limits are of each array, but whether sources are donated is
+/// the list's to say. Plans without limit come first; where their workspaces do not fit, plans that need less are
+/// looked for. Errors: as for one problem, the array named; overflow; infeasible (what is needed, the limit, and the
+/// floor).
 [[nodiscard]] Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options = {},
                                                const ListLimits& limits = {});
 

@@ -42,7 +42,7 @@ void add_options(CLI::App& command, Question& question) {
             "--first", question.first_steps,
             "a first step to take, 'all_gather f32[12288,4096]'; may be given again, or name a file of such lines")
         ->allow_extra_args(false);
-    command.add_flag("--donate", question.donate, "the source's memory may be reused once it is dead");
+    command.add_flag("--donate", question.donate, "the source's memory may hold tiles between steps once it is read");
 }
 
 CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, const char* about) {

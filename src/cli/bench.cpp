@@ -172,6 +172,8 @@ int bench(const Arguments& arguments) {
     if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(arguments.json, made.error());
+    if (asked->options.limits.donate)
+        return refuse(arguments.json, {Code::usage, "bench moves one source again and again: it cannot be donated"});
     if (made->verdict.pieces > 1)
         return refuse(arguments.json,
                       {Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "

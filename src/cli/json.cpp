@@ -44,6 +44,7 @@ Json plan_json(const Json& id, const Asked& asked, const Synthesis& made, Index 
     json["peak_bytes"] = verdict.peak_bytes;
     json["floor_bytes"] = verdict.floor_bytes;
     json["footprint_bytes"] = verdict.footprint_bytes;
+    json["donate"] = asked.options.limits.donate;
     json["pieces"] = verdict.pieces;
     json["received_bytes"] = verdict.received_bytes;
     json["received_bytes_max_device"] = verdict.received_bytes_max_device;

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Mover>> Mover::make(Rank& rank, Backend& backend, const P
     auto executor = Executor::prepare(plan, backend, storages, options);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
-    std::unique_ptr<Mover> mover(new Mover(std::move(*executor), backend));
+    std::unique_ptr<Mover> mover(new Mover(std::move(*executor), backend, options.donate));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};
@@ -67,7 +67,8 @@ Result<void> Mover::take_memory() try {
         // Memory is not there before it is touched; that is a cost of taking it, not of moving.
         std::ranges::fill(workspace_->bytes(), std::byte{0});
     }
-    const Buffers buffers{source_there(), target_there(), workspace_->bytes()};
+    Buffers buffers{source_there(), target_there(), workspace_->bytes()};
+    if (donate_) buffers.donated = source_there();
     auto bound = executor_.bind({&buffers, 1});
     if (!bound) return tl::unexpected(bound.error());
     bound_ = std::move(*bound);

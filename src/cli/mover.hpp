@@ -33,6 +33,7 @@ public:
                                                              const PrepareOptions& options = {});
 
     /// The tiles in the program's memory. Of a device these are copies, brought there before a move and back after it.
+    /// A move leaves nothing that is promised in a donated source.
     [[nodiscard]] std::span<std::byte> source() { return backend_.on_device() ? own_source_ : source_there(); }
     [[nodiscard]] std::span<std::byte> target() { return backend_.on_device() ? own_target_ : target_there(); }
     [[nodiscard]] const Accounted& accounted() const { return accounted_; }
@@ -47,7 +48,8 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const { return bound_->step_seconds(); }
 
 private:
-    Mover(Executor executor, Backend& backend) : executor_(std::move(executor)), backend_(backend) {}
+    Mover(Executor executor, Backend& backend, bool donate)
+        : executor_(std::move(executor)), backend_(backend), donate_(donate) {}
     [[nodiscard]] Result<void> take_memory();
     [[nodiscard]] Result<void> bring();
     [[nodiscard]] Result<void> fetch();
@@ -57,6 +59,7 @@ private:
 
     Executor executor_;
     Backend& backend_;
+    const bool donate_;
     std::vector<std::byte> own_source_;  // on a device only
     std::vector<std::byte> own_target_;
     Accounted accounted_;

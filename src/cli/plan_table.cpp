@@ -37,9 +37,10 @@ std::string plan_table(const Asked& asked, const Synthesis& made) {
 std::string plan_summary(const Asked& asked, const Synthesis& made) {
     const Verdict& verdict = made.verdict;
     const std::string pieces = verdict.pieces == 1 ? "" : fmt::format(" in {} pieces", verdict.pieces);
+    const char* donated = asked.options.limits.donate ? " (source donated)" : "";
     std::string text = fmt::format(
-        "peak {} (floor {})   footprint {}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
-        format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes), pieces,
+        "peak {} (floor {})   footprint {}{}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
+        format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes), pieces, donated,
         format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
     text += fmt::format("estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n",
                         format_picoseconds(made.picoseconds), asked.options.machine.name, green("checked"),

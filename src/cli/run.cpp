@@ -95,7 +95,8 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     }
     const bool fortran = opened->style.fortran_order;
     const ResidentGrowth growth;
-    const PrepareOptions options{job.asked.options.limits.footprint_bytes_max};
+    const Limits& limits = job.asked.options.limits;
+    const PrepareOptions options{limits.footprint_bytes_max, limits.donate};
     auto mover = Mover::make(rank, rank.backend(), plan, storages_of(plan, rank.index(), fortran), options);
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
@@ -132,6 +133,9 @@ int run_rank(Rank& rank, const Job& job, const Ranks& ranks) {
 }
 
 Result<void> sensible(const Arguments& arguments, const Problem& problem) {
+    if (!arguments.tiles.empty() && arguments.question.donate) {
+        return fail(Code::usage, "--tiles writes the sources too, and --donate gives their memory away");
+    }
     if (!arguments.dtype.empty() && arguments.input.empty()) {
         return fail(Code::usage, "--dtype says what the elements of --input are; there is no --input");
     }

@@ -106,8 +106,10 @@ private:
 
     Result<void> run(std::size_t bucket) {
         std::vector<Buffers> buffers;
-        for (const std::size_t i : executor_.bucket(bucket))
+        for (const std::size_t i : executor_.bucket(bucket)) {
             buffers.push_back({sources_[i]->bytes(), targets_[i]->bytes(), workspace_->bytes()});
+            if (job_.asked.limits.donate) buffers.back().donated = sources_[i]->bytes();
+        }
         auto bound = executor_.bind(bucket, buffers);
         if (!bound) return tl::unexpected(bound.error());
         auto ticket = (*bound)->start();

@@ -39,6 +39,9 @@ class Tables(tool.Case):
     def test_plan_of_collectives(self):
         self.golden("plan_collectives", "plan", *TWO_BY_THREE, "--vocabulary", "collectives")
 
+    def test_plan_with_a_donated_source(self):
+        self.golden("plan_donated", "plan", *TWO_BY_THREE, "--vocabulary", "collectives", "--donate")
+
     def test_plan_of_nothing(self):
         self.golden("plan_nothing", "plan", "--mesh", "x=2", "f32[4@x]", "f32[4@x]")
 
@@ -109,6 +112,23 @@ class Tables(tool.Case):
         told = json.loads(self.ran_well(
             tool.reshard("run", "--json", "--mesh", "x=2,y=3", "f32[120@x,40]", "f32[120@y,40]")).out)
         self.assertEqual((told["wrong"], told["elements_verified"], told["ranks"]), (0, 9600, 6))
+
+    def test_a_donated_source_saves_the_workspace(self):
+        """In the plan's footprint as in what a run takes; what was given away can be neither written nor moved again."""
+        problem = ("--mesh", "x=2,y=3", "f32[120@x,40]", "f32[120@y,40]", "--vocabulary", "collectives")
+        ends = (60 + 40) * 40 * 4
+        for more, workspace in (((), 20 * 40 * 4), (("--donate",), 0)):
+            planned = json.loads(self.ran_well(tool.reshard("plan", "--json", *problem, *more)).out)
+            self.assertEqual(planned["footprint_bytes"], ends + workspace)
+            self.assertIs(planned["donate"], bool(more))
+            told = json.loads(self.ran_well(tool.reshard("run", "--backend", "local", "--json", *problem, *more)).out)
+            self.assertEqual((told["wrong"], told["elements_verified"]), (0, 9600))
+            self.assertEqual(told["workspace_bytes"], workspace)
+            self.assertEqual(told["accounted_bytes"], ends + workspace)
+        for arguments in (("run", "--tiles", "tiles"), ("bench",)):
+            refused = tool.reshard(*arguments, "--donate", *problem)
+            self.assertEqual((refused.code, refused.out), (2, ""))
+            self.assertRegex(refused.err, "donate")
 
     def test_bench_report(self):
         ran = self.ran_well(tool.reshard("bench", "--rounds", "2", "--mesh", "x=4", "f32[64@x,64]", "f32[64,64@x]"))

@@ -251,6 +251,16 @@ Image blank_of(const Layout& layout, Index device, Style style) {
     return {std::vector<std::byte>(static_cast<std::size_t>((last + 1) * size_of(layout.dtype)), pattern)};
 }
 
+Image without_tile(Image image, const Layout& layout, Index device, Style style) {
+    if (image.bytes.empty()) return image;
+    const Indices box = *tile_by_arithmetic(layout, device);
+    const Index element_bytes = size_of(layout.dtype);
+    visit_elements(layout, box, storage_of(style, box), [&](Index, Index place) {
+        std::fill_n(image.bytes.data() + place * element_bytes, element_bytes, pattern);
+    });
+    return image;
+}
+
 Image image_of(const Layout& layout, const Layout& origin, Index device, Style style, std::uint64_t salt,
                std::optional<Reduction> reduction) {
     Image image = blank_of(layout, device, style);

@@ -37,6 +37,9 @@ Image image_of(const Layout& layout, const Layout& origin, Index device, Style s
 /// The same buffer before anything was written.
 Image blank_of(const Layout& layout, Index device, Style style);
 
+/// The image with the pattern in the tile too: what is left to compare where the tile itself means nothing.
+Image without_tile(Image image, const Layout& layout, Index device, Style style);
+
 /// Empty when equal; else how many bytes differ, and where the first one does.
 std::string difference(const Image& got, const Image& wanted);
 

@@ -47,7 +47,7 @@ void move_and_free(Executor& executor, std::size_t bucket, std::vector<Workbench
         ASSERT_TRUE(target && workspace);
         targets[array] = std::move(*target);
         std::ranges::copy(benches[array].target.bytes, targets[array]->bytes().begin());
-        buffers.push_back({sources[array]->bytes(), targets[array]->bytes(), (*workspace)->bytes()});
+        buffers.push_back({{}, targets[array]->bytes(), (*workspace)->bytes(), sources[array]->bytes()});
     }
     auto bound = executor.bind(bucket, buffers);
     ASSERT_TRUE(bound) << bound.error().message;
@@ -124,8 +124,8 @@ TEST(Buckets, ATargetMayLieWhereAnEarlierSourceWas) {
     ASSERT_TRUE(first && second);
     harness().on_every_rank([&](Backend& backend) {
         const ListPlan list{{*first, *second}, {{0}, {1}}};
-        Workbench bench_one({*first}, backend.rank(), 1, 0);
-        Workbench bench_two({*second}, backend.rank(), 2, 0);
+        Workbench bench_one({*first}, backend.rank(), 1, 0, true);
+        Workbench bench_two({*second}, backend.rank(), 2, 0, true);
         const std::size_t most = std::max(bench_one.source.bytes.size(), bench_two.target.bytes.size());
         auto shared = backend.allocate(static_cast<Index>(most));
         ASSERT_TRUE(shared);
@@ -133,7 +133,7 @@ TEST(Buckets, ATargetMayLieWhereAnEarlierSourceWas) {
         const auto target = (*shared)->bytes().first(bench_two.target.bytes.size());
         std::ranges::copy(bench_one.source.bytes, source.begin());
         std::vector<Buffers> buffers = {bench_one.buffers(), bench_two.buffers()};
-        buffers[0].source = source;
+        buffers[0].donated = source;
         buffers[1].target = target;
         auto keeping = Executor::prepare(list, backend);
         ASSERT_TRUE(keeping) << keeping.error().message;

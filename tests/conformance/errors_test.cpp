@@ -84,6 +84,42 @@ TEST(Errors, BuffersThatAreTooSmallOrOverlap) {
     });
 }
 
+// What may be written must be given so, and be nobody else's. Sources that are only read may be one memory.
+TEST(Errors, ADonatedSourceThatIsReadOnlyOrShared) {
+    const Plan plan = turning_plan();
+    harness().on_every_rank([&](Backend& backend) {
+        auto kept = Executor::prepare(std::vector{plan, plan}, backend);
+        auto donated = Executor::prepare(std::vector{plan, plan}, backend, {}, {std::nullopt, true});
+        ASSERT_TRUE(kept && donated);
+        Workbench one({plan}, backend.rank(), 1, 64, true);
+        Workbench two({plan}, backend.rank(), 2, 64, true);
+        if (one.source.bytes.empty() || one.target.bytes.empty()) return;
+        const auto error_with = [&](Executor& executor, const Buffers& first, const Buffers& second) {
+            const std::array<Buffers, 2> both = {first, second};
+            const auto bound = executor.bind(both);
+            return bound ? std::string() : std::string(name(bound.error().code)) + ": " + bound.error().message;
+        };
+        const Buffers first = one.buffers();
+        const Buffers second = two.buffers();
+        EXPECT_EQ(error_with(*donated, first, second), "");
+        EXPECT_EQ(error_with(*kept, first, second), "");
+        const Buffers read_only{two.source.bytes, second.target, second.workspace};
+        EXPECT_EQ(error_with(*kept, first, read_only), "");
+        EXPECT_EQ(
+            error_with(*donated, first, read_only),
+            "mismatch: the source of array 1 is donated and may be written: it must be given as Buffers::donated");
+        const Buffers shared{{}, second.target, second.workspace, first.donated};
+        EXPECT_EQ(error_with(*kept, first, shared), "");
+        EXPECT_EQ(error_with(*donated, first, shared),
+                  "mismatch: the donated source of array 0 and the donated source of array 1 overlap in memory");
+        std::vector<std::byte> memory(4096);
+        const Buffers onto_itself{{}, memory, first.workspace, memory};
+        EXPECT_EQ(error_with(*donated, onto_itself, second),
+                  "mismatch: the donated source of array 0 and the target of array 0 overlap in memory");
+        EXPECT_NE(error_with(*donated, first, {{}, second.target, second.workspace, second.donated.subspan(1)}), "");
+    });
+}
+
 TEST(Errors, StoragesThatCannotBe) {
     const Plan plan = turning_plan();
     const auto code_of = [&](const Storages& storages) {

@@ -57,7 +57,7 @@ struct Held {
     std::unique_ptr<Memory> target;
     std::unique_ptr<Memory> workspace;
 
-    Held(Backend& backend, Executor& executor) {
+    Held(Backend& backend, Executor& executor, bool donate = false) {
         const RankPlan& plan = executor.plans().front();
         for (auto [memory, bytes] : {std::pair{&source, plan.source_bytes}, std::pair{&target, plan.target_bytes},
                                      std::pair{&workspace, executor.workspace_bytes()}}) {
@@ -66,13 +66,46 @@ struct Held {
             *memory = std::move(*taken);
             std::ranges::fill((*memory)->bytes(), std::byte{1});
         }
-        EXPECT_TRUE(executor.run(source->bytes(), target->bytes(), workspace->bytes()));
+        Buffers buffers{source->bytes(), target->bytes(), workspace->bytes()};
+        if (donate) buffers.donated = source->bytes();
+        EXPECT_TRUE(executor.run(buffers));
     }
 };
 
 Plan gathering_plan(Index ranks, Index rows) {
     return *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,256]", rows), exchange,
                     fmt::format("f32[{},256@x]", rows));
+}
+
+// Tiles of one size that turn from rows to columns and back, so that two lie between source and target.
+Plan turning_plan(Index ranks, Index rows) {
+    Plan plan = gathering_plan(ranks, rows);
+    if (plan.steps.empty()) return plan;  // one rank turns nothing
+    const Step there = plan.steps.front();
+    plan.steps = {there, {exchange, plan.source}, there};
+    return plan;
+}
+
+TEST(Footprint, ADonatedSourceSavesAWorkspace) {
+    for (const auto [shared_memory, ranks_per_node] : groupings) {
+        for (const bool donate : {false, true}) {
+            auto backend = fresh_backend(shared_memory, ranks_per_node);
+            ASSERT_TRUE(backend);
+            const Plan plan = turning_plan(backend->size(), 4096);
+            auto executor = Executor::prepare(plan, *backend, {}, {std::nullopt, donate});
+            ASSERT_TRUE(executor) << executor.error().message;
+            const Held held(*backend, *executor, donate);
+            EXPECT_EQ(backend->memory_use().most_bytes, executor->footprint_bytes());
+            const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
+            const Index judged = check(plan, {std::nullopt, std::nullopt, donate})->footprint_bytes;
+            EXPECT_EQ(judged, ends + (donate || plan.steps.size() < 2 ? 0 : tile_bytes(plan.source)));
+            EXPECT_LE(executor->footprint_bytes() - executor->staging_bytes(), judged);
+            // On one node the whole plan is one exchange, which has no tiles between.
+            const bool fused = executor->plans().front().steps.size() == 1;
+            EXPECT_EQ(executor->workspace_bytes(), fused ? 0 : judged - ends);
+            EXPECT_EQ(fused, plan.steps.size() < 2 || (shared_memory && ranks_per_node == 0));
+        }
+    }
 }
 
 TEST(Footprint, TheBackendCountsWhatWasStated) {
@@ -183,7 +216,7 @@ void run_bucket_by_bucket(Backend& backend, Executor& executor, const std::funct
         std::vector<Buffers> buffers;
         for (const std::size_t array : executor.bucket(bucket)) {
             targets[array] = backend.allocate(executor.plans()[array].target_bytes).value();
-            buffers.push_back({sources[array]->bytes(), targets[array]->bytes(), {}});
+            buffers.push_back({{}, targets[array]->bytes(), {}, sources[array]->bytes()});
         }
         auto bound = executor.bind(bucket, buffers);
         ASSERT_TRUE(bound) << bound.error().message;
@@ -236,6 +269,23 @@ void warm_up(Backend& backend) {
     const Held held(backend, *executor);
 }
 
+// By how much the memory of all ranks grows when a plan has run, of which each rank states so much.
+void expect_growth(Backend& backend, const Plan& plan, bool donate) {
+    warm_up(backend);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const Index before = proportional_bytes();
+    MPI_Barrier(MPI_COMM_WORLD);  // nobody takes memory while another still counts
+    auto executor = Executor::prepare(plan, backend, {}, {std::nullopt, donate});
+    ASSERT_TRUE(executor);
+    const Held held(backend, *executor, donate);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const Index growth = sum_of_ranks(proportional_bytes() - before);
+    const Index stated = sum_of_ranks(executor->footprint_bytes());
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT_LE(growth, stated + stated / 20 + backend.size() * (Index{8} << 20));
+    EXPECT_GE(growth, stated - stated / 20 - backend.size() * (Index{8} << 20));
+}
+
 // Against the kernel: after a run to warm up, memory grows by what is stated and little else.
 TEST(Footprint, TheKernelCountsTheSame) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -244,19 +294,18 @@ TEST(Footprint, TheKernelCountsTheSame) {
     if (proportional_bytes() < 0) GTEST_SKIP() << "there is no /proc/self/smaps_rollup";
     auto backend = fresh_backend(true);
     ASSERT_TRUE(backend);
-    warm_up(*backend);
-    MPI_Barrier(MPI_COMM_WORLD);
-    const Index before = proportional_bytes();
-    MPI_Barrier(MPI_COMM_WORLD);  // nobody takes memory while another still counts
-    auto executor = Executor::prepare(gathering_plan(backend->size(), 65536), *backend);
-    ASSERT_TRUE(executor);
-    const Held held(*backend, *executor);
-    MPI_Barrier(MPI_COMM_WORLD);
-    const Index growth = sum_of_ranks(proportional_bytes() - before);
-    const Index stated = sum_of_ranks(executor->footprint_bytes());
-    MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT_LE(growth, stated + stated / 20 + backend->size() * (Index{8} << 20));
-    EXPECT_GE(growth, stated - stated / 20 - backend->size() * (Index{8} << 20));
+    expect_growth(*backend, gathering_plan(backend->size(), 65536), false);
+}
+
+// By messages, where tiles between take their places: the kernel sees no workspace either.
+TEST(Footprint, TheKernelCountsTheSameOfADonatedSource) {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "the sanitizer's own memory counts";
+#endif
+    if (proportional_bytes() < 0) GTEST_SKIP() << "there is no /proc/self/smaps_rollup";
+    auto backend = fresh_backend(false);
+    ASSERT_TRUE(backend);
+    for (const bool donate : {false, true}) expect_growth(*backend, turning_plan(backend->size(), 65536), donate);
 }
 
 // Freed sources are freed, also of what peers have mapped.

@@ -68,6 +68,37 @@ void expect_pieces(const Plan& plan) {
     });
 }
 
+// What a donated source has room for need not be cut.
+TEST(Limits, ADonatedSourceKeepsAPlanWhole) {
+    const Index ranks = harness().ranks();
+    if (ranks == 1) GTEST_SKIP() << "one rank reduces nothing";
+    Plan plan = reduce_then_turn(ranks, 2 * ranks, 30 * ranks);
+    plan.target = parse_layout(plan.source.mesh, fmt::format("f32[{},{}]", 2 * ranks, 30 * ranks)).value();
+    plan.steps.push_back({StepKind::all_gather, plan.target});
+    const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
+    const auto donated = check(plan, {std::nullopt, ends, true});
+    ASSERT_TRUE(donated) << donated.error().message;
+    EXPECT_EQ(donated->pieces, 1);
+    EXPECT_EQ(donated->footprint_bytes, ends);
+    EXPECT_FALSE(check(plan, {std::nullopt, ends, false}));
+    harness().on_every_rank([&](Backend& backend) {
+        for (const Index staging : {Index{0}, staging_bytes_max}) {
+            auto executor = Executor::prepare(plan, backend, {}, {ends + staging, true});
+            if (!executor) {  // staging that the limit has no room for, on this rank or another
+                EXPECT_EQ(staging, 0) << executor.error().message;
+                continue;
+            }
+            EXPECT_EQ(executor->workspace_bytes(), 0);
+            EXPECT_EQ(executor->piece_count(), 1U);
+            EXPECT_EQ(executor->footprint_bytes(), ends + executor->staging_bytes());
+            Workbench bench({plan}, backend.rank(), 7, 0, true);
+            const auto done = executor->run(bench.buffers());
+            ASSERT_TRUE(done) << done.error().message;
+            EXPECT_EQ(bench.wrong(), "");
+        }
+    });
+}
+
 TEST(Limits, APlanThatReducesRunsInPieces) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "one rank reduces nothing";

@@ -69,7 +69,10 @@ TEST(Lists, PlansOfSeveralSteps) {
     const std::vector<Plan> plans = plans_of_several_steps();
     ASSERT_FALSE(plans.empty());
     for (const Plan& plan : plans) {
-        for (const Style style : all_styles) expect_moves_everywhere({{plan, Style::row_major, style}}, {2, false});
+        for (const Style style : all_styles) {
+            expect_moves_everywhere({{plan, Style::row_major, style}}, {2, false});
+            expect_moves_everywhere({{plan, style, Style::row_major}}, {2, false, {}, true});
+        }
     }
 }
 

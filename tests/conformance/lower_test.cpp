@@ -57,7 +57,7 @@ void expect_sound(const Plan& plan) {
         }
         footprint = std::max(footprint, lowered->source_bytes + lowered->target_bytes + lowered->workspace_bytes);
     }
-    const TilePlaces places = place_tiles(plan, target_room_bytes(plan));
+    const TilePlaces places = place_tiles(plan, rooms_of(plan, false));
     EXPECT_EQ(footprint, tile_bytes(plan.source) + tile_bytes(plan.target) + places.workspace_bytes) << format(plan);
     if (divides(plan.target)) {
         EXPECT_EQ(footprint, verdict->footprint_bytes) << format(plan);

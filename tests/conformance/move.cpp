@@ -14,11 +14,12 @@ namespace {
 constexpr std::byte guard{0x3c};
 constexpr std::size_t guard_bytes = 64;
 
-std::vector<Workbench> benches_of(const std::vector<Item>& items, const Executor& executor, Index rank, int run) {
+std::vector<Workbench> benches_of(const std::vector<Item>& items, const Executor& executor, Index rank, int run,
+                                  bool donate) {
     std::vector<Workbench> benches;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const auto salt = static_cast<std::uint64_t>(run) * 97 + i + 1;
-        benches.emplace_back(items[i], rank, salt, executor.plans()[i].workspace_bytes);
+        benches.emplace_back(items[i], rank, salt, executor.plans()[i].workspace_bytes, donate);
     }
     return benches;
 }
@@ -31,7 +32,7 @@ struct Lent {
 
     [[nodiscard]] Buffers buffers(Workbench& bench) const {
         Buffers all = bench.buffers();
-        if (source) all.source = source->bytes();
+        if (source) (all.donated.empty() ? all.source : all.donated) = source->bytes();
         if (target) all.target = target->bytes();
         return all;
     }
@@ -95,24 +96,34 @@ std::string describe(const Item& item) { return format(item.plan); }
 
 }  // namespace
 
-Workbench::Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_size)
+Workbench::Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_size, bool donate)
     : source(image_of(item.plan.source, item.plan.source, rank, item.source, salt, reduction_of(item.plan))),
       target(blank_of(item.plan.target, rank, item.target)),
       workspace(static_cast<std::size_t>(workspace_size) + guard_bytes, guard),
       source_wanted(source),
       target_wanted(image_of(item.plan.target, item.plan.source, rank, item.target, salt, reduction_of(item.plan))),
-      workspace_bytes(workspace_size) {}
+      workspace_bytes(workspace_size),
+      layout_(item.plan.source),
+      style_(item.source),
+      rank_(rank),
+      donate_(donate) {}
 
 Buffers Workbench::buffers() {
-    return {source.bytes, target.bytes, std::span(workspace).first(static_cast<std::size_t>(workspace_bytes))};
+    const auto used = std::span(workspace).first(static_cast<std::size_t>(workspace_bytes));
+    if (donate_) return {{}, target.bytes, used, source.bytes};
+    return {source.bytes, target.bytes, used};
 }
 
 std::string Workbench::wrong() const {
     if (auto text = difference(target, target_wanted); !text.empty()) return "target: " + text;
-    if (auto text = difference(source, source_wanted); !text.empty()) return "source: " + text;
+    if (auto text = difference(outside(source), outside(source_wanted)); !text.empty()) return "source: " + text;
     const auto tail = std::span(workspace).subspan(static_cast<std::size_t>(workspace_bytes));
     if (!std::ranges::all_of(tail, [](std::byte byte) { return byte == guard; })) return "written past the workspace";
     return {};
+}
+
+Image Workbench::outside(const Image& image) const {
+    return donate_ ? without_tile(image, layout_, rank_, style_) : image;
 }
 
 Storages storages_of(const Item& item, Index rank) {
@@ -133,16 +144,16 @@ void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner
     }
     ListPlan list = in_one_bucket(plans);
     if (!manner.buckets.empty()) list.buckets = manner.buckets;
-    auto executor = Executor::prepare(list, backend, storages);
+    auto executor = Executor::prepare(list, backend, storages, {std::nullopt, manner.donate});
     ASSERT_TRUE(executor) << executor.error().message << '\n' << describe(items.front());
-    std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0);
+    std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0, manner.donate);
     const std::vector<Lent> lent = lent_for(backend, benches);
     std::vector<Buffers> buffers;
     for (std::size_t i = 0; i < items.size(); ++i) buffers.push_back(lent[i].buffers(benches[i]));
     auto bound = executor->bind(buffers);
     ASSERT_TRUE(bound) << bound.error().message << '\n' << describe(items.front());
     for (int run = 0; run < manner.runs; ++run) {
-        const std::vector<Workbench> fresh = benches_of(items, *executor, backend.rank(), run);
+        const std::vector<Workbench> fresh = benches_of(items, *executor, backend.rank(), run, manner.donate);
         for (std::size_t i = 0; i < items.size(); ++i) {
             refill(benches[i], fresh[i]);
             lent[i].lend(benches[i]);

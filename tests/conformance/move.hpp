@@ -16,6 +16,7 @@ struct Manner {
     int runs = 1;
     bool polled = false;                                 ///< drive by test() instead of wait()
     std::vector<std::vector<std::size_t>> buckets = {};  ///< of the items; all in one when not given
+    bool donate = false;
 };
 
 /// Prepares, binds and runs; expects right results on this rank. Collective.
@@ -30,9 +31,10 @@ std::optional<Plan> plan_of(std::string_view mesh, std::string_view source, Step
 
 /// Buffers of one array on one rank, with what they must hold before and after.
 struct Workbench {
-    Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_bytes);
+    Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_bytes, bool donate = false);
     [[nodiscard]] Buffers buffers();
-    /// Empty when the target is right, the source untouched and nothing past the workspace written.
+    /// Empty when the target is right, the source untouched, of a donated one what is not the tile's, and nothing past
+    /// the workspace written.
     [[nodiscard]] std::string wrong() const;
 
     Image source;
@@ -41,6 +43,13 @@ struct Workbench {
     Image source_wanted;
     Image target_wanted;
     Index workspace_bytes = 0;
+
+private:
+    [[nodiscard]] Image outside(const Image& image) const;  ///< of a source what a run must leave as it was
+    Layout layout_;                                         // of the source
+    Style style_;
+    Index rank_;
+    bool donate_;
 };
 
 /// Storages of an item on a rank.

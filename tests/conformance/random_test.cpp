@@ -17,6 +17,8 @@
 namespace reshard::conformance {
 namespace {
 
+using enum StepKind;
+
 using Random = std::mt19937_64;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
@@ -137,7 +139,76 @@ TEST(Random, PairsArePlannedAndMoved) {
         for (std::size_t i = 0; i < problems.size(); ++i) {
             SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, problems[i]));
             const std::vector<Item> items = items_of(problems[i], i + 1);
-            expect_moves(backend, items, {1, i % 2 == 0});
+            expect_moves(backend, items, {1, i % 2 == 0, {}, i % 4 < 2});
+            if (testing::Test::HasFatalFailure()) return;
+        }
+    });
+}
+
+Layout random_layout(Random& random, const Mesh& mesh, const std::vector<Index>& shape) {
+    return *parse_layout(mesh, layout_text("f32", shape, random_spread(random, mesh.axes.size(), shape.size()), ""));
+}
+
+// Up to five steps between any layouts, of which the first may be a slice.
+Plan random_chain(std::uint64_t seed, Index ranks) {
+    Random random(seed);
+    const std::vector<Index> sizes = random_mesh(random, ranks);
+    std::vector<Axis> axes;
+    for (std::size_t i = 0; i < sizes.size(); ++i) axes.push_back({fmt::format("a{}", i), sizes[i]});
+    const Mesh mesh(axes);
+    const Index devices = device_count(mesh);
+    std::vector<Index> shape(static_cast<std::size_t>(1 + below(random, 3)));
+    const bool uneven = below(random, 4) == 0;
+    for (Index& extent : shape) extent = uneven ? 1 + below(random, 9) : devices * (1 + below(random, 2));
+    Plan plan{random_layout(random, mesh, shape), {}, {}};
+    if (below(random, 2) == 0) {
+        Layout sliced = plan.source;
+        for (const Atom& atom : complement(used_atoms(sliced), devices)) sliced.dims[0].atoms.push_back(atom);
+        if (type_step(plan.source, {slice, sliced})) plan.steps.push_back({slice, sliced});
+    }
+    for (Index steps = 2 + below(random, 4); steps > 0; --steps) {
+        Layout next = random_layout(random, mesh, shape);
+        if (!same_tiles(next, layout_before(plan, plan.steps.size())))
+            plan.steps.push_back({exchange, std::move(next)});
+    }
+    plan.target = layout_before(plan, plan.steps.size());
+    return plan;
+}
+
+// Donated sources take tiles between steps while peers still read, several arrays side by side, run after run.
+TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
+    const Index ranks = harness().ranks();
+    const auto count = static_cast<std::uint64_t>(test::cases(60));
+    std::vector<std::vector<Plan>> lists;
+    std::size_t writing = 0;
+    for (std::uint64_t seed = 1; seed <= count; ++seed) {
+        std::vector<Plan>& plans = lists.emplace_back();
+        for (std::uint64_t array = 0; array < 3; ++array) {
+            // As text, since no two machines need draw alike.
+            const auto text = harness().from_rank_0([&] { return format(random_chain(3 * seed + array, ranks)); });
+            auto plan = parse_plan(text);
+            ASSERT_TRUE(plan) << text;
+            const auto lowered = lower(*plan, 0, {}, true);
+            ASSERT_TRUE(lowered) << lowered.error().message << '\n' << text;
+            const auto writes = [](const RankStep& step) { return step.to.place == Place::source; };
+            if (std::ranges::any_of(lowered->steps, writes)) ++writing;
+            plans.push_back(std::move(*plan));
+        }
+    }
+    if (ranks > 2) {
+        EXPECT_GT(writing, count / 3);  // of three times as many
+    }
+    harness().on_every_rank([&](Backend& backend) {
+        for (std::size_t i = 0; i < lists.size(); ++i) {
+            SCOPED_TRACE(fmt::format("list {}", i));
+            std::vector<Item> items;
+            for (const Plan& plan : lists[i]) {
+                const Style source = items.empty() ? Style::row_major : all_styles[i % all_styles.size()];
+                items.push_back({plan, source, all_styles[i / 6 % all_styles.size()]});
+            }
+            Manner manner{2, i % 2 == 0, {}, true};
+            if (i % 3 == 0) manner.buckets = {{2, 0}, {1}};
+            expect_moves(backend, items, manner);
             if (testing::Test::HasFatalFailure()) return;
         }
     });

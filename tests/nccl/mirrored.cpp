@@ -61,8 +61,9 @@ private:
         if (finished_) return {};
         finished_ = true;
         for (const Mirrors& one : mirrors_) {
-            if (auto done = one.target.down(); !done) return done;
-            if (auto done = one.workspace.down(); !done) return done;
+            for (const Mirror* mirror : {&one.source, &one.target, &one.workspace}) {
+                if (auto done = mirror->down(); !done) return done;
+            }
         }
         return {};
     }
@@ -101,15 +102,16 @@ public:
         std::vector<Buffers> there;
         for (const Buffers& one : buffers) {
             const std::size_t shift = mirrors.size() % 2 * 8;
-            auto source = Mirror::make(backend_, one.source, {}, shift);
+            auto source = Mirror::make(backend_, one.source, one.donated, shift);
             auto target = Mirror::make(backend_, one.target, one.target, shift);
             auto workspace = Mirror::make(backend_, one.workspace, one.workspace, 0);
             if (!source) return tl::unexpected(source.error());
             if (!target) return tl::unexpected(target.error());
             if (!workspace) return tl::unexpected(workspace.error());
             mirrors.push_back({std::move(*source), std::move(*target), std::move(*workspace)});
-            there.push_back(
-                {mirrors.back().source.bytes(), mirrors.back().target.bytes(), mirrors.back().workspace.bytes()});
+            const Mirrors& made = mirrors.back();
+            there.push_back({made.source.bytes(), made.target.bytes(), made.workspace.bytes()});
+            if (!one.donated.empty()) there.back().donated = made.source.bytes();
         }
         auto bound = inner_->bind(there);
         if (!bound) return bound;

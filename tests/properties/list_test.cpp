@@ -73,8 +73,8 @@ TEST(ListProperty, TheJudgeHoldsWhatTheDevicesHold) {
             for (Index device = 0; device < ranks; ++device) ends = std::max(ends, held_on(device, list, b, donate));
             for (const std::size_t array : list.buckets[b]) {
                 const Plan& plan = list.plans[array];
-                workspace = std::max(workspace,
-                                     check(plan)->footprint_bytes - tile_bytes(plan.source) - tile_bytes(plan.target));
+                const Index alone = check(plan, {std::nullopt, std::nullopt, donate})->footprint_bytes;
+                workspace = std::max(workspace, alone - tile_bytes(plan.source) - tile_bytes(plan.target));
             }
             RC_ASSERT(verdict->bucket_bytes[b] == ends + workspace);
             most = std::max(most, ends + workspace);

@@ -27,16 +27,16 @@ Plan three_steps() {
 TEST(PiecewiseUnit, TheFewestPiecesThatFit) {
     const Plan plan = three_steps();
     const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);  // 240 + 160; a tile between: 80
-    EXPECT_EQ(footprint_bytes(plan, {}), ends + 80);
-    EXPECT_EQ(pieces_within(plan, ends + 80), Pieces{});
-    EXPECT_EQ(pieces_within(plan, ends + 79), (Pieces{2, 1, 9, 10}));
-    EXPECT_EQ(pieces_within(plan, ends + 40), (Pieces{2, 1, 5, 10}));
-    EXPECT_EQ(pieces_within(plan, ends + 8), (Pieces{10, 1, 1, 10}));
-    EXPECT_EQ(pieces_within(plan, ends + 7), std::nullopt);
+    EXPECT_EQ(footprint_bytes(plan, {}, false), ends + 80);
+    EXPECT_EQ(pieces_within(plan, ends + 80, false), Pieces{});
+    EXPECT_EQ(pieces_within(plan, ends + 79, false), (Pieces{2, 1, 9, 10}));
+    EXPECT_EQ(pieces_within(plan, ends + 40, false), (Pieces{2, 1, 5, 10}));
+    EXPECT_EQ(pieces_within(plan, ends + 8, false), (Pieces{10, 1, 1, 10}));
+    EXPECT_EQ(pieces_within(plan, ends + 7, false), std::nullopt);
     for (Index limit = ends + 8; limit < ends + 80; ++limit) {
-        const auto pieces = pieces_within(plan, limit);
+        const auto pieces = pieces_within(plan, limit, false);
         ASSERT_TRUE(pieces.has_value());
-        EXPECT_LE(footprint_bytes(plan, *pieces), limit);
+        EXPECT_LE(footprint_bytes(plan, *pieces, false), limit);
         EXPECT_GE(pieces->count * pieces->extent, 10);
         EXPECT_LT((pieces->count - 1) * pieces->extent, 10);
     }
@@ -54,12 +54,12 @@ Plan all_moved() {
 TEST(PiecewiseUnit, BlocksThatNoLayoutCuts) {
     const Plan plan = all_moved();
     const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
-    const Index workspace = footprint_bytes(plan, {}) - ends;
-    EXPECT_EQ(pieces_within(plan, ends + workspace - 1)->count, 2);
-    EXPECT_EQ(pieces_within(plan, ends + workspace / 3 - 1), std::nullopt);
-    EXPECT_EQ(pieces_within(permuted(), 1), std::nullopt);
+    const Index workspace = footprint_bytes(plan, {}, false) - ends;
+    EXPECT_EQ(pieces_within(plan, ends + workspace - 1, false)->count, 2);
+    EXPECT_EQ(pieces_within(plan, ends + workspace / 3 - 1, false), std::nullopt);
+    EXPECT_EQ(pieces_within(permuted(), 1, false), std::nullopt);
     Plan fine{at("f32[6@x,9]"), at("f32[6@y,9@x]"), {{StepKind::exchange, at("f32[6@y,9@x]")}}};
-    EXPECT_EQ(pieces_within(fine, 1), std::nullopt);  // blocks of one index, and 9 over 2 does not divide
+    EXPECT_EQ(pieces_within(fine, 1, false), std::nullopt);  // blocks of one index, and 9 over 2 does not divide
 }
 
 TEST(PiecewiseUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
