@@ -5,7 +5,7 @@
 
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
-#include "synth/list.hpp"
+#include "synth/buckets.hpp"
 
 namespace reshard {
 

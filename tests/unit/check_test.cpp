@@ -60,6 +60,19 @@ TEST(CheckUnit, ALimitThatIsPassedNamesTheFloor) {
     EXPECT_NE(verdict.error().message.find("32 B"), std::string::npos);
 }
 
+// Its memory is held to the end, whatever lies in it meanwhile.
+TEST(CheckUnit, WithADonatedSourceTheLeastIsStillBothEnds) {
+    const Plan plan = *parse_plan(
+        "mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_to_all f32[8@x,8]\nall_to_all f32[8,8@x]\n"
+        "target f32[8,8@x]\n");
+    EXPECT_EQ(check(plan)->footprint_bytes, 128 + 128 + 128);
+    EXPECT_EQ(check(plan, {std::nullopt, 256, true})->footprint_bytes, 128 + 128);
+    const auto refused = check(plan, {std::nullopt, 255, true});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_NE(refused.error().message.find("no plan needs less than 256 B"), std::string::npos)
+        << refused.error().message;
+}
+
 TEST(CheckUnit, LowerBoundsOfKnownPairs) {
     const Mesh mesh{{"x", 2}, {"w", 2}};
     const auto bound = [&](const char* source, const char* target) {

@@ -36,6 +36,15 @@ TEST(ListUnit, WithoutDonationAllEndsAreHeldAllTheTime) {
     EXPECT_EQ(verdict->plans.size(), 3U);
 }
 
+TEST(ListUnit, ADonatedSourceTakesTilesBetweenSteps) {
+    const Plan plan = *parse_plan(
+        "mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_to_all f32[8@x,8]\nall_to_all f32[8,8@x]\n"
+        "target f32[8,8@x]\n");
+    const ListPlan list = in_one_bucket({plan, plan});
+    EXPECT_EQ(check(list)->footprint_bytes, 4 * 128 + 128);
+    EXPECT_EQ(check(list, {.donate = true})->footprint_bytes, 4 * 128);
+}
+
 TEST(ListUnit, ADonatedSourceIsGoneWhenItsBucketIsDone) {
     const ListPlan list = planned({grows(), shrinks(), stays()}, {{1}, {0, 2}});
     const auto verdict = check(list, {.donate = true});
@@ -116,7 +125,8 @@ TEST(ListUnit, ALimitBelowTheFloorIsRefusedWithTheFloor) {
     const auto made = synthesize(std::span<const Problem>(problems), {}, {9 * 1024 - 1, true, 0});
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::infeasible);
-    EXPECT_NE(made.error().message.find("no order needs less than 9.0 KiB (9216 bytes)"), std::string::npos) << made.error().message;
+    EXPECT_NE(made.error().message.find("no order needs less than 9.0 KiB (9216 bytes)"), std::string::npos)
+        << made.error().message;
     const auto staged = synthesize(std::span<const Problem>(problems), {}, {9 * 1024, true, 512});
     ASSERT_FALSE(staged);
     EXPECT_NE(staged.error().message.find("9.5 KiB"), std::string::npos) << staged.error().message;

@@ -1,4 +1,4 @@
-#include "synth/list.hpp"
+#include "synth/buckets.hpp"
 
 #include <algorithm>
 #include <numeric>
