@@ -305,9 +305,11 @@ TEST(Footprint, TheKernelCountsTheSameOfADonatedSource) {
     GTEST_SKIP() << "the sanitizer's own memory counts";
 #endif
     if (proportional_bytes() < 0) GTEST_SKIP() << "there is no /proc/self/smaps_rollup";
-    auto backend = fresh_backend(false);
-    ASSERT_TRUE(backend);
-    for (const bool donate : {false, true}) expect_growth(*backend, turning_plan(backend->size(), 72000), donate);
+    for (const bool donate : {false, true}) {
+        auto backend = fresh_backend(false);  // one that keeps no memory of the run before
+        ASSERT_TRUE(backend);
+        expect_growth(*backend, turning_plan(backend->size(), 72000), donate);
+    }
 }
 
 // Freed sources are freed, also of what peers have mapped.
