@@ -127,6 +127,42 @@ TEST(Copy, RandomBoxesAsANaiveLoopCopiesThem) {
     }
 }
 
+// Columns of one tile, dealt to a memory each, some of them of fewer rows; and one copy that is no rows at all.
+TEST(Copy, DealtColumnsAreWhatEachAloneCopies) {
+    Random random(17);
+    for (int round = 0; round < 200; ++round) {
+        const Index columns = 2 + below(random, 6);
+        const Index run_bytes = 1 + below(random, 200);
+        const Index rows = 2 + below(random, 12);
+        const std::vector<std::byte> source = random_bytes(random, rows * columns * run_bytes);
+        std::vector<BoxCopy> copies;
+        for (Index column = 0; column < columns; ++column) {
+            const Index own = below(random, 4) == 0 ? rows - 1 : rows;
+            const Region from{column * run_bytes, 1, {own, run_bytes}, {columns * run_bytes, 1}};
+            const Region turned{column * run_bytes, 1, {own, run_bytes}, {1, own}};
+            const Region rowwise{below(random, 3), 1, {own, run_bytes}, {run_bytes + below(random, 2) * 7, 1}};
+            copies.emplace_back(from, below(random, 8) == 0 ? turned : rowwise);
+        }
+        const auto bytes = static_cast<std::size_t>(2 * rows * columns * (run_bytes + 7));
+        const Store store = round % 2 == 0 ? Store::cached : Store::streaming;
+        std::vector<std::vector<std::byte>> dealt(copies.size(), std::vector<std::byte>(bytes));
+        std::vector<std::vector<std::byte>> alone = dealt;
+        DealtCopies together;
+        for (std::size_t i = 0; i < copies.size(); ++i) {
+            together.add(copies[i], source.data(), dealt[i].data());
+            copies[i].run(source.data(), alone[i].data());
+        }
+        together.run(store);
+        store_fence();
+        ASSERT_EQ(dealt, alone) << fmt::format("round {}: {} columns of {} rows, {} bytes", round, columns, rows,
+                                               run_bytes);
+        std::ranges::fill(dealt.front(), std::byte{0});
+        const auto emptied = dealt;
+        together.run(store);
+        ASSERT_EQ(dealt, emptied) << "what was run is not run again";
+    }
+}
+
 TEST(Copy, LargerBoxesThanABlock) {
     Random random(2);
     for (int i = 0; i < 60; ++i) {
