@@ -26,31 +26,55 @@ void combine_one(const std::byte* source, std::byte* target) {
     store(combine(load<E>(target), load<E>(source)), target);
 }
 
-// The dense case apart from the strided one: with a constant stride the compiler turns the loop into vector operations.
+// With a constant stride the compiler turns the loop into vector operations.
 template <class E, E (*combine)(E, E)>
+[[gnu::always_inline]] inline void combine_all(Index elements, const std::byte* source, std::byte* target) {
+    constexpr auto bytes = static_cast<Index>(sizeof(E));
+    for (Index i = 0; i < elements; ++i) combine_one<E, combine>(source + i * bytes, target + i * bytes);
+}
+
+using CombineDense = void (*)(Index elements, const std::byte* source, std::byte* target);
+
+// Apart from the strided loop, which the compiler would take it for.
+template <class E, E (*combine)(E, E)>
+[[gnu::noinline]] void plain_dense(Index elements, const std::byte* source, std::byte* target) {
+    combine_all<E, combine>(elements, source, target);
+}
+
+#if defined(__x86_64__)
+template <class E, E (*combine)(E, E)>
+[[gnu::noinline, gnu::target("avx2")]] void avx2_dense(Index elements, const std::byte* source, std::byte* target) {
+    combine_all<E, combine>(elements, source, target);
+}
+
+template <class E, E (*combine)(E, E)>
+[[gnu::noinline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void avx512_dense(Index elements,
+                                                                                       const std::byte* source,
+                                                                                       std::byte* target) {
+    combine_all<E, combine>(elements, source, target);
+}
+#endif
+
+template <class E, E (*combine)(E, E), CombineDense dense>
 void combine_line(const Loop& loop, const std::byte* source, std::byte* target) {
     constexpr auto bytes = static_cast<Index>(sizeof(E));
-    if (loop.source_stride == bytes && loop.target_stride == bytes) {
-        for (Index i = 0; i < loop.extent; ++i) combine_one<E, combine>(source + i * bytes, target + i * bytes);
-    } else {
-        for (Index i = 0; i < loop.extent; ++i) {
-            combine_one<E, combine>(source + i * loop.source_stride, target + i * loop.target_stride);
-        }
+    if (loop.source_stride == bytes && loop.target_stride == bytes) return dense(loop.extent, source, target);
+    for (Index i = 0; i < loop.extent; ++i) {
+        combine_one<E, combine>(source + i * loop.source_stride, target + i * loop.target_stride);
     }
 }
 
-using CombineLine = void (*)(const Loop&, const std::byte*, std::byte*);
-
-CombineLine line_of(DType dtype, Combine combine) {
-    return with_element(dtype, [combine]<class E>(E) -> CombineLine {
-        if (combine == Combine::sum) return combine_line<E, E::sum>;
-        if (combine == Combine::prod) return combine_line<E, E::prod>;
-        if constexpr (E::is_ordered) {
-            if (combine == Combine::max) return combine_line<E, E::max>;
-            if (combine == Combine::min) return combine_line<E, E::min>;
-        }
-        return nullptr;  // the callers' precondition keeps it out
-    });
+// The same bits from every set of instructions: one operation each time, none contracted with the next. AVX-512 always
+// comes with fused operations, and GCC 12 makes them of complex products whatever it is told; AVX2 has none.
+template <class E, E (*combine)(E, E)>
+CombineLine best_line() {
+#if defined(__x86_64__)
+    if constexpr (E::is_ordered) {
+        if (instructions() >= Instructions::avx512) return combine_line<E, combine, avx512_dense<E, combine>>;
+    }
+    if (instructions() >= Instructions::avx2) return combine_line<E, combine, avx2_dense<E, combine>>;
+#endif
+    return combine_line<E, combine, plain_dense<E, combine>>;
 }
 
 using ScaleLine = void (*)(const Loop&, Scale, std::byte*);
@@ -77,6 +101,18 @@ LoopNest with_a_loop(LoopNest nest) {
 
 }  // namespace
 
+CombineLine combine_line_of(DType dtype, Combine combine) {
+    return with_element(dtype, [combine]<class E>(E) -> CombineLine {
+        if (combine == Combine::sum) return best_line<E, E::sum>();
+        if (combine == Combine::prod) return best_line<E, E::prod>();
+        if constexpr (E::is_ordered) {
+            if (combine == Combine::max) return best_line<E, E::max>();
+            if (combine == Combine::min) return best_line<E, E::min>();
+        }
+        return nullptr;  // the callers' precondition keeps it out
+    });
+}
+
 BoxCombine::BoxCombine(DType dtype, Combine combine, const Region& source, const Region& target)
     : dtype_(dtype), combine_(combine), nest_(with_a_loop(loop_nest(source, target))) {}
 
@@ -84,14 +120,14 @@ void BoxCombine::run(const std::byte* source, std::byte* target) const {
     if (nest_.empty) return;
     const std::span<const Loop> loops = nest_.loops;
     const Loop inner = loops.back();
-    const CombineLine line = line_of(dtype_, combine_);
+    const CombineLine line = combine_line_of(dtype_, combine_);
     for_each(loops.first(loops.size() - 1), source + nest_.source_offset, target + nest_.target_offset,
              [&](const std::byte* from, std::byte* to) { line(inner, from, to); });
 }
 
 void combine_dense(DType dtype, Combine combine, const std::byte* source, std::byte* target, Index elements) {
     const Index bytes = size_of(dtype);
-    line_of(dtype, combine)({elements, bytes, bytes}, source, target);
+    combine_line_of(dtype, combine)({elements, bytes, bytes}, source, target);
 }
 
 BoxScale::BoxScale(DType dtype, Scale scale, const Region& target)

@@ -132,7 +132,11 @@ private:
     LoopNest nest_;
 };
 
-/// target[i] = combine(target[i], source[i]) for `elements` dense elements. pre: as BoxCombine.
+/// target[i] = combine(target[i], source[i]) along one loop. Null for a dtype and combination that do not go together.
+using CombineLine = void (*)(const LoopNest::Loop&, const std::byte* source, std::byte* target);
+[[nodiscard]] CombineLine combine_line_of(DType dtype, Combine combine);
+
+/// The same for `elements` dense elements. pre: as BoxCombine.
 void combine_dense(DType dtype, Combine combine, const std::byte* source, std::byte* target, Index elements);
 
 /// Multiplies the elements of a region by times, then divides them by over; f16 and bf16 round once for both.

@@ -23,20 +23,33 @@ extern const CopyKernels kernels;
 
 namespace {
 
+Instructions find_instructions() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return Instructions::avx512;
+    if (__builtin_cpu_supports("avx2")) return Instructions::avx2;
+#endif
+    return Instructions::plain;
+}
+
 std::vector<const CopyKernels*> find_kernels() {
     std::vector<const CopyKernels*> found;
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (wide) found.push_back(&avx512::kernels);
-    if (__builtin_cpu_supports("avx2")) found.push_back(&avx2::kernels);
+    if (instructions() >= Instructions::avx512) found.push_back(&avx512::kernels);
+    if (instructions() >= Instructions::avx2) found.push_back(&avx2::kernels);
 #endif
     found.push_back(&plain::kernels);
     return found;
 }
 
 }  // namespace
+
+Instructions instructions() {
+    static const Instructions widest = find_instructions();
+    return widest;
+}
 
 std::span<const CopyKernels* const> all_copy_kernels() {
     static const std::vector<const CopyKernels*> all = find_kernels();

@@ -45,6 +45,12 @@ struct Plane {
     std::int64_t target_stride = 0;
 };
 
+/// The sets of instructions for which kernels are compiled.
+enum class Instructions { plain, avx2, avx512 };
+
+/// The widest that this processor runs.
+[[nodiscard]] Instructions instructions();
+
 /// One instruction set's family. Nothing overlaps, nothing needs to be aligned.
 struct CopyKernels {
     using CopyRows = void (*)(const Rows&, const std::byte* source, std::byte* target);
