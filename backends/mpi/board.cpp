@@ -193,4 +193,12 @@ Board::~Board() {
     });
 }
 
+Result<bool> Waiting::on(const Board::Wanteds& wanted, Board::Need need, bool block) {
+    if (wanted.empty()) return true;
+    if (!since_) since_ = Board::Clock::now();
+    auto there = board_.wait(wanted, need, *since_, block);
+    if (there && *there) since_.reset();
+    return there;
+}
+
 }  // namespace reshard::mpi

@@ -21,6 +21,7 @@ using Counter = std::atomic<std::uint64_t>;
 struct alignas(64) BoardLine {
     Counter entered;                    ///< runs begun: its buffers may be read and written
     Counter done;                       ///< runs in which it has read and written all that it does
+    Counter turn;                       ///< of a run that goes in rounds: how far it is
     std::atomic<std::uint32_t> bell;    ///< futex
     std::atomic<std::uint32_t> asleep;  ///< whose call ends its sleep: a rank + 1, anyone's, or 0 when it is awake
     std::atomic<std::uint32_t> left;    ///< it will not look at the board again
@@ -46,6 +47,8 @@ public:
 
     /// Ranks share cores: to wait for one is to wait until it gets its turn.
     [[nodiscard]] bool crowded() const { return looks_ == 1; }
+    /// What a rank copies through the caches while it would wait for all others.
+    [[nodiscard]] Index bytes_of_meeting() const { return Index{crowded() ? 128 : 16} << 10; }
 
     /// After a counter has grown that `rank` may wait for. No system call unless it sleeps for it.
     void tell(std::size_t rank);
@@ -86,6 +89,19 @@ private:
     std::size_t addresses_ = 0;
     int looks_ = 0;  // before the processor is given up
     std::chrono::milliseconds patience_{};
+};
+
+/// The waits of one run. Patience is from when nothing more could be done, whoever drives the run.
+class Waiting {
+public:
+    explicit Waiting(Board& board) : board_(board) {}
+    /// As Board::wait; true when nothing is wanted.
+    [[nodiscard]] Result<bool> on(const Board::Wanteds& wanted, Board::Need need, bool block);
+    void moved() { since_.reset(); }
+
+private:
+    Board& board_;
+    std::optional<Board::Clock::time_point> since_;
 };
 
 }  // namespace reshard::mpi

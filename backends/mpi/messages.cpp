@@ -1,6 +1,7 @@
 #include "backends/mpi/messages.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,11 +17,11 @@ constexpr Index smallest_window_bytes = 4096;          // of a wave
 
 class MessageBound final : public Bound {
 public:
-    MessageBound(RunPlan plan, std::vector<NodeBuffers> node_buffers, std::size_t steps)
-        : plan_(std::move(plan)), node_buffers_(std::move(node_buffers)), step_seconds_(steps, 0.0) {}
+    MessageBound(RunPlan plan, std::vector<WaveBuffers> wave_buffers, std::size_t steps)
+        : plan_(std::move(plan)), wave_buffers_(std::move(wave_buffers)), step_seconds_(steps, 0.0) {}
     Result<std::unique_ptr<Ticket>> start() override {
         RunPlan plan = plan_;
-        plan.node_buffers = &node_buffers_;
+        plan.wave_buffers = &wave_buffers_;
         plan.step_seconds = &step_seconds_;
         return std::make_unique<Run>(std::move(plan));
     }
@@ -28,7 +29,7 @@ public:
 
 private:
     RunPlan plan_;
-    std::vector<NodeBuffers> node_buffers_;  // per wave
+    std::vector<WaveBuffers> wave_buffers_;
     std::vector<double> step_seconds_;
 };
 
@@ -40,9 +41,20 @@ bool gathers_well(const RankStep& step, DType dtype, const Nodes& nodes) {
 }
 
 // An array that needs its workspace to itself, or adds up in staging, does not run beside others.
-bool runs_beside(const RankPlan& plan) {
-    return plan.workspace_bytes == 0 &&
-           std::ranges::all_of(plan.steps, [](const RankStep& step) { return step.schedule.combine == Combine::copy; });
+bool runs_beside(const RankPlan& plan, std::span<const SumRanks> sums) {
+    bool beside = plan.workspace_bytes == 0;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        beside = beside && (plan.steps[i].schedule.combine == Combine::copy || sums[i].inside);
+    }
+    return beside;
+}
+
+std::vector<const RankStep*> steps_of(const std::vector<MessagePlan>& plans) {
+    std::vector<const RankStep*> steps;
+    for (const MessagePlan& one : plans) {
+        for (const RankStep& step : one.plan->steps) steps.push_back(&step);
+    }
+    return steps;
 }
 
 Index arriving_bytes(const std::vector<Stream>& streams) {
@@ -59,9 +71,11 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
     setting_ = setting;
     for (const MessagePlan& one : plans) steps_ += one.plan->steps.size();
     if (auto same = all_succeeded(setting_.communicator, {}, steps_); !same) return same;
-    if (auto done = order(plans); !done) return done;
+    if (auto done = arrange(plans, arrays); !done) return done;
     const Result<void> inside = make_node_plans(arrays);
     if (auto all = all_succeeded(setting_.communicator, inside, steps_); !all) return all;
+    const Result<void> summed = make_sum_plans(arrays);
+    if (auto all = all_succeeded(setting_.communicator, summed, steps_); !all) return all;
     const Result<void> made = make_steps();
     if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return all;
     if (auto done = make_all_streams(); !done) return done;
@@ -77,7 +91,10 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
 
 Index Messages::held_by_nodes() const {
     Index bytes = 0;
-    for (const Wave& wave : waves_) bytes += wave.node ? wave.node->held_bytes() : 0;
+    for (const Wave& wave : waves_) {
+        bytes += wave.node ? wave.node->held_bytes() : 0;
+        for (const auto& sum : wave.sums) bytes += sum->held_bytes();
+    }
     return bytes;
 }
 
@@ -86,18 +103,32 @@ Index Messages::staging_bytes() const {
 }
 
 std::string Messages::describe() const {
-    const bool inside = std::ranges::any_of(waves_, [](const Wave& wave) { return wave.node != nullptr; });
-    const bool between = std::ranges::any_of(waves_, [](const Wave& wave) { return !wave.streams.empty(); });
-    std::string how = inside ? "shared memory inside nodes, messages" : "messages";
-    if (inside) how += " between them";
-    if (between && framing_.piece_bytes > 0) how += fmt::format(" (pieces of up to {} bytes)", framing_.piece_bytes);
-    return how;
+    const auto any_wave = [&](const auto& has) { return std::ranges::any_of(waves_, has); };
+    const auto any_step = [&](const auto& has) {
+        return any_wave([&](const Wave& wave) { return std::ranges::any_of(wave.steps, has); });
+    };
+    const bool inside = any_wave([](const Wave& wave) { return wave.node != nullptr; });
+    const bool streams = any_wave([](const Wave& wave) { return !wave.streams.empty(); });
+    const bool messages = streams || any_step([](const WireStep& step) {
+                              return step.gather || step.reduction || !step.sends.empty() || !step.landings.empty();
+                          });
+    std::vector<std::string> ways;
+    if (inside) ways.emplace_back("shared memory inside nodes");
+    for (const Wave& wave : waves_) {
+        for (const auto& sum : wave.sums) {
+            if (std::string how = sum->describe(); std::ranges::find(ways, how) == ways.end()) ways.push_back(how);
+        }
+    }
+    if (messages || ways.empty()) ways.emplace_back(ways.empty() ? "messages" : "messages between them");
+    if (streams && framing_.piece_bytes > 0)
+        ways.back() += fmt::format(" (pieces of up to {} bytes)", framing_.piece_bytes);
+    return fmt::format("{}", fmt::join(ways, ", "));
 }
 
 std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
-    std::vector<NodeBuffers> node_buffers(waves_.size());
+    std::vector<WaveBuffers> wave_buffers;
     for (std::size_t i = 0; i < waves_.size(); ++i) {
-        if (waves_[i].node) node_buffers[i] = bind_node(*waves_[i].node, order_[i], buffers);
+        wave_buffers.push_back(bind_wave(waves_[i], order_[i], *setting_.arena, buffers));
     }
     RunPlan plan{setting_.communicator,
                  setting_.nodes,
@@ -107,14 +138,31 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
                  staging_ ? staging_->bytes().data() : nullptr,
                  setting_.options.patience,
                  nullptr};
-    return std::make_unique<MessageBound>(std::move(plan), std::move(node_buffers), steps_);
+    return std::make_unique<MessageBound>(std::move(plan), std::move(wave_buffers), steps_);
+}
+
+// Where a footprint limit has no room for windows, the ranks of a node send each other messages too.
+Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
+    auto sums = find_sums(*setting_.nodes, steps_of(plans));
+    if (!sums) return tl::unexpected(sums.error());
+    Result<bool> room = false;
+    for (const bool inside : {true, false}) {
+        if (!inside) sums->assign(sums->size(), {});
+        if (auto done = order(plans, *sums); !done) return done;
+        room = find_room(arrays);
+        if (!room || *room) break;
+    }
+    if (!room) return tl::unexpected(room.error());
+    if (!*room) inside_waves_.assign(order_.size(), 0);
+    return {};
 }
 
 // All ranks vote, array by array and step by step.
-Result<void> Messages::order(const std::vector<MessagePlan>& plans) {
+Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::vector<SumRanks>& sums) {
     std::vector<char> votes;
-    for (const auto& [array, plan] : plans) {
-        votes.push_back(runs_beside(*plan) ? 1 : 0);
+    for (std::size_t first = 0; const auto& [array, plan] : plans) {
+        votes.push_back(runs_beside(*plan, std::span(sums).subspan(first)) ? 1 : 0);
+        first += plan->steps.size();
         for (const RankStep& step : plan->steps) {
             votes.push_back(gathers_well(step, plan->dtype, *setting_.nodes) ? 1 : 0);
         }
@@ -129,7 +177,8 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans) {
         alone.push_back(*vote++ == 0 ? 1 : 0);
         std::vector<WaveStep>& steps = arrays.emplace_back();
         for (std::size_t step = 0; step < plan->steps.size(); ++step) {
-            steps.push_back({array, plan, step, ordinal++, *vote++ != 0});
+            steps.push_back({array, plan, step, ordinal, *vote++ != 0, sums[ordinal].members});
+            ++ordinal;
         }
     }
     order_ = waves_of(arrays, alone);
@@ -137,40 +186,68 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans) {
     return {};
 }
 
-// Where a footprint limit has no room for windows, the ranks of a node send each other messages too.
-Result<void> Messages::make_node_plans(std::size_t arrays) {
+// Half of what is left for windows, which all plans share; the same answer on all ranks.
+Result<bool> Messages::find_room(std::size_t arrays) {
     const Nodes& nodes = *setting_.nodes;
-    if (nodes.own.empty()) return {};
+    inside_options_ = setting_.options;
+    inside_waves_.assign(order_.size(), 0);
+    if (nodes.own.empty()) return true;
     std::vector<char> without;  // waves in which no rank of the node moves anything to another
     for (const auto& wave : order_) without.push_back(moves_inside(wave, nodes) ? 0 : 1);
     const auto still = least(nodes.own.get(), std::move(without));
     if (!still) return tl::unexpected(still.error());
-    const auto plans = static_cast<Index>(std::ranges::count(*still, 0));
-    if (plans == 0) return {};
-    const Index boards = plans * Board::bytes(static_cast<Index>(nodes.members.size()), 2 * arrays);
-    BackendOptions options = setting_.options;
-    options.window_bytes = std::min(options.window_bytes, (setting_.staging_bytes_max - boards) / 2 / plans);
-    const auto room =
-        least(nodes.own.get(), {static_cast<char>(options.window_bytes >= smallest_window_bytes ? 1 : 0)});
-    if (!room) return tl::unexpected(room.error());
-    for (std::size_t i = 0; i < order_.size() && room->front() != 0; ++i) {
-        if ((*still)[i] != 0) continue;
-        auto made = make_node_plan(order_[i], nodes, arrays, setting_.arena, options);
+    std::ranges::transform(*still, inside_waves_.begin(), [](char one) { return one == 0 ? 1 : 0; });
+    auto plans = static_cast<Index>(std::ranges::count(*still, 0));
+    for (const auto& wave : order_) plans += static_cast<Index>(summing_ranks(wave).size());
+    bool room = true;
+    if (plans > 0) {
+        const auto ranks = static_cast<Index>(nodes.members.size());
+        const Index boards = plans * Board::bytes(ranks, NodePlan::board_addresses(arrays));
+        inside_options_.window_bytes =
+            std::min(inside_options_.window_bytes, (setting_.staging_bytes_max - boards) / 2 / plans);
+        room = inside_options_.window_bytes >= std::max(smallest_window_bytes, SumPlan::smallest_window_bytes(ranks));
+    }
+    const auto all = least(setting_.communicator, {static_cast<char>(room ? 1 : 0)});
+    if (!all) return tl::unexpected(all.error());
+    return all->front() != 0;
+}
+
+Result<void> Messages::make_node_plans(std::size_t arrays) {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        if (inside_waves_[i] == 0) continue;
+        auto made = make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_);
         if (!made) return tl::unexpected(made.error());
         waves_[i].node = std::move(*made);
     }
     return {};
 }
 
+// After a failure too a rank meets those with which it shares the sums that follow.
+Result<void> Messages::make_sum_plans(std::size_t arrays) {
+    Result<void> well;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        for (const std::vector<Index>& members : summing_ranks(order_[i])) {
+            auto communicator = join(members);
+            auto made = communicator
+                            ? make_sum_plan(order_[i], members, *communicator, arrays, setting_.arena, inside_options_)
+                            : tl::unexpected(communicator.error());
+            if (made) waves_[i].sums.push_back(std::move(*made));
+            if (!made && well) well = tl::unexpected(made.error());
+        }
+    }
+    return well;
+}
+
 Result<void> Messages::make_steps() {
     for (const auto& wave : order_) {
         for (const WaveStep& one : wave) {
+            if (!one.summing.empty()) continue;
             slot_bytes_ = std::max(slot_bytes_, staged_bytes(one.rank_step(), one.plan->dtype));
         }
     }
     for (std::size_t i = 0; i < order_.size(); ++i) {
         for (const WaveStep& one : order_[i]) {
-            const Carriage carriage{one.gather, waves_[i].node == nullptr, slot_bytes_};
+            const Carriage carriage{one.gather, waves_[i].node == nullptr, one.summing.empty(), slot_bytes_};
             auto made = make_wire_step(one.rank_step(), one.plan->dtype, one.array, carriage);
             if (!made) return tl::unexpected(made.error());
             waves_[i].steps.push_back(std::move(*made));
@@ -221,27 +298,27 @@ Result<bool> Messages::stream_within(const Framing& framing, Index room) {
 
 // Members meet here step by step, in the same order everywhere; groups of one step are disjoint.
 Result<void> Messages::make_groups() {
+    const auto join_in = [&](auto& collective) -> Result<void> {
+        if (!collective) return {};
+        return join(collective->members).map([&](MPI_Comm made) { collective->communicator = made; });
+    };
     for (Wave& wave : waves_) {
         for (WireStep& step : wave.steps) {
-            for (auto done : {step.gather ? join(*step.gather) : Result<void>{},
-                              step.reduction ? join(*step.reduction) : Result<void>{}}) {
-                if (!done) return done;
-            }
+            if (auto done = join_in(step.gather); !done) return done;
+            if (auto done = join_in(step.reduction); !done) return done;
         }
     }
     return {};
 }
 
-template <class Collective>
-Result<void> Messages::join(Collective& collective) {
-    auto found = groups_.find(collective.members);
+Result<MPI_Comm> Messages::join(const std::vector<Index>& members) {
+    auto found = groups_.find(members);
     if (found == groups_.end()) {
-        auto made = communicator_of(setting_.communicator, collective.members);
+        auto made = communicator_of(setting_.communicator, members);
         if (!made) return tl::unexpected(made.error());
-        found = groups_.emplace(collective.members, std::move(*made)).first;
+        found = groups_.emplace(members, std::move(*made)).first;
     }
-    collective.communicator = found->second.get();
-    return {};
+    return found->second.get();
 }
 
 }  // namespace reshard::mpi

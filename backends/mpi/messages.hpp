@@ -4,6 +4,7 @@
 
 #include "backends/mpi/arena.hpp"
 #include "backends/mpi/run.hpp"
+#include "backends/mpi/sum_ranks.hpp"
 
 namespace reshard::mpi {
 
@@ -33,20 +34,24 @@ public:
     [[nodiscard]] std::unique_ptr<Bound> bind(std::span<const Buffers> buffers);
 
 private:
-    Result<void> order(const std::vector<MessagePlan>& plans);
+    Result<void> arrange(const std::vector<MessagePlan>& plans, std::size_t arrays);
+    Result<void> order(const std::vector<MessagePlan>& plans, const std::vector<SumRanks>& sums);
+    Result<bool> find_room(std::size_t arrays);
     Result<void> make_node_plans(std::size_t arrays);
+    Result<void> make_sum_plans(std::size_t arrays);
     Result<void> make_steps();
     Result<void> make_all_streams();
     Result<bool> stream_within(const Framing& framing, Index room);
     Result<void> make_groups();
-    template <class Collective>
-    Result<void> join(Collective& collective);
+    Result<MPI_Comm> join(const std::vector<Index>& members);
     [[nodiscard]] Index held_by_nodes() const;
 
     MessageSetting setting_;
     std::map<std::vector<Index>, Communicator> groups_;
     std::vector<std::vector<WaveStep>> order_;
-    std::vector<Wave> waves_;  // of that order
+    std::vector<Wave> waves_;         // of that order
+    std::vector<char> inside_waves_;  // those in which ranks of the node copy from each other
+    BackendOptions inside_options_;   // with windows for which there is room
     std::size_t steps_ = 0;
     Index slot_bytes_ = 0;    // of each of two, for sums
     Index stream_bytes_ = 0;  // of the slots of streams; waves and sums take turns

@@ -15,10 +15,6 @@
 namespace reshard::mpi {
 namespace {
 
-// What a rank copies through the caches while it waits for all others: on a core of its own, and on one that it shares.
-constexpr Index bytes_of_meeting = Index{16} << 10;
-constexpr Index bytes_of_crowded_meeting = Index{128} << 10;
-
 constexpr std::array tried_ways{OtherMemory::windows, OtherMemory::streamed_windows, OtherMemory::datatypes};
 
 OtherMemory without_datatypes(OtherMemory wanted) {
@@ -89,7 +85,7 @@ Result<void> NodePlan::choose(MPI_Comm communicator, const Parts& parts, OtherMe
     Index all = 0;
     int code = MPI_Allreduce(&written, &all, 1, MPI_INT64_T, MPI_SUM, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
-    const bool small = written <= (board_->crowded() ? bytes_of_crowded_meeting : bytes_of_meeting);
+    const bool small = written <= board_->bytes_of_meeting();
     std::array<int, 2> chosen = {all > last_cache_bytes() / 2 ? 1 : 0, small && windows_.hold_all() ? 0 : 1};
     code = MPI_Allreduce(MPI_IN_PLACE, chosen.data(), 2, MPI_INT, MPI_MAX, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
@@ -126,7 +122,8 @@ std::string NodePlan::describe_other() const {
                        in_words(tried_ways[choice_->kept()]), fmt::join(each, ", "));
 }
 
-NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buffers_(buffers), run_(++plan.runs_) {
+NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers)
+    : plan_(plan), buffers_(buffers), run_(++plan.runs_), waiting_(*plan.board_) {
     for (const Buffers& own : buffers_.buffers) {
         own_sources_.push_back(own.source.data());
         own_targets_.push_back(own.target.data());
@@ -143,15 +140,6 @@ NodeRun::NodeRun(NodePlan& plan, const NodeBuffers& buffers) : plan_(plan), buff
 // this one; it cannot begin the one after that.
 Address& NodeRun::published(std::size_t rank, std::size_t index) const {
     return plan_.board_->address(rank, (run_ % 2) * buffers_.addresses.size() + index);
-}
-
-// Patience is from when nothing more could be done, whoever drives the run.
-Result<bool> NodeRun::wait(const Board::Wanteds& wanted, Board::Need need, bool block) {
-    if (wanted.empty()) return true;
-    if (!waiting_since_) waiting_since_ = Board::Clock::now();
-    auto there = plan_.board_->wait(wanted, need, *waiting_since_, block);
-    if (there && *there) waiting_since_.reset();
-    return there;
 }
 
 Result<bool> NodeRun::advance(bool block) {
@@ -180,7 +168,7 @@ Result<bool> NodeRun::next(bool block) {
             }
             Board::Wanteds entered;
             for (const std::size_t peer : plan_.met_) entered.push_back({peer, &board.line(peer).entered, run_});
-            auto there = wait(entered, Board::Need::all, block);
+            auto there = waiting_.on(entered, Board::Need::all, block);
             if (!there || !*there) return there;
             met_at_ = Board::Clock::now();
             choose();
@@ -194,8 +182,8 @@ Result<bool> NodeRun::next(bool block) {
             return true;
         }
         case Phase::staging: {
-            if (plan_.windows_.advance(board, own_sources_, own_targets_, plan_.store_)) waiting_since_.reset();
-            if (!plan_.windows_.wanted().empty()) return wait(plan_.windows_.wanted(), Board::Need::any, block);
+            if (plan_.windows_.advance(board, own_sources_, own_targets_, plan_.store_)) waiting_.moved();
+            if (!plan_.windows_.wanted().empty()) return waiting_.on(plan_.windows_.wanted(), Board::Need::any, block);
             store_fence();
             board.line(board.rank()).done.store(run_, std::memory_order_release);
             for (const Board::Wanted& peer : leaving_) board.tell(peer.rank);
@@ -203,7 +191,7 @@ Result<bool> NodeRun::next(bool block) {
             return true;
         }
         case Phase::leaving: {
-            auto done = wait(leaving_, Board::Need::all, block);
+            auto done = waiting_.on(leaving_, Board::Need::all, block);
             if (!done || !*done) return done;
             if (timed_) plan_.took(std::chrono::duration<double>(Board::Clock::now() - met_at_).count());
             phase_ = Phase::over;

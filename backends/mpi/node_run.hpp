@@ -74,7 +74,6 @@ private:
 
     Result<bool> next(bool block);
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
-    Result<bool> wait(const Board::Wanteds& wanted, Board::Need need, bool block);
     [[nodiscard]] bool all_is_other_memory() const;
     void choose();
     [[nodiscard]] Store window_store() const {
@@ -97,7 +96,7 @@ private:
     OtherMemory other_memory_ = OtherMemory::windows;
     bool timed_ = false;  // its time is one to choose by
     Board::Clock::time_point met_at_;
-    std::optional<Board::Clock::time_point> waiting_since_;
+    Waiting waiting_;
 };
 
 }  // namespace reshard::mpi

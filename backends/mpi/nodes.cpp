@@ -20,9 +20,11 @@ Result<Communicator> split(MPI_Comm communicator, Index ranks_per_node) {
 
 }  // namespace
 
-bool Nodes::has(Index rank) const { return std::ranges::binary_search(members, rank); }
+bool is_in(const std::vector<Index>& ranks, Index rank) { return std::ranges::binary_search(ranks, rank); }
 
-Index Nodes::place_of(Index rank) const { return std::ranges::lower_bound(members, rank) - members.begin(); }
+Index place_in(const std::vector<Index>& ranks, Index rank) {
+    return std::ranges::lower_bound(ranks, rank) - ranks.begin();
+}
 
 Nodes apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size_of_communicator(communicator)}; }
 

@@ -10,6 +10,10 @@
 
 namespace reshard::mpi {
 
+/// Among ascending ranks.
+[[nodiscard]] bool is_in(const std::vector<Index>& ranks, Index rank);
+[[nodiscard]] Index place_in(const std::vector<Index>& ranks, Index rank);  ///< pre: is_in
+
 /// This rank's node among the nodes of a communicator. Without shared memory every rank is a node of its own.
 struct Nodes {
     Communicator own;            ///< of the members; empty where no memory is shared
@@ -17,8 +21,7 @@ struct Nodes {
     Index count = 1;             ///< of all nodes
 
     [[nodiscard]] bool is_all() const { return count == 1 && !own.empty(); }  ///< all memory is reached
-    [[nodiscard]] bool has(Index rank) const;
-    [[nodiscard]] Index place_of(Index rank) const;  ///< its number in `own`. pre: has(rank)
+    [[nodiscard]] bool has(Index rank) const { return is_in(members, rank); }
 };
 
 /// Every rank a node of its own.

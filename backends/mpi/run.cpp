@@ -16,7 +16,8 @@ Run::~Run() {
 }
 
 // Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
-// for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps.
+// for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
+// ranks of the node are waited for, the board knows best from the first look on.
 Result<void> Run::wait() {
     using std::chrono::steady_clock;
     constexpr int looks = 100;
@@ -26,7 +27,7 @@ Result<void> Run::wait() {
     auto since = steady_clock::now();
     Index events = state_.events();
     for (int look = 0;; ++look) {
-        const auto done = advance(look >= looks);
+        const auto done = advance(true);
         if (!done) return tl::unexpected(done.error());
         if (*done) return {};
         if (look < looks) continue;
@@ -44,7 +45,7 @@ Result<void> Run::wait() {
 
 void Run::give_up() {
     const auto waited = fmt::format("waited {} ms in vain", state_.plan().patience.count());
-    sums_.give_up(waited);
+    sum_messages_.give_up(waited);
     streams_.give_up(waited);
     gathers_.give_up(waited);
     state_.note({"waiting for messages"}, waited);
@@ -69,24 +70,27 @@ void Run::begin_wave() {
         for (const auto& [where, fill] : step.fills) fill.run(state_.write(step.array, where));
         state_.copy(step.packs);
     }
-    if (wave.node && !state_.error()) node_.emplace(*wave.node, state_.node_buffers());
+    if (wave.node && !state_.error()) node_.emplace(*wave.node, state_.wave_buffers().node);
+    next_sum_ = 0;
+    begin_sum();
     streams_.begin();
-    sums_.begin();
+    sum_messages_.begin();
     gathers_.restart(0);
     for (std::size_t i = 0; i < wave.steps.size(); ++i) {
-        sums_.begin_step(i);
+        sum_messages_.begin_step(i);
         if (wave.steps[i].gather) begin_gather(i);
         state_.copy(wave.steps[i].copies);
     }
 }
 
 bool Run::finish_wave(bool block) {
-    const bool summed = sums_.advance();
+    const bool summed = sum_messages_.advance();
     const bool streamed = streams_.advance();
     const bool gathered = gathers_.advance();
     // Only a rank that no message waits for may sleep on the board: asleep it makes none of them go on.
-    const bool node_over = advance_node(block && summed && streamed && gathered);
-    if (!summed || !streamed || !gathered || !node_over) return false;
+    const bool may_sleep = block && summed && streamed && gathered;
+    if (!advance_node(may_sleep) || !advance_sums(may_sleep)) return false;
+    if (!summed || !streamed || !gathered) return false;
     for (const WireStep& step : state_.wave().steps) {
         state_.copy(step.unpacks);
         for (const auto& [where, scale] : step.scales) scale.run(state_.write(step.array, where));
@@ -118,11 +122,30 @@ void Run::begin_gather(std::size_t number) {
     });
 }
 
-bool Run::advance_node(bool block) {
-    if (!node_) return true;
-    const auto done = node_->advance(block);
+void Run::begin_sum() {
+    const Wave& wave = state_.wave();
+    if (next_sum_ == wave.sums.size() || state_.error()) return;
+    sum_.emplace(*wave.sums[next_sum_], state_.wave_buffers().sums[next_sum_]);
+    ++next_sum_;
+}
+
+bool Run::advance_node(bool block) { return over_inside(node_, block); }
+
+// One after another, in the same order on all ranks.
+bool Run::advance_sums(bool block) {
+    while (sum_) {
+        if (!over_inside(sum_, block)) return false;
+        begin_sum();
+    }
+    return true;
+}
+
+template <class Inside>
+bool Run::over_inside(std::optional<Inside>& run, bool block) {
+    if (!run) return true;
+    const auto done = run->advance(block);
     if (done && !*done) return false;
-    node_.reset();
+    run.reset();
     state_.happened();
     if (done || state_.error()) return true;
     state_.fail(fmt::format("{}: among ranks {}, counted from 0: {}", state_.wave().steps.front().name,

@@ -25,13 +25,19 @@ private:
     bool finish_wave(bool block);
     void end_wave();
     void begin_gather(std::size_t step);
+    void begin_sum();
     bool advance_node(bool block);
+    bool advance_sums(bool block);
+    template <class Inside>
+    bool over_inside(std::optional<Inside>& run, bool block);
 
     RunState state_;
     StreamRun streams_{state_};
-    SumMessages sums_{state_};
+    SumMessages sum_messages_{state_};
     Requests gathers_{state_};
     std::optional<NodeRun> node_;
+    std::optional<SumRun> sum_;  // of the wave's sums inside the node the one that runs
+    std::size_t next_sum_ = 0;
     bool begun_ = false;
     std::chrono::steady_clock::time_point begun_at_;
 };

@@ -30,7 +30,9 @@ void RunState::fail(std::string message) {
     if (error_) return;
     error_ = Error{Code::backend, std::move(message)};
     for (std::size_t i = wave_; i < plan_.waves->size(); ++i) {
-        if ((*plan_.waves)[i].node) (*plan_.waves)[i].node->fail_all(*error_);
+        const Wave& wave = (*plan_.waves)[i];
+        if (wave.node) wave.node->fail_all(*error_);
+        for (const auto& sum : wave.sums) sum->fail_all(*error_);
     }
 }
 

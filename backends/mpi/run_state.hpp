@@ -13,7 +13,7 @@ struct RunPlan {
     const Nodes* nodes = nullptr;
     std::vector<Wave>* waves = nullptr;
     std::vector<Buffers> buffers;                            ///< of all arrays of the list
-    const std::vector<NodeBuffers>* node_buffers = nullptr;  ///< per wave
+    const std::vector<WaveBuffers>* wave_buffers = nullptr;  ///< per wave
     std::byte* staging = nullptr;
     std::chrono::milliseconds patience = std::chrono::minutes(5);  ///< of a wait in which nothing comes
     std::vector<double>* step_seconds = nullptr;                   ///< one per step, array by array
@@ -38,7 +38,7 @@ public:
     [[nodiscard]] const RunPlan& plan() const { return plan_; }
     [[nodiscard]] bool over() const { return wave_ == plan_.waves->size(); }
     [[nodiscard]] Wave& wave() const { return (*plan_.waves)[wave_]; }
-    [[nodiscard]] const NodeBuffers& node_buffers() const { return (*plan_.node_buffers)[wave_]; }
+    [[nodiscard]] const WaveBuffers& wave_buffers() const { return (*plan_.wave_buffers)[wave_]; }
     [[nodiscard]] int tag() const;
     void next_wave() { ++wave_; }
     void end() { wave_ = plan_.waves->size(); }

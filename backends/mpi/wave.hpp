@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/mpi/node_run.hpp"
+#include "backends/mpi/sum_run.hpp"
 #include "backends/mpi/wire.hpp"
 
 namespace reshard::mpi {
@@ -14,6 +15,8 @@ struct WaveStep {
     std::size_t step = 0;     ///< its number among the plan's
     std::size_t ordinal = 0;  ///< among the steps of all arrays that go by messages
     bool gather = false;      ///< by MPI's own
+    /// Of a sum that goes through the memory of the node: the ranks that take part, ascending; else none.
+    std::vector<Index> summing = {};
 
     [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
     [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy && !gather; }
@@ -28,8 +31,15 @@ struct Wave {
     std::vector<WireStep> steps;
     std::vector<Timed> timed;  ///< per step
     std::vector<Stream> streams;
-    Store store = Store::cached;     ///< of what arrives in streams
-    std::unique_ptr<NodePlan> node;  ///< null where no two ranks of the node have anything for each other
+    Store store = Store::cached;                 ///< of what arrives in streams
+    std::unique_ptr<NodePlan> node;              ///< null where no two ranks of the node have anything for each other
+    std::vector<std::unique_ptr<SumPlan>> sums;  ///< inside the node, one after another
+};
+
+/// The buffers of a wave's plans.
+struct WaveBuffers {
+    NodeBuffers node;
+    std::vector<NodeBuffers> sums;
 };
 
 /// The order of all steps: first those of arrays that `alone` does not mark, all arrays together, then the marked ones,
@@ -45,8 +55,18 @@ struct Wave {
                                                                std::size_t arrays, const std::shared_ptr<Arena>& arena,
                                                                const BackendOptions& options);
 
+/// Collective over `members`, ascending ranks of which `communicator` is. The sums of a wave that they add up.
+[[nodiscard]] Result<std::unique_ptr<SumPlan>> make_sum_plan(std::span<const WaveStep> wave,
+                                                             const std::vector<Index>& members, MPI_Comm communicator,
+                                                             std::size_t arrays, const std::shared_ptr<Arena>& arena,
+                                                             const BackendOptions& options);
+
+/// The ranks of a wave's sums inside the node, once for each set of them, in the order of the arrays.
+[[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const WaveStep> wave);
+
 /// The buffers that a wave reads and writes: whichever its steps do, as source and target.
-[[nodiscard]] NodeBuffers bind_node(NodePlan& node, std::span<const WaveStep> wave, std::span<const Buffers> buffers);
+[[nodiscard]] WaveBuffers bind_wave(const Wave& wave, std::span<const WaveStep> steps, Arena& arena,
+                                    std::span<const Buffers> buffers);
 
 /// What travels to and from other nodes; adds to `staged_bytes`.
 [[nodiscard]] Result<std::vector<Stream>> make_streams(std::span<const WaveStep> wave, const Nodes& nodes,

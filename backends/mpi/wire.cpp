@@ -48,8 +48,9 @@ public:
 private:
     Result<void> parts() {
         if (carriage_.gather && !step_.schedule.receives.empty()) return make_gather();
-        if (reduces_natively(step_)) return make_reduction();
         if (step_.schedule.combine == Combine::copy) return make_copies();
+        if (!carriage_.sums) return {};
+        if (reduces_natively(step_)) return make_reduction();
         if (auto done = make_sends(); !done) return done;
         return make_landings();
     }

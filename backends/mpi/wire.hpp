@@ -78,6 +78,7 @@ inline constexpr Index staging_slots = 2;
 struct Carriage {
     bool gather = false;    ///< MPI's own gather; else streams, and
     bool own_share = true;  ///< the step itself for what the rank keeps
+    bool sums = true;       ///< the step itself, by messages; else the node
     Index slot_bytes = 0;   ///< the size of a staging slot for all sums: see staged_bytes
 };
 

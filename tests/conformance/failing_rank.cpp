@@ -25,6 +25,12 @@ Plan rows_to_columns() {
     return {parse_layout(mesh, "f32[256@x,256]").value(), target, {{StepKind::exchange, target}}};
 }
 
+Plan rows_added_up() {
+    const Mesh mesh{{"x", 4}};
+    const auto target = parse_layout(mesh, "f32[256,256]").value();
+    return {parse_layout(mesh, "f32[256,256]{U:x}").value(), target, {{StepKind::all_reduce, target}}};
+}
+
 void say(Index rank, int run, const Result<void>& done) {
     fmt::print("rank {} run {}: {}\n", rank, run, done ? "good" : done.error().message);
     std::fflush(stdout);
@@ -34,11 +40,12 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     mpi::BackendOptions options;
     options.shared_memory = transport != "messages";
     options.ranks_per_node = transport == "nodes" ? 2 : 0;
-    const bool own_memory = transport == "datatypes";
-    if (own_memory) options.other_memory = mpi::OtherMemory::datatypes;
+    const bool adds = transport.ends_with("sums");
+    const bool own_memory = transport == "datatypes" || transport == "staged_sums";
+    if (transport == "datatypes") options.other_memory = mpi::OtherMemory::datatypes;
     options.patience = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
-    auto executor = Executor::prepare(rows_to_columns(), *backend).value();
+    auto executor = Executor::prepare(adds ? rows_added_up() : rows_to_columns(), *backend).value();
     auto source = backend->allocate(executor.plans().front().source_bytes).value();
     auto target = backend->allocate(executor.plans().front().target_bytes).value();
     std::vector<std::byte> own_source(source->bytes().size());
@@ -69,7 +76,7 @@ int move_and_fail(const std::string& how, const std::string& transport) {
 
 }  // namespace
 
-// failing_rank killed|absent|lost shared|nodes|messages|datatypes
+// failing_rank killed|absent|lost shared|nodes|messages|datatypes|sums|staged_sums
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (argc < 3) return 2;

@@ -124,18 +124,51 @@ TEST(Footprint, TheBackendCountsWhatWasStated) {
     }
 }
 
-// Sums stage boxes, and go by messages on one node too.
-TEST(Footprint, StagingIsCounted) {
+Plan adding_plan(Index ranks, StepKind kind, Index rows) {
+    const char* target = kind == reduce_scatter ? "f32[{}@x,64]" : "f32[{},64]";
+    return *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{},64]{{U:x}}", rows), kind,
+                    fmt::format(fmt::runtime(target), rows));
+}
+
+// By messages a sum stages boxes; inside a node it holds windows and no more, however large it is.
+TEST(Footprint, StagingOfSumsIsCounted) {
+    for (const auto [shared_memory, ranks_per_node] : groupings) {
+        auto backend = fresh_backend(shared_memory, ranks_per_node);
+        ASSERT_TRUE(backend);
+        for (const StepKind kind : {reduce_scatter, all_reduce}) {
+            for (const Index rows : {Index{48}, Index{48 * 1024}}) {
+                auto executor = Executor::prepare(adding_plan(backend->size(), kind, rows), *backend);
+                ASSERT_TRUE(executor) << executor.error().message;
+                const Held held(*backend, *executor);
+                EXPECT_EQ(backend->memory_use().held_bytes, executor->footprint_bytes());
+                const bool inside = shared_memory && (ranks_per_node == 0 || backend->size() <= ranks_per_node);
+                if (inside) {
+                    EXPECT_LE(executor->staging_bytes(), (Index{1} << 20) + 4096) << executor->describe();
+                }
+                if (!inside && kind == reduce_scatter && backend->size() > 2) {
+                    EXPECT_GT(executor->staging_bytes(), rows * 64 * 4 / backend->size());
+                }
+            }
+        }
+    }
+}
+
+TEST(Footprint, ALimitMakesWindowsOfSumsSmaller) {
     auto backend = fresh_backend(true);
     ASSERT_TRUE(backend);
-    const std::string mesh = fmt::format("x={}", backend->size());
-    const Plan plan = *plan_of(mesh, "f32[48,64]{U:x}", reduce_scatter, "f32[48@x,64]");
-    auto executor = Executor::prepare(plan, *backend);
-    ASSERT_TRUE(executor) << executor.error().message;
-    const Held held(*backend, *executor);
-    EXPECT_EQ(backend->memory_use().held_bytes, executor->footprint_bytes());
-    if (backend->size() > 2) {
-        EXPECT_GT(executor->staging_bytes(), 48 * 64 * 4 / backend->size());
+    for (const StepKind kind : {reduce_scatter, all_reduce}) {
+        const Plan plan = adding_plan(backend->size(), kind, 4096);
+        auto free = Executor::prepare(plan, *backend);
+        ASSERT_TRUE(free);
+        constexpr Index room = 16384;
+        const PrepareOptions tight{free->footprint_bytes() - free->staging_bytes() + room};
+        auto bounded = Executor::prepare(plan, *backend, {}, tight);
+        ASSERT_TRUE(bounded) << bounded.error().message;
+        EXPECT_LE(bounded->staging_bytes(), room);
+        Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
+        const Buffers buffers = bench.buffers();
+        ASSERT_TRUE(bounded->run(buffers.source, buffers.target, buffers.workspace));
+        EXPECT_EQ(bench.wrong(), "");
     }
 }
 

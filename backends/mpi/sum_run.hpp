@@ -1,0 +1,44 @@
+// One run of a SumPlan: a state machine like that of the copies inside a node.
+#pragma once
+
+#include "backends/mpi/node_buffers.hpp"
+#include "backends/mpi/sum_plan.hpp"
+
+namespace reshard::mpi {
+
+/// After the first failure it tells all ranks and does nothing more.
+class SumRun {
+public:
+    SumRun(SumPlan& plan, const NodeBuffers& buffers);
+    Result<bool> advance(bool block);
+
+private:
+    enum class Phase { entering, filling, adding, landing, leaving, over };
+
+    Result<bool> next(bool block);
+    Result<bool> wait(Counter BoardLine::*counter, std::uint64_t least, bool block);
+    Result<bool> enter(bool block);
+    void fill();
+    void add();
+    void land();
+    void leave();
+    void turn(std::uint64_t to);
+    [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
+    [[nodiscard]] bool reached_by_all(const SumPlan::Array& array) const;
+    Result<void> add_directly(SumPlan::Array& array);
+    [[nodiscard]] std::uint64_t turn_of(bool added) const;
+    [[nodiscard]] const SumPlan::Round& round() const { return plan_.rounds_[round_]; }
+    [[nodiscard]] std::size_t half() const;
+    [[nodiscard]] const std::byte* own_source(const SumPlan::Array& array) const;
+    [[nodiscard]] std::byte* own_target(const SumPlan::Array& array) const;
+
+    SumPlan& plan_;
+    const NodeBuffers& buffers_;
+    std::uint64_t run_;
+    Phase phase_ = Phase::entering;
+    std::size_t round_ = 0;
+    bool direct_ = false;  // peers read or write this rank's buffers
+    Waiting waiting_;
+};
+
+}  // namespace reshard::mpi
