@@ -5,8 +5,9 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr double faster = 0.9;  // than the kept way, when another is looked at
-constexpr double slower = 1.2;  // than the kept way was
+constexpr double hopeless = 2;  // times the kept way
+constexpr double faster = 0.9;  // than the kept way, to go over to another
+constexpr double slower = 1.2;  // than the kept way was, to look at the others
 constexpr std::size_t first_pause = 8;
 constexpr std::size_t longest_pause = 1024;  // runs
 
@@ -26,21 +27,21 @@ std::vector<double> Choice::seconds() const {
 }
 
 void Choice::ran(double seconds) {
-    const bool looks = settled_ && way_ != kept_;
-    const bool other_is_faster = looks && seconds < faster * ways_[kept_].median();
     ways_[way_].ran(seconds);
     if (!settled_) {
         way_ = (way_ + 1) % ways_.size();
         if (ways_[way_].runs == remembered) settle();
-        return;
-    }
-    if (!looks) ++runs_;
-    if (other_is_faster || (runs_ >= first_pause && ways_[kept_].median() > slower * expected_)) return try_all();
-    if (looks) way_ = (way_ + 1) % ways_.size();
-    if (!looks && runs_ >= comparing_) way_ = (kept_ + 1) % ways_.size();
-    if (looks && way_ == kept_) {  // all were looked at
-        comparing_ = std::min(2 * comparing_, longest_pause);
-        runs_ = 0;
+    } else if (way_ == kept_) {
+        ++runs_;
+        const bool slow = runs_ >= first_pause && ways_[kept_].median() > slower * expected_;
+        if (slow || runs_ >= comparing_) look();
+    } else {
+        if (seconds < best_seconds_) {
+            best_ = way_;
+            best_seconds_ = seconds;
+        }
+        way_ = next_candidate();
+        if (way_ == kept_) end_look();
     }
 }
 
@@ -49,15 +50,35 @@ void Choice::settle() {
     kept_ = static_cast<std::size_t>(std::ranges::min_element(medians) - medians.begin());
     way_ = kept_;
     expected_ = medians[kept_];
+    for (std::size_t i = 0; i < ways_.size(); ++i) ways_[i].hopeless = medians[i] > hopeless * expected_;
     settled_ = true;
-    runs_ = 0;
     comparing_ = first_pause;
 }
 
-void Choice::try_all() {
-    for (Way& way : ways_) way = {};
-    way_ = 0;
-    settled_ = false;
+void Choice::look() {
+    best_ = kept_;
+    best_seconds_ = faster * ways_[kept_].median();
+    way_ = next_candidate();
+    if (way_ == kept_) end_look();
+}
+
+void Choice::end_look() {
+    comparing_ = best_ == kept_ ? std::min(2 * comparing_, longest_pause) : first_pause;
+    if (best_ != kept_) {  // what it took long ago says nothing
+        ways_[best_].runs = 0;
+        ways_[best_].ran(best_seconds_);
+    }
+    kept_ = best_;
+    way_ = kept_;
+    expected_ = ways_[kept_].median();
+    runs_ = 0;
+}
+
+// After way(); the kept one when all others were looked at.
+std::size_t Choice::next_candidate() const {
+    std::size_t next = (way_ + 1) % ways_.size();
+    while (next != kept_ && ways_[next].hopeless) next = (next + 1) % ways_.size();
+    return next;
 }
 
 }  // namespace reshard::mpi

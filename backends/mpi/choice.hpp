@@ -7,9 +7,9 @@
 
 namespace reshard::mpi {
 
-/// Tries every way a few times, in turn, and keeps to the one of the least median. Now and then, ever less often while
-/// nothing changes, it looks how long the others take; when one of them has become faster, or the kept one slower, all
-/// are tried again. Ranks that are told the same times choose the same.
+/// Tries every way a few times, in turn, and keeps to the one of the least median. When that one becomes slower, and
+/// now and then, ever less often while nothing changes, it looks what a run of each other takes, but for those that
+/// were hopeless, and goes over to one that is faster. Ranks that are told the same times choose the same.
 class Choice {
 public:
     /// pre: ways > 0.
@@ -29,21 +29,26 @@ private:
 
     struct Way {
         std::size_t runs = 0;
+        bool hopeless = false;
         std::array<double, remembered> latest{};
         void ran(double seconds) { latest[runs++ % remembered] = seconds; }
         [[nodiscard]] double median() const;
     };
 
     void settle();
-    void try_all();
+    void look();
+    void end_look();
+    [[nodiscard]] std::size_t next_candidate() const;
 
     std::vector<Way> ways_;
     std::size_t way_ = 0;
     std::size_t kept_ = 0;
     bool settled_ = false;
-    double expected_ = 0;        // seconds of the kept way when it was chosen
-    std::size_t runs_ = 0;       // of it since it was last compared
+    double expected_ = 0;        // seconds of the kept way when it was last compared
+    std::size_t runs_ = 0;       // of it since then
     std::size_t comparing_ = 0;  // compared after so many
+    std::size_t best_ = 0;       // of those looked at so far
+    double best_seconds_ = 0;
 };
 
 }  // namespace reshard::mpi

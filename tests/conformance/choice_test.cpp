@@ -64,7 +64,7 @@ TEST(Choice, ChangesItsMindWhenTheKeptOneBecomesSlower) {
     Choice choice(3);
     run(choice, {1, 2, 2}, 9 + 8 + 2 + 10);
     ASSERT_EQ(choice.kept(), 0u);
-    run(choice, {1.5, 1.45, 2}, 30);
+    run(choice, {1.5, 1.3, 2}, 30);
     ASSERT_TRUE(choice.settled());
     EXPECT_EQ(choice.kept(), 1u);
 }
@@ -76,6 +76,24 @@ TEST(Choice, AllSlowerIsTriedOnce) {
     const auto taken = run(choice, {3, 6}, 1000);
     EXPECT_EQ(choice.kept(), 0u);
     EXPECT_LE(taken[1], 20u);
+}
+
+// What takes many times as long is not looked at again.
+TEST(Choice, TheHopelessIsTriedOnce) {
+    Choice choice(3);
+    EXPECT_EQ(run(choice, {1, 1.5, 10}, 1000)[2], 3u);
+    EXPECT_EQ(choice.kept(), 0u);
+}
+
+// To be wrong once costs little: one slow run of the kept way while another is looked at.
+TEST(Choice, GoesBackWhenItWasWrong) {
+    Choice choice(2);
+    run(choice, {1, 1.2}, 6 + 8);
+    ASSERT_EQ(choice.way(), 1u);
+    choice.ran(0.8);
+    ASSERT_EQ(choice.kept(), 1u);
+    run(choice, {1, 1.2}, 30);
+    EXPECT_EQ(choice.kept(), 0u);
 }
 
 TEST(Choice, OfOneThereIsNone) {
