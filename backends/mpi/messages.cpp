@@ -137,6 +137,7 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
                  nullptr,
                  staging_ ? staging_->bytes().data() : nullptr,
                  setting_.options.patience,
+                 setting_.inside_node,
                  nullptr};
     return std::make_unique<MessageBound>(std::move(plan), std::move(wave_buffers), steps_);
 }

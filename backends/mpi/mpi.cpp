@@ -157,7 +157,7 @@ private:
             left_.push_back({plan.dtype, {*one_move(plan)}, plan.source_bytes, plan.target_bytes, 0});
             all.push_back({i, &left_.back()});
         }
-        return datatypes_.make({communicator_.get(), &apart_, arena, options, index_max}, all, plans_.size());
+        return datatypes_.make({communicator_.get(), &apart_, arena, options, index_max, true}, all, plans_.size());
     }
 
     // An array moves through shared memory where it does so on every rank.

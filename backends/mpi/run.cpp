@@ -35,7 +35,7 @@ Result<void> Run::wait() {
         if (events != state_.events()) since = now;
         events = state_.events();
         if (now - since >= state_.plan().patience) give_up();
-        if (now - since < idle) {
+        if (now - since < idle || state_.plan().never_naps) {
             sched_yield();
         } else if (look % looks_between_naps == 0) {
             std::this_thread::sleep_for(std::min<steady_clock::duration>((now - since) / 10, longest_nap));

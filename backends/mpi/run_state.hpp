@@ -16,7 +16,8 @@ struct RunPlan {
     const std::vector<WaveBuffers>* wave_buffers = nullptr;  ///< per wave
     std::byte* staging = nullptr;
     std::chrono::milliseconds patience = std::chrono::minutes(5);  ///< of a wait in which nothing comes
-    std::vector<double>* step_seconds = nullptr;                   ///< one per step, array by array
+    bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks look
+    std::vector<double>* step_seconds = nullptr;  ///< one per step, array by array
 };
 
 /// What a message or a collective is for, as errors say it.
