@@ -145,27 +145,32 @@ TEST(Copies, FillsWithPatterns) {
 bool is_floating(DType dtype) { return can_reduce(dtype, Reduction::avg).has_value(); }
 
 // Random bits: infinities, NaN, subnormals. A NaN's payload is the machine's business: any NaN equals any other.
-template <class T>
-bool same_numbers(const std::vector<std::byte>& a, const std::vector<std::byte>& b, Index offset) {
-    for (auto i = static_cast<std::size_t>(offset); i + sizeof(T) <= a.size(); i += sizeof(T)) {
+template <class T, class IsNan>
+bool same_numbers(const std::vector<std::byte>& a, const std::vector<std::byte>& b, const IsNan& is_nan) {
+    for (std::size_t i = 0; i + sizeof(T) <= a.size(); i += sizeof(T)) {
         T x;
         T y;
         std::memcpy(&x, &a[i], sizeof x);
         std::memcpy(&y, &b[i], sizeof y);
-        if (std::memcmp(&x, &y, sizeof x) != 0 && !(x != x && y != y)) return false;
+        if (std::memcmp(&x, &y, sizeof x) != 0 && !(is_nan(x) && is_nan(y))) return false;
     }
     return true;
 }
 
 bool same(const std::vector<std::byte>& a, const std::vector<std::byte>& b, DType dtype) {
     if (a == b) return true;
+    const auto unequal_to_itself = [](auto x) { return x != x; };
     switch (dtype) {
+        case DType::f16:
+            return same_numbers<std::uint16_t>(a, b, [](std::uint16_t x) { return (x & 0x7fff) > 0x7c00; });
+        case DType::bf16:
+            return same_numbers<std::uint16_t>(a, b, [](std::uint16_t x) { return (x & 0x7fff) > 0x7f80; });
         case DType::f32:
         case DType::c64:
-            return same_numbers<float>(a, b, 0);
+            return same_numbers<float>(a, b, unequal_to_itself);
         case DType::f64:
         case DType::c128:
-            return same_numbers<double>(a, b, 0);
+            return same_numbers<double>(a, b, unequal_to_itself);
         default:
             return false;
     }
