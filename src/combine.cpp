@@ -65,8 +65,8 @@ void combine_line(const Loop& loop, const std::byte* source, std::byte* target) 
 }
 
 // The same bits from every set of instructions, but for the payload of a NaN: one operation each time, none contracted
-// with the next. AVX-512 always
-// comes with fused operations, and GCC 12 makes them of complex products whatever it is told; AVX2 has none.
+// with the next. AVX-512 always comes with fused operations, and GCC 12 makes them of complex products whatever it is
+// told; AVX2 has none.
 template <class E, E (*combine)(E, E)>
 CombineLine best_line() {
 #if defined(__x86_64__)
