@@ -145,6 +145,12 @@ TEST(NotationUnit, Placements) {
     // torch.chunk axis by axis: 5 rows on 2 x 2 are 2, 1, 1, 1.
     const Setting five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
     EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[2,1,1,1]]");
+    // Right to left: axis b cuts before axis a.
+    const Setting six{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {6}};
+    EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), Shard(dim=0))", six),
+              "a=2,b=2 f32[6@(b,a)[2,1,2,1]]");
+    // A split that is no product of later axes says no order: 2 parts of 3 rows, each in two.
+    EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), R)", six), "a=2,b=2 f32[6@a[2:0,3:1,5:0,6:1]]");
     expect_caret(Notation::dtensor, "S(2), R", 2, "2 dimensions");
     expect_caret(Notation::dtensor, "P(sum), P(max)", 8, "two ways");
     expect_caret(Notation::dtensor, "R", 0, "1 placements for a mesh of 2 axes");
