@@ -72,12 +72,15 @@ void watch() {
 
 }  // namespace
 
-std::unique_lock<std::recursive_mutex> undisturbed() { return std::unique_lock(everything().mutex); }
+// From the first call on signals wait for the mutex.
+std::unique_lock<std::recursive_mutex> undisturbed() {
+    static std::once_flag once;
+    std::call_once(once, watch);
+    return std::unique_lock(everything().mutex);
+}
 
 Litter::Litter(std::string path, Remove remove) : path_(std::move(path)), remove_(remove) {
     const auto held = undisturbed();
-    static std::once_flag once;
-    std::call_once(once, watch);
     everything().litter.emplace_back(path_, remove_);
 }
 

@@ -3,15 +3,19 @@ or exactly what it held before, and nothing else is left behind; only KILL may l
 later run."""
 
 import contextlib
+import ctypes
+import errno
 import glob
 import hashlib
 import os
+import platform
 import random
 import re
 import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -45,6 +49,34 @@ def state(path):
         return None
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
+
+
+def on_an_old_file_system():
+    """In a child: as where files need names and folders cannot be exchanged. A filter makes these two calls fail."""
+    machine = {"x86_64": (0xC000003E, 257, 316), "aarch64": (0xC00000B7, 56, 276)}.get(platform.machine())
+    if machine is None:
+        raise OSError("no numbers of calls for this machine")
+    _, openat, renameat2 = machine
+    load, equal, any_bit, answer = 0x20, 0x15, 0x45, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000
+    program = ((load, 0, 0, 0),                                 # the call's number
+               (equal, 0, 3, openat),
+               (load, 0, 0, 16 + 2 * 8),                        # its flags
+               (any_bit, 0, 6, 0o20000000),                     # O_TMPFILE
+               (answer, 0, 0, refuse | errno.EOPNOTSUPP),
+               (equal, 0, 4, renameat2),
+               (load, 0, 0, 16 + 4 * 8),                        # its flags
+               (any_bit, 0, 2, 2),                              # RENAME_EXCHANGE
+               (answer, 0, 0, refuse | errno.EINVAL),
+               (answer, 0, 0, allow),
+               (answer, 0, 0, allow))
+    text = b"".join(struct.pack("HBBI", *line) for line in program)
+    buffer = ctypes.create_string_buffer(text)
+    whole = struct.pack("HxxxxxxP", len(program), ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, set_filter = 38, 22
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or libc.prctl(set_filter, 2, whole, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no filter")
 
 
 def is_root():
@@ -108,10 +140,12 @@ class WholeOrAbsent(tool.Case):
                         return True
         return False
 
+    before_run = None  # in the child
+
     def struck(self, arguments, number, delay):
         """Runs the tool, sends the signal a moment after something unfinished is seen; True when it was seen."""
         with subprocess.Popen([tool.TOOL, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE) as process:
+                              stderr=subprocess.PIPE, preexec_fn=self.before_run) as process:
             seen = False
             while process.poll() is None and not seen:
                 seen = self.unfinished(process.pid)
@@ -143,8 +177,7 @@ class WholeOrAbsent(tool.Case):
     def test_both_at_once(self):
         """--tiles and --output of one run are named when both are whole: a failure of one leaves both as they were."""
         before = self.before("--tiles", True)
-        with open("/dev/full", "wb"):
-            ran = tool.reshard(*run("--tiles", "new", "--output", "/dev/full"), folder=self.folder)
+        ran = tool.reshard(*run("--tiles", "new", "--output", "/dev/full"), folder=self.folder)
         self.assertEqual(ran.code, 2)
         self.assertIn("No space left", ran.err)
         self.assertFalse(self.check("--tiles", before))
@@ -491,6 +524,36 @@ class WholeOrAbsent(tool.Case):
             os.truncate(self.path("in.npy"), (1 << 22) + 128)
 
 
+class OldFileSystem(WholeOrAbsent):
+    """Files have names while they are written, which signals remove; a folder is moved aside for another."""
+
+    before_run = staticmethod(on_an_old_file_system)
+
+    def setUp(self):
+        super().setUp()
+        try:
+            subprocess.run(["true"], preexec_fn=on_an_old_file_system, check=True)
+        except (OSError, subprocess.SubprocessError):
+            self.skipTest("may not filter calls here")
+
+    def test_it_is_old(self):
+        """Else nothing was tried here."""
+        script = "import os\ntry: os.open('.', os.O_WRONLY | os.O_TMPFILE)\nexcept OSError as e: print(e.errno)"
+        done = subprocess.run([sys.executable, "-c", script], cwd=self.folder, capture_output=True,
+                              preexec_fn=on_an_old_file_system)
+        self.assertEqual(done.stdout.decode().strip(), str(errno.EOPNOTSUPP))
+
+    def test_replaced(self):
+        for writer in ("--output", "--tiles"):
+            for there in (True, False):
+                self.setUp()
+                before = self.before(writer, there)
+                done = subprocess.run([tool.TOOL, *WRITERS[writer]], cwd=self.folder, capture_output=True,
+                                      preexec_fn=on_an_old_file_system)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertTrue(self.check(writer, before))
+
+
 @unittest.skipUnless(tool.MPIEXEC, "there is no MPI")
 class Launched(WholeOrAbsent):
     """Ranks that are processes: one name for what they all write. Where KILL does not hit rank 0 it is removed too."""
@@ -537,6 +600,7 @@ class Launched(WholeOrAbsent):
 for name in dir(WholeOrAbsent):
     if name.startswith("test_") and name != "test_signals":
         setattr(Launched, name, None)
+        setattr(OldFileSystem, name, None)
 
 
 if __name__ == "__main__":
