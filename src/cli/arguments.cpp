@@ -164,7 +164,8 @@ Result<void> read_first_steps(Question& question) {
 Result<void> no_empty_values(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) {
         for (const CLI::Option* option : command->get_options()) {
-            const bool parsed = option->get_positional() || option->check_name("--mesh");
+            const bool parsed =
+                option->get_positional() || option->check_name("--mesh") || option->check_name("--target-mesh");
             if (!parsed && std::ranges::count(option->results(), std::string()) > 0)
                 return fail(Code::usage, fmt::format("{}: its value is empty", option->get_name()));
         }
