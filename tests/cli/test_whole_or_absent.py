@@ -611,6 +611,19 @@ class Launched(WholeOrAbsent):
         self.assertGreater(struck, 0)
 
 
+class LaunchedStreams(tool.Case):
+    @unittest.skipUnless(tool.MPIEXEC, "there is no MPI")
+    def test_pipes_get_the_whole(self):
+        os.mkfifo(self.path("pipe"))
+        question = ("run", "--mesh", "x=2,y=2", "f32[600@x,901]", "f32[600,901@(y,x)]", "--output")
+        with open(self.path("got"), "wb") as got, subprocess.Popen(["cat", self.path("pipe")], stdout=got) as reader:
+            ran = tool.reshard(*question, "pipe", ranks=4, folder=self.folder)
+            reader.wait(timeout=60)
+        self.ran_well(ran)
+        self.ran_well(tool.reshard(*question, "file", "--backend", "local", folder=self.folder))
+        self.assertEqual(state(self.path("got")), state(self.path("file")))
+
+
 # What does not depend on what ranks are is tried once.
 for name in dir(WholeOrAbsent):
     if name.startswith("test_") and name != "test_signals":
