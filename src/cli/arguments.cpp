@@ -67,7 +67,8 @@ void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
     command.add_option("--input", arguments.input, "read the array from this .npy file");
     command.add_option("--output", arguments.output, "write the moved array to this .npy file, a pipe or a device");
-    command.add_option("--tiles", arguments.tiles, "write every rank's tiles to this folder, in the place of earlier ones");
+    command.add_option("--tiles", arguments.tiles,
+                       "write every rank's tiles to this folder, in the place of earlier ones");
     command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
 }
 
@@ -163,7 +164,8 @@ Result<void> read_first_steps(Question& question) {
 Result<void> no_empty_values(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) {
         for (const CLI::Option* option : command->get_options()) {
-            const bool parsed = option->get_positional() || option->check_name("--mesh");
+            const bool parsed =
+                option->get_positional() || option->check_name("--mesh") || option->check_name("--target-mesh");
             if (!parsed && std::ranges::count(option->results(), std::string()) > 0)
                 return fail(Code::usage, fmt::format("{}: its value is empty", option->get_name()));
         }
