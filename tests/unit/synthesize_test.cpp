@@ -172,7 +172,7 @@ TEST(SynthesizeUnit, EndsOnOneListOfDevicesStayInOneOrder) {
         {*parse_layout(listed, "f32[4]"), *parse_layout(listed, "f32[4@x:(1)2]")},
         {*parse_layout(listed, "f32[8@x,2]"), *parse_layout(square, "f32[8@b,2]")},
         {*parse_layout(listed, "f32[8@x]"), *parse_layout(listed_square, "f32[8@a]")},
-        {*parse_layout(listed, "f32[8@x:(2)2]"), *parse_layout(listed, "f32[8@x]{U:x:(1)2}")},
+        {*parse_layout(listed, "f32[8@x:(2)2]"), *parse_layout(listed, "f32[8@x:(2)2]{U:x:(1)2}")},
     };
     for (const Problem& problem : problems)
         for (const Problem& one : {problem, Problem{problem.target, problem.source}})
