@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "axis_check.hpp"
+
 namespace reshard {
 
 namespace {
@@ -17,21 +19,35 @@ bool is_name(std::string_view text) {
 
 }  // namespace
 
+// Few names are compared faster than hashed.
+bool AxisCheck::taken(std::span<const Axis> axes) {
+    constexpr std::size_t few = 16;
+    const Axis& last = axes.back();
+    const auto before = axes.first(axes.size() - 1);
+    if (axes.size() <= few) return std::ranges::find(before, last.name, &Axis::name) != before.end();
+    if (names_.empty())
+        for (const Axis& axis : before) names_.insert(axis.name);
+    return !names_.insert(last.name).second;
+}
+
+Result<void> AxisCheck::add(std::span<const Axis> axes) {
+    const Axis& axis = axes.back();
+    if (!is_name(axis.name)) return fail(Code::mesh, fmt::format("'{}' is not an axis name", axis.name));
+    if (axis.size < 1)
+        return fail(Code::mesh, fmt::format("axis {} has size {}, must be at least 1", axis.name, axis.size));
+    if (taken(axes)) return fail(Code::mesh, fmt::format("the mesh has two axes named {}", axis.name));
+    const auto product = checked_multiply(devices_, axis.size);
+    if (!product) return fail(Code::overflow, "the mesh has more devices than 64 bits can count");
+    devices_ = *product;
+    return {};
+}
+
 Result<void> validate(const Mesh& mesh) {
-    Index devices = 1;
-    for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
-        const Axis& axis = mesh.axes[i];
-        if (!is_name(axis.name)) return fail(Code::mesh, fmt::format("'{}' is not an axis name", axis.name));
-        if (axis.size < 1)
-            return fail(Code::mesh, fmt::format("axis {} has size {}, must be at least 1", axis.name, axis.size));
-        for (std::size_t j = 0; j < i; ++j)
-            if (mesh.axes[j].name == axis.name)
-                return fail(Code::mesh, fmt::format("the mesh has two axes named {}", axis.name));
-        const auto product = checked_multiply(devices, axis.size);
-        if (!product) return fail(Code::overflow, "the mesh has more devices than 64 bits can count");
-        devices = *product;
-    }
-    return mesh.devices.fits(devices);
+    AxisCheck check;
+    const std::span<const Axis> axes(mesh.axes);
+    for (std::size_t count = 1; count <= axes.size(); ++count)
+        if (auto valid = check.add(axes.first(count)); !valid) return valid;
+    return mesh.devices.fits(check.devices());
 }
 
 Index device_count(const Mesh& mesh) {

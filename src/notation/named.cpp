@@ -1,6 +1,7 @@
 // Axes by name, as sdy and HloSharding V3 write them.
 #include <fmt/format.h>
 
+#include "axis_check.hpp"
 #include "notation/peers.hpp"
 #include "notation/scanner.hpp"
 
@@ -19,6 +20,7 @@ Result<std::string> scan_name(Scanner& scanner) {
 
 Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
     Mesh mesh;
+    AxisCheck check;
     if (scanner.sees(close)) return mesh.axes;
     do {
         scanner.skip_space();
@@ -29,7 +31,7 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
         const auto size = scanner.integer("the axis size");
         if (!size) return tl::unexpected(size.error());
         mesh.axes.push_back({*name, *size});
-        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+        if (auto valid = check.add(mesh.axes); !valid) return scanner.at(valid.error(), begin);
     } while (scanner.take(','));
     return mesh.axes;
 }

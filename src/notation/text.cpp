@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "axis_check.hpp"
 #include "notation/cut.hpp"
 #include "notation/scanner.hpp"
 
@@ -55,6 +56,7 @@ std::string format_devices(std::span<const Index> devices) {
 Result<Mesh> parse_mesh(std::string_view text) {
     Scanner scanner(text);
     Mesh mesh;
+    AxisCheck check;
     if (scanner.at_end()) return mesh;
     std::size_t begin = scanner.offset();
     if (!scanner.sees('[')) do {
@@ -66,7 +68,7 @@ Result<Mesh> parse_mesh(std::string_view text) {
             const auto size = scanner.integer("the axis size");
             if (!size) return tl::unexpected(size.error());
             mesh.axes.push_back({name, *size});
-            if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+            if (auto valid = check.add(mesh.axes); !valid) return scanner.at(valid.error(), begin);
         } while (scanner.take(','));
     if (scanner.sees('[')) {
         begin = scanner.offset();
