@@ -12,11 +12,12 @@ namespace reshard::test {
 class Reference {
 public:
     /// All layouts of f32[shape] on `mesh` whose dimensions are sharded, in any order, by the digits of one of
-    /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out. Every step of
-    /// `kinds` that the judge types between two of them costs what `cost` says.
+    /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out, unless any
+    /// are wanted. Every step of `kinds` that the judge types between two of them costs what `cost` says.
+    enum class Cuts { dividing, any };
     using Cost = std::function<Index(const Layout& before, const Step& step, const Move& move)>;
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
-              const std::vector<StepKind>& kinds, const Cost& cost);
+              const std::vector<StepKind>& kinds, const Cost& cost, Cuts wanted = Cuts::dividing);
 
     /// The collectives without reductions, and the elements received.
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts);
