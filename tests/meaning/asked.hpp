@@ -16,7 +16,8 @@ struct Tally {
     Index foreign = 0;     ///< in another notation
     Index referenced = 0;  ///< held against the exact reference
     Index complete = 0;    ///< of those, said to be complete
-    double seconds = 0;    ///< of the slowest
+    double seconds = 0;    ///< of the slowest,
+    std::string slowest;   ///< as a command
 };
 
 /// Why an answer is untrue; empty when all are right.

@@ -46,21 +46,6 @@ private:
     std::map<std::string, std::unique_ptr<Reference>> known_;
 };
 
-Reference make_reference(const Answer& answer) {
-    const Layout& source = answer.asked.problem.source;
-    const Options& options = answer.asked.options;
-    std::vector<AtomList> cuts;
-    add_cuts(device_count(source), {}, cuts);
-    std::vector<StepKind> kinds = {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute};
-    if (options.vocabulary == Vocabulary::all) kinds.push_back(StepKind::exchange);
-    const auto cost = [&options](const Layout& before, const Step& step, const Move& move) -> Index {
-        if (options.objective == Objective::bytes) return move.received;
-        if (options.objective == Objective::steps) return is_local(step.kind) ? 0 : 1;
-        return step_picoseconds(before, step, move, options.machine);
-    };
-    return {source.mesh, shape(source), cuts, kinds, cost, Reference::Cuts::any};
-}
-
 /// Two or three prime digits on one mesh in order, without summands and limits, in f32, which is the reference's.
 bool covered(const Answer& answer) {
     const Problem& problem = answer.asked.problem;
@@ -80,6 +65,54 @@ bool covered(const Answer& answer) {
     const std::size_t rank = problem.source.dims.size();
     return devices > 1 && devices % 11 != 0 && devices % 13 != 0 && rank > 0 &&
            ((digits(devices) <= 2 && rank <= 4) || (digits(devices) == 3 && rank <= 2));
+}
+
+std::vector<StepKind> kinds_of(Vocabulary vocabulary) {
+    std::vector<StepKind> kinds = {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute};
+    if (vocabulary == Vocabulary::all) kinds.push_back(StepKind::exchange);
+    return kinds;
+}
+
+Index cost(const Layout& before, const Step& step, const Move& move, const Options& options) {
+    if (options.objective == Objective::bytes) return move.received;
+    if (options.objective == Objective::steps) return is_local(step.kind) ? 0 : 1;
+    return step_picoseconds(before, step, move, options.machine);
+}
+
+Reference make_reference(const Answer& answer) {
+    const Layout& source = answer.asked.problem.source;
+    const Options& options = answer.asked.options;
+    std::vector<AtomList> cuts;
+    add_cuts(device_count(source), {}, cuts);
+    return {source.mesh,
+            shape(source),
+            cuts,
+            kinds_of(options.vocabulary),
+            [&options](const Layout& before, const Step& step, const Move& move) {
+                return cost(before, step, move, options);
+            },
+            Reference::Cuts::any};
+}
+
+/// The least cost of any plan. A slice is a view, unless it is the last step: then its tile is copied.
+Index optimum_of(const Reference& reference, const Answer& answer, std::size_t source, std::size_t target) {
+    const Problem& problem = answer.asked.problem;
+    const Options& options = answer.asked.options;
+    const Index floor = std::max(tile_elements(problem.source), tile_elements(problem.target));
+    const std::vector<Index> before = reference.optima(source, floor);
+    if (options.objective != Objective::time) return before[target];
+    const Index copy = transfer_picoseconds(tile_bytes(problem.target), options.machine.copy_bytes_per_second);
+    Index least = index_max;
+    for (std::size_t last = 0; last < before.size(); ++last)
+        for (const StepKind kind : kinds_of(options.vocabulary)) {
+            const Step step{kind, reference.layouts()[target]};
+            if (before[last] == index_max) continue;
+            if (const auto move = type_step(reference.layouts()[last], step))
+                least = std::min(least, before[last] + (kind == StepKind::slice
+                                                            ? copy
+                                                            : cost(reference.layouts()[last], step, *move, options)));
+        }
+    return least;
 }
 
 Index price(const Synthesis& made, Objective objective) {
@@ -109,8 +142,7 @@ std::string objection_to_completeness(const Answer& answer, Tally& tally) {
     const std::size_t target = place(problem.target);
     if (source == layouts.size() || target == layouts.size()) return "the reference does not know an end";
     ++tally.referenced;
-    const Index floor = std::max(tile_elements(problem.source), tile_elements(problem.target));
-    const Index optimum = reference.optima(source, floor)[target];
+    const Index optimum = optimum_of(reference, answer, source, target);
     const Index found = price(answer.made, options.objective);
     if (!answer.made.search_complete) return "";
     ++tally.complete;

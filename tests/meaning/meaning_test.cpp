@@ -73,9 +73,9 @@ TEST_P(MeaningOf, EveryQuestionIsWhatIsAnswered) {
     std::cout << fmt::format(
         "{} questions from {} on: {} planned, {} refused; {} across meshes, {} uneven, {} with sums, {} in other "
         "notations; "
-        "{} against the exact reference, {} of them complete; the slowest took {:.3f} s\n",
+        "{} against the exact reference, {} of them complete; the slowest took {:.3f} s: {}\n",
         tally.questions, seed, tally.planned, tally.refused, tally.across, tally.uneven, tally.reduced, tally.foreign,
-        tally.referenced, tally.complete, tally.seconds);
+        tally.referenced, tally.complete, tally.seconds, tally.slowest);
     for (const Index met : {tally.refused, tally.across, tally.uneven, tally.reduced, tally.foreign, tally.referenced})
         EXPECT_GT(100 * met, tally.questions) << "a kind of question is rare";
     EXPECT_GT(4 * tally.planned, 3 * tally.questions);

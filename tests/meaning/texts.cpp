@@ -134,6 +134,7 @@ std::optional<std::string> tiled_text(const End& end) {
 
 std::optional<std::string> placements_text(const End& end) {
     if (!all_whole(end)) return std::nullopt;
+    if (end.mesh.sizes.empty() && end.mesh.devices) return std::nullopt;  // [3] is a mesh of three there
     std::vector<std::string> words(end.mesh.sizes.size(), "Replicate()");
     for (std::size_t d = 0; d < end.dims.size(); ++d) {
         const DraftDim& dim = end.dims[d];

@@ -5,7 +5,8 @@
 
 namespace reshard::test {
 
-/// From now on a crash, an abort, a sanitizer's report or half a minute without another question prints this line.
+/// From now on a crash, an abort, a sanitizer's report, or half a minute of computing without another question prints
+/// this line.
 void watch(const std::string& line);
 
 /// A crash is no longer any question's.
