@@ -31,26 +31,6 @@ std::vector<Index> elements_of(const Layout& layout, Index device) {
     return elements;
 }
 
-/// The most elements that a device wants and has not.
-Index most_foreign(const std::vector<Holder>& before, const std::vector<Holder>& after) {
-    Index most = 0;
-    for (std::size_t device = 0; device < before.size(); ++device) {
-        const std::set<Index> has(before[device].elements.begin(), before[device].elements.end());
-        most = std::max(
-            most, std::ranges::count_if(after[device].elements, [&](Index element) { return !has.contains(element); }));
-    }
-    return most;
-}
-
-bool divides(const End& end) {
-    return std::ranges::all_of(end.dims, [](const DraftDim& dim) {
-        const bool even = dim.cut.kind == Cut::Kind::even || dim.cut.kind == Cut::Kind::chunks;
-        return even && dim.extent % shards(dim) == 0;
-    });
-}
-
-bool with_sums(const Draft& draft) { return summands(draft.source) > 1 || summands(draft.target) > 1; }
-
 /// True when nothing may keep the question from an answer.
 bool must_have_a_plan(const Draft& draft) {
     if (draft.footprint || (draft.peak && *draft.peak < 1)) return false;
@@ -105,14 +85,7 @@ std::string objection_to_verdict(const Answer& answer, const std::vector<Holder>
         if (draft.vocabulary == Vocabulary::collectives && step.kind == StepKind::exchange) return "it exchanges";
     const auto again = parse_plan(format(made.plan));
     if (!again || *again != made.plan) return "its text is another plan:\n" + format(made.plan);
-    if (with_sums(draft)) return "";
-    const Index bound = most_foreign(before, after) * size;
-    if (verdict->lower_bound_bytes != bound)
-        return fmt::format("the lower bound is {}, not {}", bound, verdict->lower_bound_bytes);
-    const bool must_meet =
-        draft.vocabulary == Vocabulary::all && draft.objective == Objective::bytes && !draft.footprint;
-    if (must_meet && !made.optimal) return fmt::format("it receives more than the bound, {}", bound);
-    return "";
+    return objection_to_bounds(answer, before, after);
 }
 
 void count(const Draft& draft, Tally& tally) {

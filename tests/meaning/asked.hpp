@@ -1,7 +1,7 @@
 // A draft asked in process, through the functions behind `plan`, `explain` and `run --backend local`.
 #pragma once
 
-#include "meaning/draft.hpp"
+#include "meaning/holders.hpp"
 
 namespace reshard::test {
 
@@ -29,11 +29,13 @@ struct Answer {
     const cli::Asked& asked;
     const Synthesis& made;
 };
+[[nodiscard]] std::string objection_to_bounds(const Answer& answer, const std::vector<Holder>& before,
+                                              const std::vector<Holder>& after);
 [[nodiscard]] std::string objection_to_notations(const Draft& draft, const cli::Asked& asked);
 [[nodiscard]] std::string objection_to_move(const Answer& answer);
 [[nodiscard]] std::string objection_to_completeness(const Answer& answer, Tally& tally);
 
 /// Empty when the layout gives every device what `held` says; summands may be numbered otherwise.
-[[nodiscard]] std::string difference(const Layout& layout, const std::vector<struct Holder>& held);
+[[nodiscard]] std::string difference(const Layout& layout, const std::vector<Holder>& held);
 
 }  // namespace reshard::test

@@ -130,6 +130,15 @@ std::vector<Holder> holders(const End& end, Index world) {
     return all;
 }
 
+bool with_sums(const Draft& draft) { return summands(draft.source) > 1 || summands(draft.target) > 1; }
+
+bool divides(const End& end) {
+    return std::ranges::all_of(end.dims, [](const DraftDim& dim) {
+        const bool even = dim.cut.kind == Cut::Kind::even || dim.cut.kind == Cut::Kind::chunks;
+        return even && dim.extent % shards(dim) == 0;
+    });
+}
+
 Index largest_tile(const std::vector<Holder>& all) {
     std::size_t most = 0;
     for (const Holder& holder : all) most = std::max(most, holder.elements.size());

@@ -36,6 +36,8 @@ struct Holder {
 [[nodiscard]] Index device_of(const DraftMesh& mesh, Index position);
 [[nodiscard]] Index summands(const End& end);
 [[nodiscard]] Index elements_in_all(const End& end);
+[[nodiscard]] bool with_sums(const Draft& draft);  ///< at either end
+[[nodiscard]] bool divides(const End& end);        ///< all tiles have one shape
 [[nodiscard]] Index largest_tile(const std::vector<Holder>& all);
 
 }  // namespace reshard::test
