@@ -30,13 +30,21 @@ std::vector<Dim::Piece> even_pieces(Index extent, Index shards) {
     return pieces;
 }
 
+// How many indices each shard with a piece has, shards in order: there may be far more without.
 std::vector<Index> shares_of(const Dim& dim) {
-    std::vector<Index> shares(static_cast<std::size_t>(shard_count(dim)), 0);
+    std::vector<Dim::Piece> sizes;  // by shard
     Index begin = 0;
     for (const Dim::Piece& piece : dim.pieces) {
-        shares[static_cast<std::size_t>(piece.shard)] += piece.end - begin;
+        sizes.push_back({piece.end - begin, piece.shard});
         begin = piece.end;
     }
+    std::ranges::stable_sort(sizes, {}, &Dim::Piece::shard);
+    std::vector<Index> shares;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        if (i > 0 && sizes[i].shard == sizes[i - 1].shard)
+            shares.back() += sizes[i].end;
+        else
+            shares.push_back(sizes[i].end);
     return shares;
 }
 
@@ -65,6 +73,7 @@ Index tile_extent(const Dim& dim) {
 Index tile_extent_min(const Dim& dim) {
     if (dim.pieces.empty()) return interval(dim, shard_count(dim) - 1).size();
     const std::vector<Index> shares = shares_of(dim);
+    if (static_cast<Index>(shares.size()) < shard_count(dim)) return 0;
     return *std::min_element(shares.begin(), shares.end());
 }
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "axes.hpp"
+
 namespace reshard {
 
 namespace {
@@ -17,20 +19,51 @@ bool is_name(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// All but the name's being new; multiplies `devices` by the size.
+Result<void> allowed(const Axis& axis, Index& devices) {
+    if (!is_name(axis.name)) return fail(Code::mesh, fmt::format("'{}' is not an axis name", axis.name));
+    if (axis.size < 1)
+        return fail(Code::mesh, fmt::format("axis {} has size {}, must be at least 1", axis.name, axis.size));
+    const auto product = checked_multiply(devices, axis.size);
+    if (!product) return fail(Code::overflow, "the mesh has more devices than 64 bits can count");
+    devices = *product;
+    return {};
+}
+
+tl::unexpected<Error> twice(std::string_view name) {
+    return fail(Code::mesh, fmt::format("the mesh has two axes named {}", name));
+}
+
+// Plans are judged many times on meshes of a few axes: those take no memory.
+Result<void> different_names(std::span<const Axis> axes) {
+    constexpr std::size_t few = 16;
+    if (axes.size() <= few) {
+        for (std::size_t i = 0; i < axes.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+                if (axes[j].name == axes[i].name) return twice(axes[i].name);
+        return {};
+    }
+    std::vector<std::string_view> names;
+    for (const Axis& axis : axes) names.emplace_back(axis.name);
+    std::ranges::sort(names);
+    const auto same = std::ranges::adjacent_find(names);
+    return same == names.end() ? Result<void>{} : twice(*same);
+}
+
+}  // namespace
+
+Result<void> AxisRules::allow(const Axis& axis) {
+    if (!names_.insert(axis.name).second) return twice(axis.name);
+    return allowed(axis, devices_);
+}
+
 Result<void> validate(const Mesh& mesh) {
     Index devices = 1;
-    for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
-        const Axis& axis = mesh.axes[i];
-        if (!is_name(axis.name)) return fail(Code::mesh, fmt::format("'{}' is not an axis name", axis.name));
-        if (axis.size < 1)
-            return fail(Code::mesh, fmt::format("axis {} has size {}, must be at least 1", axis.name, axis.size));
-        for (std::size_t j = 0; j < i; ++j)
-            if (mesh.axes[j].name == axis.name)
-                return fail(Code::mesh, fmt::format("the mesh has two axes named {}", axis.name));
-        const auto product = checked_multiply(devices, axis.size);
-        if (!product) return fail(Code::overflow, "the mesh has more devices than 64 bits can count");
-        devices = *product;
-    }
+    for (const Axis& axis : mesh.axes)
+        if (auto right = allowed(axis, devices); !right) return right;
+    if (auto different = different_names(mesh.axes); !different) return different;
     return mesh.devices.fits(devices);
 }
 

@@ -1,7 +1,7 @@
 // Device orders that permute digits become atoms; only what is left needs a table.
-#include <algorithm>
+#include "reshard/straighten.hpp"
 
-#include "reshard/layout.hpp"
+#include <algorithm>
 
 namespace reshard {
 
@@ -13,24 +13,29 @@ struct Digit {
     Index device_stride = 0;
 };
 
-// The coarsest digits in which all axes and atoms can be written, most major first; none when their borders do not
-// align.
-std::vector<Digit> digits_of(const Layout& layout) {
+using Layouts = std::initializer_list<const Layout*>;
+
+// The coarsest digits in which all axes and atoms of these layouts can be written, most major first; none when their
+// borders do not align. pre: one order of the devices.
+std::vector<Digit> digits_of(Layouts layouts) {
     std::vector<Index> borders = {1};
-    for (auto axis = layout.mesh.axes.rbegin(); axis != layout.mesh.axes.rend(); ++axis)
-        borders.push_back(borders.back() * axis->size);
     const auto add = [&](const AtomList& atoms) {
         for (const Atom& atom : atoms) borders.insert(borders.end(), {atom.stride, atom.stride * atom.size});
     };
-    for (const Dim& dim : layout.dims) add(dim.atoms);
-    add(layout.unreduced);
+    for (const Layout* layout : layouts) {
+        Index stride = 1;
+        for (auto axis = layout->mesh.axes.rbegin(); axis != layout->mesh.axes.rend(); ++axis)
+            borders.push_back(stride *= axis->size);
+        for (const Dim& dim : layout->dims) add(dim.atoms);
+        add(layout->unreduced);
+    }
     std::ranges::sort(borders);
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     std::vector<Digit> digits;
     for (std::size_t i = borders.size(); i-- > 1;) {
         if (borders[i] % borders[i - 1] != 0) return {};
         const Atom atom{borders[i] / borders[i - 1], borders[i - 1]};
-        digits.push_back({atom, device_at(layout.mesh, atom.stride)});
+        digits.push_back({atom, device_at((*layouts.begin())->mesh, atom.stride)});
     }
     return digits;
 }
@@ -72,17 +77,33 @@ Mesh mesh_of(const Layout& layout, const std::vector<Digit>& digits) {
     return mesh;
 }
 
-}  // namespace
-
-Layout straightened(const Layout& layout) {
-    if (layout.mesh.devices.in_order()) return layout;
-    const std::vector<Digit> digits = digits_of(layout);
-    if (!permutes(layout, digits)) return layout;
+// In these digits; nullopt where the list of devices does not permute them.
+std::optional<Layout> straightened_in(const std::vector<Digit>& digits, const Layout& layout) {
+    if (!permutes(layout, digits)) return std::nullopt;
     Layout straight = layout;
     straight.mesh = mesh_of(layout, digits);
     straight.unreduced = as_set(moved(layout.unreduced, digits));
     for (Dim& dim : straight.dims) dim.atoms = moved(dim.atoms, digits);
     return straight;
+}
+
+}  // namespace
+
+Layout straightened(const Layout& layout) {
+    if (layout.mesh.devices.in_order()) return layout;
+    return straightened_in(digits_of({&layout}), layout).value_or(layout);
+}
+
+std::pair<Layout, Layout> straightened(const Layout& source, const Layout& target) {
+    std::pair<Layout, Layout> straight{straightened(source), straightened(target)};
+    const auto in_order = [](const Layout& layout) { return layout.mesh.devices.in_order(); };
+    if (!same_order(source.mesh, target.mesh) || in_order(straight.first) == in_order(straight.second)) return straight;
+    // One end alone has too few digits to tell, or others than the list permutes.
+    const std::vector<Digit> digits = digits_of({&source, &target});
+    const auto first = straightened_in(digits, source);
+    const auto second = straightened_in(digits, target);
+    if (first && second) return {*first, *second};
+    return {source, target};
 }
 
 }  // namespace reshard

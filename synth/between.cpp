@@ -115,42 +115,39 @@ std::optional<Plan> gather_differing(const Problem& problem) {
     return plan;
 }
 
-std::optional<Plan> reorder(const Problem& problem, const Options& options) {
-    const Layout& target = problem.target;
-    if (same_order(problem.source.mesh, target.mesh) || !same_devices(problem.source.mesh, target.mesh))
-        return std::nullopt;
-    Layout made = target;
-    made.mesh.devices = problem.source.mesh.devices;
-    Options inner = options;
-    inner.explain = false;
-    inner.limits = {};
-    inner.first_steps.clear();
-    auto way = synthesize(problem.source, made, inner);
-    if (!way) return std::nullopt;
-    Plan plan{problem.source, target, std::move(way->plan.steps)};
-    // On the way the same names as in the target's mesh stand for positions in the source's order.
-    step_to(plan, StepKind::permute, target);
-    return plan;
+}  // namespace
+
+std::optional<Problem> in_the_order_of_the_source(const Problem& problem) {
+    if (same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    if (!same_devices(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    Problem made = problem;
+    made.target.mesh.devices = problem.source.mesh.devices;
+    if (!can_count(made.source, made.target)) return std::nullopt;
+    return made;
 }
 
-}  // namespace
+Plan reordered(const Problem& problem, std::vector<Step> steps) {
+    Plan plan{problem.source, problem.target, std::move(steps)};
+    // On the way the same names as in the target's mesh stand for positions in the source's order.
+    step_to(plan, StepKind::permute, problem.target);
+    return plan;
+}
 
 bool searchable(const Problem& problem) {
     return same_order(problem.source.mesh, problem.target.mesh) && !has_pieces(problem.source) &&
            !has_pieces(problem.target);
 }
 
-std::vector<Proposal> between(const Problem& problem, const Options& options) {
+std::vector<Proposal> between(const Problem& problem, Vocabulary vocabulary) {
     std::vector<Proposal> proposals;
     const auto add = [&](std::string rule, std::optional<Plan> plan) {
         if (plan && !plan->steps.empty()) proposals.push_back({std::move(rule), std::move(*plan)});
     };
-    if (options.vocabulary == Vocabulary::all) {
+    if (vocabulary == Vocabulary::all) {
         add("reduce_first", exchange_plan(problem, false));
         add("scatter_then_gather", exchange_plan(problem, true));
         add("reduce_last", reduce_last(problem));
     }
-    add("reorder", reorder(problem, options));
     add("gather_differing", gather_differing(problem));
     return proposals;
 }

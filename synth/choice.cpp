@@ -46,6 +46,13 @@ Index time_of(const Plan& plan, const Verdict& verdict, const Machine& machine) 
     return time;
 }
 
+// What the user's first steps hold is the user's; a limit on it is the judge's.
+Index peak_allowed(const Problem& problem, const std::vector<Step>& first_steps) {
+    Index peak = std::max(tile_bytes(problem.source), tile_bytes(problem.target));
+    for (const Step& step : first_steps) peak = std::max(peak, tile_bytes(step.layout));
+    return peak;
+}
+
 }  // namespace
 
 Index moving_steps(const Plan& plan) {
@@ -55,7 +62,8 @@ Index moving_steps(const Plan& plan) {
 Choice::Choice(const Problem& problem, const Options& options)
     : problem_(problem),
       options_(options),
-      floor_bytes_(std::max(tile_bytes(problem.source), tile_bytes(problem.target))) {}
+      floor_bytes_(peak_allowed(problem, {})),
+      peak_bytes_max_(peak_allowed(problem, options.first_steps)) {}
 
 bool Choice::consider(std::string rule, Plan plan) {
     return judge(std::move(rule), shortcut(std::move(plan), options_));
@@ -87,11 +95,9 @@ bool Choice::judge(std::string rule, Plan plan) {
 // that keeps the footprint limit in pieces gets the verdict that says so.
 std::string Choice::over_limit(Alternative& candidate) {
     const Verdict& verdict = candidate.verdict;
-    // What the user's first steps hold is the user's; a limit on it is the judge's.
-    Index floor = floor_bytes_;
-    for (const Step& step : options_.first_steps) floor = std::max(floor, tile_bytes(step.layout));
-    if (verdict.peak_bytes > floor)
-        return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes), format_bytes(floor));
+    if (verdict.peak_bytes > peak_bytes_max_)
+        return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
+                           format_bytes(peak_bytes_max_));
     if (!options_.limits.footprint_bytes_max && options_.first_steps.empty()) return {};
     auto within = check(candidate.plan, options_.limits);
     if (within) {
@@ -105,11 +111,16 @@ std::string Choice::over_limit(Alternative& candidate) {
     return within.error().message;
 }
 
-const Alternative* Choice::best() const {
+std::size_t Choice::best_place() const {
+    if (chosen_) return *chosen_;
     const auto found =
         std::ranges::min_element(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
-    return found == kept_.end() ? nullptr : &*found;
+    return static_cast<std::size_t>(found - kept_.begin());
 }
+
+const Alternative* Choice::best() const { return kept_.empty() ? nullptr : &kept_[best_place()]; }
+
+void Choice::settle() { chosen_ = best_place(); }
 
 Error Choice::no_plan() const {
     if (limit_error_) return *limit_error_;
@@ -119,7 +130,11 @@ Error Choice::no_plan() const {
 }
 
 std::vector<Alternative> Choice::take_all() {
-    std::ranges::stable_sort(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
+    const auto winner = kept_.begin() + static_cast<std::ptrdiff_t>(best_place());
+    std::rotate(kept_.begin(), winner, winner + 1);
+    std::stable_sort(kept_.begin() + 1, kept_.end(), [&](const Alternative& a, const Alternative& b) {
+        return rank_of(a, options_.objective) < rank_of(b, options_.objective);
+    });
     for (std::size_t i = 1; i < kept_.size(); ++i) kept_[i].lost = reason_against(kept_[i], kept_[0]);
     std::ranges::move(rejected_, std::back_inserter(kept_));
     return std::move(kept_);

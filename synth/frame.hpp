@@ -37,6 +37,7 @@ struct Frame {
     std::uint32_t cover = 0;  ///< all bits
     bool mixed = false;       ///< some axis is there in more cuts than one
     bool even = false;        ///< every choice of digits divides every dimension
+    bool exact = false;       ///< not even, but few devices and no prefix cancelled: all devices can be looked at
     bool whole = false;       ///< every digit of the devices is in it, cut to primes: what it has not, nothing has
 
     [[nodiscard]] Layout layout(const State& state) const;
@@ -70,12 +71,17 @@ private:
     [[nodiscard]] int find(Index size, Index stride) const;
 };
 
+/// Looking at more devices than that for each move takes longer than a plan may.
+inline constexpr Index exact_devices_max = 1024;
+
 /// Beyond so many prime digits an exact search takes milliseconds.
 inline constexpr std::size_t searched_max = 5;
 
 /// The problem in digits: in primes with those that neither end uses, else in primes without them, else in atoms that
 /// travel together, whichever is the first with at most `searched_max` digits; nullopt when all have more, when there
 /// are too many dimensions, or when an atom has no place in the axes of the mesh.
+/// Where not every choice of digits divides, the problem in primes with nothing cancelled comes first (`exact`): what
+/// leads a dimension need not stay there when its tiles are ragged.
 /// Common prefixes stay on `levels` of a network, where it can pay to move through them, if the digits are one less.
 [[nodiscard]] std::optional<Frame> frame_of(const Problem& problem, bool levels = false);
 

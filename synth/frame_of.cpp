@@ -131,6 +131,7 @@ private:
         frame_.even = std::all_of(frame_.extents.begin(), frame_.extents.end(),
                                   [&](Index extent) { return extent % frame_.devices == 0; }) &&
                       divides(problem_.source) && divides(problem_.target);
+        frame_.exact = !frame_.even && primes && cancelled_.empty() && frame_.devices <= exact_devices_max;
         return true;
     }
 
@@ -252,7 +253,10 @@ private:
 std::optional<Frame> frame_of(const Problem& problem, bool levels) {
     if (levels)
         if (auto frame = Framing(problem).make(false, searched_max - 1)) return frame;
-    return Framing(problem).make(true, searched_max);
+    auto frame = Framing(problem).make(true, searched_max);
+    if (frame && !frame->even && !frame->exact)
+        if (auto all = Framing(problem).make(false, searched_max); all && all->exact) return all;
+    return frame;
 }
 
 }  // namespace reshard

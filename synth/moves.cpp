@@ -4,7 +4,11 @@
 
 namespace reshard {
 
-Moves::Moves(const Frame& frame, bool grouped) : frame_(frame), grouped_(grouped), there_(sides_of(frame.target)) {
+Moves::Moves(const Frame& frame, bool grouped)
+    : frame_(frame),
+      grouped_(grouped),
+      there_(sides_of(frame.target)),
+      foreign_(frame.exact ? std::make_unique<Foreign>(frame) : nullptr) {
     for (const Index extent : frame.extents) whole_ = saturating_multiply(whole_, extent);
 }
 
@@ -22,6 +26,7 @@ Sides Moves::sides_of(const State& state) const {
         sides.shards[i] = shards;
         if (i == dims()) continue;
         sides.extent[i] = shards == 1 ? frame_.extents[i] : ceil_divide(frame_.extents[i], shards);
+        if (!frame_.even) sides.even = sides.even && frame_.extents[i] % shards == 0;
         sides.tile *= sides.extent[i];
     }
     return sides;
@@ -35,7 +40,9 @@ std::uint64_t Moves::shape_code(const State& state) const {
 }
 
 Index Moves::least_to_target(const State& state) const {
-    if (state.lists[dims()] != frame_.target.lists[dims()]) return there_.shards[dims()] == 1 ? there_.tile : 0;
+    // Holders may share their values out over new summands: nothing is sure to move.
+    if (there_.shards[dims()] > 1) return 0;
+    if (state.lists[dims()] != frame_.target.lists[dims()]) return there_.tile;
     bool prefixes = true;
     for (std::size_t i = 0; i < dims(); ++i)
         prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
@@ -47,23 +54,39 @@ Index Moves::least_to_target(const State& state) const {
         return there_.tile - whole_ / finer;
     }
     const Sides here = sides_of(state);
-    bool even = true;
     Index kept = 1;
-    for (std::size_t i = 0; i < dims(); ++i) {
-        even = even && frame_.extents[i] % here.shards[i] == 0 && frame_.extents[i] % there_.shards[i] == 0;
-        kept *= std::min(here.extent[i], there_.extent[i]);
-    }
+    for (std::size_t i = 0; i < dims(); ++i) kept *= std::min(here.extent[i], there_.extent[i]);
     // Device 0 holds the first tile of both; without even sizes and a common refinement only that much is sure.
+    const bool even = here.even && there_.even;
     return !prefixes && even && frame_.commensurable(state, frame_.target) ? there_.tile : there_.tile - kept;
 }
 
+Index Moves::foreign_to_target(const State& state, Index least) const {
+    if (!foreign_ || there_.shards[dims()] > 1 || state.lists[dims()] != frame_.target.lists[dims()]) return least;
+    return foreign(state, frame_.target, sides_of(state).even && there_.even && !frame_.mixed, least);
+}
+
+// `in_closed_form` where that holds: between tiles of one shape each.
+Index Moves::foreign(const State& before, const State& after, bool even, Index in_closed_form) const {
+    return even || !foreign_ ? in_closed_form : foreign_->elements(before, after);
+}
+
 bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
-    if (frame_.even) return true;
+    if (frame_.even || fewer == more) return true;
     const Index extent = frame_.extents[dim];
     const Index tile = ceil_divide(extent, fewer);
     // Behind a cancelled prefix `extent` is a tile, not the dimension.
     const bool whole = tile == extent && frame_.prefixes[dim].empty();
-    return whole || ceil_divide(extent, more) * (more / fewer) == tile;
+    return whole || checked_multiply(ceil_divide(extent, more), more / fewer) == tile;
+}
+
+// In every dimension that a step has changed.
+bool Moves::all_nest(const Sides& before, const Sides& after) const {
+    if (!frame_.exact) return true;  // as each digit entered
+    for (std::size_t i = 0; i < dims(); ++i)
+        if (!nests(i, std::min(before.shards[i], after.shards[i]), std::max(before.shards[i], after.shards[i])))
+            return false;
+    return true;
 }
 
 void Moves::append_moves(const State& state, Index tile_max, std::vector<Hop>& hops) const {
@@ -76,6 +99,10 @@ void Moves::append_moves(const State& state, Index tile_max, std::vector<Hop>& h
 }
 
 void Moves::append_slices(const Expansion& from) const {
+    if (frame_.exact) {
+        for (std::size_t i = 0; i < dims(); ++i) append_slices_of(from, from.state, i, from.sides.clashes);
+        return;
+    }
     for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
         if ((from.sides.clashes >> piece & 1) != 0) continue;
         for (std::size_t i = 0; i < dims(); ++i) {
@@ -87,12 +114,26 @@ void Moves::append_slices(const Expansion& from) const {
     }
 }
 
+// Every list of more digits: ragged tiles of many digits may nest where those of fewer do not.
+void Moves::append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const {
+    const List list = state.lists[dim];
+    const Index now = frame_.shards(list);
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((clashes >> piece & 1) != 0) continue;
+        state.lists[dim] = list;
+        frame_.append(state.lists[dim], piece);
+        if (nests(dim, from.sides.shards[dim], now * frame_.size(piece))) from.hops.push_back({state, StepKind::slice});
+        append_slices_of(from, state, dim, clashes | frame_.pieces[piece].clashes);
+    }
+}
+
 // Every choice of how much each dimension from `dim` on drops.
 void Moves::append_gathers(const Expansion& from, State state, std::size_t dim) const {
     if (dim == dims()) {
         const Sides after = sides_of(state);
         if (after.tile > from.tile_max || after.cover == from.sides.cover) return;
-        Hop hop{state, StepKind::all_gather, after.tile, after.tile - from.sides.tile};
+        const Index received = foreign(from.state, state, from.sides.even && after.even, after.tile - from.sides.tile);
+        Hop hop{state, StepKind::all_gather, after.tile, received};
         for (std::size_t i = 0; i < dims(); ++i) hop.group_size *= from.sides.shards[i] / after.shards[i];
         hop.sent = saturating_multiply(from.sides.tile, hop.group_size - 1);
         hop.messages = hop.group_size - 1;
@@ -128,7 +169,7 @@ void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std
     const Sides& before = from.sides;
     if (pool == 0) {
         const Sides after = sides_of(state);
-        if (after.tile > from.tile_max) return;  // uneven tiles may grow
+        if (after.tile > from.tile_max || !all_nest(before, after)) return;  // uneven tiles may grow
         Hop hop{state, StepKind::all_to_all, after.tile};
         Index kept = 1;
         for (std::size_t i = 0; i < dims(); ++i) {
@@ -137,8 +178,9 @@ void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std
             hop.group_size *= after.shards[i] / before.shards[i];
             hop.group |= frame_.cover_of(state.lists[i]) & ~frame_.cover_of(from.state.lists[i]);
         }
-        hop.received = after.tile - kept;
-        hop.sent = frame_.even ? hop.received : before.tile;
+        const bool even = before.even && after.even;
+        hop.received = foreign(from.state, state, even, after.tile - kept);
+        hop.sent = even ? hop.received : before.tile;
         hop.messages = hop.group_size - 1;
         from.hops.push_back(hop);
         return;

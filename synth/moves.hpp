@@ -1,9 +1,10 @@
 // The typed moves of the vocabulary in digits: every state that one step reaches, with what it moves.
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "synth/frame.hpp"
+#include "synth/foreign.hpp"
 
 namespace reshard {
 
@@ -26,10 +27,11 @@ struct Sides {
     Index tile = 1;
     std::uint32_t cover = 0;
     std::uint32_t clashes = 0;  ///< the pieces that can not be added
+    bool even = true;           ///< all tiles have one shape
 };
 
-/// Sizes of one state, and the moves out of it. Slices are given one digit at a time: they cost nothing and add up. The
-/// other kinds are given as wide as they come.
+/// Sizes of one state, and the moves out of it. Slices are given one digit at a time, or, where sizes do not divide, in
+/// one dimension at a time: they cost nothing and add up. The other kinds are given as wide as they come.
 class Moves {
 public:
     /// `grouped`: permutes and exchanges say who takes part, which only a network of several levels asks for.
@@ -39,6 +41,8 @@ public:
     /// At least this is received by the busiest device on any way from `state` to the target (theorem
     /// heuristic_admissible; the incomparable case is lower_bound_incomparable).
     [[nodiscard]] Index least_to_target(const State& state) const;
+    /// The same, never less: where sizes do not divide, by looking at every device.
+    [[nodiscard]] Index foreign_to_target(const State& state, Index least) const;
     /// The sizes of the tile's sides and of the summands: what a permute keeps.
     [[nodiscard]] std::uint64_t shape_code(const State& state) const;
 
@@ -75,14 +79,16 @@ private:
         const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
         for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
             const Piece& entering = frame_.pieces[piece];
-            if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0 || !nests(dim, now, now * entering.size))
-                continue;
+            if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0) continue;
+            // Ragged tiles may nest in the end that do not on the way.
+            if (!frame_.exact && !nests(dim, now, now * entering.size)) continue;
             State next = state;
             frame_.append(next.lists[dim], piece);
             visit(next, pool & ~entering.cover);
         }
     }
     void append_slices(const Expansion& from) const;
+    void append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const;
     void append_gathers(const Expansion& from, State state, std::size_t dim) const;
     void append_all_to_alls(const Expansion& from, State state, std::size_t dim) const;
     void deal(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
@@ -94,6 +100,8 @@ private:
     void append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
                       std::vector<State>& states) const;
     [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
+    [[nodiscard]] bool all_nest(const Sides& before, const Sides& after) const;
+    [[nodiscard]] Index foreign(const State& before, const State& after, bool even, Index in_closed_form) const;
     [[nodiscard]] std::uint32_t touched(const State& state, const Sides& sides, const State& next,
                                         const Sides& after) const;
     [[nodiscard]] std::size_t dims() const { return frame_.dims(); }
@@ -102,8 +110,9 @@ private:
 
     const Frame& frame_;
     const bool grouped_;
-    const Sides there_;  ///< of the target
-    Index whole_ = 1;    ///< elements before any cut
+    const Sides there_;                       ///< of the target
+    Index whole_ = 1;                         ///< elements before any cut
+    const std::unique_ptr<Foreign> foreign_;  ///< where sizes do not divide and all devices can be looked at
 };
 
 }  // namespace reshard

@@ -45,10 +45,11 @@ void Moves::append_reductions(const Expansion& from) const {
 void Moves::append_scatters(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const {
     if (pool == 0) {
         const Sides after = sides_of(state);
+        if (after.tile > from.tile_max || !all_nest(from.sides, after)) return;
         Hop hop{state, StepKind::reduce_scatter, after.tile};
         for (std::size_t i = 0; i < dims(); ++i) hop.group_size *= after.shards[i] / from.sides.shards[i];
         hop.received = saturating_multiply(after.tile, hop.group_size - 1);
-        hop.sent = frame_.even ? hop.received : from.sides.tile;
+        hop.sent = from.sides.even && after.even ? hop.received : from.sides.tile;
         hop.messages = hop.group_size - 1;
         hop.group = frame_.cover_of(from.state.lists[dims()]) & ~frame_.cover_of(state.lists[dims()]);
         from.hops.push_back(hop);
@@ -95,6 +96,7 @@ std::uint32_t Moves::touched(const State& state, const Sides& sides, const State
 Hop Moves::exchange(const State& state, const State& next) const {
     const Sides before = sides_of(state);
     const Sides after = sides_of(next);
+    const bool even = before.even && after.even;
     Hop hop{next, StepKind::exchange, after.tile};
     if (before.tile == 0) return hop;  // no element moves
     hop.group = touched(state, before, next, after);
@@ -110,7 +112,7 @@ Hop Moves::exchange(const State& state, const State& next) const {
         if (b % a == 0) continue;
         touches *= a % b == 0 ? a / b : std::min(before.shards[i], ceil_divide(a, b) + 1);
     }
-    hop.received = after.tile - (prefixes ? piece : 0);
+    hop.received = foreign(state, next, even && !frame_.mixed, after.tile - (prefixes ? piece : 0));
     const auto replicas = [&](const Sides& sides) {
         Index used = 1;
         for (std::size_t i = 0; i < frame_.lists; ++i) used *= sides.shards[i];
@@ -119,12 +121,11 @@ Hop Moves::exchange(const State& state, const State& next) const {
     const Index idle = std::max<Index>(frame_.combinations_of(frame_.cover & ~(before.cover | after.cover)), 1);
     const Index wanting = replicas(after) / idle;
     const Index serving = replicas(before) / idle;
-    hop.sent = frame_.even && prefixes ? hop.received : scale_up(before.tile, wanting, serving);
+    hop.sent = even && prefixes ? hop.received : scale_up(before.tile, wanting, serving);
     const Index wanted = saturating_multiply(before.tile, wanting);
     const Index kept = saturating_multiply(piece, serving);
     Index peers = serving;
-    if (frame_.even && wanted > kept)
-        peers = std::min(serving, ceil_divide(piece, ceil_divide(wanted - kept, serving)) + 1);
+    if (even && wanted > kept) peers = std::min(serving, ceil_divide(piece, ceil_divide(wanted - kept, serving)) + 1);
     hop.messages = hop.received == 0 ? 0 : std::min(saturating_multiply(peers, touches), hop.group_size - 1);
     return hop;
 }

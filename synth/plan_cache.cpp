@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "reshard/straighten.hpp"
+
 namespace reshard {
 
 namespace {
@@ -81,8 +83,8 @@ Key key_of(const Problem& problem, const Options& options) {
 // end's.
 bool rename(Plan& plan, const Problem& problem, const Options& options) {
     const bool straight = options.first_steps.empty();  // as synthesize takes its problem
-    const Layout source = straight ? straightened(problem.source) : problem.source;
-    const Layout target = straight ? straightened(problem.target) : problem.target;
+    const auto [source, target] =
+        straight ? straightened(problem.source, problem.target) : std::pair(problem.source, problem.target);
     const Mesh source_mesh = std::exchange(plan.source, source).mesh;
     const Mesh target_mesh = std::exchange(plan.target, target).mesh;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {

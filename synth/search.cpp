@@ -9,9 +9,12 @@ namespace {
 constexpr std::size_t behind_max = 64;     // states that an exchange may lead to
 constexpr std::size_t anywhere_max = 400;  // the same on several network levels
 
+constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
+
 struct Node {
     State state;
     Price paid;
+    Index least = 0;  // elements still to receive, at least
     std::uint32_t parent = 0;
     StepKind kind = StepKind::slice;
     bool closed = false;
@@ -73,7 +76,8 @@ public:
           options_(options),
           levels_(options.objective == Objective::time && machine.levels.size() > 1),
           moves_(frame, levels_),
-          prices_(frame, options.objective, machine) {
+          prices_(frame, options.objective, machine),
+          effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
         nodes_.reserve(64);
         open_.reserve(128);
         hops_.reserve(256);
@@ -95,7 +99,7 @@ public:
             node.closed = true;
             ++found.states;
             expand(entry.node);
-            looked_at_ += static_cast<Index>(hops_.size());
+            looked_at_ += saturating_multiply(static_cast<Index>(hops_.size()), effort_);
             if (looked_at_ > options_.hops_max) break;
         }
         found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
@@ -110,17 +114,23 @@ public:
 private:
     void reach(const State& state, Price paid, std::uint32_t parent, StepKind kind) {
         const bool goal = state == frame_.target;
-        Price total = paid;
-        if (!goal) total = paid + prices_.at_least(moves_.least_to_target(state));
-        if (arrived_ != 0 && total >= nodes_[arrived_ - 1].paid) return;
+        Index least = goal ? 0 : moves_.least_to_target(state);
+        Price total = goal ? paid : paid + prices_.at_least(least);
+        const auto late = [&] { return arrived_ != 0 && total >= nodes_[arrived_ - 1].paid; };
+        if (late()) return;
         std::uint32_t& place = places_.at(state.code(frame_.lists));
+        if (place != 0 && paid >= nodes_[place - 1].paid) return;
+        if (frame_.exact && !goal) {
+            least = place != 0 ? nodes_[place - 1].least : moves_.foreign_to_target(state, least);
+            total = paid + prices_.at_least(least);
+            if (late()) return;
+        }
+        const Node node{state, paid, least, parent, kind, false};
         if (place == 0) {
-            nodes_.push_back({state, paid, parent, kind, false});
+            nodes_.push_back(node);
             place = static_cast<std::uint32_t>(nodes_.size());
-        } else if (Node& node = nodes_[place - 1]; paid < node.paid) {
-            node = {state, paid, parent, kind, false};
         } else {
-            return;
+            nodes_[place - 1] = node;
         }
         if (goal) arrived_ = place;
         open_.push_back({total, place - 1, paid});
@@ -189,6 +199,7 @@ private:
     const bool levels_;
     const Moves moves_;
     const Prices prices_;
+    const Index effort_;  // of one hop
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, Price>> shapes_;

@@ -35,6 +35,7 @@ public:
         const auto same = static_cast<std::size_t>(std::countr_zero(word_ ^ other.word_)) / 4;
         return same < both ? same : both;
     }
+    [[nodiscard]] constexpr std::uint32_t word() const { return word_; }
     friend constexpr bool operator==(List, List) = default;
 
 private:

@@ -25,6 +25,7 @@
 #include "reshard/schedule.hpp"    // IWYU pragma: export
 #include "reshard/simulate.hpp"    // IWYU pragma: export
 #include "reshard/step.hpp"        // IWYU pragma: export
+#include "reshard/straighten.hpp"  // IWYU pragma: export
 #include "reshard/synthesize.hpp"  // IWYU pragma: export
 #include "reshard/text.hpp"        // IWYU pragma: export
 #include "reshard/tile.hpp"        // IWYU pragma: export

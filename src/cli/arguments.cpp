@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <algorithm>
+#include <sstream>
 
+#include "exit.hpp"
+#include "file.hpp"
 #include "terminal.hpp"
 
 namespace reshard::cli {
 namespace {
 
 constexpr Index rounds_max = 1000000;
+constexpr Index text_bytes_max = Index{1} << 24;  // of a machine, of first steps
 
 constexpr const char* footer =
     "Layouts are written as JAX prints them, axes major to minor: f32[8192@(x,y),4096,128@z:(2)2], unreduced sums\n"
@@ -64,8 +66,8 @@ void add_list_options(CLI::App& command, Arguments& arguments) {
 void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
     command.add_option("--input", arguments.input, "read the array from this .npy file");
-    command.add_option("--output", arguments.output, "write the moved array to this .npy file");
-    command.add_option("--tiles", arguments.tiles, "write every rank's tiles to this folder");
+    command.add_option("--output", arguments.output, "write the moved array to this .npy file, a pipe or a device");
+    command.add_option("--tiles", arguments.tiles, "write every rank's tiles to this folder, in the place of earlier ones");
     command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
 }
 
@@ -130,12 +132,10 @@ Result<void> complete(const Arguments& arguments) {
 
 // A machine in a file becomes its text.
 Result<void> read_machine(Question& question) {
-    std::error_code unknown;
-    if (!question.machine || !std::filesystem::is_regular_file(*question.machine, unknown)) return {};
-    std::ifstream file(*question.machine);
-    std::string text(std::istreambuf_iterator<char>(file), {});
-    if (!file) return fail(Code::io, fmt::format("cannot read the machine in {}", *question.machine));
-    question.machine = std::move(text) + "\n";
+    if (!question.machine || !is_text_file(*question.machine)) return {};
+    auto text = read_text(*question.machine, text_bytes_max);
+    if (!text) return in("--machine", text.error());
+    question.machine = std::move(*text) + "\n";
     return {};
 }
 
@@ -143,18 +143,31 @@ Result<void> read_machine(Question& question) {
 Result<void> read_first_steps(Question& question) {
     std::vector<std::string> steps;
     for (const std::string& given : question.first_steps) {
-        std::error_code unknown;
-        if (!std::filesystem::is_regular_file(given, unknown)) {
+        if (!is_text_file(given)) {
             steps.push_back(given);
             continue;
         }
-        std::ifstream file(given);
+        const auto text = read_text(given, text_bytes_max);
+        if (!text) return in("--first", text.error());
+        std::istringstream file(*text);
         for (std::string line; std::getline(file, line);)
             if (line.find_first_not_of(' ') != std::string::npos && line[line.find_first_not_of(' ')] != '#')
                 steps.push_back(line);
-        if (!file.eof()) return fail(Code::io, fmt::format("cannot read the first steps in {}", given));
     }
     question.first_steps = std::move(steps);
+    return {};
+}
+
+// An empty value is a variable that was not set, a mistake; it must not be taken for no value. What is parsed says so
+// itself.
+Result<void> no_empty_values(const CLI::App& app) {
+    for (const CLI::App* command : app.get_subcommands()) {
+        for (const CLI::Option* option : command->get_options()) {
+            const bool parsed = option->get_positional() || option->check_name("--mesh");
+            if (!parsed && std::ranges::count(option->results(), std::string()) > 0)
+                return fail(Code::usage, fmt::format("{}: its value is empty", option->get_name()));
+        }
+    }
     return {};
 }
 
@@ -202,6 +215,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     if (bench->parsed()) arguments.command = Command::bench;
     if (calibrate->parsed()) arguments.command = Command::calibrate;
     if (translate->parsed()) arguments.command = Command::translate;
+    if (auto full = no_empty_values(app); !full) return tl::unexpected(full.error());
     if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
     if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
     if (auto read = read_first_steps(arguments.question); !read) return tl::unexpected(read.error());

@@ -1,6 +1,7 @@
 // `reshard plan --batch`: a bad line gets an error line of its own, and the rest go on.
+#include <fmt/format.h>
+
 #include <chrono>
-#include <cstdio>
 #include <iostream>
 
 #include "commands.hpp"
@@ -49,18 +50,30 @@ Json solve(const Line& input) {
     return plan_json(problem.id, *asked, *made, std::chrono::duration_cast<std::chrono::microseconds>(spent).count());
 }
 
+// Errors: io, where stdin is a folder or was not given.
+Result<bool> next_problem(Line& line) {
+    try {
+        return next(*std::cin.rdbuf(), line);
+    } catch (const std::ios_base::failure& failed) {
+        return fail(Code::io, fmt::format("cannot read stdin: {}", failed.code().message()));
+    }
+}
+
 }  // namespace
 
 int batch() {
     std::ios::sync_with_stdio(false);
     int code = exit_ok;
     Line input;
-    while (next(*std::cin.rdbuf(), input)) {
+    for (;;) {
+        const auto more = next_problem(input);
+        if (!more) return complain(more.error());
+        if (!*more) break;
         if (!input.too_long && blank(input.text)) continue;
         const Json solved = solve(input);
         if (solved.contains("error")) code = exit_wrong;
         answer(line(solved));
-        std::fflush(stdout);  // an answer is there for whoever waits for it before asking the next question
+        if (!heard()) break;  // sent off, for whoever waits for it before asking the next question; or nobody listens
     }
     return code;
 }

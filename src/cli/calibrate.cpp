@@ -11,11 +11,11 @@
 
 #include "commands.hpp"
 #include "exit.hpp"
-#include "file.hpp"
 #include "json.hpp"
 #include "mover.hpp"
 #include "reshard/cost.hpp"
 #include "terminal.hpp"
+#include "tile_files.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -128,14 +128,15 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
     return machine;
 }
 
+// To the file as it is by then.
 Result<void> write(const std::string& path, const std::string& text) {
-    auto file = File::create(path);
-    if (!file) return tl::unexpected(file.error());
-    if (auto written = file->write(std::as_bytes(std::span(text)), 0); !written) return written;
-    return file->finish();
+    const auto destination = destination_of_file(path);
+    return destination ? write_text(*destination, text) : tl::unexpected(destination.error());
 }
 
 int calibrate_rank(Rank& rank, const Arguments& arguments) {
+    if (auto may = may_write(rank, arguments.output, ""); !may)
+        return rank.index() == 0 ? complain(may.error()) : exit_code(may.error().code);
     const auto machine = calibrated(rank, arguments.rounds);
     if (!machine) return rank.index() == 0 ? complain(machine.error()) : exit_code(machine.error().code);
     const std::string text = format(*machine);

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <sstream>
 
 #include "commands.hpp"
 #include "exit.hpp"
+#include "file.hpp"
 #include "problem_line.hpp"
 #include "reshard/text.hpp"
 #include "terminal.hpp"
@@ -17,12 +17,15 @@ namespace {
 
 Result<std::vector<std::string>> lines_of(const std::string& path) {
     std::vector<std::string> lines;
-    std::ifstream file;
-    if (path != "-") file.open(path);
-    if (path != "-" && !file) return fail(Code::io, fmt::format("cannot read the list in {}", path));
-    std::istream& in = path == "-" ? std::cin : file;
+    std::istringstream text;
+    if (path != "-") {
+        auto read = read_text(path);
+        if (!read) return in("--list", read.error());
+        text.str(std::move(*read));
+    }
+    std::istream& in = path == "-" ? std::cin : text;
     for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
-    if (in.bad()) return fail(Code::io, fmt::format("cannot read the list in {}", path));
+    if (in.bad()) return fail(Code::io, "cannot read the list from stdin");
     return lines;
 }
 

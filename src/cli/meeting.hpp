@@ -34,6 +34,7 @@ public:
 
     Backend& backend() override { return backend_; }
     void barrier() override { meeting_.barrier.arrive_and_wait(); }
+    bool one_process() const override { return true; }
     std::vector<std::string> share(std::string mine) override { return meeting_.share(index(), std::move(mine)); }
     Result<std::unique_ptr<Backend>> alltoallw() override {
         return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");

@@ -16,6 +16,7 @@ public:
 
     Backend& backend() override { return backend_; }
     void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+    bool one_process() const override { return backend_.size() == 1; }
     Result<std::unique_ptr<Backend>> alltoallw() override { return mpi::make_alltoallw_backend(MPI_COMM_WORLD); }
     Result<std::unique_ptr<Backend>> messages() override {
         mpi::BackendOptions options;

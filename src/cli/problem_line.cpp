@@ -154,6 +154,9 @@ ProblemLine parse_own(std::string_view line) {
 }  // namespace
 
 ProblemLine parse_problem_line(std::string_view line) {
+    // The reader of JSON takes a NUL for the end, and would not look at what follows.
+    if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos)
+        return {id_of(line), fail(Code::syntax, fmt::format("not JSON, at byte {}: a NUL", nul + 1))};
     if (!is_peer_line(line)) return parse_own(line);
     const auto own = own_line(line);
     if (own) return parse_own(*own);

@@ -17,6 +17,7 @@ public:
     [[nodiscard]] virtual Backend& backend() = 0;
     [[nodiscard]] virtual std::vector<std::string> share(std::string mine) = 0;  ///< what each brought, in rank order
     virtual void barrier() = 0;
+    [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this one
 
     /// Backends for baselines: that moves without a plan, and that runs a plan step by step in messages. Not for
     /// threads.

@@ -62,15 +62,26 @@ Storages storages_of(const Plan& plan, Index rank, bool fortran_order) {
     return {column_major(tile(plan.source, rank)), column_major(tile(plan.target, rank))};
 }
 
+// Both are written before either has its name.
 Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Mover& mover) {
-    const std::string& folder = job.arguments.tiles;
+    const std::string& tiles = job.arguments.tiles;
     const std::string& output = job.arguments.output;
-    if (!folder.empty()) {
-        auto done = write_tiles(rank, folder, job.made.plan, opened.style, mover.source(), mover.target());
-        if (!done) return done;
+    std::optional<NewFolder> folder;
+    std::optional<NewFile> array;
+    if (!tiles.empty()) {
+        auto written = write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target());
+        if (!written) return tl::unexpected(written.error());
+        folder = std::move(*written);
     }
-    if (output.empty()) return {};
-    return write_array(rank, output, job.made.plan.target, opened.style, mover.target());
+    if (!output.empty()) {
+        auto written = write_array(rank, output, job.made.plan.target, opened.style, mover.target());
+        if (!written) return tl::unexpected(written.error());
+        array = std::move(*written);
+    }
+    Result<void> named;
+    if (folder) named = folder->commit();
+    if (named && array) named = array->commit();
+    return agree(rank, named);
 }
 
 RunReport report_of(Rank& rank, const Job& job, Mover& mover, const ResidentGrowth& growth) {
@@ -89,6 +100,7 @@ RunReport report_of(Rank& rank, const Job& job, Mover& mover, const ResidentGrow
 Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     const Plan& plan = job.made.plan;
     Progress progress(rank.index() == 0);
+    if (auto may = may_write(rank, job.arguments.output, job.arguments.tiles); !may) return tl::unexpected(may.error());
     auto opened = open_values(job);
     if (auto all = agree(rank, opened ? Result<void>() : tl::unexpected(opened.error())); !all) {
         return tl::unexpected(all.error());

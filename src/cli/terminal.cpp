@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,8 @@
 
 namespace reshard::cli {
 namespace {
+
+int lost = 0;  // why an answer could not be written
 
 std::optional<Index> number_in_environment(const char* name) {
     const char* text = std::getenv(name);
@@ -62,8 +65,15 @@ std::string green(std::string_view text) { return painted(text, 32); }
 std::string red(std::string_view text) { return painted(text, 31); }
 
 void answer(std::string_view text) {
-    if (speaks()) std::fwrite(text.data(), 1, text.size(), stdout);
+    if (speaks() && lost == 0 && std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) lost = errno;
 }
+
+bool heard() {
+    if (lost == 0 && std::fflush(stdout) != 0) lost = errno;
+    return lost == 0;
+}
+
+int why_not_heard() { return lost; }
 
 Progress::Progress(bool shown)
     : shown_(shown && speaks() && isatty(STDERR_FILENO) != 0), next_(Clock::now() + std::chrono::seconds(1)) {}

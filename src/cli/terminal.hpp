@@ -23,6 +23,10 @@ namespace reshard::cli {
 /// Writes an answer to stdout, on the rank that speaks only.
 void answer(std::string_view text);
 
+/// True when every answer so far has left the process; else errno of the first that could not.
+[[nodiscard]] bool heard();
+[[nodiscard]] int why_not_heard();
+
 /// One line of progress on stderr, when that is a terminal and the work has taken more than a second.
 class Progress {
 public:

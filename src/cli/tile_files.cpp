@@ -1,14 +1,11 @@
 #include "tile_files.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <filesystem>
 
+#include "array_stream.hpp"
 #include "json.hpp"
 #include "pieces.hpp"
 #include "reshard/text.hpp"
@@ -20,25 +17,21 @@ std::string header_of(const FileStyle& style, const std::vector<Index>& sizes) {
     return npy_header(style.descr, style.fortran_order, sizes);
 }
 
-// Of the devices that hold the same tile, the first writes it.
-bool writes(const Layout& layout, Index rank) {
-    const auto position = position_of(layout.mesh, rank);
-    return position && value_of(complement(used_atoms(layout), device_count(layout)), *position) == 0;
+Result<void> writable(const Result<Destination>& destination) {
+    return destination ? Result<void>() : tl::unexpected(destination.error());
 }
 
-Result<void> begin_array(const std::string& path, const std::string& header, Index bytes) {
-    auto file = File::create(path);
-    if (!file) return tl::unexpected(file.error());
-    if (auto wide = file->reserve(bytes); !wide) return wide;
-    if (auto written = file->write(std::as_bytes(std::span(header)), 0); !written) return written;
-    return file->finish();
+Result<NewFile> begin_array(Destination destination, bool other_processes, const std::string& header, Index bytes) {
+    auto begun = NewFile::begin(std::move(destination), other_processes);
+    if (!begun) return begun;
+    if (auto wide = begun->file().reserve(bytes); !wide) return tl::unexpected(wide.error());
+    const auto written = begun->file().write(std::as_bytes(std::span(header)), 0);
+    if (!written) return tl::unexpected(written.error());
+    return begun;
 }
 
-Result<void> write_my_tile(Rank& rank, const std::string& path, const Layout& target, const FileStyle& style,
-                           Index data_offset, std::span<const std::byte> tile_bytes) {
-    if (!writes(target, rank.index())) return {};
-    auto file = File::open_to_write(path);
-    if (!file) return tl::unexpected(file.error());
+Result<void> write_my_tile(Rank& rank, File file, const Layout& target, const FileStyle& style, Index data_offset,
+                           std::span<const std::byte> tile_bytes) {
     std::vector<Index> sizes = shape(target);
     Tile held = tile(target, rank.index());
     if (style.fortran_order) {
@@ -49,26 +42,46 @@ Result<void> write_my_tile(Rank& rank, const std::string& path, const Layout& ta
     const auto write = [&](const Box& piece, Index first) {
         const auto part =
             tile_bytes.subspan(static_cast<std::size_t>(first * size), static_cast<std::size_t>(count(piece) * size));
-        return write_box(*file, data_offset, sizes, piece, size, part);
+        return write_box(file, data_offset, sizes, piece, size, part);
     };
     if (auto written = for_each_piece(held, count(held), write); !written) return written;
-    return file->finish();
+    return file.finish();
 }
 
-Result<void> named(const std::string& from, const std::string& to) {
-    if (std::rename(from.c_str(), to.c_str()) == 0) return {};
-    return fail(Code::io, fmt::format("cannot create '{}': {}", to, std::strerror(errno)));
+// By the way that rank 0 named.
+Result<void> add_my_tile(Rank& rank, const std::string& way, const std::string& path, const Layout& target,
+                         const FileStyle& style, Index data_offset, std::span<const std::byte> tile_bytes) {
+    if (!writes_array(target, rank.index())) return {};
+    auto file = File::open_again(way, path);
+    if (!file) return tl::unexpected(file.error());
+    return write_my_tile(rank, std::move(*file), target, style, data_offset, tile_bytes);
 }
 
-Result<void> make_folder(const std::string& folder) {
-    struct stat status {};
-    if (::mkdir(folder.c_str(), 0777) == 0) return {};
-    if (errno == EEXIST && ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
-    return fail(Code::io, fmt::format("cannot create folder '{}': {}", folder, std::strerror(errno)));
+Result<void> write_stream(Rank& rank, const std::string& path, const Layout& target, const FileStyle& style,
+                          std::span<const std::byte> tile_bytes) {
+    const std::string header = header_of(style, shape(target));
+    std::optional<File> stream;
+    Result<void> opened;
+    if (rank.index() == 0) {
+        auto file = File::open_stream(path);
+        opened = file ? file->append(std::as_bytes(std::span(header))) : tl::unexpected(file.error());
+        if (opened) stream = std::move(*file);
+    }
+    if (auto all = agree(rank, opened); !all) return all;
+    auto done = stream_array(rank, stream ? &*stream : nullptr, target, style.fortran_order, tile_bytes);
+    if (!done) return done;
+    return agree(rank, stream ? stream->finish() : Result<void>());
 }
 
-Result<void> write_whole(const std::string& path, const std::string& head, std::span<const std::byte> body) {
-    auto file = File::create(path);
+// Where tiles are written, and where they will be.
+struct Folder {
+    std::string partial;
+    std::string shown;
+};
+
+Result<void> write_whole(const Folder& folder, const std::string& name, const std::string& head,
+                         std::span<const std::byte> body) {
+    auto file = File::create(folder.partial + "/" + name, folder.shown + "/" + name);
     if (!file) return tl::unexpected(file.error());
     if (auto written = file->write(std::as_bytes(std::span(head)), 0); !written) return written;
     if (auto written = file->write(body, static_cast<Index>(head.size())); !written) return written;
@@ -76,11 +89,11 @@ Result<void> write_whole(const std::string& path, const std::string& head, std::
 }
 
 // One tile of one rank, and what its JSON says of it.
-Result<Json> write_tile(const std::string& folder, const std::string& file, const Layout& layout, Index rank,
+Result<Json> write_tile(const Folder& folder, const std::string& file, const Layout& layout, Index rank,
                         const FileStyle& style, std::span<const std::byte> bytes) {
     const Tile held = tile(layout, rank);
     const auto used = bytes.first(static_cast<std::size_t>(count(held) * size_of(layout.dtype)));
-    auto written = write_whole(folder + "/" + file, header_of(style, extents(held)), used);
+    auto written = write_whole(folder, file, header_of(style, extents(held)), used);
     if (!written) return tl::unexpected(written.error());
     Json json = {{"file", file}, {"layout", format(layout)}, {"summand", summand(layout, rank)}};
     // Where the tile lies in the array; of sides with several intervals all of them, in the order of the tile.
@@ -101,7 +114,7 @@ Result<Json> write_tile(const std::string& folder, const std::string& file, cons
     return json;
 }
 
-Result<void> write_my_tiles(Index rank, const std::string& folder, const Plan& plan, const FileStyle& style,
+Result<void> write_my_tiles(Index rank, const Folder& folder, const Plan& plan, const FileStyle& style,
                             std::span<const std::byte> source, std::span<const std::byte> target) {
     const bool takes_part = position_of(plan.source.mesh, rank) || position_of(plan.target.mesh, rank);
     if (!takes_part) return {};
@@ -113,39 +126,72 @@ Result<void> write_my_tiles(Index rank, const std::string& folder, const Plan& p
     const Json json = {
         {"schema", 1},     {"rank", rank}, {"dtype", name(plan.source.dtype)}, {"shape", shape(plan.source)},
         {"source", *from}, {"target", *to}};
-    return write_whole(folder + "/" + stem + ".json", line(json), {});
+    return write_whole(folder, stem + ".json", line(json), {});
+}
+
+// A tile file of a whole array beside the tiles would be in a folder that holds tiles alone.
+Result<void> apart(const std::string& output, const std::string& tiles) {
+    std::error_code unknown;
+    const auto folder = std::filesystem::weakly_canonical(tiles + "/", unknown);
+    const auto holds = std::filesystem::weakly_canonical(output, unknown).parent_path() / "";
+    if (unknown || folder != holds) return {};
+    return fail(Code::usage,
+                fmt::format("--output: '{}' lies in the folder of --tiles, which holds tiles alone", output));
 }
 
 }  // namespace
 
-Result<void> write_array(Rank& rank, const std::string& path, const Layout& target, const FileStyle& style,
-                         std::span<const std::byte> tile_bytes) {
-    const std::string header = header_of(style, shape(target));
-    const auto head = static_cast<Index>(header.size());
-    // All ranks must mean the same file, and two runs into one folder must not.
-    const std::string partial = fmt::format("{}.partial-{}", path, rank.share(std::to_string(getpid())).front());
-    Result<void> begun;
-    if (rank.index() == 0) begun = begin_array(partial, header, head + global_bytes(target));
-    if (auto all = agree(rank, begun); !all) {
-        if (rank.index() == 0) ::unlink(partial.c_str());
-        return all;
-    }
-    auto written = agree(rank, write_my_tile(rank, partial, target, style, head, tile_bytes));
-    Result<void> finished;
+Result<void> may_write(Rank& rank, const std::string& output, const std::string& tiles) {
+    Result<void> may;
     if (rank.index() == 0) {
-        finished = written ? named(partial, path) : written;
-        if (!finished) ::unlink(partial.c_str());
+        if (!output.empty() && !tiles.empty()) may = apart(output, tiles);
+        if (may && !tiles.empty()) may = writable(destination_of_folder(tiles));
+        if (may && !output.empty()) may = writable(destination_of_file(output));
     }
-    if (!written) return written;
-    return agree(rank, finished);
+    return agree(rank, may);
 }
 
-Result<void> write_tiles(Rank& rank, const std::string& folder, const Plan& plan, const FileStyle& style,
-                         std::span<const std::byte> source, std::span<const std::byte> target) {
-    Result<void> made;
-    if (rank.index() == 0) made = make_folder(folder);
-    if (auto all = agree(rank, made); !all) return all;
-    return agree(rank, write_my_tiles(rank.index(), folder, plan, style, source, target));
+Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, const Layout& target,
+                                           const FileStyle& style, std::span<const std::byte> tile_bytes) {
+    const std::string header = header_of(style, shape(target));
+    const auto head = static_cast<Index>(header.size());
+    std::optional<NewFile> array;
+    std::string way;  // none to a stream
+    Result<void> begun;
+    if (rank.index() == 0) {
+        auto destination = destination_of_file(path);
+        begun = destination ? Result<void>() : tl::unexpected(destination.error());
+        if (destination && destination->kind != Destination::Kind::stream) {
+            auto file = begin_array(*destination, !rank.one_process(), header, head + global_bytes(target));
+            begun = file ? Result<void>() : tl::unexpected(file.error());
+            if (file) array = std::move(*file);
+            if (array) way = array->way();
+        }
+    }
+    if (auto all = agree(rank, begun); !all) return tl::unexpected(all.error());
+    way = rank.share(way).front();
+    const auto written = way.empty() ? write_stream(rank, path, target, style, tile_bytes)
+                                     : agree(rank, add_my_tile(rank, way, path, target, style, head, tile_bytes));
+    if (!written) return tl::unexpected(written.error());
+    return array;
+}
+
+Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path, const Plan& plan,
+                                             const FileStyle& style, std::span<const std::byte> source,
+                                             std::span<const std::byte> target) {
+    std::optional<NewFolder> folder;
+    Result<void> begun;
+    if (rank.index() == 0) {
+        const auto destination = destination_of_folder(path);
+        auto made = destination ? NewFolder::begin(*destination) : tl::unexpected(destination.error());
+        begun = made ? Result<void>() : tl::unexpected(made.error());
+        if (made) folder = std::move(*made);
+    }
+    if (auto all = agree(rank, begun); !all) return tl::unexpected(all.error());
+    const std::string partial = rank.share(folder ? folder->path() : std::string()).front();
+    const auto mine = write_my_tiles(rank.index(), {partial, path}, plan, style, source, target);
+    if (auto all = agree(rank, mine); !all) return tl::unexpected(all.error());
+    return folder;
 }
 
 }  // namespace reshard::cli

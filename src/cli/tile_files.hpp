@@ -2,6 +2,7 @@
 #pragma once
 
 #include "array_file.hpp"
+#include "new_file.hpp"
 #include "ranks.hpp"
 #include "reshard/plan.hpp"
 
@@ -13,14 +14,18 @@ struct FileStyle {
     bool fortran_order = false;
 };
 
-/// Collective: writes the array from its tiles, each rank its own, replicas once. The file is made at full size under
-/// another name and takes its own only when every rank has written. Errors, on all ranks: io.
-[[nodiscard]] Result<void> write_array(Rank& rank, const std::string& path, const Layout& target,
-                                       const FileStyle& style, std::span<const std::byte> tile);
+/// Collective: looks whether the files may be written, before anything moves. Errors, on all ranks: io.
+[[nodiscard]] Result<void> may_write(Rank& rank, const std::string& output, const std::string& tiles);
 
-/// Collective: rank0.source.npy, rank0.target.npy and rank0.json with their places, and so on, into `folder`, which is
-/// made when its parent exists. Errors, on all ranks: io.
-[[nodiscard]] Result<void> write_tiles(Rank& rank, const std::string& folder, const Plan& plan, const FileStyle& style,
-                                       std::span<const std::byte> source, std::span<const std::byte> target);
+/// Collective: writes the array from its tiles, each rank its own, replicas once. It has no name of its own before rank
+/// 0 commits it; into a pipe or a device rank 0 writes all of it at once. Errors, on all ranks: io.
+[[nodiscard]] Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, const Layout& target,
+                                                         const FileStyle& style, std::span<const std::byte> tile);
+
+/// Collective: rank0.source.npy, rank0.target.npy and rank0.json with their places, and so on, into a new folder, which
+/// takes the place of the one that may be there when rank 0 commits it. Errors, on all ranks: io.
+[[nodiscard]] Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path, const Plan& plan,
+                                                           const FileStyle& style, std::span<const std::byte> source,
+                                                           std::span<const std::byte> target);
 
 }  // namespace reshard::cli

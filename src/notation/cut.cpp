@@ -78,9 +78,16 @@ std::string format_cut(const Dim& dim) {
     const bool once = std::adjacent_find(dim.pieces.begin(), dim.pieces.end(),
                                          [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard >= b.shard; }) ==
                       dim.pieces.end();
-    if (ascend && once) {
-        for (Index shard = 0; shard < shard_count(dim); ++shard)
-            text += fmt::format("{}{}", shard > 0 ? "," : "", side(dim, shard).size());
+    // Shards without indices past the last piece have to be said too, unless they are far more than the pieces.
+    const Index shards = shard_count(dim);
+    if (ascend && once && shards / 16 <= static_cast<Index>(dim.pieces.size())) {
+        Index begin = 0;
+        auto piece = dim.pieces.begin();
+        for (Index shard = 0; shard < shards; ++shard) {
+            const bool holds = piece != dim.pieces.end() && piece->shard == shard;
+            text += fmt::format("{}{}", shard > 0 ? "," : "", holds ? piece->end - begin : 0);
+            if (holds) begin = (piece++)->end;
+        }
     } else {
         for (const Dim::Piece& piece : dim.pieces)
             text += fmt::format("{}{}:{}", text.empty() ? "" : ",", piece.end, piece.shard);

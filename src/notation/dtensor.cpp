@@ -11,11 +11,14 @@
 // Partial in two ways at once is refused at the second: sums of maxima are not maxima of sums, and DTensor does not say
 // which of the two comes first; a layout has one reduction.
 // Axes that shard one dimension cut it one after another, each time by torch.chunk: in mesh order, or in the order of
-// the places. A strided shard cuts what it gets into f times as many chunks and takes every n-th.
+// the places. Strided shards most often say another order, right to left (FSDP over tensor parallel): where all of them
+// do, axes cut in it, which is what redistribute does. Else a strided shard cuts what it gets into f parts, each part
+// into chunks, and takes the n-th of every part.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "notation/chunks.hpp"
 #include "notation/peers.hpp"
 #include "notation/scanner.hpp"
 
@@ -28,78 +31,7 @@ struct Entry {
     std::size_t dim = 0;
     Index split = 1;             ///< of a strided shard
     std::optional<Index> place;  ///< in the order of the dimension
-    Reduction reduction = Reduction::sum;
 };
-
-// Indices of one dimension that a tile has, in the order in which it holds them.
-using Pieces = std::vector<Interval>;
-
-Index size_of_pieces(const Pieces& pieces) {
-    Index size = 0;
-    for (const Interval& piece : pieces) size += piece.size();
-    return size;
-}
-
-// The elements [begin, end) of pieces that lie one behind the other.
-void append_part(const Pieces& pieces, Index begin, Index end, Pieces& into) {
-    Index offset = 0;
-    for (const Interval& piece : pieces) {
-        const Index from = std::clamp(begin - offset, Index{0}, piece.size());
-        const Index to = std::clamp(end - offset, Index{0}, piece.size());
-        if (from < to) into.push_back({piece.begin + from, piece.begin + to});
-        offset += piece.size();
-    }
-}
-
-// Chunks number i, i + shards, ... of shards * split.
-Pieces chunked(const Pieces& pieces, Index shards, Index split, Index i) {
-    const Index size = size_of_pieces(pieces);
-    const Index chunk = ceil_divide(size, saturating_multiply(shards, split));
-    Pieces part;
-    for (Index k = 0; k < split; ++k) {
-        const Index begin = saturating_multiply(saturating_add(saturating_multiply(k, shards), i), chunk);
-        if (begin >= size) break;
-        append_part(pieces, begin, std::min(size, begin + chunk), part);
-    }
-    return part;
-}
-
-struct Cutter {
-    Index shards = 1;
-    Index split = 1;
-};
-
-// What every shard holds, shards numbered with the first cutter most major.
-std::vector<Pieces> cut(Index extent, const std::vector<Cutter>& cutters) {
-    std::vector<Pieces> held = {extent > 0 ? Pieces{{0, extent}} : Pieces{}};
-    for (const Cutter& cutter : cutters) {
-        std::vector<Pieces> finer;
-        for (const Pieces& pieces : held)
-            for (Index i = 0; i < cutter.shards; ++i) finer.push_back(chunked(pieces, cutter.shards, cutter.split, i));
-        held = std::move(finer);
-    }
-    return held;
-}
-
-bool ascending(const Pieces& pieces) {
-    for (std::size_t i = 1; i < pieces.size(); ++i)
-        if (pieces[i].begin < pieces[i - 1].end) return false;
-    return true;
-}
-
-// A dimension whose shard `s` holds `held[s]`.
-Dim dim_of(Index extent, AtomList atoms, const std::vector<Pieces>& held) {
-    std::vector<std::pair<Interval, Index>> all;
-    for (std::size_t s = 0; s < held.size(); ++s)
-        for (const Interval& piece : held[s]) all.emplace_back(piece, static_cast<Index>(s));
-    std::ranges::sort(all, {}, [](const auto& entry) { return entry.first.begin; });
-    Dim dim(extent, std::move(atoms));
-    for (const auto& [piece, shard] : all) dim.pieces.push_back({piece.end, shard});
-    dim.pieces = canonical_pieces(dim);
-    return dim;
-}
-
-constexpr Index shards_max = Index{1} << 20;
 
 class Reader {
 public:
@@ -113,20 +45,27 @@ public:
             return scanner_.error(
                 Code::layout, fmt::format("{} placements for a mesh of {} axes", entries_.size(), mesh_.axes.size()),
                 begin_);
+        Index stride = device_count(mesh_);
+        axes_.resize(setting_.shape.size());
+        for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
+            atoms_.push_back({mesh_.axes[axis].size, stride /= mesh_.axes[axis].size});
+            if (entries_[axis].kind == Entry::Kind::shard) axes_[entries_[axis].dim].push_back(axis);
+        }
         Layout layout;
         layout.dtype = setting_.dtype;
         layout.mesh = mesh_;
+        const bool orders = splits_are_orders();
         for (std::size_t d = 0; d < setting_.shape.size(); ++d) {
-            auto dim = dim_at(d);
+            auto dim = dim_at(d, orders);
             if (!dim) return tl::unexpected(dim.error());
             layout.dims.push_back(std::move(*dim));
         }
         for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
             if (entries_[axis].kind != Entry::Kind::partial) continue;
-            layout.unreduced.push_back(*atom_of(mesh_, {mesh_.axes[axis].name, 1, 0}));
-            layout.reduction = entries_[axis].reduction;
+            layout.unreduced.push_back(atoms_[axis]);
         }
         layout.unreduced = as_set(layout.unreduced);
+        layout.reduction = reduction_.value_or(Reduction::sum);
         if (auto valid = validate(layout); !valid) return scanner_.at(valid.error(), begin_);
         return layout;
     }
@@ -198,7 +137,7 @@ private:
             const std::size_t place = scanner_.offset();
             const auto split = scanner_.integer("the split factor");
             if (!split) return tl::unexpected(split.error());
-            if (*split < 1 || *split > shards_max)
+            if (*split < 1 || *split > chunks_max)
                 return scanner_.error(Code::layout, "the split factor is out of bounds", place);
             made.split = *split;
         }
@@ -207,28 +146,41 @@ private:
 
     Result<void> partial(Entry& made, std::size_t begin) {
         made.kind = Entry::Kind::partial;
+        Reduction kind = Reduction::sum;
         if (scanner_.take('(')) {
             scanner_.skip_space();
             const std::size_t place = scanner_.offset();
             const std::string_view word = scanner_.word();
             const auto reduction = parse_reduction(word == "product" ? "prod" : word.empty() ? "sum" : word);
             if (!reduction) return scanner_.at(reduction.error(), place);
-            made.reduction = *reduction;
+            kind = *reduction;
             if (auto close = scanner_.expect(')'); !close) return close;
         }
-        for (const Entry& other : entries_)
-            if (other.kind == Entry::Kind::partial && other.reduction != made.reduction)
-                return scanner_.error(Code::unsupported, "partial in two ways at once: a layout has one reduction", begin);
+        if (reduction_.value_or(kind) != kind)
+            return scanner_.error(Code::unsupported, "partial in two ways at once: a layout has one reduction", begin);
+        reduction_ = kind;
         return {};
     }
 
-    // The axes that shard dimension d in the order in which they do.
-    Result<std::vector<std::size_t>> order_of(std::size_t d) const {
-        std::vector<std::size_t> axes;
-        for (std::size_t axis = 0; axis < entries_.size(); ++axis)
-            if (entries_[axis].kind == Entry::Kind::shard && entries_[axis].dim == d) axes.push_back(axis);
-        const auto placed = [&](std::size_t axis) { return entries_[axis].place.has_value(); };
-        if (std::ranges::none_of(axes, placed)) return axes;
+    std::vector<Cutter> cutters_of(const std::vector<std::size_t>& axes) const {
+        std::vector<Cutter> cutters;
+        for (const std::size_t axis : axes)
+            cutters.push_back({mesh_.axes[axis].size, entries_[axis].split, atoms_[axis]});
+        return cutters;
+    }
+
+    // True when all splits say in which order axes cut; as in PyTorch one that does not makes cuts of them all.
+    bool splits_are_orders() const {
+        if (std::ranges::any_of(entries_, [](const Entry& entry) { return entry.place.has_value(); })) return false;
+        return std::ranges::all_of(axes_,
+                                   [&](const auto& axes) { return order_said_by(cutters_of(axes)).has_value(); });
+    }
+
+    // The axes that shard dimension d in the order of their places.
+    Result<std::vector<std::size_t>> placed(std::size_t d) const {
+        std::vector<std::size_t> axes = axes_[d];
+        const auto has_place = [&](std::size_t axis) { return entries_[axis].place.has_value(); };
+        if (std::ranges::none_of(axes, has_place)) return axes;
         std::ranges::stable_sort(axes, {}, [&](std::size_t axis) { return entries_[axis].place.value_or(-1); });
         for (std::size_t i = 0; i < axes.size(); ++i)
             if (entries_[axes[i]].place != static_cast<Index>(i))
@@ -237,56 +189,27 @@ private:
         return axes;
     }
 
-    Result<Dim> dim_at(std::size_t d) {
-        const auto axes = order_of(d);
+    Result<Dim> dim_at(std::size_t d, bool orders) const {
+        const auto axes = placed(d);
         if (!axes) return tl::unexpected(axes.error());
-        std::vector<Cutter> cutters;
-        AtomList atoms;
-        Index shards = 1;
-        Index pieces = 1;
-        for (const std::size_t axis : *axes) {
-            const Axis& one = mesh_.axes[axis];
-            cutters.push_back({one.size, entries_[axis].split});
-            atoms.push_back(*atom_of(mesh_, {one.name, 1, 0}));
-            shards *= one.size;
-            pieces = saturating_multiply(pieces, saturating_multiply(one.size, entries_[axis].split));
+        std::vector<Cutter> cutters = cutters_of(*axes);
+        if (const auto order = orders ? order_said_by(cutters) : std::nullopt) {
+            std::vector<Cutter> ordered;
+            for (const std::size_t i : *order) ordered.push_back({cutters[i].shards, 1, cutters[i].atom});
+            cutters = std::move(ordered);
         }
-        const Index extent = setting_.shape[d];
-        const bool strided = std::ranges::any_of(cutters, [](const Cutter& c) { return c.split > 1; });
-        if (!strided && extent % shards == 0) return Dim(extent, canonical(atoms));
-        if (pieces > shards_max) return scanner_.error(Code::unsupported, "too many shards to cut one by one", begin_);
-        const std::vector<Pieces> held = cut(extent, cutters);
-        if (!std::ranges::all_of(held, ascending))
-            return scanner_.error(Code::unsupported,
-                                  fmt::format("shards of dimension {} hold their indices out of order", d), begin_);
-        return strided ? plain_order(extent, atoms, *axes, held) : dim_of(extent, canonical(atoms), held);
-    }
-
-    // A strided shard is most often the way DTensor writes another order of axes: one that cuts the same is taken.
-    Dim plain_order(Index extent, const AtomList& atoms, const std::vector<std::size_t>& axes,
-                    const std::vector<Pieces>& held) const {
-        const Dim as_cut = dim_of(extent, canonical(atoms), held);
-        std::vector<std::size_t> order(axes.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        if (order.size() > 6) return as_cut;
-        do {
-            AtomList other;
-            for (const std::size_t i : order) other.push_back(atoms[i]);
-            const Dim plain(extent, canonical(other));
-            bool same = true;
-            for (Index s = 0; same && s < shard_count(plain); ++s) {
-                const Index device = with_value(atoms, 0, s);
-                same = side(plain, value_of(other, device)) == side(as_cut, s);
-            }
-            if (same) return plain;
-        } while (std::ranges::next_permutation(order).found);
-        return as_cut;
+        auto dim = cut_by(setting_.shape[d], cutters);
+        if (!dim) return scanner_.error(Code::unsupported, "too many shards to cut one by one", begin_);
+        return *std::move(dim);
     }
 
     const Setting& setting_;
     Mesh mesh_;
     Scanner scanner_;
     std::vector<Entry> entries_;
+    AtomList atoms_;                              ///< of each axis of the mesh
+    std::vector<std::vector<std::size_t>> axes_;  ///< that shard each dimension
+    std::optional<Reduction> reduction_;          ///< of the partial axes
     std::size_t begin_ = 0;
 };
 

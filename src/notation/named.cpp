@@ -1,6 +1,7 @@
 // Axes by name, as sdy and HloSharding V3 write them.
 #include <fmt/format.h>
 
+#include "axes.hpp"
 #include "notation/peers.hpp"
 #include "notation/scanner.hpp"
 
@@ -18,8 +19,9 @@ Result<std::string> scan_name(Scanner& scanner) {
 }
 
 Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
-    Mesh mesh;
-    if (scanner.sees(close)) return mesh.axes;
+    std::vector<Axis> axes;
+    AxisRules rules;
+    if (scanner.sees(close)) return axes;
     do {
         scanner.skip_space();
         const std::size_t begin = scanner.offset();
@@ -28,10 +30,10 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
         if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
         const auto size = scanner.integer("the axis size");
         if (!size) return tl::unexpected(size.error());
-        mesh.axes.push_back({*name, *size});
-        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+        axes.push_back({*name, *size});
+        if (auto allowed = rules.allow(axes.back()); !allowed) return scanner.at(allowed.error(), begin);
     } while (scanner.take(','));
-    return mesh.axes;
+    return axes;
 }
 
 Result<Atom> NamedAxes::axis() {
@@ -62,7 +64,7 @@ Result<Atom> NamedAxes::axis() {
                                           saturating_multiply(last_.size, part.size)),
                               begin);
     last_ = part;
-    used_.push_back(*atom);
+    if (atom->size > 1) used_.push_back(*atom);
     if (!disjoint(used_))
         return scanner_.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
     return *atom;

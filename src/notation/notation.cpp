@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "axes.hpp"
 #include "notation/peers.hpp"
 #include "notation/scanner.hpp"
 
@@ -27,11 +28,13 @@ std::optional<Result<Mesh>> parse_sizes(std::string_view text) {
     const char close = scanner.take('(') ? ')' : scanner.take('[') ? ']' : '\0';
     if (close == '\0' && (scanner.at_end() || text[scanner.offset()] < '0' || text[scanner.offset()] > '9')) return {};
     Mesh mesh;
+    AxisRules rules;
     while (close == '\0' || !scanner.sees(close)) {
         const auto size = scanner.integer("the size of a mesh dimension");
         if (!size) return Result<Mesh>(tl::unexpected(size.error()));
         mesh.axes.push_back({fmt::format("d{}", mesh.axes.size()), *size});
-        if (auto valid = validate(mesh); !valid) return Result<Mesh>(scanner.at(valid.error(), scanner.offset()));
+        if (auto allowed = rules.allow(mesh.axes.back()); !allowed)
+            return Result<Mesh>(scanner.at(allowed.error(), scanner.offset()));
         if (!scanner.take(',')) break;
     }
     auto closed = close == '\0' ? Result<void>{} : scanner.expect(close);

@@ -101,7 +101,7 @@ private:
         const auto atom = atom_of(mesh_, {*name, 1, 0});
         if (!atom) return scanner_.at(atom.error(), begin);
         atoms.push_back(*atom);
-        used_.push_back(*atom);
+        if (atom->size > 1) used_.push_back(*atom);
         if (!disjoint(used_)) return scanner_.error(Code::layout, "an axis is used twice", begin);
         return {};
     }

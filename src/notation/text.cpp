@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "axes.hpp"
 #include "notation/cut.hpp"
 #include "notation/scanner.hpp"
 
@@ -32,7 +33,8 @@ Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
             return scanner.error(Code::mesh, fmt::format("more devices than the mesh's {} positions", most), begin);
         if (*last - *first >= devices_max - static_cast<Index>(devices.size()))
             return scanner.error(Code::unsupported, fmt::format("a list of more than {} devices", devices_max), begin);
-        for (Index device = *first; device <= *last; ++device) devices.push_back(device);
+        // By their number: the last may be the largest that there is.
+        for (Index i = 0; i <= *last - *first; ++i) devices.push_back(*first + i);
     } while (scanner.take(','));
     if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
     return devices;
@@ -55,6 +57,7 @@ std::string format_devices(std::span<const Index> devices) {
 Result<Mesh> parse_mesh(std::string_view text) {
     Scanner scanner(text);
     Mesh mesh;
+    AxisRules rules;
     if (scanner.at_end()) return mesh;
     std::size_t begin = scanner.offset();
     if (!scanner.sees('[')) do {
@@ -66,12 +69,12 @@ Result<Mesh> parse_mesh(std::string_view text) {
             const auto size = scanner.integer("the axis size");
             if (!size) return tl::unexpected(size.error());
             mesh.axes.push_back({name, *size});
-            if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+            if (auto allowed = rules.allow(mesh.axes.back()); !allowed) return scanner.at(allowed.error(), begin);
         } while (scanner.take(','));
     if (scanner.sees('[')) {
         begin = scanner.offset();
         (void)scanner.take('[');
-        auto devices = scan_devices(scanner, device_count(mesh));
+        auto devices = scan_devices(scanner, rules.devices());
         if (!devices) return tl::unexpected(devices.error());
         mesh.devices = DeviceList(std::move(*devices));
         if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);

@@ -1,7 +1,14 @@
 // Parts of the tool that its users meet only when something is wrong: does the verification see a single bit, are
-// small numbers what they are said to be, do pieces and runs cover their boxes.
+// small numbers what they are said to be, do pieces and runs cover their boxes,
+// may a temporary name be met.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "new_file.hpp"
 #include "npy.hpp"
 #include "number_bits.hpp"
 #include "numbers.hpp"
@@ -159,6 +166,37 @@ TEST(Numbers, TimesAsPeopleReadThem) {
     EXPECT_EQ(format_picoseconds(index_max), "too long");
     EXPECT_EQ(median({3, 1, 2}), 2);
     EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+}
+
+// A name that is drawn could still be met: by a file, by a link to one, by a link to nothing.
+TEST(Files, WhatIsThereIsNeitherFollowedNorOpened) {
+    const std::filesystem::path folder = testing::TempDir() + "/reshard-files-" + std::to_string(::getpid());
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder / "victim") << "old";
+    std::filesystem::create_symlink("victim", folder / "link");
+    std::filesystem::create_symlink("nothing", folder / "dangling");
+    for (const char* name : {"victim", "link", "dangling"}) {
+        EXPECT_FALSE(File::create(folder / name, name)) << name;
+    }
+    for (const char* name : {"link", "dangling"}) EXPECT_FALSE(File::open_again(folder / name, name)) << name;
+    EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
+    EXPECT_EQ(std::filesystem::file_size(folder / "victim"), 3U);
+    std::filesystem::remove_all(folder);
+}
+
+TEST(Files, TemporaryNamesAreDrawn) {
+    std::set<std::string> names;
+    for (int i = 0; i < 1000; ++i) names.insert(name_in("there"));
+    EXPECT_EQ(names.size(), 1000U);
+    EXPECT_EQ(names.begin()->size(), std::string("there/reshard-0123456789abcdef.partial").size());
+}
+
+TEST(Files, TileNames) {
+    for (const char* name : {"rank0.json", "rank12.source.npy", "rank999.target.npy"})
+        EXPECT_TRUE(is_tile_name(name)) << name;
+    for (const char* name : {"", "rank", "rank.json", "rank0", "rank0.", "rank0.npy", "rank0.json~", "xrank0.json",
+                             "rank0x.json", "rank-1.json", "Rank0.json", "rank0.source.npy.partial"})
+        EXPECT_FALSE(is_tile_name(name)) << name;
 }
 
 }  // namespace

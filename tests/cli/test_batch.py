@@ -1,7 +1,10 @@
 """`plan --batch`: one answer a line, in order; a bad line gets an error line and the rest go on."""
 
 import json
+import os
+import signal
 import subprocess
+import tempfile
 
 import tool
 
@@ -89,6 +92,20 @@ class Batch(tool.Case):
         ran = tool.reshard("plan", "--batch", stdin=json.dumps(problem()).encode())
         self.assertEqual(len(self.ran_well(ran).out.splitlines()), 1)
 
+    def test_what_stands_behind_the_problem_is_looked_at(self):
+        peer = {"id": 7, "peer": "dtensor", "notation": "placements", "mesh": [2], "shape": [4], "source": ["S(0)"],
+                "target": ["R"]}
+        for one in (problem(id=7), peer):
+            for garbage in (" garbage", "{}", "}", "\0", "\0garbage", " \0"):
+                with self.subTest(repr(garbage)):
+                    answer, after = self.answers(json.dumps(one) + garbage, problem(id="next"), code=1)
+                    self.assertEqual(answer["error"]["code"], "syntax")
+                    self.assertIn("not JSON", answer["error"]["message"])
+                    self.assertEqual(after["id"], "next")
+                    if "\0" in garbage:
+                        self.assertEqual(answer["id"], 7)
+                        self.assertRegex(answer["error"]["message"], r"at byte \d+: a NUL")
+
     def test_windows_line_ends(self):
         ran = tool.reshard("plan", "--batch", stdin=json.dumps(problem()).encode() + b"\r\n")
         self.assertEqual(len(self.ran_well(ran).out.splitlines()), 1)
@@ -112,15 +129,45 @@ class Batch(tool.Case):
             process.stdin.close()
             self.assertEqual(process.wait(), 0)
 
-    def test_a_reader_that_leaves(self):
-        with subprocess.Popen([tool.TOOL, "plan", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as process:
-            process.stdout.close()
-            process.stdin.write(lines(problem()))
-            process.stdin.close()
-            error = process.stderr.read()
-            self.assertEqual(process.wait(), 1)
-            self.assertIn(b"could not be written", error)
+    def left_alone(self, **how):
+        """A long batch whose reader has had one answer: how it ends, without being asked to the end."""
+        many = lines(*[problem()] * 20000)
+        with tempfile.TemporaryFile() as questions:
+            questions.write(many)
+            questions.seek(0)
+            with subprocess.Popen([tool.TOOL, "plan", "--batch"], stdin=questions, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, **how) as process:
+                process.stdout.readline()
+                process.stdout.close()
+                error = process.stderr.read()
+                code = process.wait(timeout=60)
+                return code, error, questions.tell() < len(many)
+
+    def test_a_reader_that_leaves_ends_it(self):
+        self.assertEqual(self.left_alone(), (-signal.SIGPIPE, b"", True))
+
+    def test_a_reader_that_leaves_is_told_of_where_pipes_are_ignored(self):
+        code, error, early = self.left_alone(restore_signals=False)  # python ignores them
+        self.assertEqual((code, early), (1, True))
+        self.assertIn(b"the answer could not be written: Broken pipe", error)
+
+    def test_a_full_disk_ends_it(self):
+        with tempfile.TemporaryFile() as questions, open("/dev/full", "wb") as full:
+            questions.write(lines(*[problem()] * 20000))
+            questions.seek(0)
+            done = subprocess.run([tool.TOOL, "plan", "--batch"], stdin=questions, stdout=full, stderr=subprocess.PIPE,
+                                  timeout=60)
+            self.assertLess(questions.tell(), 1 << 20)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"could not be written: No space left", done.stderr)
+
+    def test_stdin_that_cannot_be_read(self):
+        folder = os.open(self.folder, os.O_RDONLY)
+        for how, why in (({"stdin": folder}, "Is a directory"), ({"preexec_fn": lambda: os.close(0)}, "Bad file")):
+            done = subprocess.run([tool.TOOL, "plan", "--batch"], capture_output=True, **how)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertIn("cannot read stdin: " + why, done.stderr.decode())
+        os.close(folder)
 
 
 if __name__ == "__main__":

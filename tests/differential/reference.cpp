@@ -34,7 +34,7 @@ Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const st
                 [](const Layout&, const Step&, const Move& move) { return move.received; }) {}
 
 Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
-                     const std::vector<StepKind>& kinds, const Cost& cost, Cuts wanted) {
+                     const std::vector<StepKind>& kinds, const Cost& cost, Ragged ragged) {
     std::set<Lists> all;
     for (const AtomList& digits : cuts) {
         Lists lists(shape.size());
@@ -43,7 +43,7 @@ Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const st
     for (const Lists& lists : all) {
         Layout layout{DType::f32, mesh, {}, {}};
         for (std::size_t i = 0; i < shape.size(); ++i) layout.dims.push_back({shape[i], lists[i]});
-        if (validate(layout) && (wanted == Cuts::any || divides(layout))) layouts_.push_back(std::move(layout));
+        if (validate(layout) && (ragged == Ragged::yes || divides(layout))) layouts_.push_back(std::move(layout));
     }
     edges_.resize(layouts_.size());
     for (std::size_t from = 0; from < layouts_.size(); ++from)

@@ -12,12 +12,12 @@ namespace reshard::test {
 class Reference {
 public:
     /// All layouts of f32[shape] on `mesh` whose dimensions are sharded, in any order, by the digits of one of
-    /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out, unless any
-    /// are wanted. Every step of `kinds` that the judge types between two of them costs what `cost` says.
-    enum class Cuts { dividing, any };
+    /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out, or there with
+    /// Ragged::yes. Every step of `kinds` that the judge types between two of them costs what `cost` says.
+    enum class Ragged { no, yes };
     using Cost = std::function<Index(const Layout& before, const Step& step, const Move& move)>;
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
-              const std::vector<StepKind>& kinds, const Cost& cost, Cuts wanted = Cuts::dividing);
+              const std::vector<StepKind>& kinds, const Cost& cost, Ragged ragged = Ragged::no);
 
     /// The collectives without reductions, and the elements received.
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts);

@@ -91,7 +91,7 @@ Reference make_reference(const Answer& answer) {
             [&options](const Layout& before, const Step& step, const Move& move) {
                 return cost(before, step, move, options);
             },
-            Reference::Cuts::any};
+            Reference::Ragged::yes};
 }
 
 /// The least cost of any plan. A slice is a view, unless it is the last step: then its tile is copied.

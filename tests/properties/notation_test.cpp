@@ -1,4 +1,7 @@
 // Other people's notations: what is written is read back as the same layout, and means what its own rules say.
+#include <algorithm>
+#include <cstdio>
+
 #include <fmt/format.h>
 
 #include "reshard/notation.hpp"
@@ -88,54 +91,165 @@ TEST(NotationProperty, AnHloShardingMeansItsDeviceList) {
     });
 }
 
-// torch.chunk on each axis in turn, on lists of row numbers.
-std::vector<Index> chunk(const std::vector<Index>& rows, Index chunks, Index which, Index split) {
+// PyTorch's rule on lists of row numbers. The one call that everything below is made of:
+using Rows = std::vector<Index>;
+
+Rows torch_chunk(const Rows& rows, Index chunks, Index which) {
     const auto total = static_cast<Index>(rows.size());
-    const Index size = (total + chunks * split - 1) / (chunks * split);
-    std::vector<Index> part;
-    for (Index k = which; k < chunks * split; k += chunks)
-        for (Index i = k * size; i < std::min(total, (k + 1) * size); ++i)
-            part.push_back(rows[static_cast<std::size_t>(i)]);
+    const Index size = (total + chunks - 1) / chunks;
+    return {rows.begin() + std::min(total, which * size), rows.begin() + std::min(total, (which + 1) * size)};
+}
+
+// `_StridedShard._split_tensor`: split into as many chunks, each into the shards, the same shard of each.
+Rows torch_split(const Rows& rows, Index split, Index shards, Index which) {
+    Rows part;
+    for (Index k = 0; k < split; ++k) {
+        const Rows inner = torch_chunk(torch_chunk(rows, split, k), shards, which);
+        part.insert(part.end(), inner.begin(), inner.end());
+    }
     return part;
 }
 
-TEST(NotationProperty, PlacementsMeanTorchChunkAxisByAxis) {
-    int strided = 0;
-    check_property(cases(600), [&] {
-        Mesh mesh;
-        for (int i = *between(1, 4); i > 0; --i) mesh.axes.push_back({fmt::format("d{}", i), *between<Index>(1, 5)});
-        const auto rows = *between<Index>(0, 40);
-        std::string text;
-        std::vector<std::pair<Index, Index>> cutters(mesh.axes.size(), {0, 0});  // split; 0: not sharded
-        for (std::size_t i = 0; i < cutters.size(); ++i) {
-            const Index split = *between<Index>(0, 4);
-            cutters[i] = {split, 0};
-            text += i > 0 ? ", " : "";
-            text += split == 0 ? "R" : split == 1 ? "S(0)" : fmt::format("_StridedShard(dim=0, sf={})", split);
+// One dimension on a mesh: sizes, and a split per axis; 0 where an axis does not shard it.
+struct Strided {
+    std::vector<Index> sizes;
+    std::vector<Index> splits;
+    Index rows = 0;
+};
+
+Rows all_rows(const Strided& given) {
+    Rows rows;
+    for (Index row = 0; row < given.rows; ++row) rows.push_back(row);
+    return rows;
+}
+
+// Left to right, as compute_local_shape_and_global_offset and distribute_tensor do.
+Rows left_to_right(const Strided& given, const std::vector<Index>& at) {
+    Rows rows = all_rows(given);
+    for (std::size_t i = 0; i < at.size(); ++i)
+        if (given.splits[i] > 0) rows = torch_split(rows, given.splits[i], given.sizes[i], at[i]);
+    return rows;
+}
+
+// In an order of axes, as redistribute and FSDP do.
+Rows in_order(const Strided& given, const std::vector<std::size_t>& order, const std::vector<Index>& at) {
+    Rows rows = all_rows(given);
+    for (const std::size_t axis : order)
+        if (given.splits[axis] > 0) rows = torch_chunk(rows, given.sizes[axis], at[axis]);
+    return rows;
+}
+
+std::string placements_of(const Strided& given, std::size_t dim) {
+    std::string text;
+    for (std::size_t i = 0; i < given.splits.size(); ++i) {
+        text += i > 0 ? ", " : "";
+        text += given.splits[i] == 0   ? "R"
+                : given.splits[i] == 1 ? fmt::format("S({})", dim)
+                                       : fmt::format("_StridedShard(dim={}, sf={})", dim, given.splits[i]);
+    }
+    return text;
+}
+
+Mesh mesh_of(const Strided& given) {
+    Mesh mesh;
+    for (const Index size : given.sizes) mesh.axes.push_back({fmt::format("d{}", mesh.axes.size()), size});
+    return mesh;
+}
+
+std::vector<Index> coordinates(const Strided& given, Index device) {
+    std::vector<Index> at(given.sizes.size());
+    for (std::size_t i = at.size(); i-- > 0; device /= given.sizes[i]) at[i] = device % given.sizes[i];
+    return at;
+}
+
+bool holds(const Side& side, const Rows& rows) {
+    if (side.size() != static_cast<Index>(rows.size())) return false;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        if (side.at(static_cast<Index>(i)) != rows[i]) return false;
+    return true;
+}
+
+// Splits that say an order of axes, which is what PyTorch writes: FSDP over tensor parallel, and deeper nests of it.
+TEST(NotationProperty, StridedShardsThatSayAnOrderAreCutInIt) {
+    int uneven = 0;
+    int disputed = 0;
+    check_property(cases(3000), [&] {
+        Strided given;
+        std::vector<std::size_t> order;
+        for (int i = *between(2, 4); i > 0; --i) {
+            given.sizes.push_back(*between<Index>(1, 5));
+            given.splits.push_back(*between(0, 8) > 0 ? 1 : 0);
+            order.push_back(order.size());
         }
-        RC_LOG(text);
-        const auto layout = parse_layout(Notation::dtensor, {mesh, DType::i32, {rows}}, text);
-        if (!layout) {
-            RC_LOG(describe(layout.error()));
-            RC_ASSERT(name(layout.error().code) == name(Code::unsupported));
-            return;
+        for (std::size_t i = order.size(); i-- > 1;) std::swap(order[i], order[*between<std::size_t>(0, i + 1)]);
+        for (std::size_t i = 0; i < order.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+                if (given.splits[order[i]] > 0 && given.splits[order[j]] > 0 && order[j] > order[i])
+                    given.splits[order[i]] *= given.sizes[order[j]];
+        given.rows = *between<Index>(0, 60);
+        // The dimension beside it is nobody's, so that two dimensions are read.
+        const auto dim = *between<std::size_t>(0, 2);
+        std::vector<Index> extents = {3, 3};
+        extents[dim] = given.rows;
+        const std::string text = placements_of(given, dim);
+        const Setting setting{mesh_of(given), DType::i32, extents};
+        const auto layout = parse_layout(Notation::dtensor, setting, text);
+        RC_LOG(fmt::format("--mesh {} {} rows, {}\n", format(*setting.mesh), given.rows, text));
+        RC_ASSERT(layout.has_value());
+        bool agree = true;
+        for (Index device = 0; device < device_count(*setting.mesh); ++device) {
+            const std::vector<Index> at = coordinates(given, device);
+            const Rows rows = in_order(given, order, at);
+            agree = agree && rows == left_to_right(given, at);
+            RC_ASSERT(holds(tile(*layout, device)[dim], rows));
         }
-        for (Index device = 0; device < device_count(mesh); ++device) {
-            std::vector<Index> held;
-            for (Index row = 0; row < rows; ++row) held.push_back(row);
-            Index inner = device_count(mesh);
-            for (std::size_t i = 0; i < cutters.size(); ++i) {
-                inner /= mesh.axes[i].size;
-                const Index coordinate = device / inner % mesh.axes[i].size;
-                if (cutters[i].first > 0) held = chunk(held, mesh.axes[i].size, coordinate, cutters[i].first);
-                strided += cutters[i].first > 1;
-            }
-            const Tile mine = tile(*layout, device);
-            RC_ASSERT(count(mine) == static_cast<Index>(held.size()));
-            for (std::size_t i = 0; i < held.size(); ++i) RC_ASSERT(mine[0].at(static_cast<Index>(i)) == held[i]);
-        }
+        uneven += has_pieces(*layout) && std::ranges::any_of(given.splits, [](Index split) { return split > 1; });
+        disputed += agree ? 0 : 1;
+        const auto written = format(Notation::dtensor, *layout);
+        RC_ASSERT(written.has_value());
+        const auto back = parse_layout(Notation::dtensor, setting, *written);
+        RC_ASSERT(back.has_value());
+        RC_ASSERT(same_tiles(*back, *layout));
     });
-    EXPECT_GT(strided, 0);
+    std::printf("%d uneven; %d on which PyTorch's two ways differ\n", uneven, disputed);
+    EXPECT_GE(uneven, cases(700));
+}
+
+// Any splits, on one axis or several: what says no order is cut from left to right.
+TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
+    int compared = 0;
+    check_property(cases(600), [&] {
+        Strided given;
+        for (int i = *between(1, 4); i > 0; --i) {
+            given.sizes.push_back(*between<Index>(1, 5));
+            given.splits.push_back(*between<Index>(0, 7));
+        }
+        given.rows = *between<Index>(0, 60);
+        // No split says an order: each is none of the products of sizes of later axes.
+        std::vector<Index> products = {1};
+        bool says_none = false;
+        for (std::size_t i = given.sizes.size(); i-- > 0;) {
+            if (given.splits[i] == 0) continue;
+            says_none = says_none || std::ranges::find(products, given.splits[i]) == products.end();
+            const std::vector<Index> before = products;
+            for (const Index product : before) products.push_back(product * given.sizes[i]);
+        }
+        if (!says_none) return;
+        ++compared;
+        const std::string text = placements_of(given, 0);
+        const Setting setting{mesh_of(given), DType::i32, {given.rows}};
+        const auto layout = parse_layout(Notation::dtensor, setting, text);
+        RC_LOG(fmt::format("--mesh {} {} rows, {}\n", format(*setting.mesh), given.rows, text));
+        RC_ASSERT(layout.has_value());
+        for (Index device = 0; device < device_count(*setting.mesh); ++device)
+            RC_ASSERT(holds(tile(*layout, device)[0], left_to_right(given, coordinates(given, device))));
+        const auto written = format(Notation::dtensor, *layout);
+        if (!written) return;
+        const auto back = parse_layout(Notation::dtensor, setting, *written);
+        RC_ASSERT(back.has_value());
+        RC_ASSERT(same_tiles(*back, *layout));
+    });
+    EXPECT_GE(compared, cases(600) / 2);
 }
 
 TEST(NotationProperty, AnyTextIsReadOrRefusedWhereItIsWrong) {

@@ -1,6 +1,10 @@
 #include "reshard/notation.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
 
 namespace reshard {
 namespace {
@@ -145,6 +149,12 @@ TEST(NotationUnit, Placements) {
     // torch.chunk axis by axis: 5 rows on 2 x 2 are 2, 1, 1, 1.
     const Setting five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
     EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[2,1,1,1]]");
+    // Right to left: axis b cuts before axis a.
+    const Setting six{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {6}};
+    EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), Shard(dim=0))", six),
+              "a=2,b=2 f32[6@(b,a)[2,1,2,1]]");
+    // A split that is no product of later axes says no order: 2 parts of 3 rows, each in two.
+    EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), R)", six), "a=2,b=2 f32[6@a[2:0,3:1,5:0,6:1]]");
     expect_caret(Notation::dtensor, "S(2), R", 2, "2 dimensions");
     expect_caret(Notation::dtensor, "P(sum), P(max)", 8, "two ways");
     expect_caret(Notation::dtensor, "R", 0, "1 placements for a mesh of 2 axes");
@@ -158,6 +168,57 @@ TEST(NotationUnit, FewWordsForTooMuchAreRefused) {
     EXPECT_EQ(parse_layout(Mesh{{"x", 3}}, "f64[1044444440@x/86]").error().code, Code::unsupported);
     const Setting large{mesh, DType::f32, {Index{1} << 40}};
     EXPECT_EQ(parse_layout(Notation::dtensor, large, "SS(0,1000000), SS(0,1000000)").error().code, Code::unsupported);
+}
+
+// The largest number that there is, alone and at the end of a range, where counting up to it would never end.
+TEST(NotationUnit, TheLargestDeviceNumberIsRefused) {
+    for (const char* text : {"x=2[0,9223372036854775807]", "x=2[9223372036854775806-9223372036854775807]"})
+        EXPECT_EQ(parse_mesh(text).error().code, Code::overflow) << text;
+    const auto next = parse_mesh("x=2[0,9223372036854775806]");
+    ASSERT_TRUE(next.has_value());
+    EXPECT_EQ(format(*next), "x=2[0,9223372036854775806]");
+    EXPECT_EQ(parse_mesh(Notation::sdy, "<[\"x\"=2], device_ids=[0,9223372036854775807]>").error().code,
+              Code::overflow);
+    EXPECT_EQ(parse_layout(Notation::hlo, {std::nullopt, DType::f32, {4}}, "{maximal device=9223372036854775807}")
+                  .error()
+                  .code,
+              Code::overflow);
+}
+
+std::string listed(Index count, const std::function<std::string(Index)>& one) {
+    std::string text;
+    for (Index i = 0; i < count; ++i) text += (i > 0 ? "," : "") + one(i);
+    return text;
+}
+
+// Long but right: none of this may take time that grows faster than the text. The bound leaves room for a busy machine;
+// 4,000 axes once took 11 seconds.
+TEST(NotationUnit, LongTextsAreReadAtOnce) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Mesh ones = parse_mesh(listed(4000, [](Index i) { return fmt::format("a{}=1", i); })).value();
+    EXPECT_EQ(parse_mesh(listed(4000, [](Index i) { return fmt::format("a{}=1", i % 3999); })).error().code,
+              Code::mesh);
+    EXPECT_TRUE(parse_layout(ones, "f32[4@(" + listed(4000, [](Index i) { return fmt::format("a{}", i); }) + ")]"));
+    const Setting setting{ones, DType::f32, {4}};
+    EXPECT_TRUE(parse_layout(Notation::dtensor, setting, listed(4000, [](Index) { return "S(0)"; })));
+    EXPECT_TRUE(parse_layout(Notation::dtensor, setting, listed(4000, [](Index) { return "P"; })));
+    constexpr Index many = 700'000;
+    const std::string devices = listed(many, [](Index i) { return std::to_string(many - 1 - i); });
+    EXPECT_TRUE(parse_mesh(fmt::format("x={}[{}]", many, devices)));
+    EXPECT_TRUE(parse_hlo(fmt::format("{{devices=[{}]{}}}", many, devices)));
+    // Nested chunks of more shards than one can look through again for each.
+    const Setting uneven{Mesh{{"x", 512}, {"y", 512}}, DType::f32, {Index{512} * 512 + 1}};
+    const auto nested = parse_layout(Notation::dtensor, uneven, "S(0), S(0)");
+    ASSERT_TRUE(nested.has_value());
+    EXPECT_TRUE(parse_layout(uneven.mesh.value(), format(*nested)) == *nested);
+    // Two pieces for as many shards as there are numbers: not a share for each.
+    const Mesh vast{{"x", Index{1} << 40}};
+    const auto pieces = parse_layout(vast, "f32[8@x[1:0,8:1]]");
+    ASSERT_TRUE(pieces.has_value());
+    EXPECT_EQ(format(*pieces), "f32[8@x[1:0,8:1]]");
+    EXPECT_EQ(tile_extent(pieces->dims[0]), 7);
+    EXPECT_EQ(tile_extent_min(pieces->dims[0]), 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 TEST(NotationUnit, MeshesAndArrays) {

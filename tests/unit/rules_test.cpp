@@ -137,7 +137,7 @@ TEST(RuleUnit, reorder) {
 
 TEST(RuleUnit, gather_differing) {
     std::vector<std::string> rules;
-    for (const Proposal& proposal : between({at("f32[12@x/2,6]"), at("f32[12@x,6@y]")}, {})) {
+    for (const Proposal& proposal : between({at("f32[12@x/2,6]"), at("f32[12@x,6@y]")}, Vocabulary::all)) {
         rules.push_back(proposal.rule);
         if (proposal.rule != "gather_differing") continue;
         ASSERT_EQ(proposal.plan.steps.size(), 2U);

@@ -163,6 +163,64 @@ TEST(SynthesizeUnit, GatherThenSlicePassesThroughTheWholeArray) {
     EXPECT_EQ(check(*plan)->peak_bytes, 12 * 6 * 4);
 }
 
+// One end alone does not tell that its list of devices permutes digits, the other end does.
+TEST(SynthesizeUnit, EndsOnOneListOfDevicesStayInOneOrder) {
+    const Mesh listed({{"x", 4}}, {0, 2, 1, 3});
+    const Mesh square{{"a", 2}, {"b", 2}};
+    const Mesh listed_square({{"a", 2}, {"b", 2}}, {0, 2, 1, 3});
+    const std::vector<Problem> problems{
+        {*parse_layout(listed, "f32[4]"), *parse_layout(listed, "f32[4@x:(1)2]")},
+        {*parse_layout(listed, "f32[8@x,2]"), *parse_layout(square, "f32[8@b,2]")},
+        {*parse_layout(listed, "f32[8@x]"), *parse_layout(listed_square, "f32[8@a]")},
+        {*parse_layout(listed, "f32[8@x:(2)2]"), *parse_layout(listed, "f32[8@x]{U:x:(1)2}")},
+    };
+    for (const Problem& problem : problems)
+        for (const Problem& one : {problem, Problem{problem.target, problem.source}})
+            for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+                const auto made = synthesize(one, with(vocabulary, Objective::bytes));
+                ASSERT_TRUE(made.has_value()) << made.error().message;
+                EXPECT_EQ(made->verdict, check(made->plan).value());
+            }
+}
+
+// Extents of 1 and ragged tiles on the way: the least that is received, and the same plan beside the others.
+TEST(SynthesizeUnit, ExplainChangesNoPlan) {
+    struct Case {
+        Mesh mesh;
+        const char* source;
+        const char* target;
+        Index received;
+    };
+    const std::vector<Case> cases{
+        {{{"a", 3}, {"b", 3}}, "f32[1,9,6@a,9@b]", "f32[1,9@b,6,9]", 576},
+        {{{"a", 2}, {"b", 2}}, "f32[2@b,1,8,1]", "f32[2,1,8@(a,b),1]", 8},
+    };
+    for (const Case& one : cases) {
+        Options options = with(Vocabulary::collectives, Objective::bytes);
+        const auto made = synthesize(*parse_layout(one.mesh, one.source), *parse_layout(one.mesh, one.target), options);
+        options.explain = true;
+        const auto explained =
+            synthesize(*parse_layout(one.mesh, one.source), *parse_layout(one.mesh, one.target), options);
+        ASSERT_TRUE(made.has_value() && explained.has_value());
+        EXPECT_EQ(made->verdict.received_bytes_max_device, one.received);
+        EXPECT_TRUE(made->search_complete);
+        EXPECT_EQ(made->plan, explained->plan);
+        EXPECT_EQ(made->search_complete, explained->search_complete);
+    }
+}
+
+// A slice, a reduce_scatter, an all_gather and a zero_fill move half as much as what was called complete.
+TEST(SynthesizeUnit, SummandsKeptAtBothEndsAreBoundedByNothing) {
+    const Mesh devices{{"d0", 5}, {"d1", 3}, {"d2", 6}};
+    const Layout source = *parse_layout(devices, "f32[92160,1440@d2]{U:d0}");
+    const Layout target = *parse_layout(devices, "f32[92160@d1,1440]{U:d0}");
+    const auto made = synthesize(source, target, with(Vocabulary::collectives, Objective::bytes));
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    EXPECT_LE(made->verdict.received_bytes_max_device, 53'084'160);
+    EXPECT_FALSE(made->optimal);
+    EXPECT_FALSE(made->search_complete);
+}
+
 TEST(SynthesizeUnit, AListIsAnsweredInItsOrder) {
     const std::vector<Problem> problems{{at("f32[12@x]"), at("f32[12]")}, {at("f32[12]"), at("f32[12@y]")}};
     const auto made = synthesize(std::span<const Problem>(problems));

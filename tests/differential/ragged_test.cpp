@@ -1,0 +1,223 @@
+// Extents of 1, tight ones, and such as do not divide: what is called complete or optimal is so, and asking for the
+// alternatives changes no plan. Against the exact optimum over every ragged layout of a small mesh.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <random>
+
+#include "differential/reference.hpp"
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+#include "support/property.hpp"
+
+namespace reshard::test {
+namespace {
+
+struct Field {
+    const char* name;
+    Mesh mesh;
+    std::vector<AtomList> cuts;
+    std::size_t rank;
+    int shapes;  ///< random ones, in a short run
+    int pairs;   ///< of layouts, for each shape and objective, in a short run
+};
+
+void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
+
+constexpr Index move_weight = 1'000'000'000;
+
+/// What the objective adds up.
+Index priced(Objective objective, const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    switch (objective) {
+        case Objective::time:
+            return step_picoseconds(before, step, move, machine);
+        case Objective::bytes:
+            return move.received;
+        case Objective::steps:
+            break;
+    }
+    return (is_local(step.kind) ? 0 : move_weight) + move.received;
+}
+
+/// The same of a whole plan, where devices that are busy in different steps may only make it less.
+Index priced(Objective objective, const Synthesis& made) {
+    const Index received = made.verdict.received_bytes_max_device / size_of(made.plan.source.dtype);
+    switch (objective) {
+        case Objective::time:
+            return made.picoseconds;
+        case Objective::bytes:
+            return received;
+        case Objective::steps:
+            break;
+    }
+    const Index moves = std::ranges::count_if(made.plan.steps, [](const Step& step) { return !is_local(step.kind); });
+    return moves * move_weight + received;
+}
+
+struct Tally {
+    Index pairs = 0;
+    Index complete = 0;
+    Index at_optimum = 0;
+    Index optimal = 0;
+};
+
+class Compared {
+public:
+    Compared(const Field& field, const std::vector<Index>& shape, Objective objective, const Machine& machine)
+        : objective_(objective),
+          machine_(machine),
+          reference_(
+              field.mesh, shape, field.cuts,
+              {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute},
+              [=](const Layout& before, const Step& step, const Move& move) {
+                  return priced(objective, before, step, move, machine);
+              },
+              Reference::Ragged::yes) {}
+
+    void compare(std::size_t pairs, std::mt19937_64& random, Tally& tally) {
+        const std::size_t count = reference_.layouts().size();
+        const bool all = pairs >= count * count;
+        for (std::size_t i = 0; i < (all ? count * count : pairs); ++i) {
+            const std::size_t place = all ? i : random() % (count * count);
+            compare(place / count, place % count, tally);
+            if (::testing::Test::HasFailure()) return;
+        }
+    }
+
+private:
+    const std::vector<Index>& optima(std::size_t source, Index floor) {
+        std::vector<Index>& known = known_[{source, floor}];
+        if (known.empty()) known = reference_.optima(source, floor);
+        return known;
+    }
+
+    // Of the reference: a last slice is charged with the copy of its tile.
+    Index optimum(std::size_t source, std::size_t target) {
+        const Layout& end = reference_.layouts()[target];
+        const Index floor = std::max(tile_elements(reference_.layouts()[source]), tile_elements(end));
+        const std::vector<Index>& least = optima(source, floor);
+        if (objective_ != Objective::time) return least[target];
+        const Index copy = transfer_picoseconds(tile_bytes(end), machine_.copy_bytes_per_second);
+        Index best = index_max;
+        for (std::size_t before = 0; before < least.size(); ++before) {
+            if (least[before] == index_max) continue;
+            for (const StepKind kind :
+                 {StepKind::slice, StepKind::all_gather, StepKind::all_to_all, StepKind::permute}) {
+                const Step step{kind, end};
+                const auto move = type_valid_step(reference_.layouts()[before], step);
+                if (!move) continue;
+                const Index last = kind == StepKind::slice
+                                       ? copy
+                                       : priced(objective_, reference_.layouts()[before], step, *move, machine_);
+                best = std::min(best, saturating_add(least[before], last));
+            }
+        }
+        return best;
+    }
+
+    void compare(std::size_t from, std::size_t to, Tally& tally) {
+        const Layout& source = reference_.layouts()[from];
+        const Layout& target = reference_.layouts()[to];
+        if (source.dims == target.dims) return;
+        const std::string question = "reshard plan --mesh " + format(source.mesh) + " '" + format(source) + "' '" +
+                                     format(target) + "' --vocabulary collectives --objective " +
+                                     std::string(name(objective_));
+        Options options;
+        options.vocabulary = Vocabulary::collectives;
+        options.objective = objective_;
+        options.machine = machine_;
+        const auto made = synthesize(source, target, options);
+        options.explain = true;
+        const auto explained = synthesize(source, target, options);
+        ASSERT_EQ(made.has_value(), explained.has_value()) << question;
+        const Index best = optimum(from, to);
+        ++tally.pairs;
+        ASSERT_EQ(made.has_value(), best != index_max) << question << "\nthe optimum is " << best;
+        if (!made) return;
+        EXPECT_EQ(made->plan, explained->plan) << question << "\n"
+                                               << format(made->plan) << "\nexplain:\n"
+                                               << format(explained->plan);
+        EXPECT_EQ(made->search_complete, explained->search_complete) << question;
+        EXPECT_EQ(made->verdict, explained->verdict) << question;
+        EXPECT_EQ(made->optimal,
+                  made->verdict.received_bytes_max_device == foreign_elements(source, target) * size_of(source.dtype))
+            << question;
+        const Index price = priced(objective_, *made);
+        tally.complete += made->search_complete ? 1 : 0;
+        tally.optimal += made->optimal ? 1 : 0;
+        tally.at_optimum += price <= best ? 1 : 0;
+        if (made->search_complete) {
+            EXPECT_LE(price, best) << question << "\n" << format(made->plan);
+        }
+        for (const Alternative& other : explained->alternatives) {
+            if (other.verdict.peak_bytes > made->verdict.floor_bytes) continue;
+            Synthesis listed;
+            listed.plan = other.plan;
+            listed.verdict = other.verdict;
+            listed.picoseconds = other.picoseconds;
+            EXPECT_LE(price, priced(objective_, listed)) << question << "\n" << other.rule << " is better";
+        }
+    }
+
+    const Objective objective_;
+    const Machine machine_;
+    const Reference reference_;
+    std::map<std::pair<std::size_t, Index>, std::vector<Index>> known_;
+};
+
+class RaggedTest : public ::testing::TestWithParam<Field> {};
+
+TEST_P(RaggedTest, WhatIsCalledCompleteIsTheExactOptimum) {
+    const Field& field = GetParam();
+    std::mt19937_64 random(20211203);
+    const int shapes = long_run() ? 10 * field.shapes : field.shapes;
+    const std::size_t pairs = long_run() ? std::size_t{1} << 40 : static_cast<std::size_t>(cases(field.pairs));
+    for (const Objective objective : {Objective::bytes, Objective::steps, Objective::time}) {
+        Tally tally;
+        for (int i = 0; i < shapes && !HasFailure(); ++i) {
+            std::vector<Index> shape;
+            for (std::size_t dim = 0; dim < field.rank; ++dim) {
+                const Index extents[] = {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12};
+                shape.push_back(extents[random() % std::size(extents)]);
+            }
+            Compared(field, shape, objective, laptop()).compare(pairs, random, tally);
+        }
+        std::printf("%-12s %-6s %6lld pairs: %6lld complete, %6lld at the optimum, %6lld optimal\n", field.name,
+                    std::string(name(objective)).c_str(), static_cast<long long>(tally.pairs),
+                    static_cast<long long>(tally.complete), static_cast<long long>(tally.at_optimum),
+                    static_cast<long long>(tally.optimal));
+        // As good as always, the search is exact here and says so.
+        EXPECT_EQ(tally.complete, tally.at_optimum);
+    }
+}
+
+const AtomList digits_22 = {{2, 2}, {2, 1}};
+const AtomList digits_33 = {{3, 3}, {3, 1}};
+const AtomList digits_23 = {{2, 3}, {3, 1}};
+const AtomList digits_222 = {{2, 4}, {2, 2}, {2, 1}};
+
+const Mesh mesh_22{{"a", 2}, {"b", 2}};
+const Mesh mesh_33{{"a", 3}, {"b", 3}};
+const Mesh mesh_23{{"a", 2}, {"b", 3}};
+const Mesh mesh_42{{"a", 4}, {"b", 2}};
+const Mesh mesh_222{{"a", 2}, {"b", 2}, {"c", 2}};
+const Mesh mesh_6{{"a", 6}};
+
+INSTANTIATE_TEST_SUITE_P(Small, RaggedTest,
+                         ::testing::Values(Field{"2x2_rank_2", mesh_22, {digits_22}, 2, 12, 60},
+                                           Field{"2x2_rank_3", mesh_22, {digits_22}, 3, 12, 60},
+                                           Field{"2x2_rank_4", mesh_22, {digits_22}, 4, 6, 60},
+                                           Field{"3x3_rank_2", mesh_33, {digits_33}, 2, 12, 60},
+                                           Field{"3x3_rank_3", mesh_33, {digits_33}, 3, 12, 60},
+                                           Field{"3x3_rank_4", mesh_33, {digits_33}, 4, 6, 60},
+                                           Field{"2x3_rank_2", mesh_23, {digits_23}, 2, 12, 60},
+                                           Field{"2x3_rank_3", mesh_23, {digits_23}, 3, 12, 60},
+                                           Field{"6_rank_2", mesh_6, {digits_23, {{3, 2}, {2, 1}}}, 2, 6, 60},
+                                           Field{"4x2_rank_2", mesh_42, {digits_222}, 2, 6, 100},
+                                           Field{"2x2x2_rank_3", mesh_222, {digits_222}, 3, 3, 100}),
+                         [](const ::testing::TestParamInfo<Field>& field) { return std::string(field.param.name); });
+
+}  // namespace
+}  // namespace reshard::test
