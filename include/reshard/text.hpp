@@ -14,7 +14,8 @@ namespace reshard {
 /// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg";
 /// cut := "[" share {"," share} "]" (indices of each shard) | "/" block (block-cyclic, blocks of so many indices)
 ///      | "[" end ":" shard {"," end ":" shard} "]" (pieces: up to which index, whose);
-/// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size]. Major to minor.
+/// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size] | "?" size ":" stride. Major to minor.
+/// The last is a digit of the device number that no axis has, as a search may leave it on the way.
 [[nodiscard]] Result<Layout> parse_layout(const Mesh& mesh, std::string_view text);
 [[nodiscard]] std::string format(const Layout& layout);
 

@@ -263,6 +263,7 @@ Result<void> Reader::named_sets(NamedAxes& axes) {
         const auto list = word == "unreduced" ? axes.unreduced(made_.reduction) : axes.braces(false);
         if (!list) return tl::unexpected(list.error());
         if (word == "unreduced") made_.partial = as_set(*list);
+        if (made_.partial.empty()) made_.reduction = Reduction::sum;  // of nothing: axes of size 1
         if (word == "manual" && !list->empty()) made_.subgroups = {Subgroup::manual};
     }
     return {};

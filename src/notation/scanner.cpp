@@ -118,9 +118,27 @@ Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<c
     return *sum;
 }
 
+namespace {
+
+// Behind its question mark.
+Result<Atom> scan_digit(Scanner& scanner, const Mesh& mesh, std::size_t begin) {
+    const auto size = scanner.integer("the size of a digit");
+    if (!size) return tl::unexpected(size.error());
+    if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
+    const auto stride = scanner.integer("the stride of a digit");
+    if (!stride) return tl::unexpected(stride.error());
+    const auto above = checked_multiply(*size, *stride);
+    if (!above || *above == 0 || device_count(mesh) % *above != 0)
+        return scanner.error(Code::layout, fmt::format("no digit of {} devices", device_count(mesh)), begin);
+    return Atom{*size, *stride};
+}
+
+}  // namespace
+
 Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {
     scanner.skip_space();
     const std::size_t begin = scanner.offset();
+    if (scanner.take('?')) return scan_digit(scanner, mesh, begin);
     SubAxis part{std::string(scanner.word())};
     if (part.axis.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
     if (scanner.take(':')) {

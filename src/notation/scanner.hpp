@@ -65,7 +65,7 @@ struct Unit {
 /// Errors: syntax (naming the units), overflow.
 [[nodiscard]] Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<const Unit> units);
 
-/// axis := name [":(" before ")" size], resolved in the mesh.
+/// axis := name [":(" before ")" size] | "?" size ":" stride, resolved in the mesh.
 [[nodiscard]] Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh);
 
 /// axes := axis | "(" [axis {"," axis}] ")", appended to `atoms` in order.

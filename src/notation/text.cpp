@@ -166,7 +166,7 @@ std::string format_atoms(const Mesh& mesh, const AtomList& atoms) {
     std::size_t names = 0;
     for (const Atom& atom : atoms) {
         const auto parts = names_of(mesh, atom);
-        // An atom without a name in this mesh cannot come from text; it prints as the bare digit it is.
+        // An atom without a name in this mesh prints as the bare digit it is.
         if (!parts) {
             text += fmt::format("{}?{}:{}", names++ > 0 ? "," : "", atom.size, atom.stride);
             continue;

@@ -185,5 +185,26 @@ TEST(LayoutProperty, TheTwoDistributionsDenoteOneArray) {
     });
 }
 
+TEST(LayoutProperty, CutsAreWhatTheirRulesSay) {
+    check_property(cases(500), [] {
+        const auto extent = *rc::gen::inRange<Index>(0, 60);
+        const auto shards = *rc::gen::inRange<Index>(1, 7);
+        const auto block = *rc::gen::inRange<Index>(1, 9);
+        const AtomList atoms = canonical({{shards, 1}});
+        const Dim cyclic = cut_in_blocks(extent, atoms, block);
+        for (Index index = 0; index < extent; ++index) {
+            const Side held = side(cyclic, index / block % shards);
+            RC_ASSERT(intersect(held, Side{{{index, index + 1}}}).size() == 1);
+        }
+        Index all = 0;
+        for (const Side& held : sides(cyclic)) all += held.size();
+        RC_ASSERT(all == extent);
+        RC_ASSERT(tile_extent(cyclic) >= tile_extent_min(cyclic));
+        // A cut that ceil-div makes as well is no cut of its own.
+        const Index tile = std::max<Index>(1, ceil_divide(extent, shards));
+        RC_ASSERT(cut_in_blocks(extent, atoms, tile).pieces.empty());
+    });
+}
+
 }  // namespace
 }  // namespace reshard::test

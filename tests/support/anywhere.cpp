@@ -117,6 +117,11 @@ std::string random_question(std::uint64_t seed, Index ranks) {
     return fmt::format("{}\n{}\n{}\n{}", source_mesh.text, source, target_mesh.text, target);
 }
 
+rc::Gen<std::string> questions(Index ranks) {
+    return rc::gen::map(rc::gen::noShrink(between<std::uint64_t>(0, std::uint64_t{1} << 40)),
+                        [ranks](std::uint64_t seed) { return random_question(seed, ranks); });
+}
+
 Problem problem_of(const std::string& question) {
     std::array<std::string, 4> lines;
     std::size_t line = 0;

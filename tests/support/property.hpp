@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <random>
 #include <sstream>
 
 namespace reshard::test {
@@ -14,6 +16,15 @@ namespace reshard::test {
 [[nodiscard]] inline bool long_run() {
     const char* const asked = std::getenv("RESHARD_LONG");
     return asked != nullptr && std::string_view(asked) != "" && std::string_view(asked) != "0";
+}
+
+/// Where random cases begin: RESHARD_SEED, or the same everywhere; in a long run drawn, so that no two look at the
+/// same.
+[[nodiscard]] inline std::uint64_t drawn_seed() {
+    if (const char* const given = std::getenv("RESHARD_SEED")) return std::strtoull(given, nullptr, 10);
+    if (!long_run()) return 20211203;
+    std::random_device device;
+    return (std::uint64_t{device()} << 31) + device();
 }
 
 /// `cases` in a short run, five times as many in a long one; a quarter under the sanitizers, which are ten times slower
@@ -26,8 +37,8 @@ namespace reshard::test {
 #endif
 }
 
-/// Runs `testable` on `count` random cases. The seed is fixed unless RC_PARAMS gives one, so that a run says the same
-/// twice; a failure prints the line that repeats it.
+/// Runs `testable` on `count` random cases. The seed is that of drawn_seed unless RC_PARAMS gives one, so that a short
+/// run says the same twice; a long one prints it, and a failure prints the line that repeats it.
 template <class Testable>
 void check_property(int count, Testable&& testable) {
     const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -37,7 +48,8 @@ void check_property(int count, Testable&& testable) {
     metadata.description = id;
     rc::detail::TestParams params = rc::detail::configuration().testParams;
     const char* const given = std::getenv("RC_PARAMS");
-    if (given == nullptr || std::string_view(given).find("seed") == std::string_view::npos) params.seed = 20211203;
+    if (given == nullptr || std::string_view(given).find("seed") == std::string_view::npos) params.seed = drawn_seed();
+    if (long_run()) std::cout << "RC_PARAMS=seed=" << params.seed << std::endl;
     params.maxSuccess = count;
     // RapidCheck's own listener prints, at the end, the string that jumps straight to the shrunk case.
     const auto result =

@@ -1,0 +1,93 @@
+// A question as somebody may write it, kept as it was drawn: names, lists and cuts, none of the library's digits.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "question.hpp"
+#include "reshard/notation.hpp"
+
+namespace reshard::test {
+
+/// A part of axis number `axis` of the mesh, written x:(before)size; the whole of it where size is the axis's.
+struct Part {
+    std::size_t axis = 0;
+    Index before = 1;
+    Index size = 1;
+    friend bool operator==(const Part&, const Part&) = default;
+};
+
+/// Where a dimension is cut.
+struct Cut {
+    enum class Kind {
+        even,    ///< ceil-div
+        blocks,  ///< block-cyclic
+        shares,  ///< so many indices each
+        pieces,  ///< up to which index, whose
+        chunks,  ///< ceil-div axis by axis; DTensor's only
+    } kind = Kind::even;
+    Index block = 1;
+    std::vector<Index> shares = {};
+    std::vector<std::pair<Index, Index>> pieces = {};
+};
+
+struct DraftDim {
+    Index extent = 1;
+    std::vector<Part> parts;  ///< major to minor
+    Cut cut = {};
+};
+
+struct DraftMesh {
+    std::string names;  ///< of the axes, a letter each
+    std::vector<Index> sizes;
+    std::optional<std::vector<Index>> devices;
+    friend bool operator==(const DraftMesh&, const DraftMesh&) = default;
+};
+
+/// One end of a move.
+struct End {
+    DraftMesh mesh;
+    std::vector<DraftDim> dims;
+    std::vector<Part> unreduced;
+    Reduction reduction = Reduction::sum;
+};
+
+struct Draft {
+    DType dtype = DType::f32;
+    End source;
+    End target;
+    Objective objective = Objective::time;
+    Vocabulary vocabulary = Vocabulary::all;
+    std::string machine;              ///< a name or a text; the default when empty
+    std::optional<double> peak;       ///< a limit, in floors
+    std::optional<double> footprint;  ///< a limit, in bytes of both ends
+    bool donate = false;
+    Notation notation = Notation::jax;
+    bool named = false;  ///< in HLO by named axes (V3)
+};
+
+/// The same draft for the same number, on every machine.
+[[nodiscard]] Draft draw(std::uint64_t number);
+
+/// Drafts with something less in them; a failing one is replaced by the first of these that fails too.
+[[nodiscard]] std::vector<Draft> simpler(const Draft& draft);
+
+[[nodiscard]] Index positions(const DraftMesh& mesh);
+[[nodiscard]] Index shards(const DraftDim& dim);
+[[nodiscard]] std::string mesh_text(const DraftMesh& mesh);
+[[nodiscard]] std::string layout_text(DType dtype, const End& end);
+
+/// The end as its notation writes it, by the words of the notation's own rules; nullopt where it has none.
+[[nodiscard]] std::optional<std::string> foreign_text(const Draft& draft, const End& end);
+
+/// The question as the tool is asked.
+[[nodiscard]] cli::Question question_of(const Draft& draft);
+
+/// `reshard COMMAND ...`, for a shell; and as a line of `plan --batch`.
+[[nodiscard]] std::string command_line(const cli::Question& question, const std::string& command = "plan");
+[[nodiscard]] std::vector<std::string> arguments_of(const cli::Question& question, const std::string& command);
+[[nodiscard]] std::string problem_line(const cli::Question& question);
+
+}  // namespace reshard::test

@@ -1,0 +1,439 @@
+// Drawing: every choice is one of a few words of the grammar, and all choices are made apart from each other.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "meaning/draft.hpp"
+#include "meaning/holders.hpp"
+
+namespace reshard::test {
+
+namespace {
+
+class Chance {
+public:
+    explicit Chance(std::uint64_t seed) : random_(seed) {}
+    /// From 0 up to below `bound`. Not by std::uniform_int_distribution, which differs between libraries.
+    Index below(Index bound) { return static_cast<Index>(random_() % static_cast<std::uint64_t>(bound)); }
+    bool one_in(Index many) { return below(many) == 0; }
+    template <class T>
+    T of(const std::vector<T>& list) {
+        return list[static_cast<std::size_t>(below(static_cast<Index>(list.size())))];
+    }
+    template <class T>
+    void shuffle(std::vector<T>& list) {
+        for (std::size_t i = list.size(); i > 1; --i)
+            std::swap(list[i - 1], list[static_cast<std::size_t>(below(static_cast<Index>(i)))]);
+    }
+
+private:
+    std::mt19937_64 random_;
+};
+
+/// Factors above 1 whose product is `size`, in any order; usually, but not always, prime.
+std::vector<Index> factors(Chance& chance, Index size) {
+    std::vector<Index> all;
+    for (Index prime = 2; size > 1;) {
+        if (size % prime == 0) {
+            all.push_back(prime);
+            size /= prime;
+        } else {
+            ++prime;
+        }
+    }
+    chance.shuffle(all);
+    if (all.size() > 2 && chance.one_in(3)) {
+        all[0] *= all.back();
+        all.pop_back();
+    }
+    return all;
+}
+
+/// Positions whose digits are the device number's in another order.
+std::vector<Index> digits_permuted(Chance& chance, Index count) {
+    const std::vector<Index> sizes = factors(chance, count);
+    std::vector<std::size_t> order(sizes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    chance.shuffle(order);
+    std::vector<Index> strides(sizes.size());
+    Index stride = 1;
+    for (const std::size_t digit : order) {
+        strides[digit] = stride;
+        stride *= sizes[digit];
+    }
+    std::vector<Index> devices;
+    for (Index position = 0; position < count; ++position) {
+        Index device = 0;
+        Index rest = position;
+        for (std::size_t i = sizes.size(); i-- > 0; rest /= sizes[i]) device += rest % sizes[i] * strides[i];
+        devices.push_back(device);
+    }
+    return devices;
+}
+
+std::optional<std::vector<Index>> draw_devices(Chance& chance, Index count, Index world) {
+    if (chance.below(5) < 2) return std::nullopt;
+    std::vector<Index> devices(static_cast<std::size_t>(count));
+    std::iota(devices.begin(), devices.end(), Index{0});
+    switch (chance.below(9)) {
+        case 0:  // in order, written out
+            break;
+        case 1:
+            std::ranges::reverse(devices);
+            break;
+        case 2:
+            chance.shuffle(devices);
+            break;
+        case 3: {  // with a stride, and an offset
+            const Index stride = 1 + chance.below(std::max<Index>(1, world / count));
+            const Index offset = chance.below(world - (count - 1) * stride);
+            for (Index& device : devices) device = offset + device * stride;
+            break;
+        }
+        case 4:  // turned
+            std::ranges::rotate(devices, devices.begin() + chance.below(count));
+            break;
+        case 5: {  // any of all
+            std::vector<Index> all(static_cast<std::size_t>(world));
+            std::iota(all.begin(), all.end(), Index{0});
+            chance.shuffle(all);
+            all.resize(devices.size());
+            devices = std::move(all);
+            if (chance.one_in(2)) std::ranges::sort(devices);
+            break;
+        }
+        case 6: {
+            devices = digits_permuted(chance, count);
+            const Index offset = chance.below(world - count + 1);
+            for (Index& device : devices) device += offset;
+            break;
+        }
+        default:
+            devices = digits_permuted(chance, count);
+    }
+    return devices;
+}
+
+DraftMesh draw_mesh(Chance& chance, Index most, Index world, const std::string& names) {
+    DraftMesh mesh;
+    Index count = 1;
+    for (Index axes = chance.of<Index>({0, 1, 1, 2, 2, 2, 3, 3, 4}); axes > 0; --axes) {
+        Index size = chance.of<Index>({1, 2, 2, 2, 2, 3, 3, 4, 4, 5, 6, 8});
+        size = std::min(size, most / count);
+        count *= size;
+        mesh.sizes.push_back(size);
+    }
+    mesh.names = names.substr(0, mesh.sizes.size());
+    mesh.devices = draw_devices(chance, count, world);
+    return mesh;
+}
+
+/// Deals the axes, some in parts, to dimensions, to the unreduced set, or to nobody.
+End draw_end(Chance& chance, const DraftMesh& mesh, std::size_t rank, bool sums) {
+    End end;
+    end.mesh = mesh;
+    end.dims.resize(rank);
+    std::vector<Part> parts;
+    for (std::size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+        const Index size = mesh.sizes[axis];
+        const std::vector<Index> cut = chance.one_in(3) ? factors(chance, size) : std::vector<Index>{size};
+        Index before = 1;
+        for (const Index factor : cut) {
+            parts.push_back({axis, before, factor});
+            before *= factor;
+        }
+    }
+    chance.shuffle(parts);
+    for (const Part& part : parts) {
+        const Index role = chance.below(2 + 3 * static_cast<Index>(rank) + (sums ? 3 : 0));
+        if (role < 2) continue;
+        if (role >= 2 + 3 * static_cast<Index>(rank))
+            end.unreduced.push_back(part);
+        else
+            end.dims[static_cast<std::size_t>((role - 2) / 3)].parts.push_back(part);
+    }
+    return end;
+}
+
+void draw_cut(Chance& chance, DraftDim& dim) {
+    if (dim.parts.empty()) return;
+    const Index count = shards(dim);
+    switch (chance.below(12)) {
+        case 0:
+            dim.cut.kind = Cut::Kind::blocks;
+            dim.cut.block = 1 + chance.below(4);
+            break;
+        case 1:
+            dim.cut.kind = Cut::Kind::shares;
+            dim.cut.shares.assign(static_cast<std::size_t>(count), 0);
+            for (Index i = 0; i < dim.extent; ++i) ++dim.cut.shares[static_cast<std::size_t>(chance.below(count))];
+            break;
+        case 2:
+            if (dim.extent == 0) break;
+            dim.cut.kind = Cut::Kind::pieces;
+            for (Index end = 0; end < dim.extent;) {
+                end += chance.below(dim.extent - end + 1);  // a piece may be empty
+                dim.cut.pieces.emplace_back(end, chance.below(count));
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+Index draw_extent(Chance& chance, Index shards_of_both) {
+    switch (chance.below(20)) {
+        case 0:
+            return 0;
+        case 1:
+        case 2:
+        case 3:
+            return 1;
+        case 4:
+        case 5:
+            return chance.of<Index>({2, 3, 4, 6});
+        case 6:
+        case 7:
+        case 8:
+        case 9:
+        case 10:
+            return 2 + chance.below(13);
+        case 11:
+        case 12:
+            return shards_of_both;
+        default:
+            return shards_of_both * (1 + chance.below(3));
+    }
+}
+
+constexpr Index elements_max = 1024;
+
+Index elements(const End& end) {
+    Index product = 1;
+    for (const DraftDim& dim : end.dims) product *= dim.extent;
+    return product;
+}
+
+/// Extents of both ends; of a reshape one dimension of the target is two of the source, or the other way round.
+void draw_extents(Chance& chance, Draft& draft) {
+    auto& longer = draft.source.dims.size() >= draft.target.dims.size() ? draft.source.dims : draft.target.dims;
+    auto& shorter = draft.source.dims.size() >= draft.target.dims.size() ? draft.target.dims : draft.source.dims;
+    const bool reshaped = longer.size() > shorter.size();
+    const std::size_t merged =
+        reshaped ? static_cast<std::size_t>(chance.below(static_cast<Index>(shorter.size()))) : 0;
+    for (std::size_t i = 0; i < longer.size(); ++i) {
+        const std::size_t other = reshaped && i > merged ? i - 1 : i;
+        const bool part = reshaped && (i == merged || i == merged + 1);
+        longer[i].extent =
+            draw_extent(chance, part ? shards(longer[i]) : std::lcm(shards(longer[i]), shards(shorter[other])));
+    }
+    for (std::size_t i = 0; elements(&longer == &draft.source.dims ? draft.source : draft.target) > elements_max;
+         i = (i + 1) % longer.size())
+        longer[i].extent = (longer[i].extent + 1) / 2;
+    for (std::size_t i = 0; i < shorter.size(); ++i) {
+        if (!reshaped || i < merged)
+            shorter[i].extent = longer[i].extent;
+        else
+            shorter[i].extent = i == merged ? longer[i].extent * longer[i + 1].extent : longer[i + 1].extent;
+    }
+}
+
+std::vector<Reduction> reductions_of(DType dtype) {
+    switch (dtype) {
+        case DType::f8_e4m3fn:
+        case DType::f8_e5m2:
+            return {};
+        case DType::c64:
+        case DType::c128:
+            return {Reduction::sum, Reduction::prod, Reduction::avg};
+        case DType::f16:
+        case DType::bf16:
+        case DType::f32:
+        case DType::f64:
+            return {Reduction::sum, Reduction::max, Reduction::min, Reduction::prod, Reduction::avg};
+        default:
+            return {Reduction::sum, Reduction::max, Reduction::min, Reduction::prod};
+    }
+}
+
+std::string draw_machine(Chance& chance) {
+    switch (chance.below(12)) {
+        case 0:
+            return fmt::format("dgx-h100:nodes={}", 1 + chance.below(3));
+        case 1:
+            return fmt::format("ethernet:nodes={},per_node={}", 1 + chance.below(4), 1 + chance.below(4));
+        case 2:
+            return fmt::format("tpu-v5p:{}x{}x{}", 1 + chance.below(2), 1 + chance.below(3), 2);
+        case 3: {
+            std::string text = "machine drawn\n";
+            Index devices = 1;
+            for (Index levels = chance.below(3); levels > 0; --levels) {
+                devices *= 2 + chance.below(3);
+                text += fmt::format("level l{} devices {} message {}ns bandwidth {}GB/s{}{}\n", levels, devices,
+                                    chance.below(3000), 1 + chance.below(90), chance.one_in(2) ? " start 3us" : "",
+                                    chance.one_in(3) ? " shared" : "");
+            }
+            return text + fmt::format("level all devices all message 3us bandwidth {}GB/s\ncopy {}GB/s\n",
+                                      1 + chance.below(5), 1 + chance.below(50));
+        }
+        default:
+            return "";
+    }
+}
+
+void draw_options(Chance& chance, Draft& draft) {
+    draft.objective = chance.of<Objective>({Objective::time, Objective::bytes, Objective::steps});
+    draft.vocabulary = chance.one_in(3) ? Vocabulary::collectives : Vocabulary::all;
+    draft.machine = draw_machine(chance);
+    if (chance.one_in(10)) draft.peak = chance.of<double>({0.99, 1, 1, 1.5, 3});
+    if (chance.one_in(8)) draft.footprint = chance.of<double>({0.9, 1, 1.05, 1.2, 1.5, 2, 3});
+    draft.donate = chance.one_in(5);
+}
+
+/// In another notation where that has words for both ends.
+void draw_notation(Chance& chance, Draft& draft) {
+    Draft other = draft;
+    other.notation =
+        chance.of<Notation>({Notation::spec, Notation::sdy, Notation::hlo, Notation::hlo, Notation::dtensor});
+    other.named = chance.one_in(2);
+    for (End* end : {&other.source, &other.target})
+        for (DraftDim& dim : end->dims) {
+            dim.cut = {};
+            if (other.notation == Notation::dtensor) dim.cut.kind = Cut::Kind::chunks;
+        }
+    if (foreign_text(other, other.source) && foreign_text(other, other.target)) draft = std::move(other);
+}
+
+/// One mesh of two or three small axes, in order, and tight extents: what the exact reference covers.
+Draft draw_tight(Chance& chance) {
+    Draft draft;
+    DraftMesh mesh;
+    mesh.sizes = chance.of<std::vector<Index>>({{2}, {2, 2}, {2, 2}, {3, 2}, {3, 3}, {4}, {6}, {2, 2, 2}});
+    mesh.names = std::string("abc").substr(0, mesh.sizes.size());
+    const auto rank = static_cast<std::size_t>(1 + chance.below(3));
+    draft.source = draw_end(chance, mesh, rank, false);
+    draft.target = draw_end(chance, mesh, rank, false);
+    for (std::size_t i = 0; i < rank; ++i)
+        draft.source.dims[i].extent = draft.target.dims[i].extent = chance.of<Index>({1, 1, 2, 2, 3, 4, 6, 8, 5, 9});
+    draft.objective = chance.of<Objective>({Objective::bytes, Objective::bytes, Objective::steps, Objective::time});
+    draft.vocabulary = chance.one_in(3) ? Vocabulary::all : Vocabulary::collectives;
+    if (chance.one_in(4)) draft.machine = "ethernet:nodes=2,per_node=2";
+    return draft;
+}
+
+}  // namespace
+
+Draft draw(std::uint64_t number) {
+    Chance chance(number * 0x9E3779B97F4A7C15U + 1);
+    if (chance.one_in(6)) return draw_tight(chance);
+    Draft draft;
+    draft.dtype =
+        chance.of<DType>({DType::boolean, DType::i8, DType::i16, DType::i32, DType::i64, DType::u8, DType::u16,
+                          DType::u32, DType::u64, DType::f8_e4m3fn, DType::f8_e5m2, DType::f16, DType::bf16, DType::f32,
+                          DType::f32, DType::f32, DType::f64, DType::c64, DType::c128});
+    const Index world = chance.of<Index>({4, 6, 8, 8, 8, 12, 16});
+    const DraftMesh mesh = draw_mesh(chance, world, world, "xyzw");
+    DraftMesh other = mesh;
+    const Index relation = chance.below(4);
+    if (relation == 0) other = draw_mesh(chance, world, world, chance.one_in(2) ? "xyzw" : "abcd");
+    if (relation == 1) other.devices = draw_devices(chance, positions(mesh), world);
+    const auto rank = static_cast<std::size_t>(chance.of<Index>({0, 1, 1, 2, 2, 2, 2, 3, 3, 4}));
+    const auto reductions = reductions_of(draft.dtype);
+    const bool sums = !reductions.empty() && chance.one_in(3);
+    const bool spreads = !reductions.empty() && chance.one_in(sums ? 3 : 10);
+    const bool reshaped = rank > 0 && chance.one_in(12);
+    draft.source = draw_end(chance, mesh, rank, sums);
+    draft.target = draw_end(chance, other, reshaped ? rank + 1 : rank, spreads);
+    if (reshaped && chance.one_in(2)) std::swap(draft.source, draft.target);
+    draw_extents(chance, draft);
+    if (!reductions.empty()) {
+        draft.source.reduction = chance.of(reductions);
+        draft.target.reduction = chance.one_in(4) ? chance.of(reductions) : draft.source.reduction;
+    }
+    for (End* end : {&draft.source, &draft.target})
+        for (DraftDim& dim : end->dims) draw_cut(chance, dim);
+    draw_options(chance, draft);
+    if (chance.one_in(3)) draw_notation(chance, draft);
+    return draft;
+}
+
+namespace {
+
+/// What one end may do without.
+void add_simpler_ends(const Draft& draft, End Draft::*which, std::vector<Draft>& all) {
+    const End& end = draft.*which;
+    const auto add = [&](const auto& change) {
+        Draft less = draft;
+        change(less.*which);
+        all.push_back(std::move(less));
+    };
+    if (!end.unreduced.empty()) add([](End& less) { less.unreduced.clear(); });
+    for (std::size_t i = 0; i < end.dims.size(); ++i) {
+        if (end.dims[i].cut.kind != Cut::Kind::even && end.dims[i].cut.kind != Cut::Kind::chunks)
+            add([i](End& less) { less.dims[i].cut = {}; });
+        for (std::size_t part = 0; part < end.dims[i].parts.size(); ++part)
+            add([i, part](End& less) {
+                auto& parts = less.dims[i].parts;
+                parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(part));
+                if (less.dims[i].cut.kind != Cut::Kind::chunks) less.dims[i].cut = {};
+            });
+    }
+    for (std::size_t part = 0; part < end.unreduced.size(); ++part)
+        add([part](End& less) { less.unreduced.erase(less.unreduced.begin() + static_cast<std::ptrdiff_t>(part)); });
+    if (end.mesh.devices) add([](End& less) { less.mesh.devices.reset(); });
+}
+
+void add_simpler_extents(const Draft& draft, std::vector<Draft>& all) {
+    const auto add = [&](const auto& change) {
+        Draft less = draft;
+        for (End* end : {&less.source, &less.target}) change(*end);
+        all.push_back(std::move(less));
+    };
+    if (draft.source.mesh == draft.target.mesh && draft.source.mesh.devices)
+        add([](End& end) { end.mesh.devices.reset(); });
+    if (draft.source.dims.size() != draft.target.dims.size()) return;
+    for (std::size_t i = 0; i < draft.source.dims.size(); ++i) {
+        if (draft.source.dims[i].extent != draft.target.dims[i].extent) continue;
+        add([i](End& end) { end.dims.erase(end.dims.begin() + static_cast<std::ptrdiff_t>(i)); });
+        const auto plain = [&](const End& end) {
+            return end.dims[i].cut.kind != Cut::Kind::shares && end.dims[i].cut.kind != Cut::Kind::pieces;
+        };
+        if (!plain(draft.source) || !plain(draft.target)) continue;
+        const Index extent = draft.source.dims[i].extent;
+        for (const Index lower : {Index{1}, extent / 2, extent - 1})
+            if (lower > 0 && lower < extent) add([i, lower](End& end) { end.dims[i].extent = lower; });
+    }
+}
+
+}  // namespace
+
+std::vector<Draft> simpler(const Draft& draft) {
+    std::vector<Draft> all;
+    const auto add = [&](bool differs, const auto& change) {
+        if (!differs) return;
+        Draft less = draft;
+        change(less);
+        all.push_back(std::move(less));
+    };
+    const bool chunks = draft.notation == Notation::dtensor;  // their cuts cannot be said otherwise
+    add(draft.notation != Notation::jax && !chunks, [](Draft& less) { less.notation = Notation::jax; });
+    add(draft.footprint.has_value(), [](Draft& less) { less.footprint.reset(); });
+    add(draft.peak.has_value(), [](Draft& less) { less.peak.reset(); });
+    add(draft.donate, [](Draft& less) { less.donate = false; });
+    add(!draft.machine.empty(), [](Draft& less) { less.machine.clear(); });
+    add(draft.objective != Objective::time, [](Draft& less) { less.objective = Objective::time; });
+    add(draft.vocabulary != Vocabulary::all, [](Draft& less) { less.vocabulary = Vocabulary::all; });
+    add(draft.dtype != DType::f32, [](Draft& less) { less.dtype = DType::f32; });
+    add_simpler_extents(draft, all);
+    add_simpler_ends(draft, &Draft::source, all);
+    add_simpler_ends(draft, &Draft::target, all);
+    if (draft.notation != Notation::jax)
+        std::erase_if(all, [](const Draft& less) {
+            return less.notation != Notation::jax &&
+                   (!foreign_text(less, less.source) || !foreign_text(less, less.target));
+        });
+    return all;
+}
+
+}  // namespace reshard::test
