@@ -149,7 +149,8 @@ private:
                     (!timed || (options_.vocabulary == Vocabulary::collectives && best.verdict.pieces == 1));
         // Ragged exchanges are not all looked at for the time; and what the busiest device receives in all may be less
         // than the sum over the steps, which is searched.
-        return frame.even || (timed ? complete_ : at_bound(best));
+        if (timed) return complete_ || (frame.even && !exchanges);
+        return frame.even || at_bound(best);
     }
 
     // True when the best plan has one moving step and cannot be beaten.
