@@ -186,7 +186,8 @@ std::string format(const Layout& layout) {
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         const Dim& dim = layout.dims[i];
         text += fmt::format("{}{}", i > 0 ? "," : "", dim.extent);
-        if (!dim.atoms.empty()) text += "@" + format_atoms(layout.mesh, dim.atoms) + notation::format_cut(dim);
+        if (!dim.atoms.empty())
+            text += fmt::format("@{}{}", format_atoms(layout.mesh, dim.atoms), notation::format_cut(dim));
     }
     text += "]";
     if (!layout.unreduced.empty()) {
