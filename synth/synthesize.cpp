@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "synth/averages.hpp"
 #include "synth/between.hpp"
 #include "synth/choice.hpp"
 #include "synth/fetch_once.hpp"
@@ -206,6 +207,10 @@ bool mixes_reductions(const Problem& problem) {
            problem.source.reduction != problem.target.reduction;
 }
 
+bool mixes_combinations(const Problem& problem) {
+    return mixes_reductions(problem) && combine_of(problem.source.reduction) != combine_of(problem.target.reduction);
+}
+
 // Summands of one kind do not become summands of another: the way leads through the reduced array.
 Result<Synthesis> synthesize_by_halves(const Problem& problem, const Options& options) {
     Layout reduced = problem.target;
@@ -232,6 +237,20 @@ Result<Synthesis> synthesize_by_halves(const Problem& problem, const Options& op
     return made;
 }
 
+// What is averaged in part moves as sums do.
+Result<Synthesis> synthesize_as_sums(const Problem& problem, const Options& options) {
+    Options of_sums = options;
+    for (Step& step : of_sums.first_steps) step.layout = as_sums(std::move(step.layout));
+    auto made = synthesize(Problem{as_sums(problem.source), as_sums(problem.target)}, of_sums);
+    if (!made) return made;
+    if (!divide(made->plan, problem)) return synthesize_by_halves(problem, options);
+    const auto verdict = check(made->plan, options.limits);
+    if (!verdict) return tl::unexpected(verdict.error());
+    made->verdict = *verdict;
+    std::erase_if(made->alternatives, [&](Alternative& one) { return !divide(one.plan, problem); });
+    return made;
+}
+
 }  // namespace
 
 Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
@@ -245,6 +264,7 @@ Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
     }
     if (auto countable = can_count(problem.source, problem.target); !countable)
         return tl::unexpected(countable.error());
+    if (averages_in_part(problem) && !mixes_combinations(problem)) return synthesize_as_sums(problem, options);
     if (mixes_reductions(problem)) return synthesize_by_halves(problem, options);
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed) return tl::unexpected(typed.error());
     return answer(problem, options);
