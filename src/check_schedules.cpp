@@ -75,12 +75,12 @@ struct Judge {
         return {};
     }
 
-    // An avg keeps its meaning: what was summed is divided by the number of summands, what becomes a summand of
-    // several is multiplied by it. Nothing else is scaled.
+    // An avg keeps its meaning: what was summed is divided by as much as its divisor falls, what becomes a summand is
+    // multiplied by as much as it rises. Nothing else is scaled.
     Result<void> scales(const Schedule& schedule) const {
         Scale factor;
-        if (adds() && before.reduction == Reduction::avg) factor.over = move.group_size;
-        if (fills() && after().reduction == Reduction::avg) factor.times = move.group_size;
+        if (adds()) factor.over = divisor(before) / divisor(after());
+        if (fills()) factor.times = divisor(after()) / divisor(before);
         if (count(schedule.target_tile) == 0) factor = {};
         const bool whole = partitions(schedule.target_tile, schedule.scaled);
         if (factor == Scale{} ? schedule.scaled.empty() : schedule.scale == factor && whole) return {};

@@ -141,8 +141,13 @@ Result<void> validate(const Layout& layout) {
                         fmt::format("atom ({}, {}) is no digit of {} devices", atom.size, atom.stride, devices));
     }
     if (!disjoint(all)) return fail(Code::layout, "an axis, or parts of it that overlap, is used twice");
-    if (!layout.unreduced.empty()) return can_reduce(layout.dtype, layout.reduction);
-    return {};
+    if (layout.unreduced.empty()) return {};
+    const bool whole = layout.summed == 1;
+    if (!whole && (layout.reduction != Reduction::avg || layout.summed < 1 || layout.summed >= summand_count(layout) ||
+                   summand_count(layout) % layout.summed != 0))
+        return fail(Code::layout, fmt::format("{} of {} summands of a {} cannot count as one", layout.summed,
+                                              summand_count(layout), name(layout.reduction)));
+    return can_reduce(layout.dtype, layout.reduction);
 }
 
 std::vector<Index> shape(const Layout& layout) {
@@ -153,6 +158,16 @@ std::vector<Index> shape(const Layout& layout) {
 
 Index device_count(const Layout& layout) { return device_count(layout.mesh); }
 Index summand_count(const Layout& layout) { return combinations(layout.unreduced); }
+
+Index divisor(const Layout& layout) {
+    const bool averages = !layout.unreduced.empty() && layout.reduction == Reduction::avg;
+    return averages ? summand_count(layout) / layout.summed : 1;
+}
+
+void divide_by(Layout& layout, Index by) {
+    layout.reduction = by == 1 ? Reduction::sum : Reduction::avg;
+    layout.summed = by == 1 ? 1 : summand_count(layout) / by;
+}
 
 AtomList used_atoms(const Layout& layout) {
     AtomList all = layout.unreduced;
@@ -214,7 +229,7 @@ Result<void> same_array(const Layout& a, const Layout& b) {
 }
 
 bool same_summands(const Layout& a, const Layout& b) {
-    return a.unreduced == b.unreduced && (a.unreduced.empty() || a.reduction == b.reduction);
+    return a.unreduced == b.unreduced && (a.unreduced.empty() || (a.reduction == b.reduction && a.summed == b.summed));
 }
 
 bool operator==(const Layout& a, const Layout& b) {

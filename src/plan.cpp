@@ -44,6 +44,7 @@ struct Hash {
         add(layout.unreduced);
         // A sum adds nothing, so that plans from before there were others keep their number.
         if (!layout.unreduced.empty() && layout.reduction != Reduction::sum) add(static_cast<Index>(layout.reduction));
+        if (layout.summed > 1) add(layout.summed);
     }
     // Where it is not the source's order.
     void add(const Mesh& mesh) {

@@ -10,8 +10,8 @@ namespace reshard {
 
 namespace {
 
-void scale(Schedule& schedule, const Layout& layout, Scale factor) {
-    if (layout.reduction != Reduction::avg || count(schedule.target_tile) == 0) return;
+void scale(Schedule& schedule, Scale factor) {
+    if (factor == Scale{} || count(schedule.target_tile) == 0) return;
     schedule.scale = factor;
     for (Box& box : boxes_of(schedule.target_tile)) schedule.scaled.push_back(std::move(box));
 }
@@ -102,14 +102,14 @@ Schedule schedule(const Layout& before, const Step& step, Index rank) {
         case StepKind::zero_fill:
             made.fills = boxes_of(made.target_tile);
             made.identity = combine_of(after.reduction);
-            scale(made, after, {move->group_size, 1});
+            scale(made, {divisor(after) / divisor(before), 1});
             if (value_of(spread_atoms(before, after), *position_of(before.mesh, rank)) == 0)
                 receive(made, rank, boxes_of(made.source_tile));
             break;
         case StepKind::reduce_scatter:
         case StepKind::all_reduce:
             made.combine = combine_of(before.reduction);
-            scale(made, before, {1, move->group_size});
+            scale(made, {1, divisor(before) / divisor(after)});
             [[fallthrough]];
         case StepKind::all_gather:
         case StepKind::all_to_all:

@@ -146,6 +146,20 @@ Result<Move> type_exchange(const Layout& before, const Layout& after) {
     return move;
 }
 
+// Reducing may divide, and what makes summands may multiply: nothing else changes what a sum is divided by.
+Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& after) {
+    const bool both = !before.unreduced.empty() && !after.unreduced.empty();
+    if (both && combine_of(before.reduction) != combine_of(after.reduction))
+        return not_typed(kind, fmt::format("summands of a {} do not become summands of a {}", name(before.reduction),
+                                           name(after.reduction)));
+    const bool reduces = kind == StepKind::reduce_scatter || kind == StepKind::all_reduce;
+    const Index from = divisor(before);
+    const Index to = divisor(after);
+    const bool right = reduces ? from % to == 0 : kind == StepKind::zero_fill ? to % from == 0 : from == to;
+    if (right) return {};
+    return not_typed(kind, fmt::format("summands of a sum over {} do not become summands of a sum over {}", from, to));
+}
+
 }  // namespace
 
 Result<Move> type_step(const Layout& before, const Step& step) {
@@ -161,9 +175,7 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
     const bool one_order = same_order(before.mesh, after.mesh);
     if (one_order && before.dims == after.dims && same_summands(before, after))
         return not_typed(kind, "nothing changes");
-    if (!before.unreduced.empty() && !after.unreduced.empty() && before.reduction != after.reduction)
-        return not_typed(kind, fmt::format("summands of a {} do not become summands of a {}", name(before.reduction),
-                                           name(after.reduction)));
+    if (auto kept = keeps_reduction(kind, before, after); !kept) return tl::unexpected(kept.error());
     if (kind == StepKind::permute || kind == StepKind::exchange) {
         if (summand_count(before) != summand_count(after)) return not_typed(kind, "the number of summands changes");
         return kind == StepKind::permute ? type_permute(before, after) : type_exchange(before, after);

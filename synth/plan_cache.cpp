@@ -48,6 +48,7 @@ void add(Key& key, const Layout& layout) {
     }
     add(key, layout.unreduced);
     key.push_back(static_cast<Index>(layout.reduction));
+    key.push_back(layout.summed);
 }
 
 void add(Key& key, const Options& options) {

@@ -1,10 +1,14 @@
 // The front door: refuse what is no question, bring both ends to one order of devices, ask for the answer.
 #include "reshard/synthesize.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "reshard/straighten.hpp"
 #include "synth/answer.hpp"
+#include "synth/averages.hpp"
 
 namespace reshard {
 
@@ -51,11 +55,43 @@ bool mixes_reductions(const Problem& problem) {
            problem.source.reduction != problem.target.reduction;
 }
 
+bool mixes_combinations(const Problem& problem) {
+    return mixes_reductions(problem) && combine_of(problem.source.reduction) != combine_of(problem.target.reduction);
+}
+
 Result<Synthesis> of_one_reduction(const Problem& problem, const Options& options) {
     if (auto countable = can_count(problem.source, problem.target); !countable)
         return tl::unexpected(countable.error());
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed) return tl::unexpected(typed.error());
     return answer(problem, options);
+}
+
+bool begins_with(const Plan& plan, const std::vector<Step>& steps) {
+    return plan.steps.size() >= steps.size() && std::equal(steps.begin(), steps.end(), plan.steps.begin());
+}
+
+// What is averaged in part moves as sums do. Nullopt where the divisors of the ends do not meet; they do where one end
+// has no summands.
+std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& options) {
+    if (auto typed = validate_first_steps(problem, options.first_steps); !typed)
+        return Result<Synthesis>(tl::unexpected(typed.error()));
+    Options of_sums = options;
+    for (Step& step : of_sums.first_steps) step.layout = as_sums(std::move(step.layout));
+    auto made = of_one_reduction({as_sums(problem.source), as_sums(problem.target)}, of_sums);
+    if (!made) return made;
+    if (!divide(made->plan, problem)) return std::nullopt;
+    if (!begins_with(made->plan, options.first_steps))
+        return Result<Synthesis>(fail(Code::unsupported, "first steps divide an average as soon as they must, not else"));
+    const auto verdict = check(made->plan, options.limits);
+    if (!verdict) return Result<Synthesis>(tl::unexpected(verdict.error()));
+    made->verdict = *verdict;
+    std::erase_if(made->alternatives, [&](Alternative& one) { return !divide(one.plan, problem); });
+    return made;
+}
+
+// One end has no summands.
+Result<Synthesis> half(const Problem& problem, const Options& options) {
+    return averages_in_part(problem) ? *by_sums(problem, options) : of_one_reduction(problem, options);
 }
 
 // Summands of one kind do not become summands of another: the way leads through the reduced array.
@@ -65,10 +101,10 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     Options each = options;
     each.limits = {};
     each.explain = false;
-    auto made = of_one_reduction({problem.source, reduced}, each);
+    auto made = half({problem.source, reduced}, each);
     if (!made) return made;
     each.first_steps.clear();
-    const auto rest = of_one_reduction({reduced, problem.target}, each);
+    const auto rest = half({reduced, problem.target}, each);
     if (!rest) return rest;
     made->plan.target = problem.target;
     made->plan.steps.insert(made->plan.steps.end(), rest->plan.steps.begin(), rest->plan.steps.end());
@@ -78,13 +114,15 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
     made->states += rest->states;
     made->rule = "reduce_first";
-    made->optimal = false;
+    made->optimal = verdict->received_bytes_max_device == verdict->lower_bound_bytes;
     made->search_complete = false;
     if (options.explain) made->alternatives = {{made->rule, made->plan, made->verdict, made->picoseconds, {}}};
     return made;
 }
 
 Result<Synthesis> in_these_orders(const Problem& problem, const Options& options) {
+    if (averages_in_part(problem) && !mixes_combinations(problem))
+        if (auto made = by_sums(problem, options)) return *std::move(made);
     return mixes_reductions(problem) ? by_halves(problem, options) : of_one_reduction(problem, options);
 }
 

@@ -17,7 +17,7 @@ enum class DType { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f8_e4m3fn, f8_
 [[nodiscard]] bool reducible(DType dtype);                       ///< false for the types that are bytes only
 [[nodiscard]] Result<DType> parse_dtype(std::string_view text);  ///< short and long names: f32, float32
 
-/// How the summands of an unreduced array make up its values. An avg is a sum and then one factor: 1 / summands.
+/// How the summands of an unreduced array make up its values. An avg is a sum and then one factor: 1 / divisor.
 enum class Reduction { sum, max, min, prod, avg };
 
 inline constexpr std::array<Reduction, 5> all_reductions = {Reduction::sum, Reduction::max, Reduction::min,
@@ -77,13 +77,14 @@ struct Dim {
 
 /// The type of a distributed array. Atoms that no dimension and no summand uses replicate.
 /// Invariants (validate): mesh valid, atoms canonical and disjoint, pieces canonical, every product fits 64 bits,
-/// can_reduce.
+/// can_reduce, `summed` divides the summands and is less; it is 1 of all but an avg.
 struct Layout {
     DType dtype = DType::f32;
     Mesh mesh;
     std::vector<Dim> dims;
     AtomList unreduced;                    ///< the array is the sum over these digits (a set, most major first)
     Reduction reduction = Reduction::sum;  ///< or this instead of the sum; means nothing where nothing is unreduced
+    Index summed = 1;                      ///< of an avg: so many of its summands count as one (divisor)
 
     friend bool operator==(const Layout& a, const Layout& b);
 };
@@ -122,6 +123,11 @@ struct Placement {
 [[nodiscard]] std::vector<Index> shape(const Layout& layout);
 [[nodiscard]] Index device_count(const Layout& layout);
 [[nodiscard]] Index summand_count(const Layout& layout);
+/// What the sum of the summands is divided by to give the array: of an avg summands / summed, else 1. An array that is
+/// summed over some axes and averaged over others is an avg in which the summed ones count as one.
+[[nodiscard]] Index divisor(const Layout& layout);
+/// Makes the layout the sum of its summands divided by `by`: a sum, or an avg. pre: `by` divides the summands.
+void divide_by(Layout& layout, Index by);
 [[nodiscard]] AtomList used_atoms(const Layout& layout);  ///< of dims and summands, as a set
 [[nodiscard]] bool divides(const Layout& layout);         ///< in every dimension: all tiles have one shape
 [[nodiscard]] bool has_pieces(const Layout& layout);      ///< some dimension is not cut by ceil-div
@@ -132,7 +138,7 @@ struct Placement {
 [[nodiscard]] Index tile_bytes(const Layout& layout);
 [[nodiscard]] Index global_bytes(const Layout& layout);
 
-/// The same unreduced atoms, and under the same reduction if there are any.
+/// The same unreduced atoms, and under the same reduction, divided by the same, if there are any.
 [[nodiscard]] bool same_summands(const Layout& a, const Layout& b);
 
 /// The devices that differ from `device` on these atoms only, ordered by value. pre: device in the mesh.

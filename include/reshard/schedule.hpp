@@ -24,7 +24,7 @@ struct Transfer {
 /// One step on one rank. Receives with peer == rank are local copies and have no send. With any Combine but copy the
 /// first receive that covers an element stores, later ones combine, in the order of the list: the order of reduction is
 /// the order of the summands, the same on every rank and run (a native all_reduce may take another).
-/// An avg is a sum and one factor: 1 / group after a reduction, group where a zero_fill makes it.
+/// An avg is a sum and one factor: its divisor's fall after a reduction, its rise where a zero_fill makes it.
 /// An all_reduce lists who contributes, not the wire's traffic: a native collective moves 2T(g-1)/g for it.
 /// Two ranks may exchange several boxes; the k-th send to a peer meets the peer's k-th receive from this rank.
 struct Schedule {

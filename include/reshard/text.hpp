@@ -11,7 +11,7 @@ namespace reshard {
 [[nodiscard]] std::string format(const Mesh& mesh);
 
 /// layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes [cut]];
-/// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg";
+/// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg" ["/" n];
 /// cut := "[" share {"," share} "]" (indices of each shard) | "/" block (block-cyclic, blocks of so many indices)
 ///      | "[" end ":" shard {"," end ":" shard} "]" (pieces: up to which index, whose);
 /// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size] | "?" size ":" stride. Major to minor.

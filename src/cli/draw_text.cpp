@@ -134,7 +134,7 @@ std::string beside(const std::vector<Lines>& panels, std::size_t begin, std::siz
         std::string line;
         for (std::size_t p = begin; p < end; ++p) {
             const std::string part = row < panels[p].size() ? panels[p][row] : "";
-            line += "  " + padded(part, widest(panels[p]) + 2);
+            line += fmt::format("  {}", padded(part, widest(panels[p]) + 2));
         }
         line = line.substr(0, line.find_last_not_of(' ') + 1);
         text += (row == 0 ? bold(line) : line) + "\n";

@@ -57,7 +57,7 @@ Error readable(const Error& error) {
     const std::size_t begin = place > text_before ? place - text_before : 0;
     const std::size_t end = std::min(error.text.size(), place + text_after);
     const std::string lead =
-        (begin > 0 ? "..." : "") + escaped(std::string_view(error.text).substr(begin, place - begin));
+        fmt::format("{}{}", begin > 0 ? "..." : "", escaped(std::string_view(error.text).substr(begin, place - begin)));
     const std::string rest = escaped(std::string_view(error.text).substr(place, end - place));
     shown.text = lead + rest + (end < error.text.size() ? "..." : "");
     shown.offset = lead.size();

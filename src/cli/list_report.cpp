@@ -58,7 +58,7 @@ std::string list_text(const AskedList& asked, const ListSynthesis& made) {
     const auto& limit = asked.limits.footprint_bytes_max;
     text += fmt::format("{} arrays in {} buckets   footprint {} (floor {}{})   received {}   {} messages\n",
                         made.list.plans.size(), made.list.buckets.size(), format_bytes(verdict.footprint_bytes),
-                        format_bytes(made.floor_bytes), limit ? ", limit " + format_bytes(*limit) : "",
+                        format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
                         format_bytes(verdict.received_bytes), verdict.messages);
     text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
                         asked.options.machine.name, green("checked"), fingerprint(made.list));

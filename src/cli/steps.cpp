@@ -24,6 +24,7 @@ std::string list_change(const Mesh& before_mesh, const AtomList& before, const M
 
 // An avg is a sum and one factor.
 std::string factor(Index before, Index after) {
+    if (before == after) return "";
     if (before > after) return fmt::format(" (sum, then / {})", before / after);
     return fmt::format(" (x {})", after / before);
 }
@@ -40,7 +41,7 @@ std::string dims_change(const Layout& before, const Layout& after) {
         const Reduction reduction = before.unreduced.empty() ? after.reduction : before.reduction;
         parts.push_back(fmt::format("{} {}", reduction == Reduction::sum ? "U" : name(reduction),
                                     list_change(before.mesh, before.unreduced, after.mesh, after.unreduced)));
-        if (reduction == Reduction::avg) parts.back() += factor(summand_count(before), summand_count(after));
+        parts.back() += factor(divisor(before), divisor(after));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -71,12 +71,14 @@ private:
 // Numbers small enough that what all summands combine to is exact.
 class Reducible final : public Values {
 public:
-    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction, std::uint64_t first)
+    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction, Index divisor,
+              std::uint64_t first)
         : dtype_(dtype),
           shape_(std::move(shape)),
           first_(first),
           summands_(summands),
           reduction_(reduction),
+          divisor_(divisor),
           largest_(std::min<Index>(7, exact_max(dtype) / summands)) {}
 
     Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
@@ -87,7 +89,7 @@ public:
         return each(box, into, [&](std::uint64_t index) {
             Index all = value(index, 0);
             for (Index summand = 1; summand < summands_; ++summand) all = combined(all, value(index, summand));
-            return reduction_ == Reduction::avg ? all / summands_ : all;
+            return all / divisor_;
         });
     }
 
@@ -119,8 +121,8 @@ private:
             case Reduction::prod:  // at most 2^4; of bool, seldom false
                 if (dtype_ == DType::boolean) return below(8) > 0 ? 1 : 0;
                 return summand < 4 ? 1 + below(2) : 1;
-            case Reduction::avg:  // one summand is a multiple of their number, the rest hold 0
-                return home ? summands_ * below(largest_ + 1) : 0;
+            case Reduction::avg:  // one summand is a multiple of what their sum is divided by, the rest hold 0
+                return home ? divisor_ * below(largest_ + 1) : 0;
             case Reduction::sum:
                 break;
         }
@@ -151,6 +153,7 @@ private:
     std::uint64_t first_;
     Index summands_;
     Reduction reduction_;
+    Index divisor_;
     Index largest_;
 };
 
@@ -203,7 +206,7 @@ std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint6
     const std::uint64_t first = array << 40;
     if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source), first);
     const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
-    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, first);
+    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, divisor(source), first);
 }
 
 std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction) {

@@ -82,8 +82,7 @@ Result<Verified> verify_sums(Rank& rank, const Layout& target, Index elements, c
         group.have += std::stoull(theirs.substr(first + 1));
         group.want = std::stoull(theirs.substr(second + 1));
     }
-    // Of an avg the sum is as many times the array as there are summands.
-    const auto times = target.reduction == Reduction::avg ? static_cast<std::uint64_t>(summand_count(target)) : 1;
+    const auto times = static_cast<std::uint64_t>(divisor(target));  // the sum is so many times the array
     const bool right = key < 0 || groups[key].have == times * groups[key].want;
     const std::vector<Index> totals = sum(rank, {right ? 0 : elements, elements});
     return Verified{totals[0], totals[1]};

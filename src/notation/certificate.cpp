@@ -78,7 +78,7 @@ public:
     /// What the checker calls L: a list of lists of positions, and the unreduced ones.
     std::string print(const Layout& layout) const {
         std::string text = "(";
-        for (const Dim& dim : layout.dims) text += (text.size() > 1 ? " " : "") + print(dim.atoms);
+        for (const Dim& dim : layout.dims) text += fmt::format("{}{}", text.size() > 1 ? " " : "", print(dim.atoms));
         return text + ") " + print(layout.unreduced);
     }
 
@@ -130,7 +130,7 @@ std::string print(const char* what, const std::vector<Transfer>& transfers) {
 std::string print(const Schedule& schedule) {
     std::string text = "(rank " + print("sends", schedule.sends) + " " + print("receives", schedule.receives);
     text += " (fills";
-    for (const Box& box : schedule.fills) text += " (" + print(box, " ") + ")";
+    for (const Box& box : schedule.fills) text += fmt::format(" ({})", print(box, " "));
     return text + "))";
 }
 
@@ -164,7 +164,7 @@ Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_
     std::string text = "(check " + digits->mesh() + " " + print_shape(plan.source);
     if (elements_max) text += fmt::format(" (bound {})", std::min(*elements_max, number_max - 1));
     text += fmt::format(" (source {}) (target {}) (plan", digits->print(plan.source), digits->print(plan.target));
-    for (const Step& step : plan.steps) text += " (" + digits->print(step) + ")";
+    for (const Step& step : plan.steps) text += fmt::format(" ({})", digits->print(step));
     return text + "))";
 }
 
@@ -185,7 +185,7 @@ Result<std::string> certificate(const Layout& before, const Step& step, const st
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         if (schedules[i].rank != static_cast<Index>(i) || schedules[i].kind != step.kind)
             return fail(Code::plan, fmt::format("schedule {} belongs to another rank or step", i));
-        text += " " + print(schedules[i]);
+        text += fmt::format(" {}", print(schedules[i]));
     }
     return text + "))";
 }

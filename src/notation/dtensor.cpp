@@ -9,12 +9,14 @@
 // reduction  := sum | avg | product | prod | max | min
 //
 // Partial in two ways at once is refused at the second: sums of maxima are not maxima of sums, and DTensor does not say
-// which of the two comes first; a layout has one reduction.
+// which of the two comes first. Only sum and avg go together: both are a sum, divided by the averaged axes.
 // Axes that shard one dimension cut it one after another, each time by torch.chunk: in mesh order, or in the order of
 // the places. Strided shards most often say another order, right to left (FSDP over tensor parallel): where all of them
 // do, axes cut in it, which is what redistribute does. Else a strided shard cuts what it gets into f parts, each part
 // into chunks, and takes the n-th of every part.
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -31,6 +33,7 @@ struct Entry {
     std::size_t dim = 0;
     Index split = 1;             ///< of a strided shard
     std::optional<Index> place;  ///< in the order of the dimension
+    Reduction reduction = Reduction::sum;
 };
 
 class Reader {
@@ -60,12 +63,15 @@ public:
             if (!dim) return tl::unexpected(dim.error());
             layout.dims.push_back(std::move(*dim));
         }
+        Index averaged = 1;
         for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
             if (entries_[axis].kind != Entry::Kind::partial) continue;
             layout.unreduced.push_back(atoms_[axis]);
+            if (entries_[axis].reduction == Reduction::avg) averaged *= atoms_[axis].size;
         }
         layout.unreduced = as_set(layout.unreduced);
         layout.reduction = reduction_.value_or(Reduction::sum);
+        if (combine_of(layout.reduction) == Combine::sum) divide_by(layout, averaged);
         if (auto valid = validate(layout); !valid) return scanner_.at(valid.error(), begin_);
         return layout;
     }
@@ -156,9 +162,10 @@ private:
             kind = *reduction;
             if (auto close = scanner_.expect(')'); !close) return close;
         }
-        if (reduction_.value_or(kind) != kind)
-            return scanner_.error(Code::unsupported, "partial in two ways at once: a layout has one reduction", begin);
-        reduction_ = kind;
+        if (combine_of(reduction_.value_or(kind)) != combine_of(kind))
+            return scanner_.error(Code::unsupported, "partial in two ways at once: only sum and avg go together",
+                                  begin);
+        reduction_ = made.reduction = kind;
         return {};
     }
 
@@ -228,6 +235,22 @@ Result<std::vector<std::size_t>> whole_axes(const Layout& layout, const AtomList
     return axes;
 }
 
+// Which of some partial axes are averaged where their sum is divided by `by`: of those that would do the last ones.
+// nullopt when no axes multiply to it.
+std::optional<std::vector<bool>> averaged_axes(const Mesh& mesh, const std::vector<std::size_t>& axes, Index by) {
+    std::vector<bool> averaged(axes.size(), false);
+    std::set<std::pair<std::size_t, Index>> tried;  // in vain: axes from here down, and what they were to multiply to
+    const std::function<bool(std::size_t, Index)> choose = [&](std::size_t end, Index rest) {
+        if (rest == 1) return true;
+        if (end == 0 || !tried.emplace(end, rest).second) return false;
+        const Index size = mesh.axes[axes[end - 1]].size;
+        averaged[end - 1] = rest % size == 0 && choose(end - 1, rest / size);
+        return averaged[end - 1] || choose(end - 1, rest);
+    };
+    if (!choose(axes.size(), by)) return std::nullopt;
+    return averaged;
+}
+
 }  // namespace
 
 Result<Layout> parse_placements(const Setting& setting, std::string_view text) { return Reader(setting, text).read(); }
@@ -249,7 +272,11 @@ Result<std::string> format_placements(const Layout& layout) {
     const auto partial = whole_axes(layout, layout.unreduced);
     if (!partial) return tl::unexpected(partial.error());
     const std::string_view kind = layout.reduction == Reduction::prod ? "product" : name(layout.reduction);
-    for (const std::size_t axis : *partial) words[axis] = fmt::format("Partial({})", kind);
+    const auto averaged = averaged_axes(layout.mesh, *partial, divisor(layout));
+    if (!averaged) return cannot_say("DTensor", fmt::format("a sum over {}: no axes have so many", divisor(layout)));
+    for (std::size_t i = 0; i < partial->size(); ++i)
+        words[(*partial)[i]] =
+            fmt::format("Partial({})", layout.reduction == Reduction::avg && !(*averaged)[i] ? "sum" : kind);
     std::string text = "(";
     for (const std::string& word : words) text += (text.size() > 1 ? ", " : "") + word;
     text += words.size() == 1 ? ",)" : ")";

@@ -243,7 +243,8 @@ std::string format_named(const HloSharding& sharding) {
     text += "]";
     if (!mesh.devices.in_order()) text += fmt::format(", device_ids=({})", fmt::join(mesh.devices.devices(), ","));
     text += ", [";
-    for (std::size_t i = 0; i < sharding.dims.size(); ++i) text += (i > 0 ? ", " : "") + parts(sharding.dims[i]);
+    for (std::size_t i = 0; i < sharding.dims.size(); ++i)
+        text += fmt::format("{}{}", i > 0 ? ", " : "", parts(sharding.dims[i]));
     text += "]";
     if (!sharding.partial.empty())
         text += fmt::format(", unreduced={}{}", sharding.reduction == Reduction::sum ? "" : name(sharding.reduction),

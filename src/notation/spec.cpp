@@ -149,7 +149,9 @@ Result<std::string> format_spec(const Layout& layout) {
     for (const Dim& dim : layout.dims) {
         const auto words = quoted(layout, dim.atoms);
         if (!words) return tl::unexpected(words.error());
-        items.push_back(words->empty() ? "None" : words->size() == 1 ? words->front() : "(" + joined(*words) + ")");
+        items.push_back(words->empty()       ? "None"
+                        : words->size() == 1 ? words->front()
+                                             : fmt::format("({})", joined(*words)));
     }
     if (!layout.unreduced.empty()) {
         if (layout.reduction != Reduction::sum)

@@ -148,10 +148,25 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
             return scanner.error(Code::syntax, "expected U (a sum), max, min, prod or avg, for the unreduced axes",
                                  place);
         layout.reduction = reduction.value_or(Reduction::sum);
+        scanner.skip_space();
+        const std::size_t over = scanner.offset();
+        Index by = 0;
+        if (layout.reduction == Reduction::avg && scanner.take('/')) {
+            const auto number = scanner.integer("what the sum is divided by");
+            if (!number) return tl::unexpected(number.error());
+            if (*number < 1) return scanner.error(Code::layout, "a sum is divided by at least 1", over);
+            by = *number;
+        }
         if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
         auto atoms = scan_dim_axes(scanner, mesh, used);
         if (!atoms) return tl::unexpected(atoms.error());
         layout.unreduced = as_set(*atoms);
+        if (by > 0) {
+            if (summand_count(layout) % by != 0)
+                return scanner.error(Code::layout,
+                                     fmt::format("{} summands are not divided by {}", summand_count(layout), by), over);
+            divide_by(layout, by);
+        }
         if (auto close = scanner.expect('}'); !close) return tl::unexpected(close.error());
     }
     if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
@@ -186,12 +201,14 @@ std::string format(const Layout& layout) {
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         const Dim& dim = layout.dims[i];
         text += fmt::format("{}{}", i > 0 ? "," : "", dim.extent);
-        if (!dim.atoms.empty()) text += "@" + format_atoms(layout.mesh, dim.atoms) + notation::format_cut(dim);
+        if (!dim.atoms.empty())
+            text += fmt::format("@{}{}", format_atoms(layout.mesh, dim.atoms), notation::format_cut(dim));
     }
     text += "]";
     if (!layout.unreduced.empty()) {
         const std::string_view kind = layout.reduction == Reduction::sum ? "U" : name(layout.reduction);
-        text += fmt::format("{{{}:{}}}", kind, format_atoms(layout.mesh, layout.unreduced));
+        const std::string by = layout.summed > 1 ? fmt::format("/{}", divisor(layout)) : "";
+        text += fmt::format("{{{}{}:{}}}", kind, by, format_atoms(layout.mesh, layout.unreduced));
     }
     return text;
 }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "reshard/notation.hpp"
+#include "reshard/schedule.hpp"
 #include "reshard/simulate.hpp"
 #include "reshard/text.hpp"
 
@@ -287,6 +289,36 @@ TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {
     Options tight;
     tight.limits.peak_bytes_max = 4;
     EXPECT_EQ(synthesize(source, target, tight).error().code, Code::infeasible);
+}
+
+// All pairs of placements that sum over some axes and average over others: whatever the way, what is multiplied and
+// divided on it takes the divisor of the source to that of the target.
+TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
+    const Setting setting{Mesh{{"a", 2}, {"b", 4}, {"c", 3}}, DType::f32, {48}};
+    const std::vector<std::string> placements = {
+        "P(sum),P(avg),R",      "R,R,R",           "S(0),P(avg),R", "P(sum),R,R",          "P(avg),P(sum),S(0)",
+        "P(sum),P(avg),P(sum)", "P(avg),P(avg),R", "P(max),R,R",    "P(avg),P(sum),P(avg)"};
+    for (const std::string& from : placements)
+        for (const std::string& to : placements)
+            for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+                SCOPED_TRACE(from + " -> " + to);
+                const Layout source = parse_layout(Notation::dtensor, setting, from).value();
+                const Layout target = parse_layout(Notation::dtensor, setting, to).value();
+                const auto made = synthesize(source, target, {.vocabulary = vocabulary});
+                ASSERT_TRUE(made.has_value()) << made.error().message;
+                EXPECT_TRUE(check(made->plan).has_value());
+                Index times = 1;
+                Index over = 1;
+                for (std::size_t i = 0; i < made->plan.steps.size(); ++i) {
+                    const Layout& before = layout_before(made->plan, i);
+                    std::vector<Schedule> all;
+                    for (Index rank = 0; rank < 24; ++rank) all.push_back(schedule(before, made->plan.steps[i], rank));
+                    EXPECT_TRUE(check_schedules(before, made->plan.steps[i], all).has_value());
+                    times *= all[0].scale.times;
+                    over *= all[0].scale.over;
+                }
+                EXPECT_EQ(times * divisor(source), over * divisor(target)) << format(made->plan);
+            }
 }
 
 }  // namespace
