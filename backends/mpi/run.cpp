@@ -27,7 +27,7 @@ Result<bool> Run::test() {
 
 Result<void> Run::wait() {
     for (;;) {
-        const auto done = wait_for(long_slice);
+        const auto done = wait_for(long_slice.count());
         if (!done) return tl::unexpected(done.error());
         if (*done) return {};
     }
@@ -36,7 +36,8 @@ Result<void> Run::wait() {
 // Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
 // for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
 // ranks of the node are waited for, the board knows best from the first look on.
-Result<bool> Run::wait_for(std::chrono::microseconds most) {
+Result<bool> Run::wait_for(Index microseconds) {
+    const Slice most(microseconds);
     constexpr int looks = 100;
     constexpr int looks_between_naps = 2;
     constexpr auto idle = std::chrono::microseconds(200);
@@ -65,28 +66,36 @@ bool Run::ends_in_time() {
     if (events_ != state_.events() || now - looked_ > absence) since_ = now;
     events_ = state_.events();
     looked_ = now;
-    if (now - since_ < silence) return true;
-    if (now - since_ >= state_.plan().timeout) {
-        give_up(fmt::format("nothing came within {}", in_words(state_.plan().timeout)));
-        return false;
-    }
-    if (state_.plan().standing == nullptr || now - asked_ < silence) return true;
+    if (now - since_ < silence || now - asked_ < silence) return true;
     asked_ = now;
+    const std::set<int> peers = awaited();
+    if (peers.empty()) return true;  // but for those of the node, whom the board looks after
+    const Standing& standing = *state_.plan().standing;
+    const auto timeout = state_.plan().timeout;
+    if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
+    auto why = standing.trouble(peers);
+    if (!why && now - since_ >= timeout)
+        why = fmt::format("{} did not take part in the run within {}", standing.missing(peers), in_words(timeout));
+    if (!why) return true;
+    state_.fail(fmt::format("{}: {}", state_.wave().steps.front().name, *why));
+    give_up(*why);
+    return false;
+}
+
+std::set<int> Run::awaited() const {
     std::set<int> peers;
+    meetings_.add_peers(peers);
     streams_.add_peers(peers);
     sum_messages_.add_peers(peers);
     gathers_.add_peers(peers);
-    const auto trouble = peers.empty() ? std::nullopt : state_.plan().standing->trouble(peers);
-    if (trouble) {
-        state_.fail(fmt::format("{}: {}", state_.wave().steps.front().name, *trouble));
-        give_up(*trouble);
-    }
-    return !trouble;
+    peers.erase(static_cast<int>(rank_of(state_.plan().communicator)));
+    return peers;
 }
 
 void Run::give_up(std::string_view why) {
     streams_.give_up(why);
     sum_messages_.give_up(why);
+    meetings_.give_up(why);
     gathers_.give_up(why);
     state_.note({"waiting for messages"}, why);
     state_.end();
@@ -97,6 +106,7 @@ Result<bool> Run::advance(Slice most) {
         if (!begun_) begin_wave();
         if (!finish_wave(most)) return false;
         end_wave();
+        if (state_.error()) state_.end();
     }
     if (state_.error()) return tl::unexpected(*state_.error());
     return true;
@@ -116,17 +126,44 @@ void Run::begin_wave() {
     streams_.begin();
     sum_messages_.begin();
     gathers_.restart(0);
+    begin_meeting();
     for (std::size_t i = 0; i < wave.steps.size(); ++i) {
         sum_messages_.begin_step(i);
-        if (wave.steps[i].gather) begin_gather(i);
         state_.copy(wave.steps[i].copies);
     }
 }
 
+// MPI cannot take back a collective, which may write long after this rank has given up, when a late one comes at last.
+// So none begins before all of its ranks are in the wave.
+void Run::begin_meeting() {
+    meetings_.restart(0);
+    met_ = false;
+    const Wave& wave = state_.wave();
+    const auto meet = [&](std::size_t step, MPI_Comm communicator) {
+        meetings_.add({"meeting", Pending::collective, -1, step},
+                      [&](MPI_Request* request) { return MPI_Ibarrier(communicator, request); });
+    };
+    for (std::size_t i = 0; i < wave.steps.size(); ++i) {
+        if (wave.steps[i].gather) meet(i, wave.steps[i].gather->communicator);
+        if (wave.steps[i].reduction) meet(i, wave.steps[i].reduction->communicator);
+    }
+}
+
+void Run::begin_collectives() {
+    met_ = true;
+    const Wave& wave = state_.wave();
+    for (std::size_t i = 0; i < wave.steps.size(); ++i) {
+        if (wave.steps[i].gather) begin_gather(i);
+        if (wave.steps[i].reduction) sum_messages_.begin_reduction(i);
+    }
+}
+
 bool Run::finish_wave(Slice most) {
+    const bool all_met = meetings_.advance();
+    if (all_met && !met_) begin_collectives();
     const bool summed = sum_messages_.advance();
     const bool streamed = streams_.advance();
-    const bool gathered = gathers_.advance();
+    const bool gathered = gathers_.advance() && met_;
     // Only a rank that no message waits for may sleep on the board: asleep it makes none of them go on.
     const Slice slice = summed && streamed && gathered ? most : only_look;
     if (!advance_node(slice) || !advance_sums(slice)) return false;

@@ -17,7 +17,7 @@ public:
 
     Result<bool> test() override;
     Result<void> wait() override;
-    Result<bool> wait_for(std::chrono::microseconds most) override;
+    Result<bool> wait_for(Index microseconds) override;
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -25,9 +25,12 @@ private:
     Result<bool> advance(Slice most);
     [[nodiscard]] bool ends_in_time();
     void give_up(std::string_view why);
+    [[nodiscard]] std::set<int> awaited() const;
     void begin_wave();
     bool finish_wave(Slice most);
     void end_wave();
+    void begin_meeting();
+    void begin_collectives();
     void begin_gather(std::size_t step);
     void begin_sum();
     bool advance_node(Slice most);
@@ -38,7 +41,9 @@ private:
     RunState state_;
     StreamRun streams_{state_};
     SumMessages sum_messages_{state_};
+    Requests meetings_{state_};  // before MPI's own collectives
     Requests gathers_{state_};
+    bool met_ = false;
     std::optional<NodeRun> node_;
     std::optional<SumRun> sum_;  // of the wave's sums inside the node the one that runs
     std::size_t next_sum_ = 0;
@@ -48,6 +53,7 @@ private:
     Clock::time_point since_ = Clock::now();  // nothing has happened
     Clock::time_point looked_ = since_;
     Clock::time_point asked_ = since_;
+    bool said_waiting_ = false;
 };
 
 }  // namespace reshard::mpi
