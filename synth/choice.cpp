@@ -129,6 +129,9 @@ void Choice::settle() { chosen_ = best_place(); }
 
 Error Choice::no_plan() const {
     if (limit_error_) return *limit_error_;
+    if (!same_order(problem_.source.mesh, problem_.target.mesh))
+        return {Code::infeasible,
+                "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};
     return {Code::infeasible, fmt::format("no sequence of collectives keeps the peak at the floor of {}: sizes do not "
                                           "divide; the vocabulary 'all' has a plan",
                                           format_bytes(floor_bytes_))};

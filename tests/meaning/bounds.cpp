@@ -44,6 +44,7 @@ std::string objection_to_reduction(const Answer& answer, const std::vector<Holde
     const Index most = fetching_every_summand(summands(draft.source), before, after) * size_of(draft.dtype);
     ++tally.bounded_sums;
     tally.sums_at_bound += answer.made.optimal;
+    if (!divides(draft.source) || !divides(draft.target)) return "";
     if (answer.made.verdict.received_bytes_max_device <= 2 * most) return "";
     return fmt::format("its sums receive more than twice all summands, {}", most);
 }
