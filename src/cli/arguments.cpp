@@ -159,11 +159,12 @@ Result<void> read_first_steps(Question& question) {
 }
 
 // An empty value is a variable that was not set, a mistake; it must not be taken for no value. What is parsed says so
-// itself.
+// itself, or is a mesh: an empty one is one device.
 Result<void> no_empty_values(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) {
         for (const CLI::Option* option : command->get_options()) {
-            const bool parsed = option->get_positional() || option->check_name("--mesh");
+            const bool parsed =
+                option->get_positional() || option->check_name("--mesh") || option->check_name("--target-mesh");
             if (!parsed && std::ranges::count(option->results(), std::string()) > 0)
                 return fail(Code::usage, fmt::format("{}: its value is empty", option->get_name()));
         }
