@@ -68,8 +68,15 @@ private:
 Index count_foreign(const Layout& before, const Layout& after) {
     std::vector<Overlap> overlaps;
     for (std::size_t i = 0; i < before.dims.size(); ++i) overlaps.emplace_back(before.dims[i], after.dims[i]);
+    // Devices that differ only where both ends replicate lack the same.
+    const bool one_order = same_order(before.mesh, after.mesh);
+    const Index devices = device_count(after);
+    const AtomList told_apart = one_order ? complement(idle_atoms(before, after), devices) : AtomList{{devices, 1}};
+    const Index all = tile_elements(after);  // none lacks more
+    const Index count = combinations(told_apart);
     Index most = 0;
-    for (Index position = 0; position < device_count(after); ++position) {
+    for (Index number = 0; number < count && most < all; ++number) {
+        const Index position = with_value(told_apart, 0, number);
         Index wanted = 1;
         for (std::size_t i = 0; i < after.dims.size(); ++i)
             wanted *= overlaps[i].wanted(value_of(after.dims[i].atoms, position));

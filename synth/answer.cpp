@@ -147,8 +147,10 @@ private:
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         complete_ = options_.first_steps.empty() &&
                     (!timed || (options_.vocabulary == Vocabulary::collectives && best.verdict.pieces == 1));
-        // What the busiest device receives in all may be less than the sum over the steps, which is searched.
-        return timed || frame.even || at_bound(best);
+        // Ragged exchanges are not all looked at for the time; and what the busiest device receives in all may be less
+        // than the sum over the steps, which is searched.
+        if (timed) return complete_ || (frame.even && !exchanges);
+        return frame.even || at_bound(best);
     }
 
     // True when the best plan has one moving step and cannot be beaten.

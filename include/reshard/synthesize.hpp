@@ -29,7 +29,8 @@ struct Options {
     Limits limits = {};
     Machine machine = laptop();
     std::vector<Step> first_steps = {};  ///< tactics: these come first, the rest is synthesized, the whole is judged
-    bool explain = false;  ///< also judge what is not worth choosing: gather_then_slice, and candidates over a limit
+    bool explain = false;  ///< also judge what is not worth choosing: gather_then_slice, and candidates over a limit;
+                           ///< it changes no plan
 };
 
 enum class StopReason {
@@ -53,9 +54,11 @@ struct Synthesis {
     Plan plan;
     Verdict verdict;
     Index picoseconds = 0;
-    std::string rule;              ///< the rule that gave the plan
-    bool optimal = false;          ///< received_bytes_max_device == lower_bound_bytes
-    bool search_complete = false;  ///< nothing better for this objective exists in this vocabulary
+    std::string rule;      ///< the rule that gave the plan
+    bool optimal = false;  ///< received_bytes_max_device == lower_bound_bytes
+    /// Nothing better for this objective exists in this vocabulary: no plan over the axes and sub-axes of the mesh with
+    /// ceil-div tiles and the peak at the floor whose steps add up to less (in bytes: of each its busiest receiver).
+    bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;
     Index states = 0;                       ///< states the search expanded
     std::vector<Alternative> alternatives;  ///< with Options::explain all candidates, the winner first

@@ -67,7 +67,8 @@ void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
     command.add_option("--input", arguments.input, "read the array from this .npy file");
     command.add_option("--output", arguments.output, "write the moved array to this .npy file, a pipe or a device");
-    command.add_option("--tiles", arguments.tiles, "write every rank's tiles to this folder, in the place of earlier ones");
+    command.add_option("--tiles", arguments.tiles,
+                       "write every rank's tiles to this folder, in the place of earlier ones");
     command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
 }
 

@@ -38,7 +38,7 @@ Result<bool> rename_folder(const std::string& from, const Destination& destinati
     const char* const to = destination.path.c_str();
     if (std::rename(from.c_str(), to) == 0) return false;  // nothing was there, or an empty folder
     const bool full = errno == ENOTEMPTY || errno == EEXIST;
-    if (!full || destination.kind != Destination::Kind::old) return cannot("create folder", destination.path);
+    if (!full) return cannot("create folder", destination.path);
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_EXCHANGE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return cannot("replace folder", destination.path);
     // Where two folders cannot be exchanged at once, the name means nothing for a moment.
@@ -130,7 +130,10 @@ Result<NewFolder> NewFolder::begin(Destination destination) {
 Result<void> NewFolder::commit() {
     sync_folder(partial_.path());
     const auto held = undisturbed();
-    const auto exchanged = rename_folder(partial_.path(), destination_);
+    // Another run or a person may have put something there meanwhile.
+    const auto now = destination_of_folder(destination_.path);
+    if (!now) return tl::unexpected(now.error());
+    const auto exchanged = rename_folder(partial_.path(), *now);
     if (!exchanged) return tl::unexpected(exchanged.error());
     sync_folder(folder_of(destination_.path));
     if (*exchanged) remove_tiles(partial_.path());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <stdexcept>
 
 #include "cases/rows.hpp"
@@ -65,6 +66,17 @@ std::string planned_wrong(const Problem& problem, Vocabulary vocabulary, bool mu
     const auto small = synthesize(smallest(problem), by_bytes(vocabulary));
     if (!small) return "not planned when smaller: " + small.error().message;
     return replay(small->plan, small->verdict);
+}
+
+TEST(Cases, EachHasAnIdOfItsOwn) {
+    std::map<std::string, std::string> files;
+    for (const char* file : {"named", "shardy", "xla", "dtensor"})
+        for (const Json& row : read_jsonl(std::string(RESHARD_TESTS_DIR "/cases/") + file + ".jsonl")) {
+            const auto [first, fresh] = files.emplace(row["id"].text, file);
+            EXPECT_TRUE(fresh) << row["id"].text << " is in " << first->second << ".jsonl and in " << file << ".jsonl";
+            EXPECT_NE(row["id"].text, "");
+        }
+    EXPECT_GT(files.size(), 300U);
 }
 
 TEST(NamedCases, ArePlannedJudgedAndMovedRight) {

@@ -502,6 +502,21 @@ class WholeOrAbsent(tool.Case):
                 self.assertIn("'%s' in it is no tile; name a folder of its own" % other.rstrip("/"), ran.err)
                 self.assertFalse(self.check("--tiles", before))
 
+    def test_two_runs_into_one_folder(self):
+        """Either set, whole: of other sizes, so that a mixture would be seen."""
+        others = run("--tiles", "new", question=("--mesh", "x=6", "f32[6@x]", "f32[6]"))
+        either = [self.new("--tiles")]
+        self.ran_well(tool.reshard(*others, folder=self.folder))
+        either.append(state(self.path("new")))
+        for there in (True, False):
+            if not there:
+                shutil.rmtree(self.path("new"))
+            both = [subprocess.Popen([tool.TOOL, *one], cwd=self.folder, stdout=subprocess.DEVNULL)
+                    for one in (WRITERS["--tiles"], others)]
+            self.assertEqual([process.wait(timeout=60) for process in both], [0, 0])
+            self.assertIn(state(self.path("new")), either)
+            self.assertEqual(os.listdir(self.folder), ["new"])
+
     def test_trailing_slashes(self):
         for _ in range(2):
             self.ran_well(tool.reshard(*run("--tiles", "new//"), folder=self.folder))
@@ -594,6 +609,19 @@ class Launched(WholeOrAbsent):
                 left = glob.glob(self.path("reshard-*.partial")) if (number, whom) == (signal.SIGKILL, 0) else ()
                 self.check(writer, before, [os.path.basename(name) for name in left])
         self.assertGreater(struck, 0)
+
+
+class LaunchedStreams(tool.Case):
+    @unittest.skipUnless(tool.MPIEXEC, "there is no MPI")
+    def test_pipes_get_the_whole(self):
+        os.mkfifo(self.path("pipe"))
+        question = ("run", "--mesh", "x=2,y=2", "f32[600@x,901]", "f32[600,901@(y,x)]", "--output")
+        with open(self.path("got"), "wb") as got, subprocess.Popen(["cat", self.path("pipe")], stdout=got) as reader:
+            ran = tool.reshard(*question, "pipe", ranks=4, folder=self.folder)
+            reader.wait(timeout=60)
+        self.ran_well(ran)
+        self.ran_well(tool.reshard(*question, "file", "--backend", "local", folder=self.folder))
+        self.assertEqual(state(self.path("got")), state(self.path("file")))
 
 
 # What does not depend on what ranks are is tried once.

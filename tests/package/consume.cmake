@@ -1,5 +1,5 @@
 # One consumer test: cmake -D kind=... -D build=BUILD -D source=ROOT -D work=DIR -D libdir=lib -P consume.cmake
-# Every kind but `install` and `embedded` uses the tree that `install` left in ${work}/moved.
+# Every kind but `install` and the embedded ones uses the tree that `install` left in ${work}/moved.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 set(here ${source}/tests/package)
@@ -49,6 +49,23 @@ elseif(kind STREQUAL "pkg_config")
     file(MAKE_DIRECTORY ${work}/${kind})
     must(${compiler} -std=c++20 ${here}/main.cpp -o ${work}/${kind}/consumer ${flags} -Wl,-rpath,${moved}/${libdir})
     must(${work}/${kind}/consumer)
+
+elseif(kind STREQUAL "embedded_as_it_is")
+    # Nothing is asked for: a part of another project takes no language but C++, even where CUDA and NCCL are there.
+    configured(add_subdirectory -D reshard_dir=${source})
+    file(STRINGS ${work}/${kind}/CMakeCache.txt parts REGEX "^RESHARD_(CLI|TESTS|BENCH|PEERS|PROOFS|NCCL):")
+    list(FILTER parts EXCLUDE REGEX "=OFF$")
+    if(parts)
+        message(FATAL_ERROR "switched on in another project: ${parts}")
+    endif()
+    file(GLOB languages ${work}/${kind}/CMakeFiles/*/CMakeCUDACompiler.cmake)
+    if(languages)
+        message(FATAL_ERROR "CUDA was enabled: ${languages}")
+    endif()
+    # Asked for, it is looked for.
+    must_fail("RESHARD_NCCL is ON, but" ${CMAKE_COMMAND} -S ${here}/add_subdirectory -B ${work}/asks_for_nccl --fresh
+        -G Ninja -D CMAKE_CXX_COMPILER=${compiler} -D reshard_dir=${source} -D RESHARD_NCCL=ON
+        -D CMAKE_CUDA_COMPILER=CMAKE_CUDA_COMPILER-NOTFOUND -D CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
 
 elseif(kind STREQUAL "embedded")
     # As a part of another project; and installed from there without MPI, asking for MPI fails with a sentence.

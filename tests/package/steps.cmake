@@ -15,9 +15,14 @@ function(must_fail sentence)
     endif()
 endfunction()
 
-# consumer(folder options...): configures and builds tests/package/folder into ${work}/${kind}.
-function(consumer folder)
+# configured(folder options...): configures tests/package/folder into ${work}/${kind}.
+function(configured folder)
     must(${CMAKE_COMMAND} -S ${here}/${folder} -B ${work}/${kind} --fresh -G Ninja -D CMAKE_CXX_COMPILER=${compiler}
         ${ARGN})
+endfunction()
+
+# consumer(folder options...): configures and builds it.
+function(consumer folder)
+    configured(${folder} ${ARGN})
     must(${CMAKE_COMMAND} --build ${work}/${kind} --parallel 2)
 endfunction()

@@ -87,6 +87,39 @@ TEST(SynthesizeProperty, PairsWithUnreducedAxesArePlanned) {
     });
 }
 
+// Asking for the others chooses no other plan, and none of the others is better.
+TEST(SynthesizeProperty, ExplainChangesNoPlan) {
+    check_property(cases(1500), [] {
+        const Pair pair = *pairs({.devices_max = 64});
+        Options options;
+        options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
+        options.objective = draw_objective();
+        if (*between(0, 3) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+        const auto made = synthesize(layout_of(pair.source), layout_of(pair.target), options);
+        options.explain = true;
+        const auto explained = synthesize(layout_of(pair.source), layout_of(pair.target), options);
+        RC_LOG() << repeat_line(pair) << " --vocabulary " << name(options.vocabulary) << " --objective "
+                 << name(options.objective);
+        RC_ASSERT(made.has_value() == explained.has_value());
+        if (!made) return;
+        RC_LOG() << format(made->plan) << "explain:\n" << format(explained->plan);
+        RC_ASSERT(made->plan == explained->plan);
+        RC_ASSERT(made->search_complete == explained->search_complete);
+        const auto price = [&](const Alternative& one) {
+            const Index moves =
+                std::ranges::count_if(one.plan.steps, [](const Step& step) { return !is_local(step.kind); });
+            return options.objective == Objective::time    ? one.picoseconds
+                   : options.objective == Objective::bytes ? one.verdict.received_bytes_max_device
+                                                           : moves;
+        };
+        for (const Alternative& other : explained->alternatives) {
+            if (other.verdict.peak_bytes > made->verdict.floor_bytes) continue;
+            RC_LOG() << other.rule << "\n" << format(other.plan);
+            RC_ASSERT(price(other) >= price(explained->alternatives.front()));
+        }
+    });
+}
+
 TEST(SynthesizeProperty, TheSameQuestionHasTheSameAnswerWhateverTheAxesAreCalled) {
     check_property(cases(300), [] {
         const Pair pair = *pairs({.devices_max = 64});

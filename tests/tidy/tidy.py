@@ -19,6 +19,7 @@ HEADERS = {
     "tile": ["integer", "result"],
     "layout": ["mesh", "tile"],
     "view": ["layout"],
+    "straighten": ["layout"],
     "step": ["layout"],
     "plan": ["step"],
     "text": ["plan"],
@@ -36,8 +37,8 @@ HEADERS = {
     "mpi": ["backend"],
     "nccl": ["backend"],
 }
-CORE = ["integer", "result", "mesh", "tile", "layout", "view", "step", "plan", "text", "notation", "schedule", "simulate",
-        "check", "list", "cost"]
+CORE = ["integer", "result", "mesh", "tile", "layout", "view", "straighten", "step", "plan", "text", "notation", "schedule",
+        "simulate", "check", "list", "cost"]
 
 # Which public headers and which folders' private headers a file may include, the first prefix that fits deciding.
 # Sources of core may also write errors in the notation (text); they move memory, so they see what a backend is given.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "reshard/simulate.hpp"
 #include "reshard/text.hpp"
 
@@ -172,7 +174,7 @@ TEST(SynthesizeUnit, EndsOnOneListOfDevicesStayInOneOrder) {
         {*parse_layout(listed, "f32[4]"), *parse_layout(listed, "f32[4@x:(1)2]")},
         {*parse_layout(listed, "f32[8@x,2]"), *parse_layout(square, "f32[8@b,2]")},
         {*parse_layout(listed, "f32[8@x]"), *parse_layout(listed_square, "f32[8@a]")},
-        {*parse_layout(listed, "f32[8@x:(2)2]"), *parse_layout(listed, "f32[8@x]{U:x:(1)2}")},
+        {*parse_layout(listed, "f32[8@x:(2)2]"), *parse_layout(listed, "f32[8@x:(2)2]{U:x:(1)2}")},
     };
     for (const Problem& problem : problems)
         for (const Problem& one : {problem, Problem{problem.target, problem.source}})
@@ -219,6 +221,41 @@ TEST(SynthesizeUnit, SummandsKeptAtBothEndsAreBoundedByNothing) {
     EXPECT_LE(made->verdict.received_bytes_max_device, 53'084'160);
     EXPECT_FALSE(made->optimal);
     EXPECT_FALSE(made->search_complete);
+}
+
+// In one pass over the axes: what looks at all axes for each pair of them takes minutes.
+TEST(SynthesizeUnit, ThousandsOfAxesOfSizeOneTakeNoTime) {
+    std::string text = "x=2";
+    std::string list;
+    for (int i = 0; i < 8000; ++i) {
+        text += ",a" + std::to_string(i) + "=1";
+        list += ",a" + std::to_string(i);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const auto many = parse_mesh(text);
+    ASSERT_TRUE(many.has_value());
+    const auto source = parse_layout(*many, "f32[8@(x" + list + "),1]");
+    ASSERT_TRUE(source.has_value());
+    const auto made = synthesize(*source, *parse_layout(*many, "f32[8,1@x]"));
+    ASSERT_TRUE(made.has_value());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_EQ(parse_mesh(text + ",a7=1").error().message, "the mesh has two axes named a7");
+}
+
+TEST(SynthesizeUnit, ThousandsOfDimensionsTakeNoTime) {
+    const Mesh square{{"x", 2}, {"y", 2}};
+    Layout source{DType::f32, square, std::vector<Dim>(8000, Dim(1)), {}};
+    Layout target = source;
+    source.dims[17].atoms = {{2, 2}};
+    target.dims[18].atoms = {{4, 1}};
+    const auto begin = std::chrono::steady_clock::now();
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives})
+        for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps}) {
+            Options options = with(vocabulary, objective);
+            options.explain = true;
+            ASSERT_TRUE(synthesize(source, target, options).has_value());
+        }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(SynthesizeUnit, AListIsAnsweredInItsOrder) {
