@@ -1,6 +1,7 @@
 #include "synth/choice.hpp"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -95,6 +96,10 @@ bool Choice::judge(std::string rule, Plan plan) {
 // that keeps the footprint limit in pieces gets the verdict that says so.
 std::string Choice::over_limit(Alternative& candidate) {
     const Verdict& verdict = candidate.verdict;
+    // The user's first steps may be of any kind.
+    const auto own = std::span(candidate.plan.steps).subspan(options_.first_steps.size());
+    if (!std::ranges::all_of(own, [&](const Step& step) { return allows(options_.vocabulary, step.kind); }))
+        return "it exchanges, which is no collective";
     if (verdict.peak_bytes > peak_bytes_max_)
         return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
                            format_bytes(peak_bytes_max_));
@@ -124,6 +129,9 @@ void Choice::settle() { chosen_ = best_place(); }
 
 Error Choice::no_plan() const {
     if (limit_error_) return *limit_error_;
+    if (!same_order(problem_.source.mesh, problem_.target.mesh))
+        return {Code::infeasible,
+                "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};
     return {Code::infeasible, fmt::format("no sequence of collectives keeps the peak at the floor of {}: sizes do not "
                                           "divide; the vocabulary 'all' has a plan",
                                           format_bytes(floor_bytes_))};

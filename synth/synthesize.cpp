@@ -115,7 +115,7 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     made->states += rest->states;
     made->rule = "reduce_first";
     made->optimal = verdict->received_bytes_max_device == verdict->lower_bound_bytes;
-    made->search_complete = false;
+    made->search_complete = made->optimal && options.objective == Objective::bytes;
     if (options.explain) made->alternatives = {{made->rule, made->plan, made->verdict, made->picoseconds, {}}};
     return made;
 }

@@ -168,7 +168,7 @@ Result<void> read_first_steps(Question& question) {
 }
 
 // An empty value is a variable that was not set, a mistake; it must not be taken for no value. What is parsed says so
-// itself.
+// itself, or is a mesh: an empty one is one device.
 Result<void> no_empty_values(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) {
         for (const CLI::Option* option : command->get_options()) {

@@ -76,6 +76,12 @@ class Batch(tool.Case):
         self.assertEqual(answer["target_mesh"], "z=6")
         self.assertEqual(answer["steps"][-1]["layout"].replace("(x,y)", "z"), "f32[12@z,6]")
 
+    def test_an_empty_target_mesh_is_one_device(self):
+        (answer,) = self.answers(problem(target="f32[12,6]", target_mesh=""))
+        self.assertEqual(answer["target_mesh"], "")
+        ran = tool.reshard("plan", "--json", "--mesh", "x=2,y=3", "--target-mesh", "", "f32[12@x,6]", "f32[12,6]")
+        self.assertEqual(json.loads(self.ran_well(ran).out)["fingerprint"], answer["fingerprint"])
+
     def test_an_answer_line_is_a_command_too(self):
         (answer,) = self.answers(problem())
         ran = tool.reshard("plan", "--json", "--mesh", answer["mesh"], answer["source"], answer["target"])

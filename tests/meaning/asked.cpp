@@ -66,7 +66,7 @@ std::string objection_to_explain(const Answer& answer) {
 }
 
 std::string objection_to_verdict(const Answer& answer, const std::vector<Holder>& before,
-                                 const std::vector<Holder>& after) {
+                                 const std::vector<Holder>& after, Tally& tally) {
     const Synthesis& made = answer.made;
     const Draft& draft = answer.draft;
     const Limits& limits = answer.asked.options.limits;
@@ -85,7 +85,7 @@ std::string objection_to_verdict(const Answer& answer, const std::vector<Holder>
         if (draft.vocabulary == Vocabulary::collectives && step.kind == StepKind::exchange) return "it exchanges";
     const auto again = parse_plan(format(made.plan));
     if (!again || *again != made.plan) return "its text is another plan:\n" + format(made.plan);
-    return objection_to_bounds(answer, before, after);
+    return objection_to_bounds(answer, before, after, tally);
 }
 
 void count(const Draft& draft, Tally& tally) {
@@ -120,7 +120,7 @@ std::string objection_to_answer(const Draft& draft, const cli::Asked& asked, std
     if (auto wrong = objection_to_explain(answer); !wrong.empty()) return wrong;
     if (auto wrong = difference(plan.source, before); !wrong.empty()) return "the plan starts elsewhere: " + wrong;
     if (auto wrong = difference(plan.target, after); !wrong.empty()) return "the plan ends elsewhere: " + wrong;
-    if (auto wrong = objection_to_verdict(answer, before, after); !wrong.empty()) return wrong;
+    if (auto wrong = objection_to_verdict(answer, before, after, tally); !wrong.empty()) return wrong;
     const std::string wrong = objection_to_move(answer);
     return wrong.empty() ? "" : wrong + "\n" + format(plan);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,14 +16,17 @@ namespace reshard::test {
 
 namespace {
 
-/// Every way to write `devices` as a product of primes, most major first.
-void add_cuts(Index devices, const AtomList& digits, std::vector<AtomList>& cuts) {
-    if (devices == 1) cuts.push_back(digits);
+/// Every way to cut each axis into primes, most major first: what parts of axes can name. Layouts by digits that cross
+/// the axes are not looked at, by the search either.
+void add_cuts(std::span<const Axis> axes, Index rest, Index stride, const AtomList& digits,
+              std::vector<AtomList>& cuts) {
+    if (rest == 1 && axes.empty()) cuts.push_back(digits);
+    if (rest == 1 && !axes.empty()) add_cuts(axes.subspan(1), axes.front().size, stride, digits, cuts);
     for (const Index prime : {Index{2}, Index{3}, Index{5}, Index{7}}) {
-        if (devices % prime != 0) continue;
+        if (rest % prime != 0) continue;
         AtomList longer = digits;
-        longer.push_back({prime, devices / prime});
-        add_cuts(devices / prime, longer, cuts);
+        longer.push_back({prime, stride / prime});
+        add_cuts(axes, rest / prime, stride / prime, longer, cuts);
     }
 }
 
@@ -83,7 +87,7 @@ Reference make_reference(const Answer& answer) {
     const Layout& source = answer.asked.problem.source;
     const Options& options = answer.asked.options;
     std::vector<AtomList> cuts;
-    add_cuts(device_count(source), {}, cuts);
+    add_cuts(source.mesh.axes, 1, device_count(source), {}, cuts);
     return {source.mesh,
             shape(source),
             cuts,
@@ -130,7 +134,7 @@ std::string objection_to_completeness(const Answer& answer, Tally& tally) {
     const Problem& problem = answer.asked.problem;
     const Options& options = answer.asked.options;
     const std::string key =
-        fmt::format("{} {} {} {} {}", device_count(problem.source), fmt::join(shape(problem.source), ","),
+        fmt::format("{} {} {} {} {}", format(problem.source.mesh), fmt::join(shape(problem.source), ","),
                     name(options.objective), name(options.vocabulary), format(options.machine));
     const Reference& reference = known.of(key, [&] { return make_reference(answer); });
     const auto& layouts = reference.layouts();

@@ -40,7 +40,7 @@ void say_what_died() { say("\ndied of: "); }
 
 void install() { __sanitizer_set_death_callback(say_what_died); }
 #else
-extern "C" void say_what_crashed(int number) {
+extern "C" void say_what_crashed(int number, siginfo_t*, void*) {
     say("\ncrashed by: ");
     std::signal(number, SIG_DFL);
     std::raise(number);
@@ -52,8 +52,8 @@ void install() {
     const stack_t stack{other_stack.data(), 0, other_stack.size()};
     sigaltstack(&stack, nullptr);
     struct sigaction action {};
-    action.sa_handler = say_what_crashed;
-    action.sa_flags = SA_ONSTACK;
+    action.sa_sigaction = say_what_crashed;
+    action.sa_flags = SA_ONSTACK | SA_SIGINFO;
     for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(number, &action, nullptr);
 }
 #endif

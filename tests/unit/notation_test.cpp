@@ -109,6 +109,12 @@ TEST(NotationUnit, HloShardings) {
               "an HloSharding cannot say a max: its unreduced devices hold sums");
 }
 
+TEST(NotationUnit, AReductionOverNothingIsNone) {
+    const auto read = parse_hlo("{mesh['x'=1,'y'=2], [{'y'}], unreduced=max{'x'}}");
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(parse_hlo(format(*read)), *read);
+}
+
 TEST(NotationUnit, WhatXlaForgetsToCheck) {
     expect_caret(Notation::hlo, "{devices=[2,4]<=[4]}", 14, "8 tiles [2,4] on 4 devices");
     expect_caret(Notation::hlo, "{devices=[2,4]<=[2,4]T(0,0)}", 21, "no permutation");

@@ -321,5 +321,25 @@ TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
             }
 }
 
+// There is no collective between two meshes of other sizes, so what is left of the candidates may not exchange.
+TEST(SynthesizeUnit, CollectivesNeverExchange) {
+    const Layout source = parse_layout(Mesh{}, "f32[4]").value();
+    const Layout target = parse_layout(Mesh{{"x", 2}}, "f32[4@x]").value();
+    for (const bool explain : {false, true}) {
+        Options options = with(Vocabulary::collectives, Objective::time);
+        options.explain = explain;
+        EXPECT_EQ(synthesize(source, target, options).error().code, Code::infeasible);
+        options.vocabulary = Vocabulary::all;
+        EXPECT_TRUE(synthesize(source, target, options).has_value());
+    }
+}
+
+TEST(SynthesizeUnit, TwoReductionsOfNothingAreOptimal) {
+    const auto made = synthesize(at("f32[0]{U:x}"), at("f32[0]{max:y}"));
+    ASSERT_TRUE(made.has_value());
+    EXPECT_EQ(made->verdict.received_bytes_max_device, made->verdict.lower_bound_bytes);
+    EXPECT_TRUE(made->optimal);
+}
+
 }  // namespace
 }  // namespace reshard

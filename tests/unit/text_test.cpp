@@ -26,6 +26,16 @@ TEST(TextUnit, RankZeroHasEmptyBrackets) {
     EXPECT_TRUE(parse_layout(mesh, "bf16[]")->dims.empty());
 }
 
+TEST(TextUnit, DigitsThatNoAxisHasAreReadBack) {
+    Layout layout = parse_layout(mesh, "f32[12]").value();
+    layout.dims[0].atoms = {{3, 4}};  // begins inside y, and ends inside it
+    EXPECT_EQ(format(layout), "f32[12@?3:4]");
+    EXPECT_EQ(parse_layout(mesh, format(layout)).value(), layout);
+    for (const char* text : {"f32[12@?]", "f32[12@?3]", "f32[12@?3:]", "f32[12@?0:4]", "f32[12@?3:0]", "f32[12@?5:1]",
+                             "f32[12@?3:8]", "f32[12@?4:9223372036854775807]", "f32[12@(x,?2:6)]", "f32[12@?-3:4]"})
+        EXPECT_FALSE(parse_layout(mesh, text).has_value()) << text;
+}
+
 TEST(TextUnit, APlanPrintsAsItIsRead) {
     const std::string text = "mesh x=2,y=6\nsource f32[12@x]\nall_gather f32[12]\nslice f32[12@y]\ntarget f32[12@y]\n";
     EXPECT_EQ(format(*parse_plan(text)), text);
