@@ -1,0 +1,100 @@
+#include "tally.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <numeric>
+
+#include "support/property.hpp"
+
+namespace reshard::runs {
+namespace {
+
+constexpr int enough = 500;  // schedules, among which every fault comes up
+
+template <class T>
+bool read(std::string_view text, T& value) {
+    const auto end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && last == end;
+}
+
+int usual_count() {
+    if (test::long_run()) return 10'000;
+#ifdef __SANITIZE_ADDRESS__
+    return 125;
+#else
+    return enough;
+#endif
+}
+
+}  // namespace
+
+Result<Asked> read_arguments(std::span<char*> arguments, const std::function<std::uint64_t()>& draw_seed) {
+    Asked asked;
+    asked.count = usual_count();
+#ifdef __SANITIZE_ADDRESS__
+    asked.slack = 2;
+#endif
+    bool seeded = false;
+    for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
+        const std::string_view name = arguments[i];
+        const std::string_view value = arguments[i + 1];
+        bool good = false;
+        if (name == "--count") good = read(value, asked.count);
+        if (name == "--slack") good = read(value, asked.slack);
+        if (name == "--hang") good = read(value, asked.seconds_max);
+        if (name == "--seed" || name == "--schedule") good = seeded = read(value, asked.seed);
+        if (name == "--schedule") asked.one = true;
+        if (!good) return fail(Code::usage, fmt::format("cannot read {} {}", name, value));
+    }
+    if (arguments.size() % 2 == 0) return fail(Code::usage, "every option has a value");
+    if (asked.one) asked.count = 1;
+    if (!seeded && test::long_run()) asked.seed = draw_seed();
+    return asked;
+}
+
+Bounds bounds_of(const Asked& asked) {
+    Bounds bounds;
+    bounds.call *= asked.slack;
+    bounds.with_timeout *= asked.slack;
+    return bounds;
+}
+
+void Tally::add(const Schedule& schedule, const Report& all_ranks, const std::string& repeat) {
+    OfFault& of = of_[static_cast<std::size_t>(schedule.fault)];
+    ++of.schedules;
+    of.right += all_ranks.right;
+    of.errors += all_ranks.errors;
+    ++of_ranks_[schedule.ranks];
+    ++in_all_;
+    longest_call_ = std::max(longest_call_, all_ranks.longest_call);
+    if (all_ranks.wrong.empty()) return;
+    ++failed_;
+    fmt::print("schedule {} ({}) breaks its promises:\n", schedule.seed, name(schedule.fault));
+    for (const std::string& line : all_ranks.wrong) fmt::print("  {}\n", line);
+    fmt::print("repeat it: {} --schedule {}\n", repeat, schedule.seed);
+    std::fflush(stdout);
+}
+
+int Tally::finish(const Asked& asked, const std::string& what) const {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    bool seen = true;
+    for (std::size_t i = 0; i < fault_count; ++i) {
+        const auto fault = static_cast<Fault>(i);
+        const OfFault& of = of_[i];
+        fmt::print("{:>18}: {} schedules, {} runs right, {} errors\n", name(fault), of.schedules, of.right, of.errors);
+        const bool met = of.schedules > 0 && (fault == Fault::none ? of.right > 0 : of.errors > 0);
+        if (met || asked.count < enough || fault == Fault::dropped_in_flight) continue;
+        fmt::print("nothing was seen of the fault: {}\n", name(fault));
+        seen = false;
+    }
+    std::string ranks;
+    for (const auto& [count, schedules] : of_ranks_) ranks += fmt::format(" {} over {},", schedules, count);
+    ranks.pop_back();
+    fmt::print("{}: {} schedules from seed {},{} ranks: {} failed; the longest call {:.2f} s, all {:.1f} s\n", what,
+               in_all_, asked.seed, ranks, failed_, longest_call_, seconds);
+    return failed_ == 0 && seen ? 0 : 1;
+}
+
+}  // namespace reshard::runs
