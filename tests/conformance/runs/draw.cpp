@@ -103,7 +103,8 @@ void draw_fault(Random& random, Schedule& schedule) {
     schedule.faulty_executor = static_cast<std::size_t>(below(random, static_cast<Index>(schedule.lists.size())));
     const List& list = schedule.lists[schedule.faulty_executor];
     schedule.faulty_run = static_cast<int>(below(random, list.runs));
-    const bool binds = schedule.fault == Fault::small_buffer || schedule.fault == Fault::right_after_small;
+    const bool binds = schedule.fault == Fault::small_buffer || schedule.fault == Fault::kept_after_small ||
+                       schedule.fault == Fault::right_after_small;
     if (binds && !list.rebinds) schedule.faulty_run = 0;
     if (slow) schedule.transport.timeout = std::chrono::seconds(2);
     const auto& ops = schedule.ops[static_cast<std::size_t>(schedule.faulty_rank)];
@@ -162,9 +163,19 @@ ListPlan another(const ListPlan& list, std::uint64_t seed, Index ranks) {
 }
 
 std::string_view name(Fault fault) {
-    constexpr std::array<std::string_view, fault_count> names = {
-        "none",          "rejected plan", "other plan",        "limit", "small buffer", "right after small",
-        "started twice", "never started", "dropped in flight", "idle",  "late",         "leaves"};
+    constexpr std::array<std::string_view, fault_count> names = {"none",
+                                                                 "rejected plan",
+                                                                 "other plan",
+                                                                 "limit",
+                                                                 "small buffer",
+                                                                 "kept after small",
+                                                                 "right after small",
+                                                                 "started twice",
+                                                                 "never started",
+                                                                 "dropped in flight",
+                                                                 "idle",
+                                                                 "late",
+                                                                 "leaves"};
     return names[static_cast<std::size_t>(fault)];
 }
 

@@ -30,6 +30,7 @@ Verdict of_run(const Schedule& schedule, std::size_t executor, int run) {
     switch (schedule.fault) {
         case Fault::none:
         case Fault::started_twice:
+        case Fault::right_after_small:
             return Verdict::right;
         case Fault::late:
         case Fault::leaves:

@@ -138,7 +138,8 @@ private:
         const Index rank = rank_in(group);
         if (asked_.one && rank == 0) fmt::print("{}", describe(schedule)), std::fflush(stdout);
         meet(group);
-        watchdog_.begin(describe(schedule) + repeat() + fmt::format(" --schedule {}", seed));
+        const std::string line = fmt::format("{} --schedule {}", repeat(), seed);
+        watchdog_.begin(rank == 0 ? describe(schedule) + line : line);
         const auto make = [&] { return mpi::make_backend(group, options_of(schedule.transport)); };
         const auto enter = [&](std::string call) {
             if (asked_.one) fmt::print("{:.3f} {}\n", MPI_Wtime() - begun_, call), std::fflush(stdout);

@@ -195,15 +195,16 @@ private:
             if (held.workspaces[i])
                 buffers[i].workspace = held.workspaces[i]->bytes().first(buffers[i].workspace.size());
         }
-        const bool wrong_first = at_fault(Fault::small_buffer, op) || at_fault(Fault::right_after_small, op);
+        const bool wrong_first = at_fault(Fault::small_buffer, op) || at_fault(Fault::kept_after_small, op) ||
+                                 at_fault(Fault::right_after_small, op);
         if (wrong_first && !bind_too_small(op, buffers)) return;
         auto bound = timed(describe(op), [&] { return held.executor->bind(buffers); });
-        const Verdict verdict = wrong_first || needs_timeout(schedule_.fault) ? Verdict::either : Verdict::right;
+        const Verdict verdict = needs_timeout(schedule_.fault) ? Verdict::either : Verdict::right;
         if (judge(describe(op), op.executor, bound ? std::nullopt : std::optional(bound.error()), verdict))
             held.bound = std::move(*bound);
     }
 
-    // False when the executor goes with it.
+    // False when no right one follows.
     bool bind_too_small(const Op& op, std::vector<Buffers> buffers) {
         Held& held = executors_[op.executor];
         const auto some = std::ranges::find_if(buffers, [](const Buffers& one) { return !one.target.empty(); });
@@ -215,7 +216,7 @@ private:
         }
         if (schedule_.fault == Fault::right_after_small) return true;
         held.broken = true;
-        drop(op.executor);
+        if (schedule_.fault == Fault::small_buffer) drop(op.executor);
         return false;
     }
 

@@ -24,6 +24,7 @@ enum class Fault {
     other_plan,         ///< prepares another plan than the others
     limit,              ///< prepares within a limit that no plan meets
     small_buffer,       ///< binds a buffer that is too small, and drops the executor
+    kept_after_small,   ///< the same, and keeps it, but never starts it
     right_after_small,  ///< the same, and then binds the right one
     started_twice,      ///< starts a run that is in flight
     never_started,      ///< drops the executor instead of starting it
@@ -32,7 +33,7 @@ enum class Fault {
     late,               ///< comes when the others' timeout is over
     leaves              ///< drops everything, the backend too, and calls no more
 };
-inline constexpr std::size_t fault_count = 12;
+inline constexpr std::size_t fault_count = 13;
 [[nodiscard]] std::string_view name(Fault fault);
 
 /// True for what only a timeout can end: the others are not told.

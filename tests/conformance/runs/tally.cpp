@@ -28,6 +28,31 @@ int usual_count() {
 #endif
 }
 
+// The most runs of a rank that are in flight at a time.
+int most_in_flight(const Schedule& schedule) {
+    int most = 0;
+    for (const std::vector<Op>& ops : schedule.ops) {
+        int in_flight = 0;
+        for (const Op& op : ops) {
+            if (op.call == Call::start) most = std::max(most, ++in_flight);
+            if (op.call == Call::wait) --in_flight;
+        }
+    }
+    return most;
+}
+
+// Whether two ranks wait for the same runs in different orders.
+bool waits_differ(const Schedule& schedule) {
+    const auto waits_of = [](const std::vector<Op>& ops) {
+        std::vector<std::pair<std::size_t, int>> waits;
+        for (const Op& op : ops)
+            if (op.call == Call::wait) waits.emplace_back(op.executor, op.run);
+        return waits;
+    };
+    return std::ranges::any_of(schedule.ops,
+                               [&](const auto& ops) { return waits_of(ops) != waits_of(schedule.ops.front()); });
+}
+
 }  // namespace
 
 Result<Asked> read_arguments(std::span<char*> arguments, const std::function<std::uint64_t()>& draw_seed) {
@@ -68,6 +93,8 @@ void Tally::add(const Schedule& schedule, const Report& all_ranks, const std::st
     of.errors += all_ranks.errors;
     ++of_ranks_[schedule.ranks];
     ++in_all_;
+    if (most_in_flight(schedule) > 1) ++side_by_side_;
+    if (waits_differ(schedule)) ++in_other_orders_;
     longest_call_ = std::max(longest_call_, all_ranks.longest_call);
     if (all_ranks.wrong.empty()) return;
     ++failed_;
@@ -89,6 +116,8 @@ int Tally::finish(const Asked& asked, const std::string& what) const {
         fmt::print("nothing was seen of the fault: {}\n", name(fault));
         seen = false;
     }
+    fmt::print("{} with several runs in flight, {} waited for in different orders\n", side_by_side_, in_other_orders_);
+    if (2 * std::min(side_by_side_, in_other_orders_) < in_all_ && asked.count >= enough) seen = false;
     std::string ranks;
     for (const auto& [count, schedules] : of_ranks_) ranks += fmt::format(" {} over {},", schedules, count);
     ranks.pop_back();

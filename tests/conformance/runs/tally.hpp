@@ -39,6 +39,8 @@ private:
     std::map<Index, int> of_ranks_;
     int failed_ = 0;
     int in_all_ = 0;
+    int side_by_side_ = 0;
+    int in_other_orders_ = 0;
     double longest_call_ = 0;
     std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
