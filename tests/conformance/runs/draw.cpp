@@ -95,6 +95,12 @@ Transport draw_transport(Random& random) {
     return transport;
 }
 
+bool has_target(const List& list, Index rank) {
+    return std::ranges::any_of(list.items, [&](const conformance::Item& item) {
+        return !blank_of(item.plan.target, rank, item.target).bytes.empty();
+    });
+}
+
 void draw_fault(Random& random, Schedule& schedule) {
     const bool slow = waits_for_timeout(schedule.seed);
     if (!slow && below(random, 20) < 11) return;
@@ -103,8 +109,8 @@ void draw_fault(Random& random, Schedule& schedule) {
     schedule.faulty_executor = static_cast<std::size_t>(below(random, static_cast<Index>(schedule.lists.size())));
     const List& list = schedule.lists[schedule.faulty_executor];
     schedule.faulty_run = static_cast<int>(below(random, list.runs));
-    const bool binds = schedule.fault == Fault::small_buffer || schedule.fault == Fault::kept_after_small ||
-                       schedule.fault == Fault::right_after_small;
+    const bool binds = binds_too_small(schedule.fault);
+    if (binds && !has_target(list, schedule.faulty_rank)) schedule.fault = Fault::never_started;
     if (binds && !list.rebinds) schedule.faulty_run = 0;
     if (slow) schedule.transport.timeout = std::chrono::seconds(2);
     const auto& ops = schedule.ops[static_cast<std::size_t>(schedule.faulty_rank)];
@@ -180,6 +186,10 @@ std::string_view name(Fault fault) {
 }
 
 bool needs_timeout(Fault fault) { return std::ranges::find(timed_out, fault) != timed_out.end(); }
+
+bool binds_too_small(Fault fault) {
+    return fault == Fault::small_buffer || fault == Fault::kept_after_small || fault == Fault::right_after_small;
+}
 
 bool breaks_prepare(Fault fault) {
     return fault == Fault::rejected_plan || fault == Fault::other_plan || fault == Fault::limit;

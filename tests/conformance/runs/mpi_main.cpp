@@ -5,7 +5,9 @@
 #include <mpi.h>
 
 #include <iostream>
+#include <numeric>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "party.hpp"

@@ -6,19 +6,19 @@
 #include <thread>
 
 #include "law.hpp"
+#include "tiles.hpp"
 
 namespace reshard::runs {
 namespace {
-
-using conformance::Lent;
-using conformance::Workbench;
 
 using Clock = std::chrono::steady_clock;
 
 class Party {
 public:
     Party(const Schedule& schedule, Index rank, const std::function<void(std::string)>& enter, const Bounds& bounds)
-        : schedule_(schedule), rank_(rank), enter_(enter), bounds_(bounds), executors_(schedule.lists.size()) {}
+        : schedule_(schedule), rank_(rank), enter_(enter), bounds_(bounds) {
+        for (std::size_t i = 0; i < schedule.lists.size(); ++i) executors_.emplace_back(Tiles(schedule, i, rank));
+    }
 
     Report play(const std::function<Result<std::unique_ptr<Backend>>()>& make) {
         auto made = timed("make the backend", make);
@@ -39,11 +39,7 @@ public:
             make_call(ops[i]);
         }
         for (std::size_t i = 0; i < executors_.size(); ++i) drop(i);
-        for (Held& held : executors_) {
-            held.lent.clear();
-            held.workspaces.clear();
-            held.memory.clear();
-        }
+        for (Held& held : executors_) held.tiles.give_back();
         timed("drop the backend", [&] { backend_.reset(); });
         enter_(fmt::format("rank {} is done", rank_));
         return std::move(report_);
@@ -52,14 +48,12 @@ public:
 private:
     // What this rank has of one executor.
     struct Held {
+        explicit Held(Tiles own) : tiles(std::move(own)) {}
         std::optional<Executor> executor;
         std::unique_ptr<Bound> bound;
         std::unique_ptr<Ticket> ticket;
-        std::vector<Workbench> benches;
-        std::vector<Lent> lent;
-        std::vector<std::unique_ptr<Memory>> workspaces;
-        std::vector<std::unique_ptr<Memory>> memory;  // kept to the end
-        bool broken = false;                          // a call failed, or this rank has given it up
+        Tiles tiles;
+        bool broken = false;  // a call failed, or this rank has given it up
     };
 
     void wrong(const std::string& what) { report_.wrong.push_back(fmt::format("rank {}: {}", rank_, what)); }
@@ -130,73 +124,27 @@ private:
         const List& list = schedule_.lists[op.executor];
         ListPlan plan = list_plan(list);
         PrepareOptions options{std::nullopt, list.donate};
-        if (at_fault(schedule_.fault, {op.call, op.executor, schedule_.faulty_run})) {
+        const bool here = at_fault() && op.executor == schedule_.faulty_executor;
+        if (here) {
             if (schedule_.fault == Fault::rejected_plan) plan = rejected(plan);
             if (schedule_.fault == Fault::other_plan) plan = another(plan, schedule_.seed, schedule_.ranks);
             if (schedule_.fault == Fault::limit) options.footprint_bytes_max = 0;
         }
         std::vector<Storages> storages;
         for (const conformance::Item& item : list.items) storages.push_back(storages_of(item, rank_));
-        if (schedule_.fault == Fault::other_plan && at_fault()) storages.clear();
+        if (here && schedule_.fault == Fault::other_plan) storages.clear();
         auto made = timed(describe(op), [&] { return Executor::prepare(plan, *backend_, storages, options); });
         const Verdict verdict = of_prepare(schedule_, op.executor, rank_, backend_->name() != "local");
         const auto error = made ? std::nullopt : std::optional(made.error());
         if (judge(describe(op), op.executor, error, verdict)) executors_[op.executor].executor = std::move(*made);
     }
 
-    std::unique_ptr<Memory> lend(bool own, std::size_t bytes) {
-        if (!own) return nullptr;
-        auto memory = timed("allocate", [&] { return backend_->allocate(static_cast<Index>(bytes)); });
-        if (memory) return std::move(*memory);
-        wrong(fmt::format("allocate failed: {}", memory.error().message));
-        return nullptr;
-    }
-
-    // Whose memory is bound is drawn for each rank and array.
-    void take_memory(std::size_t executor, int run) {
-        Held& held = executors_[executor];
-        for (Lent& lent : held.lent) {
-            held.memory.push_back(std::move(lent.source));
-            held.memory.push_back(std::move(lent.target));
-        }
-        std::ranges::move(held.workspaces, std::back_inserter(held.memory));
-        held.lent.clear();
-        held.workspaces.clear();
-        held.benches = benches_of(executor, run);
-        for (std::size_t i = 0; i < held.benches.size(); ++i) {
-            const std::uint64_t own =
-                mixed(schedule_, 1000 * executor + 10 * i + static_cast<std::size_t>(rank_) * 100000);
-            const std::uint64_t manner =
-                mixed(schedule_, executor) % 3;  // all of the caller, all of the backend, mixed
-            const Workbench& bench = held.benches[i];
-            const auto lends = [&](unsigned bit) { return manner == 1 || (manner == 2 && (own >> bit) % 2 == 1); };
-            held.lent.push_back({lend(lends(0), bench.source.bytes.size()), lend(lends(1), bench.target.bytes.size())});
-            held.workspaces.push_back(lend(lends(2), bench.workspace.size()));
-        }
-    }
-
-    std::vector<Workbench> benches_of(std::size_t executor, int run) {
-        const List& list = schedule_.lists[executor];
-        std::vector<Workbench> benches;
-        for (std::size_t i = 0; i < list.items.size(); ++i) {
-            const std::uint64_t salt = 97 * static_cast<std::uint64_t>(run) + 13 * executor + i + 1;
-            const Index workspace = executors_[executor].executor->plans()[i].workspace_bytes;
-            benches.emplace_back(list.items[i], rank_, salt, workspace, list.donate);
-        }
-        return benches;
-    }
-
     void bind(const Op& op) {
         Held& held = executors_[op.executor];
-        take_memory(op.executor, op.run);
-        std::vector<Buffers> buffers;
-        for (std::size_t i = 0; i < held.benches.size(); ++i) {
-            buffers.push_back(held.lent[i].buffers(held.benches[i]));
-            if (held.workspaces[i])
-                buffers[i].workspace = held.workspaces[i]->bytes().first(buffers[i].workspace.size());
-        }
-        const bool wrong_first = at_fault(Fault::small_buffer, op) || at_fault(Fault::kept_after_small, op) ||
-                                 at_fault(Fault::right_after_small, op);
+        if (auto taken = timed("allocate", [&] { return held.tiles.take(*backend_, *held.executor); }); !taken)
+            wrong(fmt::format("allocate failed: {}", taken.error().message));
+        const std::vector<Buffers> buffers = held.tiles.buffers();
+        const bool wrong_first = binds_too_small(schedule_.fault) && at_fault(schedule_.fault, op);
         if (wrong_first && !bind_too_small(op, buffers)) return;
         auto bound = timed(describe(op), [&] { return held.executor->bind(buffers); });
         const Verdict verdict = needs_timeout(schedule_.fault) ? Verdict::either : Verdict::right;
@@ -207,13 +155,11 @@ private:
     // False when no right one follows.
     bool bind_too_small(const Op& op, std::vector<Buffers> buffers) {
         Held& held = executors_[op.executor];
-        const auto some = std::ranges::find_if(buffers, [](const Buffers& one) { return !one.target.empty(); });
-        if (some != buffers.end()) {
-            some->target = some->target.first(some->target.size() - 1);
-            const auto bound = timed(describe(op), [&] { return held.executor->bind(buffers); });
-            if (bound) wrong(fmt::format("{} did not fail with a buffer that is too small", describe(op)));
-            ++report_.errors;
-        }
+        Buffers& some = *std::ranges::find_if(buffers, [](const Buffers& one) { return !one.target.empty(); });
+        some.target = some.target.first(some.target.size() - 1);
+        const auto bound = timed(describe(op), [&] { return held.executor->bind(buffers); });
+        if (bound) wrong(fmt::format("{} did not fail with a buffer that is too small", describe(op)));
+        ++report_.errors;
         if (schedule_.fault == Fault::right_after_small) return true;
         held.broken = true;
         if (schedule_.fault == Fault::small_buffer) drop(op.executor);
@@ -227,11 +173,7 @@ private:
             if (schedule_.fault == Fault::never_started) drop(op.executor);
             return;
         }
-        const std::vector<Workbench> fresh = benches_of(op.executor, op.run);
-        for (std::size_t i = 0; i < fresh.size(); ++i) {
-            held.benches[i].refill(fresh[i]);
-            held.lent[i].lend(held.benches[i]);
-        }
+        held.tiles.fill(op.run);
         auto started = timed(describe(op), [&] { return held.bound->start(); });
         const auto error = started ? std::nullopt : std::optional(started.error());
         if (!judge(describe(op), op.executor, error, of_run(schedule_, op.executor, op.run))) return;
@@ -280,12 +222,8 @@ private:
 
     void compare(const Op& op) {
         Held& held = executors_[op.executor];
-        std::string text;
-        for (std::size_t i = 0; i < held.benches.size() && text.empty(); ++i) {
-            held.lent[i].take_back(held.benches[i]);
-            text = held.benches[i].wrong();
-            if (!text.empty()) wrong(fmt::format("{}: array {} has wrong data: {}", describe(op), i, text));
-        }
+        const std::string text = held.tiles.wrong();
+        if (!text.empty()) wrong(fmt::format("{}: wrong data: {}", describe(op), text));
         if (text.empty()) ++report_.right;
     }
 
@@ -303,7 +241,7 @@ private:
             held.bound.reset();
             held.executor.reset();
         });
-        if (mixed(schedule_, 7 + executor) % 2 == 0) held.lent.clear();
+        if (mixed(schedule_, 7 + executor) % 2 == 0) held.tiles.give_back();
     }
 
     const Schedule& schedule_;

@@ -40,6 +40,7 @@ inline constexpr std::size_t fault_count = 13;
 [[nodiscard]] bool needs_timeout(Fault fault);
 /// True for what the others are told of: all of them get an error when they prepare.
 [[nodiscard]] bool breaks_prepare(Fault fault);
+[[nodiscard]] bool binds_too_small(Fault fault);
 
 struct Op {
     Call call = Call::prepare;
