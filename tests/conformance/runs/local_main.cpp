@@ -50,12 +50,7 @@ Report play_in_threads(const Schedule& schedule, const Asked& asked, Watchdog& w
     }
     for (std::thread& thread : threads) thread.join();
     Report all;
-    for (Report& one : reports) {
-        all.right += one.right;
-        all.errors += one.errors;
-        all.longest_call = std::max(all.longest_call, one.longest_call);
-        std::ranges::move(one.wrong, std::back_inserter(all.wrong));
-    }
+    for (const Report& one : reports) add(all, one);
     return all;
 }
 

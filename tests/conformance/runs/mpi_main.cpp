@@ -79,21 +79,20 @@ std::vector<Batch> batches_of(const Asked& asked, int size) {
 }
 
 std::string packed(const Report& report) {
-    std::string text = fmt::format("{} {} {}\n", report.right, report.errors, report.longest_call);
-    for (const std::string& line : report.wrong) text += line + '\n';
+    const auto& [wrong, right, errors, told, named, longest_call] = report;
+    std::string text = fmt::format("{} {} {} {} {}\n", right, errors, told, named, longest_call);
+    for (const std::string& line : wrong) text += line + '\n';
     return text;
 }
 
-void unpack(Report& into, const std::string& text) {
+Report unpacked(const std::string& text) {
     std::istringstream lines(text);
-    Report one;
-    lines >> one.right >> one.errors >> one.longest_call;
-    into.right += one.right;
-    into.errors += one.errors;
-    into.longest_call = std::max(into.longest_call, one.longest_call);
+    Report report;
+    lines >> report.right >> report.errors >> report.told >> report.named >> report.longest_call;
     std::string line;
     std::getline(lines, line);
-    while (std::getline(lines, line)) into.wrong.push_back(line);
+    while (std::getline(lines, line)) report.wrong.push_back(line);
+    return report;
 }
 
 class Job {
@@ -167,7 +166,8 @@ private:
             Report sum;
             for (Index member = 0; member < schedule.ranks; ++member) {
                 const auto at = static_cast<std::size_t>(batch.first_rank[i] + member);
-                unpack(sum, all.substr(static_cast<std::size_t>(places[at]), static_cast<std::size_t>(lengths[at])));
+                add(sum,
+                    unpacked(all.substr(static_cast<std::size_t>(places[at]), static_cast<std::size_t>(lengths[at]))));
             }
             tally_.add(schedule, sum, repeat());
         }

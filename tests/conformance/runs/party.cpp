@@ -87,6 +87,11 @@ private:
     // True when the call did well. An error breaks the executor.
     bool judge(const std::string& what, std::size_t executor, const std::optional<Error>& error, Verdict verdict) {
         if (error) ++report_.errors;
+        if (error && !at_fault()) {
+            ++report_.told;
+            const bool names = error->message.find(fmt::format("rank {}", schedule_.faulty_rank)) != std::string::npos;
+            if (names) ++report_.named;
+        }
         if (error && verdict == Verdict::right) wrong(fmt::format("{} failed: {}", what, error->message));
         if (!error && verdict == Verdict::error) wrong(fmt::format("{} did not fail", what));
         if (error) give_up(executor);
@@ -209,14 +214,18 @@ private:
 
     // Until this one is done, looking at all others as well if asked.
     Result<void> poll(Ticket& ticket, bool others) {
-        while (true) {
+        constexpr int eager = 100;
+        for (int look = 0;; ++look) {
             const auto done = ticket.test();
             if (!done) return tl::unexpected(done.error());
             if (*done) return {};
             for (Held& held : executors_) {
                 if (others && held.ticket && held.ticket.get() != &ticket) static_cast<void>(held.ticket->test());
             }
-            std::this_thread::yield();
+            if (look < eager)
+                std::this_thread::yield();
+            else
+                std::this_thread::sleep_for(std::chrono::microseconds(50));
         }
     }
 
@@ -254,6 +263,15 @@ private:
 };
 
 }  // namespace
+
+void add(Report& sum, const Report& one) {
+    sum.wrong.insert(sum.wrong.end(), one.wrong.begin(), one.wrong.end());
+    sum.right += one.right;
+    sum.errors += one.errors;
+    sum.told += one.told;
+    sum.named += one.named;
+    sum.longest_call = std::max(sum.longest_call, one.longest_call);
+}
 
 Report play(const Schedule& schedule, Index rank, const std::function<Result<std::unique_ptr<Backend>>()>& make,
             const std::function<void(std::string)>& enter, const Bounds& bounds) {

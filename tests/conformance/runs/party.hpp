@@ -14,8 +14,13 @@ struct Report {
     std::vector<std::string> wrong;  ///< one line for each broken promise
     Index right = 0;                 ///< runs with right data
     Index errors = 0;                ///< calls that said that something failed
+    Index told = 0;                  ///< of those the ones on ranks that did nothing wrong
+    Index named = 0;                 ///< of those the ones that name the rank that did
     double longest_call = 0;         ///< seconds
 };
+
+/// All ranks together.
+void add(Report& sum, const Report& one);
 
 /// Bounds on one call, in seconds.
 struct Bounds {

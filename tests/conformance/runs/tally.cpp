@@ -96,9 +96,12 @@ void Tally::add(const Schedule& schedule, const Report& all_ranks, const std::st
     if (most_in_flight(schedule) > 1) ++side_by_side_;
     if (waits_differ(schedule)) ++in_other_orders_;
     longest_call_ = std::max(longest_call_, all_ranks.longest_call);
-    if (all_ranks.wrong.empty()) return;
+    // Of two plans nobody knows which is the other one.
+    const bool nobody_named = all_ranks.told > 0 && all_ranks.named == 0 && schedule.fault != Fault::other_plan;
+    if (all_ranks.wrong.empty() && !nobody_named) return;
     ++failed_;
     fmt::print("schedule {} ({}) breaks its promises:\n", schedule.seed, name(schedule.fault));
+    if (nobody_named) fmt::print("  no error names rank {}\n", schedule.faulty_rank);
     for (const std::string& line : all_ranks.wrong) fmt::print("  {}\n", line);
     fmt::print("repeat it: {} --schedule {}\n", repeat, schedule.seed);
     std::fflush(stdout);
