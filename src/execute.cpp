@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "execute_run.hpp"
 #include "lower_list.hpp"
@@ -63,6 +64,10 @@ Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> by
         return fail(Code::mismatch, fmt::format("the {} of array {} needs {} bytes, the buffer has {}",
                                                 place_name(range.place, false), range.array, needed, bytes.size()));
     }
+    if (bytes.data() == nullptr && !bytes.empty()) {
+        return fail(Code::mismatch, fmt::format("the {} of array {} is null but {} bytes long",
+                                                place_name(range.place, false), range.array, bytes.size()));
+    }
     // Only what a run may touch counts: a buffer may be larger than the tile in it.
     range.begin = bytes.data();
     range.end = bytes.data() + needed;
@@ -113,6 +118,7 @@ Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::
         executor.buckets_.push_back({std::move(bucket.array_of), std::move(*prepared)});
     }
     executor.state_ = std::make_shared<RunState>();
+    for (const Bucket& bucket : executor.buckets_) executor.state_->buckets.push_back(bucket.prepared);
     return executor;
 }
 
@@ -148,7 +154,14 @@ Index Executor::footprint_bytes() const {
     return saturating_add(bytes_of_buffers(plans_, arrays_, donate_), staging_bytes());
 }
 
-std::string Executor::describe() const { return buckets_.empty() ? "" : buckets_.front().prepared->describe(); }
+std::string Executor::describe() const {
+    std::vector<std::string> ways;  // each once
+    for (const Bucket& bucket : buckets_) {
+        std::string way = bucket.prepared->describe();
+        if (!way.empty() && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+    }
+    return fmt::format("{}", fmt::join(ways, "; then "));
+}
 
 Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) {
     std::vector<std::size_t> all(plans_.size());
@@ -164,6 +177,16 @@ Result<std::unique_ptr<Bound>> Executor::bind(std::size_t bucket, std::span<cons
 Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::size_t count,
                                                       std::span<const std::size_t> arrays,
                                                       std::span<const Buffers> buffers) {
+    auto bound = try_bind(first, count, arrays, buffers);
+    for (std::size_t b = first; !bound && b < first + count; ++b) {
+        buckets_[b].prepared->excuse(named("bind failed", bound.error()));
+    }
+    return bound;
+}
+
+Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t count,
+                                                  std::span<const std::size_t> arrays,
+                                                  std::span<const Buffers> buffers) {
     if (buffers.size() != arrays.size()) {
         return fail(Code::mismatch,
                     fmt::format("{} arrays were given {} sets of buffers", arrays.size(), buffers.size()));

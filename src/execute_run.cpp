@@ -1,8 +1,11 @@
 #include "execute_run.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include <fmt/format.h>
+
+#include "flights.hpp"
 
 namespace reshard {
 
@@ -11,37 +14,88 @@ namespace {
 using State = std::shared_ptr<Executor::RunState>;
 using Buckets = std::shared_ptr<const BoundBuckets>;  // a run keeps them: callers may drop them while it is in flight
 
-class GuardedTicket final : public Ticket {
+// Between two looks at the other runs.
+constexpr std::chrono::microseconds slice{100};
+
+class GuardedTicket final : public Ticket, private Flight {
 public:
     GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state)
-        : buckets_(std::move(buckets)), runs_(std::move(started)), state_(std::move(state)) {
-        if (buckets_->bounds.empty()) finish();
+        : buckets_(std::move(buckets)),
+          runs_(std::move(started)),
+          state_(std::move(state)),
+          flights_(Flights::of_this_thread()) {
+        if (buckets_->bounds.empty()) {
+            finish();
+        } else {
+            flights_->add(*this);
+            listed_ = true;
+        }
     }
     ~GuardedTicket() override {
-        if (!over_) static_cast<void>(wait());  // a run that is dropped has nobody to tell; the state remembers
+        static_cast<void>(wait());  // a run that is dropped has nobody to tell; the state remembers
     }
     GuardedTicket(const GuardedTicket&) = delete;
     GuardedTicket& operator=(const GuardedTicket&) = delete;
 
     Result<bool> test() override {
-        while (!over_) {
-            const auto done = current() ? runs_[at_]->test() : Result<bool>(tl::unexpected(state_->first_error));
-            if (!done) end(done.error());
-            if (done && !*done) return false;
-            next();
+        const std::lock_guard lock(mutex_);
+        const auto done = advance([](Ticket& run) { return run.test(); });
+        leave();
+        return done;
+    }
+    Result<bool> wait_for(std::chrono::microseconds most) override {
+        const std::lock_guard lock(mutex_);
+        const auto until = Clock::now() + most;
+        for (;;) {
+            const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
+            const auto done = advance_all(std::clamp(left, std::chrono::microseconds(0), most));
+            if (done && !*done && Clock::now() < until) continue;
+            leave();
+            return done;
         }
-        return ended().transform([] { return true; });
     }
     Result<void> wait() override {
+        const std::lock_guard lock(mutex_);
         while (!over_) {
-            const auto done = current() ? runs_[at_]->wait() : Result<void>(tl::unexpected(state_->first_error));
-            if (!done) end(done.error());
-            next();
+            if (Flights::of_this_thread()->has_others(*this)) {
+                static_cast<void>(advance_all(slice));
+            } else {
+                static_cast<void>(advance([](Ticket& run) { return run.wait().map([] { return true; }); }));
+            }
         }
+        leave();
         return ended();
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
+    Result<bool> advance_all(std::chrono::microseconds most) {
+        const bool others = Flights::of_this_thread()->has_others(*this);
+        const auto done = advance([&](Ticket& run) { return run.wait_for(others ? std::min(most, slice) : most); });
+        if (others) Flights::of_this_thread()->advance_others(*this);
+        return done;
+    }
+    bool advance_if_free() override {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (lock) static_cast<void>(advance([](Ticket& run) { return run.test(); }));
+        if (lock && over_) listed_ = false;
+        return lock && over_;
+    }
+    // A run that is over is nobody's to advance. Not from within advance_if_free, whose caller has the list.
+    void leave() {
+        if (over_ && std::exchange(listed_, false)) flights_->remove(*this);
+    }
+    template <class Look>
+    Result<bool> advance(const Look& look) {
+        while (!over_) {
+            const auto done = current() ? look(*runs_[at_]) : Result<bool>(tl::unexpected(state_->first_error));
+            if (!done) end(done.error());
+            if (done && !*done) return false;
+            next();
+        }
+        return ended().map([] { return true; });
+    }
     // The bucket's run, started when those before it are done; false when it does not start.
     bool current() {
         if (at_ < runs_.size()) return true;
@@ -54,8 +108,8 @@ private:
     }
     void end(const Error& error) {
         failed_ = true;
-        state_->failed = true;
-        state_->first_error = error;
+        const Error first = error;  // what is told may be the state's own
+        state_->fail(first);
         finish();
     }
     void next() {
@@ -74,7 +128,10 @@ private:
     Buckets buckets_;
     std::vector<std::unique_ptr<Ticket>> runs_;  // of the buckets that have started
     State state_;
+    std::shared_ptr<Flights> flights_;  // of the thread that started it
+    std::mutex mutex_;
     std::size_t at_ = 0;
+    bool listed_ = false;  // in the flights
     bool over_ = false;
     bool failed_ = false;
 };
@@ -114,10 +171,12 @@ private:
         std::vector<std::unique_ptr<Ticket>> started;
         for (std::size_t i = 0; i < at_once; ++i) {
             auto run = start(*buckets_->bounds[i]);
-            if (!run && run.error().code == Code::unsupported && i == 0) return run;  // nothing was started
+            if (!run && run.error().code == Code::unsupported && i == 0) {  // nothing was started
+                for (const auto& prepared : buckets_->prepared) prepared->excuse(named("start failed", run.error()));
+                return run;
+            }
             if (!run) {
-                state_->failed = true;
-                state_->first_error = run.error();
+                state_->fail(run.error());
                 return run;
             }
             started.push_back(std::move(*run));
@@ -131,6 +190,18 @@ private:
 };
 
 }  // namespace
+
+void Executor::RunState::fail(const Error& error) {
+    failed = true;
+    first_error = error;
+    for (const auto& bucket : buckets) {
+        if (const auto prepared = bucket.lock()) prepared->give_up(first_error);
+    }
+}
+
+Error named(std::string_view call, const Error& error) {
+    return {error.code, fmt::format("{}: {}", call, error.message)};
+}
 
 std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state) {
     return std::make_unique<GuardedBound>(std::make_shared<const BoundBuckets>(std::move(buckets)), std::move(state));

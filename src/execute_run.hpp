@@ -10,7 +10,14 @@ struct Executor::RunState {
     bool in_flight = false;
     bool failed = false;
     Error first_error = {};
+    std::vector<std::weak_ptr<Prepared>> buckets = {};  ///< all of the list's
+
+    /// Peers that wait in any bucket are told.
+    void fail(const Error& error);
 };
+
+/// "bind failed: the source of array 0 ..."
+[[nodiscard]] Error named(std::string_view call, const Error& error);
 
 /// What was bound, bucket by bucket; what made it outlives it.
 struct BoundBuckets {
@@ -21,7 +28,8 @@ struct BoundBuckets {
 };
 
 /// Runs them in order, each when the one before is done, or all at once where a queue keeps the order. One run at a
-/// time of all that shares `state`.
+/// time of all that shares `state`. Who waits for one run advances all others that its thread has started: peers may
+/// wait for them in another order.
 [[nodiscard]] std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state);
 
 }  // namespace reshard

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,12 @@ Result<std::unique_ptr<Memory>> allocate_pages(Index bytes) {
     void* start = rounded ? std::aligned_alloc(page_bytes, static_cast<std::size_t>(*rounded)) : nullptr;
     if (start == nullptr) return fail(Code::backend, fmt::format("there are no {} bytes of memory to allocate", bytes));
     return std::make_unique<Pages>(static_cast<std::byte*>(start), bytes);
+}
+
+Result<bool> Ticket::wait_for(std::chrono::microseconds) {
+    const auto done = test();
+    if (done && !*done) std::this_thread::yield();
+    return done;
 }
 
 Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {

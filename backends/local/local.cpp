@@ -29,12 +29,23 @@ struct Run {
     std::vector<double> seconds;
 };
 
+using Clock = std::chrono::steady_clock;
+
+// Why a rank does not start, and from when on the others take it for that.
+struct Absence {
+    Error why;
+    Clock::time_point from;
+};
+
+constexpr auto second_try = std::chrono::seconds(1);  // of a rank whose bind or start failed
+
 // What the ranks prepared together. A session that failed stays failed: buffers of a failed run may be gone.
 struct Session {
     std::vector<std::vector<RankPlan>> plans;  // by rank
     Index prepared = 0;                        // ranks so far
     std::shared_ptr<Run> run;                  // the one that is being started
     std::optional<Error> error;
+    std::map<Index, Absence> absent;  // ranks that will not start a run, or could not so far
 };
 
 // The fingerprints of one agreement, as they come in.
@@ -46,7 +57,7 @@ struct Agreement {
 }  // namespace
 
 struct World::Shared {
-    Shared(Index ranks, std::chrono::milliseconds wait) : size(ranks), patience(wait) {}
+    Shared(Index ranks, std::chrono::milliseconds longest) : size(ranks), timeout(longest) {}
 
     Agreement& agreement(std::size_t number) {
         Agreement& found = agreements[number];
@@ -61,7 +72,7 @@ struct World::Shared {
     }
 
     const Index size;
-    const std::chrono::milliseconds patience;
+    const std::chrono::milliseconds timeout;
     std::mutex mutex;
     std::condition_variable changed;
     std::map<std::size_t, Agreement> agreements;
@@ -83,13 +94,32 @@ struct Member {
         if (agreed != world->agreements.end() && agreed->second.error) return agreed->second.error;
         return session->error;
     }
-    Error give_up(const Run& run) const {
+    // pre: as of error.
+    void be_absent(std::string_view what, Clock::time_point from) const {
+        const auto known = session->absent.find(rank);
+        if (known != session->absent.end() && known->second.from <= from) return;
+        session->absent[rank] = {{Code::backend, fmt::format("rank {}{}", rank, what)}, from};
+        world->changed.notify_all();
+    }
+    // The first rank of the run that has not started and is absent; pre: as of error.
+    [[nodiscard]] const Absence* absence_in(const Run& run) const {
+        const Absence* first = nullptr;
+        for (const auto& [missing, absence] : session->absent) {
+            if (run.parties[static_cast<std::size_t>(missing)].plans != nullptr) continue;
+            if (first == nullptr || absence.from < first->from) first = &absence;
+        }
+        return first;
+    }
+    Error end(const Error& error) const {
+        session->error = error;
+        world->changed.notify_all();
+        return error;
+    }
+    [[nodiscard]] Error timed_out(const Run& run) const {
         Index missing = 0;
         while (run.parties[static_cast<std::size_t>(missing)].plans != nullptr) ++missing;
-        session->error = Error{Code::backend, fmt::format("rank {} waited {} ms for rank {}, which never started", rank,
-                                                          world->patience.count(), missing)};
-        world->changed.notify_all();
-        return *session->error;
+        return Error{Code::backend, fmt::format("rank {} waited {} ms for rank {}, which never started", rank,
+                                                world->timeout.count(), missing)};
     }
 };
 
@@ -102,21 +132,44 @@ public:
 
     Result<bool> test() override {
         const std::lock_guard lock(member_.world->mutex);
-        if (run_->done) return true;
-        if (auto error = member_.error()) return tl::unexpected(*error);
-        return false;
+        return look(Clock::now());
     }
+    Result<bool> wait_for(std::chrono::microseconds most) override { return wait_until(Clock::now() + most); }
     Result<void> wait() override {
-        std::unique_lock lock(member_.world->mutex);
-        const bool over = member_.world->changed.wait_for(lock, member_.world->patience,
-                                                          [&] { return run_->done || member_.error().has_value(); });
-        if (run_->done) return {};
-        return tl::unexpected(over ? *member_.error() : member_.give_up(*run_));
+        return wait_until(Clock::time_point::max()).map([](bool) {});
     }
 
 private:
+    Result<bool> wait_until(Clock::time_point until) {
+        const auto begin = Clock::now();
+        std::unique_lock lock(member_.world->mutex);
+        for (auto now = begin;; now = Clock::now()) {
+            const auto done = look(now);
+            if (!done || *done) return done;
+            if (waited_ + (now - begin) >= member_.world->timeout) {
+                return tl::unexpected(member_.end(member_.timed_out(*run_)));
+            }
+            if (now >= until) {
+                waited_ += now - begin;
+                return false;
+            }
+            auto next = std::min(until, begin + (member_.world->timeout - waited_));
+            if (const Absence* absence = member_.absence_in(*run_)) next = std::min(next, absence->from);
+            member_.world->changed.wait_until(lock, next);
+        }
+    }
+    // pre: the world's mutex is held.
+    Result<bool> look(Clock::time_point now) const {
+        if (run_->done) return true;
+        if (auto error = member_.error()) return tl::unexpected(*error);
+        const Absence* absence = member_.absence_in(*run_);
+        if (absence != nullptr && absence->from <= now) return tl::unexpected(member_.end(absence->why));
+        return false;
+    }
+
     Member member_;
     std::shared_ptr<Run> run_;
+    Clock::duration waited_{};  // all waits so far
 };
 
 class LocalBound final : public Bound {
@@ -136,6 +189,7 @@ public:
         if (session.run->parties[rank].plans != nullptr) {
             return fail(Code::mismatch, fmt::format("rank {} has a run in flight already", rank));
         }
+        session.absent.erase(member_.rank);
         session.run->parties[rank] = {&session.plans[rank], buffers_};
         last_ = session.run;
         if (++session.run->started == member_.world->size) carry_out(session);
@@ -167,12 +221,22 @@ private:
 class LocalPrepared final : public Prepared {
 public:
     explicit LocalPrepared(Member member) : member_(std::move(member)) {}
+    ~LocalPrepared() override { be_absent(" dropped its executor", Clock::now()); }
+    LocalPrepared(const LocalPrepared&) = delete;
+    LocalPrepared& operator=(const LocalPrepared&) = delete;
     [[nodiscard]] Index staging_bytes() const override { return 0; }
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         return std::make_unique<LocalBound>(member_, std::vector<Buffers>(buffers.begin(), buffers.end()));
     }
+    void give_up(const Error& why) override { be_absent(" failed: " + why.message, Clock::now()); }
+    void excuse(const Error& why) override { be_absent(": " + why.message, Clock::now() + second_try); }
 
 private:
+    void be_absent(std::string_view what, Clock::time_point from) const {
+        const std::lock_guard lock(member_.world->mutex);
+        member_.be_absent(what, from);
+    }
+
     Member member_;
 };
 
@@ -233,7 +297,7 @@ private:
 
 }  // namespace
 
-World::World(Index ranks, std::chrono::milliseconds patience) : shared_(std::make_unique<Shared>(ranks, patience)) {
+World::World(Index ranks, std::chrono::milliseconds timeout) : shared_(std::make_unique<Shared>(ranks, timeout)) {
     for (Index rank = 0; rank < ranks; ++rank) backends_.push_back(std::make_unique<LocalBackend>(*shared_, rank));
 }
 

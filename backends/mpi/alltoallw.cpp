@@ -170,6 +170,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return "alltoallw"; }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
+        if (auto met = meet_to_prepare(); !met) return tl::unexpected(met.error());
         auto own = duplicate(communicator());
         if (!own) return tl::unexpected(own.error());
         auto calls = make_calls(plans, rank(), size());
@@ -182,9 +183,12 @@ public:
 }  // namespace
 
 Result<std::unique_ptr<Backend>> make_alltoallw_backend(MPI_Comm communicator) {
-    auto own = borrow(communicator);
+    const auto timeout = BackendOptions().timeout;
+    auto own = borrow(communicator, {}, "make_alltoallw_backend", timeout);
     if (!own) return tl::unexpected(own.error());
-    return std::make_unique<AlltoallwBackend>(std::move(*own), false);
+    auto backend = std::make_unique<AlltoallwBackend>(std::move(*own), false);
+    if (auto opened = backend->open(timeout); !opened) return tl::unexpected(opened.error());
+    return backend;
 }
 
 }  // namespace reshard::mpi

@@ -23,8 +23,10 @@ struct Address {
 
 class Arena : public std::enable_shared_from_this<Arena> {
 public:
-    /// Without sharing it hands out private pages, which no peer reaches.
-    explicit Arena(bool shared) : shared_(shared) {}
+    /// Of a rank. Without sharing it hands out private pages, which no peer reaches.
+    Arena(bool shared, Index rank) : shared_(shared), rank_(rank) {}
+
+    [[nodiscard]] Index rank() const { return rank_; }
 
     /// Page-aligned and touched. Where the system has no shared memory, private pages.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
@@ -60,6 +62,7 @@ private:
     void leave_to_peers(Memory& memory);
 
     bool shared_;
+    Index rank_;
     std::mutex mutex_;
     std::map<const std::byte*, Block> blocks_;  // by start
     std::map<SegmentName, Segment> peers_;

@@ -5,6 +5,7 @@
 
 #include "backends/mpi/arena.hpp"
 #include "backends/mpi/handles.hpp"
+#include "backends/mpi/roll.hpp"
 #include "reshard/backend.hpp"
 
 namespace reshard::mpi {
@@ -13,7 +14,7 @@ class Base : public Backend {
 public:
     Base(Communicator communicator, bool shared_memory)
         : communicator_(std::move(communicator)),
-          arena_(std::make_shared<Arena>(shared_memory)),
+          arena_(std::make_shared<Arena>(shared_memory, rank_of(communicator_.get()))),
           rank_(rank_of(communicator_.get())),
           size_(size_of_communicator(communicator_.get())) {}
     ~Base() override { arena_->close(); }
@@ -22,16 +23,22 @@ public:
 
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return size_; }
-    Result<void> agree(std::uint64_t fingerprint) override;
+    /// Collective, before anything else.
+    Result<void> open(std::chrono::milliseconds timeout);
+    Result<void> agree(std::uint64_t fingerprint) override { return roll_->meet(Call::agree, fingerprint); }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return arena_->take(bytes); }
     [[nodiscard]] MemoryUse memory_use() const override { return arena_->use(); }
 
 protected:
     [[nodiscard]] MPI_Comm communicator() const { return communicator_.get(); }
     [[nodiscard]] const std::shared_ptr<Arena>& arena() const { return arena_; }
+    [[nodiscard]] const Roll& roll() const { return *roll_; }
+    /// Collective. All ranks have come to prepare.
+    Result<void> meet_to_prepare() { return roll_->meet(Call::prepare, 1); }
 
 private:
     Communicator communicator_;
+    std::unique_ptr<Roll> roll_;
     std::shared_ptr<Arena> arena_;
     Index rank_;
     Index size_;
@@ -52,7 +59,8 @@ template <class Value>
 /// Collective. Place by place the least of what all ranks say; the same number of places on all ranks.
 [[nodiscard]] Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes);
 
-/// Duplicates the communicator of a caller, if MPI is running.
-[[nodiscard]] Result<Communicator> borrow(MPI_Comm communicator);
+/// Collective. Duplicates the communicator of a caller, if MPI is running and every rank comes in time and is well.
+[[nodiscard]] Result<Communicator> borrow(MPI_Comm communicator, const Result<void>& own, std::string_view call,
+                                          std::chrono::milliseconds timeout);
 
 }  // namespace reshard::mpi

@@ -20,13 +20,14 @@ struct Board::Head {
     std::atomic<std::uint32_t> failure;  // 0 none, 1 being written, 2 to be read
     std::int32_t failed_rank;
     char message[464];
+    std::atomic<std::uint32_t> excused_rank;  // on this board, from 1: whose excuse can be read; 0: none's
+    char excuse[224];
 };
 
 namespace {
 
 constexpr std::size_t line_bytes = 64;
 constexpr int yields = 64;  // before a waiter sleeps
-constexpr long sleep_nanoseconds = 20'000'000;
 constexpr std::uint32_t anyone = UINT32_MAX;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -35,10 +36,22 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
     return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
-int usable_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+// Of all ranks on the machine together: each may be bound to cores of its own.
+Result<long> usable_cores(MPI_Comm communicator) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+    const int code =
+        MPI_Allreduce(MPI_IN_PLACE, &cores, static_cast<int>(sizeof cores), MPI_BYTE, MPI_BOR, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    const int count = CPU_COUNT(&cores);
+    return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void write_text(const std::string& text, char* place, std::size_t size) {
+    const std::size_t length = std::min(text.size(), size - 1);
+    std::memcpy(place, text.data(), length);
+    place[length] = '\0';
 }
 
 }  // namespace
@@ -60,13 +73,13 @@ Index Board::bytes(Index ranks, std::size_t addresses) {
 }
 
 Result<std::unique_ptr<Board>> Board::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
-                                           std::size_t addresses, std::chrono::milliseconds patience) {
+                                           std::size_t addresses, std::chrono::milliseconds timeout) {
     std::unique_ptr<Board> board(new Board);
     board->rank_ = static_cast<std::size_t>(rank_of(communicator));
     board->size_ = static_cast<std::size_t>(size_of_communicator(communicator));
     board->arena_ = arena;
     board->addresses_ = addresses;
-    board->patience_ = patience;
+    board->timeout_ = timeout;
     const auto bytes = static_cast<std::size_t>(Board::bytes(static_cast<Index>(board->size_), addresses));
     Result<void> made;
     Address place;
@@ -87,12 +100,12 @@ Result<std::unique_ptr<Board>> Board::make(MPI_Comm communicator, const std::sha
     if (auto all = all_succeeded(communicator, made, 1); !all) return tl::unexpected(all.error());
     board->start_ = *start;
     board->line(board->rank_).process = getpid();
+    board->line(board->rank_).rank = static_cast<std::int32_t>(arena->rank());
     // Where ranks have a core each, a look is cheaper than sleep; where they share cores, it keeps the peer from
     // running.
-    int cores = usable_cores();
-    MPI_Allreduce(MPI_IN_PLACE, &cores, 1, MPI_INT, MPI_MAX, communicator);
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    board->looks_ = static_cast<std::size_t>(std::max<long>(cores, online)) >= board->size_ ? 4000 : 1;
+    const auto cores = usable_cores(communicator);
+    if (!cores) return tl::unexpected(cores.error());
+    board->looks_ = static_cast<std::size_t>(*cores) >= board->size_ ? 4000 : 1;
     return board;
 }
 
@@ -110,10 +123,8 @@ void Board::tell(std::size_t rank) {
 void Board::fail_all(const Error& error) {
     std::uint32_t none = 0;
     if (head().failure.compare_exchange_strong(none, 1)) {
-        head().failed_rank = static_cast<std::int32_t>(rank_);
-        const std::size_t length = std::min(error.message.size(), sizeof(Head::message) - 1);
-        std::memcpy(head().message, error.message.data(), length);
-        head().message[length] = '\0';
+        head().failed_rank = line(rank_).rank;
+        write_text(error.message, head().message, sizeof(Head::message));
         head().failure.store(2, std::memory_order_release);
     }
     for (std::size_t rank = 0; rank < size_; ++rank) {
@@ -122,46 +133,88 @@ void Board::fail_all(const Error& error) {
     }
 }
 
-Result<void> Board::look_after(const Wanted& missing, Clock::time_point since) const {
+// The text is one rank's at a time; another's excuse goes without.
+void Board::excuse(const Error& error) {
+    std::uint32_t none = 0;
+    constexpr std::uint32_t being_written = UINT32_MAX;
+    if (head().excused_rank.compare_exchange_strong(none, being_written)) {
+        write_text(error.message, head().excuse, sizeof(Head::excuse));
+        head().excused_rank.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
+    }
+    line(rank_).excused.store(1, std::memory_order_release);
+}
+
+void Board::take_back_excuse() {
+    if (line(rank_).excused.load(std::memory_order_relaxed) == 0) return;
+    line(rank_).excused.store(0, std::memory_order_release);
+    std::uint32_t own = static_cast<std::uint32_t>(rank_) + 1;
+    head().excused_rank.compare_exchange_strong(own, 0);
+}
+
+std::string Board::excuse_of(const BoardLine& excused) const {
+    const bool has_text = head().excused_rank.load(std::memory_order_acquire) == (&excused - &line(0)) + 1;
+    return has_text ? std::string(head().excuse) : std::string("could not bind or start");
+}
+
+Result<void> Board::look_after(const Wanteds& wanted, Clock::time_point since) const {
     if (head().failure.load(std::memory_order_acquire) == 2) {
         return fail(Code::backend, fmt::format("rank {} failed: {}", head().failed_rank, head().message));
     }
-    if (kill(static_cast<pid_t>(line(missing.rank).process), 0) != 0 && errno == ESRCH) {
-        return fail(Code::backend, fmt::format("rank {} died", missing.rank));
+    const auto waited = Clock::now() - since;
+    // What a rank did before it left, or after it excused itself, is there to be seen by whoever sees that it did.
+    for (const Wanted& one : wanted) {
+        const BoardLine& theirs = line(one.rank);
+        if (theirs.left.load(std::memory_order_acquire) != 0 && !one.there()) {
+            return fail(Code::backend, fmt::format("rank {} dropped its executor", theirs.rank));
+        }
+        if (waited > second_try && theirs.excused.load(std::memory_order_acquire) != 0 && !one.there()) {
+            return fail(Code::backend, fmt::format("rank {}: {}", theirs.rank, excuse_of(theirs)));
+        }
     }
-    if (Clock::now() - since < patience_) return {};
-    const bool started = line(missing.rank).entered.load(std::memory_order_relaxed) >=
-                         line(rank_).entered.load(std::memory_order_relaxed);
-    return fail(Code::backend, fmt::format("waited {} ms for rank {}, which never {}", patience_.count(), missing.rank,
-                                           started ? "finished" : "started"));
+    const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
+    return missing == wanted.end() ? Result<void>() : look_after(*missing, waited);
 }
 
-Result<bool> Board::wait(const Wanteds& wanted, Need need, Clock::time_point since, bool block) {
+Result<void> Board::look_after(const Wanted& missing, Clock::duration waited) const {
+    const BoardLine& theirs = line(missing.rank);
+    if (kill(static_cast<pid_t>(theirs.process), 0) != 0 && errno == ESRCH) {
+        return fail(Code::backend, fmt::format("rank {} died", theirs.rank));
+    }
+    if (waited < timeout_) return {};
+    const bool started =
+        theirs.entered.load(std::memory_order_relaxed) >= line(rank_).entered.load(std::memory_order_relaxed);
+    return fail(Code::backend, fmt::format("rank {} did not {} the run within {}", theirs.rank,
+                                           started ? "finish its part of" : "start", in_words(timeout_)));
+}
+
+std::string in_words(std::chrono::milliseconds time) {
+    return time.count() % 1000 == 0 ? fmt::format("{} s", time.count() / 1000) : fmt::format("{} ms", time.count());
+}
+
+Result<bool> Board::wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
     const auto ready = [&] {
         return need == Need::all ? std::ranges::all_of(wanted, &Wanted::there)
                                  : std::ranges::any_of(wanted, &Wanted::there);
     };
-    for (int look = 0; look < (block ? looks_ : 1); ++look) {
+    const bool waits = most > only_look;
+    for (int look = 0; look < (waits ? looks_ : 1); ++look) {
         if (ready()) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    if (!block) {
-        const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
-        if (missing == wanted.end()) return true;
-        return look_after(*missing, since).map([] { return false; });
-    }
+    if (!waits) return look_after(wanted, since).map([&] { return ready(); });
     for (int i = 0; i < yields; ++i) {
         sched_yield();
         if (ready()) return true;
     }
-    return sleep_until(wanted, need, since);
+    return sleep(wanted, need, since, most);
 }
 
 // Who needs all is called by the first that is missing, and then by the next: one call for each that is late.
-Result<bool> Board::sleep_until(const Wanteds& wanted, Need need, Clock::time_point since) {
+Result<bool> Board::sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
     BoardLine& mine = line(rank_);
+    const auto until = Clock::now() + most;
     while (true) {
         const std::uint32_t heard = mine.bell.load(std::memory_order_acquire);
         const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
@@ -169,14 +222,15 @@ Result<bool> Board::sleep_until(const Wanteds& wanted, Need need, Clock::time_po
         mine.asleep.store(need == Need::all ? static_cast<std::uint32_t>(missing->rank) + 1 : anyone);
         std::atomic_thread_fence(std::memory_order_seq_cst);
         const bool came = need == Need::all ? missing->there() : std::ranges::any_of(wanted, &Wanted::there);
-        auto well = look_after(*missing, since);
+        auto well = look_after(wanted, since);
         if (well && !came) {
-            const timespec timeout{0, sleep_nanoseconds};
+            const timespec timeout{0, std::chrono::nanoseconds(most).count()};
             futex(mine.bell, FUTEX_WAIT, heard, &timeout);
         }
         mine.asleep.store(0);
         if (!well) return tl::unexpected(well.error());
         if (need == Need::any && std::ranges::any_of(wanted, &Wanted::there)) return true;
+        if (Clock::now() >= until) return std::ranges::all_of(wanted, &Wanted::there);
     }
 }
 
@@ -193,11 +247,17 @@ Board::~Board() {
     });
 }
 
-Result<bool> Waiting::on(const Board::Wanteds& wanted, Board::Need need, bool block) {
+Result<bool> Waiting::on(const Board::Wanteds& wanted, Board::Need need, Slice most) {
+    constexpr auto absence = std::chrono::seconds(1);  // of the caller
     if (wanted.empty()) return true;
-    if (!since_) since_ = Board::Clock::now();
-    auto there = board_.wait(wanted, need, *since_, block);
-    if (there && *there) since_.reset();
+    const auto now = Board::Clock::now();
+    if (!since_ || now - looked_ > absence) since_ = now;
+    auto there = board_.wait(wanted, need, *since_, most);
+    if (there && *there) {
+        since_.reset();
+    } else {
+        looked_ = most > only_look ? Board::Clock::now() : now;
+    }
     return there;
 }
 

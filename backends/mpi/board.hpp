@@ -1,12 +1,13 @@
 // Where the ranks of a node tell each other how far they are: a line for each rank in shared memory, with a bell that
 // others ring when what it sleeps for has come. Waiting is a few looks, then giving up the processor, then sleep; a
-// peer that died ends it, and so does patience.
+// peer that died, failed or dropped its executor ends it, and so does the timeout.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/mpi/arena.hpp"
@@ -19,15 +20,28 @@ using Counter = std::atomic<std::uint64_t>;
 
 /// What a rank says of itself; only the bell is others' to write, and the sleep theirs to end.
 struct alignas(64) BoardLine {
-    Counter entered;                    ///< runs begun: its buffers may be read and written
-    Counter done;                       ///< runs in which it has read and written all that it does
-    Counter turn;                       ///< of a run that goes in rounds: how far it is
-    std::atomic<std::uint32_t> bell;    ///< futex
-    std::atomic<std::uint32_t> asleep;  ///< whose call ends its sleep: a rank + 1, anyone's, or 0 when it is awake
-    std::atomic<std::uint32_t> left;    ///< it will not look at the board again
+    Counter entered;                     ///< runs begun: its buffers may be read and written
+    Counter done;                        ///< runs in which it has read and written all that it does
+    Counter turn;                        ///< of a run that goes in rounds: how far it is
+    std::atomic<std::uint32_t> bell;     ///< futex
+    std::atomic<std::uint32_t> asleep;   ///< whose call ends its sleep: a rank + 1, anyone's, or 0 when it is awake
+    std::atomic<std::uint32_t> left;     ///< it will not look at the board again
+    std::atomic<std::uint32_t> excused;  ///< it could not bind or start since its last run
     std::int32_t process;
+    std::int32_t rank;              ///< of the backend
     std::array<double, 2> seconds;  ///< what the run before took it, by the parity of the run; 0: nothing to compare
 };
+
+/// How long a call may wait before it says "not yet"; 0: it only looks.
+using Slice = std::chrono::microseconds;
+inline constexpr Slice only_look{0};
+inline constexpr Slice long_slice{20'000};
+
+/// What a rank that could not bind or start has to do better before others give it up.
+inline constexpr std::chrono::seconds second_try{1};
+
+/// "2 s" or "250 ms"
+[[nodiscard]] std::string in_words(std::chrono::milliseconds time);
 
 class Board {
 public:
@@ -35,7 +49,7 @@ public:
 
     /// Collective. `addresses` per rank are what each run publishes. Every rank must map it, or none does: an error.
     [[nodiscard]] static Result<std::unique_ptr<Board>> make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
-                                                             std::size_t addresses, std::chrono::milliseconds patience);
+                                                             std::size_t addresses, std::chrono::milliseconds timeout);
 
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
 
@@ -56,6 +70,11 @@ public:
     /// Tells all that this rank has failed and why; the first to say so is heard.
     void fail_all(const Error& error);
 
+    /// This rank could not bind or start, and why: for those that wait for it longer than second_try.
+    void excuse(const Error& error);
+    /// It starts a run after all.
+    void take_back_excuse();
+
     /// What a rank is waited for: the counter that it writes must have reached `least`.
     struct Wanted {
         std::size_t rank;
@@ -66,9 +85,9 @@ public:
     using Wanteds = std::vector<Wanted>;
     enum class Need { all, any };
 
-    /// True when all or any of what is wanted, which is not nothing, is there; without `block` false when not. Errors:
-    /// backend when a peer failed, died, or did not come for as long as patience lasts after `since`.
-    [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, bool block);
+    /// True when all or any of what is wanted, which is not nothing, is there; false when not within about `most`.
+    /// Errors: backend when a peer failed, died, left, or did not come for as long as the timeout after `since`.
+    [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     ~Board();
     Board(const Board&) = delete;
@@ -78,8 +97,10 @@ private:
     struct Head;
     Board() = default;
     [[nodiscard]] Head& head() const;
-    [[nodiscard]] Result<void> look_after(const Wanted& missing, Clock::time_point since) const;
-    Result<bool> sleep_until(const Wanteds& wanted, Need need, Clock::time_point since);
+    [[nodiscard]] Result<void> look_after(const Wanteds& wanted, Clock::time_point since) const;
+    [[nodiscard]] Result<void> look_after(const Wanted& missing, Clock::duration waited) const;
+    [[nodiscard]] std::string excuse_of(const BoardLine& line) const;
+    Result<bool> sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Memory> own_;  // of rank 0
@@ -88,20 +109,22 @@ private:
     std::size_t size_ = 0;
     std::size_t addresses_ = 0;
     int looks_ = 0;  // before the processor is given up
-    std::chrono::milliseconds patience_{};
+    std::chrono::milliseconds timeout_{};
 };
 
-/// The waits of one run. Patience is from when nothing more could be done, whoever drives the run.
+/// The waits of one run. The time is from when nothing more could be done, whoever drives the run; not while nobody
+/// did.
 class Waiting {
 public:
     explicit Waiting(Board& board) : board_(board) {}
     /// As Board::wait; true when nothing is wanted.
-    [[nodiscard]] Result<bool> on(const Board::Wanteds& wanted, Board::Need need, bool block);
+    [[nodiscard]] Result<bool> on(const Board::Wanteds& wanted, Board::Need need, Slice most);
     void moved() { since_.reset(); }
 
 private:
     Board& board_;
     std::optional<Board::Clock::time_point> since_;
+    Board::Clock::time_point looked_;
 };
 
 }  // namespace reshard::mpi

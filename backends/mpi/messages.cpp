@@ -131,15 +131,46 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
         wave_buffers.push_back(bind_wave(waves_[i], order_[i], *setting_.arena, buffers));
     }
     RunPlan plan{setting_.communicator,
+                 setting_.standing,
                  setting_.nodes,
                  &waves_,
                  {buffers.begin(), buffers.end()},
                  nullptr,
                  staging_ ? staging_->bytes().data() : nullptr,
-                 setting_.options.patience,
+                 setting_.options.timeout,
                  setting_.inside_node,
                  nullptr};
     return std::make_unique<MessageBound>(std::move(plan), std::move(wave_buffers), steps_);
+}
+
+void Messages::add_peers(std::set<int>& peers) const {
+    const auto own = static_cast<int>(rank_of(setting_.communicator));
+    for (const Wave& wave : waves_) {
+        for (const Stream& stream : wave.streams) peers.insert(stream.peer);
+        for (const WireStep& step : wave.steps) {
+            for (const Message& message : step.sends) peers.insert(message.peer);
+            for (const Landing& landing : step.landings) {
+                if (landing.message) peers.insert(landing.message->peer);
+            }
+            if (step.gather) peers.insert(step.gather->members.begin(), step.gather->members.end());
+            if (step.reduction) peers.insert(step.reduction->members.begin(), step.reduction->members.end());
+        }
+    }
+    peers.erase(own);
+}
+
+void Messages::add_boards(std::vector<Board*>& boards) const {
+    for (const Wave& wave : waves_) {
+        if (wave.node) boards.push_back(&wave.node->board());
+        for (const auto& sum : wave.sums) boards.push_back(&sum->board());
+    }
+}
+
+std::vector<Communicator> Messages::take_communicators() {
+    std::vector<Communicator> all;
+    for (auto& [members, communicator] : groups_) all.push_back(std::move(communicator));
+    groups_.clear();
+    return all;
 }
 
 // Where a footprint limit has no room for windows, the ranks of a node send each other messages too.

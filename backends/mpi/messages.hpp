@@ -16,7 +16,8 @@ struct MessagePlan {
 
 /// The ranks of a list, and what they may hold.
 struct MessageSetting {
-    MPI_Comm communicator = MPI_COMM_NULL;  ///< outlives the messages; so do the nodes
+    MPI_Comm communicator = MPI_COMM_NULL;  ///< outlives the messages; so do the nodes and the standing
+    const Standing* standing = nullptr;
     const Nodes* nodes = nullptr;
     std::shared_ptr<Arena> arena;
     BackendOptions options;
@@ -33,6 +34,12 @@ public:
     [[nodiscard]] Index staging_bytes() const;
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] std::unique_ptr<Bound> bind(std::span<const Buffers> buffers);
+
+    /// The ranks with which this one exchanges messages.
+    void add_peers(std::set<int>& peers) const;
+    void add_boards(std::vector<Board*>& boards) const;
+    /// The groups' communicators, which outlive what may still travel on them.
+    [[nodiscard]] std::vector<Communicator> take_communicators();
 
 private:
     Result<void> arrange(const std::vector<MessagePlan>& plans, std::size_t arrays);

@@ -31,15 +31,26 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+Result<void> judge(const BackendOptions& options) {
+    using Named = std::pair<std::string_view, Index>;
+    for (const auto& [name, value] :
+         {Named("ranks_per_node", options.ranks_per_node), Named("window_bytes", options.window_bytes),
+          Named("piece_bytes", options.piece_bytes), Named("staging_bytes", options.staging_bytes)}) {
+        if (value < 0) return fail(Code::usage, fmt::format("BackendOptions::{} is negative: {}", name, value));
+    }
+    if (options.timeout.count() > 0) return {};
+    return fail(Code::usage, fmt::format("BackendOptions::timeout is not more than 0: {} ms", options.timeout.count()));
+}
+
 // What runs between the ranks of one node, or is left there to MPI's datatypes.
 class MoveInNode {
 public:
     MoveInNode(NodePlan& plan, const NodeBuffers& buffers, Bound* datatypes)
         : plan_(plan), node_(std::in_place, plan, buffers), datatypes_(datatypes) {}
 
-    Result<bool> advance(bool block) {
+    Result<bool> advance(Slice most) {
         if (node_) {
-            const auto done = node_->advance(block);
+            const auto done = node_->advance(most);
             if (!done || !*done) return done;
             const bool leaves = node_->leaves_to_messages();
             node_.reset();
@@ -50,7 +61,7 @@ public:
             left_ = std::move(*started);
         }
         if (!left_) return true;
-        const auto done = block ? left_->wait().map([] { return true; }) : left_->test();
+        const auto done = left_->wait_for(most);
         if (!done) return failed(done.error());
         if (*done) plan_.took(seconds_since(left_at_));
         return done;
@@ -69,51 +80,114 @@ private:
     std::chrono::steady_clock::time_point left_at_;
 };
 
-// Inside the node and by messages at once; either may be absent.
+// Inside the node and by messages at once; either may be absent. The first failure is told to the peers.
 class BothRuns final : public Ticket {
 public:
-    BothRuns(std::unique_ptr<MoveInNode> node, std::unique_ptr<Ticket> messages, double& node_seconds)
-        : node_(std::move(node)), messages_(std::move(messages)), node_seconds_(node_seconds) {}
-    ~BothRuns() override { static_cast<void>(advance_node(true)); }
+    BothRuns(std::unique_ptr<MoveInNode> node, std::unique_ptr<Ticket> messages, Prepared& prepared,
+             double& node_seconds)
+        : node_(std::move(node)), messages_(std::move(messages)), prepared_(prepared), node_seconds_(node_seconds) {}
+    ~BothRuns() override {
+        while (node_) advance_node(long_slice);
+    }
     BothRuns(const BothRuns&) = delete;
     BothRuns& operator=(const BothRuns&) = delete;
 
-    Result<bool> test() override {
-        const auto node = advance_node(false);
-        if (!node) return node;
-        if (!messages_) return node;
-        const auto messages = messages_->test();
-        return messages ? Result<bool>(*node && *messages) : messages;
-    }
+    Result<bool> test() override { return advance(only_look); }
+    Result<bool> wait_for(std::chrono::microseconds most) override { return advance(most); }
     Result<void> wait() override {
-        if (const auto node = advance_node(true); !node) return tl::unexpected(node.error());
-        return messages_ ? messages_->wait() : Result<void>();
+        for (;;) {
+            const auto done = advance(long_slice);
+            if (!done) return tl::unexpected(done.error());
+            if (*done) return {};
+        }
     }
 
 private:
-    Result<bool> advance_node(bool block) {
-        if (!node_) return error_ ? tl::unexpected(*error_) : Result<bool>(true);
-        auto done = node_->advance(block);
-        if (!done) error_ = done.error();
-        if (done && !*done) return false;
+    Result<bool> advance(Slice most) {
+        advance_node(most);
+        if (messages_ && !error_) {
+            const auto done = messages_->wait_for(node_ ? only_look : most);
+            if (!done) error_ = done.error();
+            if (done && *done) messages_.reset();
+        }
+        if (!error_) return !node_ && !messages_;
+        if (!std::exchange(told_, true)) prepared_.give_up(*error_);
+        return tl::unexpected(*error_);
+    }
+    void advance_node(Slice most) {
+        if (!node_) return;
+        const auto done = node_->advance(most);
+        if (!done && !error_) error_ = done.error();
+        if (done && !*done) return;
         node_.reset();
         node_seconds_ = seconds_since(begun_at_);
-        return done;
     }
 
     std::unique_ptr<MoveInNode> node_;
     std::unique_ptr<Ticket> messages_;
+    Prepared& prepared_;
     double& node_seconds_;
     std::optional<Error> error_;
+    bool told_ = false;
     std::chrono::steady_clock::time_point begun_at_ = std::chrono::steady_clock::now();
 };
 
 class MpiPrepared final : public Prepared {
 public:
+    MpiPrepared(const Roll& roll, Communicator communicator)
+        : communicator_(std::move(communicator)), standing_(roll) {}
+    ~MpiPrepared() override {
+        for (Messages* one : {&messages_, &datatypes_}) {
+            for (Communicator& group : one->take_communicators()) standing_.own(std::move(group));
+        }
+        standing_.own(std::move(communicator_));
+    }
+    MpiPrepared(const MpiPrepared&) = delete;
+    MpiPrepared& operator=(const MpiPrepared&) = delete;
+
     // Collective. The nodes outlive it.
-    Result<void> make(Communicator communicator, std::vector<RankPlan> plans, std::shared_ptr<Arena> arena,
-                      const Nodes& nodes, const BackendOptions& options, Index staging_bytes_max) {
-        communicator_ = std::move(communicator);
+    Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const Nodes& nodes,
+                      const BackendOptions& options, Index staging_bytes_max) {
+        if (auto made = make_ways(std::move(plans), arena, nodes, options, staging_bytes_max); !made) return made;
+        std::set<int> peers;
+        for (const Messages* one : {&messages_, &datatypes_}) {
+            if (one->empty()) continue;
+            one->add_peers(peers);
+            one->add_boards(boards_);
+        }
+        if (node_) boards_.push_back(&node_->board());
+        standing_.meet({peers.begin(), peers.end()});
+        return {};
+    }
+
+    [[nodiscard]] Index staging_bytes() const override {
+        return messages_.staging_bytes() + (node_ ? node_->held_bytes() : 0);
+    }
+    [[nodiscard]] bool fuses(std::size_t array) const override { return moves_[array] != 0 && plans_[array].fused; }
+    [[nodiscard]] std::string describe() const override;
+    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
+
+    void give_up(const Error& why) override {
+        for (Board* board : boards_) board->fail_all(why);
+        standing_.give_up(why);
+    }
+    void excuse(const Error& why) override {
+        excused_ = true;
+        for (Board* board : boards_) board->excuse(why);
+        standing_.excuse(why);
+    }
+
+private:
+    friend class MpiBound;
+
+    void begin_run() {
+        standing_.start();
+        if (!std::exchange(excused_, false)) return;
+        for (Board* board : boards_) board->take_back_excuse();
+    }
+
+    Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const Nodes& nodes,
+                           const BackendOptions& options, Index staging_bytes_max) {
         plans_ = std::move(plans);
         if (auto voted = vote(nodes.is_all()); !voted) return voted;
         if (std::ranges::find(moves_, 1) != moves_.end()) {
@@ -133,18 +207,8 @@ public:
         }
         if (rest.empty()) return {};
         const Index room = staging_bytes_max - (node_ ? node_->held_bytes() : 0);
-        return messages_.make({communicator_.get(), &nodes, arena, options, room}, rest, plans_.size());
+        return messages_.make({communicator_.get(), &standing_, &nodes, arena, options, room}, rest, plans_.size());
     }
-
-    [[nodiscard]] Index staging_bytes() const override {
-        return messages_.staging_bytes() + (node_ ? node_->held_bytes() : 0);
-    }
-    [[nodiscard]] bool fuses(std::size_t array) const override { return moves_[array] != 0 && plans_[array].fused; }
-    [[nodiscard]] std::string describe() const override;
-    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
-
-private:
-    friend class MpiBound;
 
     // What shared memory may leave to MPI: the same moves, as messages that nothing packs.
     Result<void> make_datatypes(const std::shared_ptr<Arena>& arena, BackendOptions options) {
@@ -157,7 +221,8 @@ private:
             left_.push_back({plan.dtype, {*one_move(plan)}, plan.source_bytes, plan.target_bytes, 0});
             all.push_back({i, &left_.back()});
         }
-        return datatypes_.make({communicator_.get(), &apart_, arena, options, index_max, true}, all, plans_.size());
+        return datatypes_.make({communicator_.get(), &standing_, &apart_, arena, options, index_max, true}, all,
+                               plans_.size());
     }
 
     // An array moves through shared memory where it does so on every rank.
@@ -172,6 +237,7 @@ private:
     }
 
     Communicator communicator_;  // of this list alone: executors side by side cannot take each other's messages
+    Standing standing_;
     std::vector<RankPlan> plans_;
     std::vector<char> moves_;  // per array: through shared memory
     std::unique_ptr<NodePlan> node_;
@@ -179,6 +245,8 @@ private:
     std::vector<RankPlan> left_;
     Nodes apart_;
     Messages datatypes_;  // of what the node may leave; empty where it does not
+    std::vector<Board*> boards_;
+    bool excused_ = false;
 };
 
 class MpiBound final : public Bound {
@@ -194,6 +262,14 @@ public:
         if (!prepared.datatypes_.empty()) datatypes_ = prepared.datatypes_.bind(buffers);
     }
     Result<std::unique_ptr<Ticket>> start() override {
+        prepared_.begin_run();
+        if (messages_) {
+            if (auto trouble = prepared_.standing_.trouble()) {
+                const Error error{Code::backend, std::move(*trouble)};
+                prepared_.give_up(error);
+                return tl::unexpected(error);
+            }
+        }
         std::unique_ptr<MoveInNode> node;
         if (prepared_.node_) node = std::make_unique<MoveInNode>(*prepared_.node_, node_buffers_, datatypes_.get());
         std::unique_ptr<Ticket> run;
@@ -202,7 +278,7 @@ public:
             if (!started) return started;
             run = std::move(*started);
         }
-        return std::make_unique<BothRuns>(std::move(node), std::move(run), node_seconds_);
+        return std::make_unique<BothRuns>(std::move(node), std::move(run), prepared_, node_seconds_);
     }
     [[nodiscard]] std::vector<double> step_seconds() const override;
 
@@ -263,14 +339,14 @@ public:
     }
 
     Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) override {
+        if (auto met = meet_to_prepare(); !met) return tl::unexpected(met.error());
         auto own = duplicate(communicator());
         if (!own) return tl::unexpected(own.error());
         BackendOptions options = options_;
         const Index board = Board::bytes(size(), NodePlan::board_addresses(plans.size()));
         options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - board, 0));
-        auto prepared = std::make_unique<MpiPrepared>();
-        if (auto made = prepared->make(std::move(*own), std::move(plans), arena(), nodes_, options, staging_bytes_max);
-            !made) {
+        auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(*own));
+        if (auto made = prepared->make(std::move(plans), arena(), nodes_, options, staging_bytes_max); !made) {
             return tl::unexpected(made.error());
         }
         Result<void> fits;
@@ -291,9 +367,12 @@ private:
 }  // namespace
 
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options) {
-    auto own = borrow(communicator);
+    const Result<void> well = judge(options);
+    const auto timeout = options.timeout.count() > 0 ? options.timeout : BackendOptions().timeout;
+    auto own = borrow(communicator, well, "mpi::make_backend", timeout);
     if (!own) return tl::unexpected(own.error());
     auto backend = std::make_unique<MpiBackend>(std::move(*own), options);
+    if (auto opened = backend->open(options.timeout); !opened) return tl::unexpected(opened.error());
     if (auto found = backend->find_node(); !found) return tl::unexpected(found.error());
     return backend;
 }

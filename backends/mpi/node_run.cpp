@@ -42,7 +42,7 @@ Result<std::unique_ptr<NodePlan>> NodePlan::make(MPI_Comm communicator, std::sha
     auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts.map([](const Parts&) {});
     if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
-    auto board = Board::make(communicator, plan->arena_, board_addresses(steps.size()), options.patience);
+    auto board = Board::make(communicator, plan->arena_, board_addresses(steps.size()), options.timeout);
     if (!board) return tl::unexpected(board.error());
     plan->board_ = std::move(*board);
     plan->arrays_.resize(steps.size());
@@ -142,9 +142,9 @@ Address& NodeRun::published(std::size_t rank, std::size_t index) const {
     return plan_.board_->address(rank, (run_ % 2) * buffers_.addresses.size() + index);
 }
 
-Result<bool> NodeRun::advance(bool block) {
+Result<bool> NodeRun::advance(Slice most) {
     while (phase_ != Phase::over) {
-        auto moved = next(block);
+        auto moved = next(most);
         if (!moved) {
             plan_.board_->fail_all(moved.error());
             phase_ = Phase::over;
@@ -156,7 +156,7 @@ Result<bool> NodeRun::advance(bool block) {
 }
 
 // One phase. False when it waits for a peer.
-Result<bool> NodeRun::next(bool block) {
+Result<bool> NodeRun::next(Slice most) {
     Board& board = *plan_.board_;
     switch (phase_) {
         case Phase::entering: {
@@ -168,7 +168,7 @@ Result<bool> NodeRun::next(bool block) {
             }
             Board::Wanteds entered;
             for (const std::size_t peer : plan_.met_) entered.push_back({peer, &board.line(peer).entered, run_});
-            auto there = waiting_.on(entered, Board::Need::all, block);
+            auto there = waiting_.on(entered, Board::Need::all, most);
             if (!there || !*there) return there;
             met_at_ = Board::Clock::now();
             choose();
@@ -183,7 +183,7 @@ Result<bool> NodeRun::next(bool block) {
         }
         case Phase::staging: {
             if (plan_.windows_.advance(board, own_sources_, own_targets_, plan_.store_)) waiting_.moved();
-            if (!plan_.windows_.wanted().empty()) return waiting_.on(plan_.windows_.wanted(), Board::Need::any, block);
+            if (!plan_.windows_.wanted().empty()) return waiting_.on(plan_.windows_.wanted(), Board::Need::any, most);
             store_fence();
             board.line(board.rank()).done.store(run_, std::memory_order_release);
             for (const Board::Wanted& peer : leaving_) board.tell(peer.rank);
@@ -191,7 +191,7 @@ Result<bool> NodeRun::next(bool block) {
             return true;
         }
         case Phase::leaving: {
-            auto done = waiting_.on(leaving_, Board::Need::all, block);
+            auto done = waiting_.on(leaving_, Board::Need::all, most);
             if (!done || !*done) return done;
             if (timed_) plan_.took(std::chrono::duration<double>(Board::Clock::now() - met_at_).count());
             phase_ = Phase::over;

@@ -33,6 +33,7 @@ public:
     [[nodiscard]] std::string describe() const;
     /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
     void fail_all(const Error& error) { board_->fail_all(error); }
+    [[nodiscard]] Board& board() const { return *board_; }
     [[nodiscard]] Arena& arena() const { return *arena_; }
 
 private:
@@ -65,14 +66,14 @@ private:
 class NodeRun {
 public:
     NodeRun(NodePlan& plan, const NodeBuffers& buffers);
-    Result<bool> advance(bool block);
+    Result<bool> advance(Slice most);
     /// After it has advanced to its end: nothing was moved, MPI is to move it.
     [[nodiscard]] bool leaves_to_messages() const { return other_memory_ == OtherMemory::datatypes; }
 
 private:
     enum class Phase { entering, staging, leaving, over };
 
-    Result<bool> next(bool block);
+    Result<bool> next(Slice most);
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     [[nodiscard]] bool all_is_other_memory() const;
     void choose();

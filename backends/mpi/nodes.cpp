@@ -35,7 +35,7 @@ Result<Nodes> find_nodes(MPI_Comm communicator, const BackendOptions& options, c
     if (!own) return tl::unexpected(own.error());
     auto members = gathered(own->get(), rank);
     if (!members) return tl::unexpected(members.error());
-    const char reaches = Board::make(own->get(), arena, 0, options.patience) ? 1 : 0;
+    const char reaches = Board::make(own->get(), arena, 0, options.timeout) ? 1 : 0;
     const auto all_reach = least(communicator, {reaches});
     if (!all_reach) return tl::unexpected(all_reach.error());
     if (all_reach->front() == 0) return apart(communicator);

@@ -101,12 +101,17 @@ public:
         const Region theirs = region_told(*other, mine);
         return sends_ ? Part{array, peer, mine, theirs} : Part{array, peer, theirs, mine};
     }
-    /// A peer that tells of more than was met, if there is one.
-    std::optional<std::size_t> unmet() {
+    /// An error where a peer tells of more than was met.
+    Result<void> all_met(std::span<const ArrayStep> steps) {
         for (std::size_t peer = 0; peer < told_.size(); ++peer) {
-            if (next(peer) != nullptr) return peer;
+            const Told* more = next(peer);
+            if (more == nullptr) continue;
+            const bool known = more->array < steps.size() && steps[more->array].step != nullptr;
+            const std::string step = known ? fmt::format(", step {}", steps[more->array].step->step + 1) : "";
+            return fail(Code::backend, fmt::format("array {}{}: rank {} {} a box that this rank does not know of",
+                                                   more->array, step, peer, more->sends ? "sends" : "receives"));
         }
-        return std::nullopt;
+        return {};
     }
 
 private:
@@ -170,10 +175,7 @@ Result<Parts> exchange_parts(MPI_Comm communicator, std::span<const ArrayStep> s
     });
     if (!met) return tl::unexpected(met.error());
     for (Meeting* one : {&receivers, &senders}) {
-        if (const auto peer = one->unmet()) {
-            return fail(Code::backend,
-                        fmt::format("rank {} has boxes for step 1 that this rank does not know of", *peer));
-        }
+        if (auto done = one->all_met(steps); !done) return tl::unexpected(done.error());
     }
     return parts;
 }

@@ -42,6 +42,12 @@ bool Requests::advance() {
     return all_ended();
 }
 
+void Requests::add_peers(std::set<int>& peers) const {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (requests_[i] != MPI_REQUEST_NULL) state_.add_peers(pending_[i], peers);
+    }
+}
+
 void Requests::give_up(std::string_view why) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
         if (requests_[i] == MPI_REQUEST_NULL) continue;

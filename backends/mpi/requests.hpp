@@ -40,6 +40,9 @@ public:
     /// Tests until nothing more has ended. True when all has.
     bool advance();
 
+    /// The ranks that open ones wait for.
+    void add_peers(std::set<int>& peers) const;
+
     /// What was posted cannot be taken back from peers that do not answer: receives are cancelled, the rest is left to
     /// MPI.
     void give_up(std::string_view why);

@@ -1,61 +1,101 @@
 #include "backends/mpi/run.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <thread>
 
 namespace reshard::mpi {
+namespace {
 
-Run::Run(RunPlan plan) : state_(std::move(plan)) { advance(false); }
+constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank asks whether its peers are there
+
+}  // namespace
+
+Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_look)); }
 
 Run::~Run() {
     if (usable()) static_cast<void>(wait());
 }
 
+Result<bool> Run::test() {
+    auto done = advance(only_look);
+    if (done && !*done && !ends_in_time()) done = advance(only_look);
+    return done;
+}
+
+Result<void> Run::wait() {
+    for (;;) {
+        const auto done = wait_for(long_slice);
+        if (!done) return tl::unexpected(done.error());
+        if (*done) return {};
+    }
+}
+
 // Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
 // for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
 // ranks of the node are waited for, the board knows best from the first look on.
-Result<void> Run::wait() {
-    using std::chrono::steady_clock;
+Result<bool> Run::wait_for(std::chrono::microseconds most) {
     constexpr int looks = 100;
     constexpr int looks_between_naps = 2;
     constexpr auto idle = std::chrono::microseconds(200);
-    constexpr auto longest_nap = std::chrono::microseconds(200);
-    auto since = steady_clock::now();
-    Index events = state_.events();
+    constexpr Clock::duration longest_nap = std::chrono::microseconds(200);
+    const auto begin = Clock::now();
     for (int look = 0;; ++look) {
-        const auto done = advance(true);
-        if (!done) return tl::unexpected(done.error());
-        if (*done) return {};
-        if (look < looks) continue;
-        const auto now = steady_clock::now();
-        if (events != state_.events()) since = now;
-        events = state_.events();
-        if (now - since >= state_.plan().patience) give_up();
-        if (now - since < idle || state_.plan().never_naps) {
+        const auto done = advance(most);
+        if (!done || *done) return done;
+        if (look < looks && most > only_look) continue;
+        if (!ends_in_time()) continue;
+        if (looked_ - begin >= most) return false;
+        const auto quiet = looked_ - since_;
+        if (quiet < idle || state_.plan().never_naps) {
             sched_yield();
         } else if (look % looks_between_naps == 0) {
-            std::this_thread::sleep_for(std::min<steady_clock::duration>((now - since) / 10, longest_nap));
+            std::this_thread::sleep_for(std::min(quiet / 10, longest_nap));
         }
     }
 }
 
-void Run::give_up() {
-    const auto waited = fmt::format("waited {} ms in vain", state_.plan().patience.count());
-    sum_messages_.give_up(waited);
-    streams_.give_up(waited);
-    gathers_.give_up(waited);
-    state_.note({"waiting for messages"}, waited);
+// False when the run was given up: nothing came for too long, or what is waited for will not come. Time in which nobody
+// looked does not count.
+bool Run::ends_in_time() {
+    constexpr auto absence = std::chrono::seconds(1);
+    const auto now = Clock::now();
+    if (events_ != state_.events() || now - looked_ > absence) since_ = now;
+    events_ = state_.events();
+    looked_ = now;
+    if (now - since_ < silence) return true;
+    if (now - since_ >= state_.plan().timeout) {
+        give_up(fmt::format("nothing came within {}", in_words(state_.plan().timeout)));
+        return false;
+    }
+    if (state_.plan().standing == nullptr || now - asked_ < silence) return true;
+    asked_ = now;
+    std::set<int> peers;
+    streams_.add_peers(peers);
+    sum_messages_.add_peers(peers);
+    gathers_.add_peers(peers);
+    const auto trouble = peers.empty() ? std::nullopt : state_.plan().standing->trouble(peers);
+    if (trouble) {
+        state_.fail(fmt::format("{}: {}", state_.wave().steps.front().name, *trouble));
+        give_up(*trouble);
+    }
+    return !trouble;
+}
+
+void Run::give_up(std::string_view why) {
+    streams_.give_up(why);
+    sum_messages_.give_up(why);
+    gathers_.give_up(why);
+    state_.note({"waiting for messages"}, why);
     state_.end();
 }
 
-Result<bool> Run::advance(bool block) {
+Result<bool> Run::advance(Slice most) {
     while (!state_.over()) {
         if (!begun_) begin_wave();
-        if (!finish_wave(block)) return false;
+        if (!finish_wave(most)) return false;
         end_wave();
     }
     if (state_.error()) return tl::unexpected(*state_.error());
@@ -83,13 +123,13 @@ void Run::begin_wave() {
     }
 }
 
-bool Run::finish_wave(bool block) {
+bool Run::finish_wave(Slice most) {
     const bool summed = sum_messages_.advance();
     const bool streamed = streams_.advance();
     const bool gathered = gathers_.advance();
     // Only a rank that no message waits for may sleep on the board: asleep it makes none of them go on.
-    const bool may_sleep = block && summed && streamed && gathered;
-    if (!advance_node(may_sleep) || !advance_sums(may_sleep)) return false;
+    const Slice slice = summed && streamed && gathered ? most : only_look;
+    if (!advance_node(slice) || !advance_sums(slice)) return false;
     if (!summed || !streamed || !gathered) return false;
     for (const WireStep& step : state_.wave().steps) {
         state_.copy(step.unpacks);
@@ -129,27 +169,26 @@ void Run::begin_sum() {
     ++next_sum_;
 }
 
-bool Run::advance_node(bool block) { return over_inside(node_, block); }
+bool Run::advance_node(Slice most) { return over_inside(node_, most); }
 
 // One after another, in the same order on all ranks.
-bool Run::advance_sums(bool block) {
+bool Run::advance_sums(Slice most) {
     while (sum_) {
-        if (!over_inside(sum_, block)) return false;
+        if (!over_inside(sum_, most)) return false;
         begin_sum();
     }
     return true;
 }
 
 template <class Inside>
-bool Run::over_inside(std::optional<Inside>& run, bool block) {
+bool Run::over_inside(std::optional<Inside>& run, Slice most) {
     if (!run) return true;
-    const auto done = run->advance(block);
+    const auto done = run->advance(most);
     if (done && !*done) return false;
     run.reset();
     state_.happened();
     if (done || state_.error()) return true;
-    state_.fail(fmt::format("{}: among ranks {}, counted from 0: {}", state_.wave().steps.front().name,
-                            fmt::join(state_.plan().nodes->members, ", "), done.error().message));
+    state_.fail(fmt::format("{}: {}", state_.wave().steps.front().name, done.error().message));
     return true;
 }
 

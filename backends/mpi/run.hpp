@@ -15,21 +15,25 @@ public:
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
 
-    Result<bool> test() override { return advance(false); }
+    Result<bool> test() override;
     Result<void> wait() override;
+    Result<bool> wait_for(std::chrono::microseconds most) override;
 
 private:
-    Result<bool> advance(bool block);
-    void give_up();
+    using Clock = std::chrono::steady_clock;
+
+    Result<bool> advance(Slice most);
+    [[nodiscard]] bool ends_in_time();
+    void give_up(std::string_view why);
     void begin_wave();
-    bool finish_wave(bool block);
+    bool finish_wave(Slice most);
     void end_wave();
     void begin_gather(std::size_t step);
     void begin_sum();
-    bool advance_node(bool block);
-    bool advance_sums(bool block);
+    bool advance_node(Slice most);
+    bool advance_sums(Slice most);
     template <class Inside>
-    bool over_inside(std::optional<Inside>& run, bool block);
+    bool over_inside(std::optional<Inside>& run, Slice most);
 
     RunState state_;
     StreamRun streams_{state_};
@@ -39,7 +43,11 @@ private:
     std::optional<SumRun> sum_;  // of the wave's sums inside the node the one that runs
     std::size_t next_sum_ = 0;
     bool begun_ = false;
-    std::chrono::steady_clock::time_point begun_at_;
+    Clock::time_point begun_at_;
+    Index events_ = 0;
+    Clock::time_point since_ = Clock::now();  // nothing has happened
+    Clock::time_point looked_ = since_;
+    Clock::time_point asked_ = since_;
 };
 
 }  // namespace reshard::mpi

@@ -1,6 +1,7 @@
 #include "backends/mpi/run_state.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace reshard::mpi {
 
@@ -37,9 +38,22 @@ void RunState::fail(std::string message) {
 }
 
 void RunState::note(const Pending& pending, std::string_view what) {
-    const std::string peer =
-        pending.peer == Pending::collective ? std::string() : fmt::format(" rank {}", pending.peer);
+    std::set<int> peers;
+    add_peers(pending, peers);
+    const std::string peer = pending.peer != Pending::collective ? fmt::format(" rank {}", pending.peer)
+                             : peers.empty()                     ? std::string()
+                                             : fmt::format(" among ranks {}", fmt::join(peers, ", "));
     fail(fmt::format("{}: {}{}: {}", wave().steps[pending.step].name, pending.doing, peer, what));
+}
+
+void RunState::add_peers(const Pending& pending, std::set<int>& peers) const {
+    if (pending.peer != Pending::collective) {
+        peers.insert(pending.peer);
+        return;
+    }
+    const WireStep& step = wave().steps[pending.step];
+    if (step.gather) peers.insert(step.gather->members.begin(), step.gather->members.end());
+    if (step.reduction) peers.insert(step.reduction->members.begin(), step.reduction->members.end());
 }
 
 bool RunState::note_code(const Pending& pending, int code) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "backends/mpi/roll.hpp"
 #include "backends/mpi/wave.hpp"
 
 namespace reshard::mpi {
@@ -10,12 +11,13 @@ namespace reshard::mpi {
 /// What a run needs; all of it outlives the run.
 struct RunPlan {
     MPI_Comm communicator = MPI_COMM_NULL;
+    const Standing* standing = nullptr;
     const Nodes* nodes = nullptr;
     std::vector<Wave>* waves = nullptr;
     std::vector<Buffers> buffers;                            ///< of all arrays of the list
     const std::vector<WaveBuffers>* wave_buffers = nullptr;  ///< per wave
     std::byte* staging = nullptr;
-    std::chrono::milliseconds patience = std::chrono::minutes(5);  ///< of a wait in which nothing comes
+    std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
     bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks look
     std::vector<double>* step_seconds = nullptr;  ///< one per step, array by array
 };
@@ -56,6 +58,8 @@ public:
     /// The first to be known is told, also to the ranks of the node, who may be waiting in this wave or a later one.
     void fail(std::string message);
     void note(const Pending& pending, std::string_view what);
+    /// The ranks that what is pending waits for.
+    void add_peers(const Pending& pending, std::set<int>& peers) const;
     /// True on success.
     bool note_code(const Pending& pending, int code);
     /// A message that is too long is MPI's error; one that is too short is not, and means that the peer has failed.

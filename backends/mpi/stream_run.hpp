@@ -15,6 +15,7 @@ public:
     void begin();
     /// True when all has come and gone. Messages that failed are noted; streams go on.
     bool advance();
+    void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
     void give_up(std::string_view why);
 
 private:

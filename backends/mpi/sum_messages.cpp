@@ -98,6 +98,14 @@ bool SumMessages::landed(const Message& message, MPI_Request& request) {
     return true;
 }
 
+void SumMessages::add_peers(std::set<int>& peers) const {
+    for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
+        if (landing_requests_[i] != MPI_REQUEST_NULL)
+            peers.insert(state_.wave().steps.front().landings[i].message->peer);
+    }
+    requests_.add_peers(peers);
+}
+
 void SumMessages::give_up(std::string_view why) {
     for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
         if (landing_requests_[i] == MPI_REQUEST_NULL) continue;

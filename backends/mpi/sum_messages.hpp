@@ -15,6 +15,7 @@ public:
     void begin_step(std::size_t number);
     /// True when all has been added and sent.
     bool advance();
+    void add_peers(std::set<int>& peers) const;
     void give_up(std::string_view why);
 
 private:

@@ -93,7 +93,7 @@ std::string SumPlan::describe() const {
 
 Result<std::unique_ptr<SumPlan>> SumPlan::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
                                                std::span<const ArrayStep> steps, Index window_bytes,
-                                               std::chrono::milliseconds patience) {
+                                               std::chrono::milliseconds timeout) {
     std::unique_ptr<SumPlan> plan(new SumPlan);
     plan->arena_ = arena;
     plan->rank_ = static_cast<std::size_t>(rank_of(communicator));
@@ -101,7 +101,7 @@ Result<std::unique_ptr<SumPlan>> SumPlan::make(MPI_Comm communicator, const std:
     const auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
     if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
-    auto board = Board::make(communicator, arena, board_addresses(steps.size()), patience);
+    auto board = Board::make(communicator, arena, board_addresses(steps.size()), timeout);
     if (!board) return tl::unexpected(board.error());
     plan->board_ = std::move(*board);
     if (auto made = plan->make_windows(communicator, window_bytes); !made) return tl::unexpected(made.error());

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<SumPlan>> make(MPI_Comm communicator,
                                                                const std::shared_ptr<Arena>& arena,
                                                                std::span<const ArrayStep> steps, Index window_bytes,
-                                                               std::chrono::milliseconds patience);
+                                                               std::chrono::milliseconds timeout);
 
     /// Of a window among so many ranks.
     [[nodiscard]] static Index smallest_window_bytes(Index ranks);
@@ -42,6 +42,7 @@ public:
     [[nodiscard]] Arena& arena() const { return *arena_; }
     /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
     void fail_all(const Error& error) { board_->fail_all(error); }
+    [[nodiscard]] Board& board() const { return *board_; }
 
 private:
     friend class SumRun;

@@ -28,17 +28,17 @@ const std::byte* SumRun::own_source(const SumPlan::Array& array) const {
 std::byte* SumRun::own_target(const SumPlan::Array& array) const { return buffers_.buffers[array.array].target.data(); }
 
 // For all others.
-Result<bool> SumRun::wait(Counter BoardLine::*counter, std::uint64_t least, bool block) {
+Result<bool> SumRun::wait(Counter BoardLine::*counter, std::uint64_t least, Slice most) {
     Board::Wanteds wanted;
     for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
         if (rank != plan_.rank_) wanted.push_back({rank, &(plan_.board_->line(rank).*counter), least});
     }
-    return waiting_.on(wanted, Board::Need::all, block);
+    return waiting_.on(wanted, Board::Need::all, most);
 }
 
-Result<bool> SumRun::advance(bool block) {
+Result<bool> SumRun::advance(Slice most) {
     while (phase_ != Phase::over) {
-        auto moved = next(block);
+        auto moved = next(most);
         if (!moved) {
             plan_.board_->fail_all(moved.error());
             phase_ = Phase::over;
@@ -51,23 +51,23 @@ Result<bool> SumRun::advance(bool block) {
 
 // One phase. False when it waits for a peer. Nobody waits for room in a window: whoever has filled the round before has
 // emptied the half of the one before that, and all waited for that.
-Result<bool> SumRun::next(bool block) {
+Result<bool> SumRun::next(Slice most) {
     const auto when = [](Result<bool> there, const auto& go_on) {
         if (there && *there) go_on();
         return there;
     };
     switch (phase_) {
         case Phase::entering:
-            return enter(block);
+            return enter(most);
         case Phase::filling:
             round_ == plan_.rounds_.size() ? leave() : fill();
             return true;
         case Phase::adding:
-            return when(wait(&BoardLine::turn, turn_of(false), block), [&] { add(); });
+            return when(wait(&BoardLine::turn, turn_of(false), most), [&] { add(); });
         case Phase::landing:
-            return when(wait(&BoardLine::turn, turn_of(true), block), [&] { land(); });
+            return when(wait(&BoardLine::turn, turn_of(true), most), [&] { land(); });
         case Phase::leaving:
-            return when(direct_ ? wait(&BoardLine::done, run_, block) : true, [&] { phase_ = Phase::over; });
+            return when(direct_ ? wait(&BoardLine::done, run_, most) : true, [&] { phase_ = Phase::over; });
         case Phase::over:
             break;
     }
@@ -75,10 +75,10 @@ Result<bool> SumRun::next(bool block) {
 }
 
 // Which arrays all reach, all decide alike: from the same addresses.
-Result<bool> SumRun::enter(bool block) {
+Result<bool> SumRun::enter(Slice most) {
     if (auto kept = buffers_.kept(*plan_.arena_); !kept) return tl::unexpected(kept.error());
     if (!plan_.at_once_) {
-        const auto there = wait(&BoardLine::entered, run_, block);
+        const auto there = wait(&BoardLine::entered, run_, most);
         if (!there || !*there) return there;
     }
     std::vector<char> staged;

@@ -10,14 +10,14 @@ namespace reshard::mpi {
 class SumRun {
 public:
     SumRun(SumPlan& plan, const NodeBuffers& buffers);
-    Result<bool> advance(bool block);
+    Result<bool> advance(Slice most);
 
 private:
     enum class Phase { entering, filling, adding, landing, leaving, over };
 
-    Result<bool> next(bool block);
-    Result<bool> wait(Counter BoardLine::*counter, std::uint64_t least, bool block);
-    Result<bool> enter(bool block);
+    Result<bool> next(Slice most);
+    Result<bool> wait(Counter BoardLine::*counter, std::uint64_t least, Slice most);
+    Result<bool> enter(Slice most);
     void fill();
     void add();
     void land();

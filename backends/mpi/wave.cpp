@@ -91,7 +91,7 @@ Result<std::unique_ptr<SumPlan>> make_sum_plan(std::span<const WaveStep> wave, c
     std::vector<RankStep> inside;
     const auto steps =
         steps_among(wave, members, arrays, inside, [&](const WaveStep& one) { return one.summing == members; });
-    return SumPlan::make(communicator, arena, steps, options.window_bytes, options.patience);
+    return SumPlan::make(communicator, arena, steps, options.window_bytes, options.timeout);
 }
 
 std::vector<std::vector<Index>> summing_ranks(std::span<const WaveStep> wave) {

@@ -1,6 +1,7 @@
 // What a backend is given and what it must do. It moves boxes between ranks; it never plans and never sees a layout.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 
@@ -55,6 +56,8 @@ public:
     virtual ~Ticket() = default;
     virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
     virtual Result<void> wait() = 0;  ///< returns when all is delivered on this rank
+    /// As wait, but returns false when that takes longer than about so long.
+    virtual Result<bool> wait_for(std::chrono::microseconds most);
 };
 
 /// Buffers bound to prepared schedules; may be started any number of times, one run at a time.
@@ -78,6 +81,11 @@ public:
     [[nodiscard]] virtual bool fuses(std::size_t) const { return false; }
     [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
+    /// This rank will take part in no run any more. Ranks that wait for it in one are told why, as they are when it
+    /// drops what is prepared before it has started that run.
+    virtual void give_up(const Error&) {}
+    /// It could not bind or start. Ranks that wait for it are told why, unless it starts a run within a second.
+    virtual void excuse(const Error&) {}
 };
 
 /// Memory that peers may reach faster than any other. Freed with the handle.

@@ -38,6 +38,8 @@ public:
     /// Errors: whatever check says; mismatch when ranks bring different plans or the backend has too few ranks;
     /// backend.
     /// Errors also: infeasible, with what is needed, when a footprint limit cannot be met on some rank.
+    /// Executors may be in flight side by side, and each rank may wait for them in an order of its own. Ranks that wait
+    /// for one that fails, or drops the executor, are told within seconds.
     [[nodiscard]] static Result<Executor> prepare(const ListPlan& list, Backend& backend,
                                                   std::span<const Storages> storages = {},
                                                   const PrepareOptions& options = {});
@@ -66,7 +68,8 @@ public:
     /// Binds one pair of buffers per array. Of all that is bound to an executor one run is in flight at a time. After a
     /// failed run nothing bound starts again: the executor must be prepared anew. Workspaces of the list may be the
     /// same memory, and so may sources that are not donated. Errors: mismatch when a buffer is too small, when a source
-    /// is to be written and was not given so, or when what is written overlaps anything else.
+    /// is to be written and was not given so, when one that is needed is null, or when what is written overlaps
+    /// anything else. Ranks that wait in a run for one whose bind failed are told, unless it starts within a second.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
     /// Binds one bucket by itself: a pair of buffers for each of its arrays, in its order. Who frees sources on the way
     /// binds, runs and drops one bucket after the other, on every rank in the list's order.
@@ -89,6 +92,9 @@ private:
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind_buckets(std::size_t first, std::size_t count,
                                                               std::span<const std::size_t> arrays,
                                                               std::span<const Buffers> buffers);
+    [[nodiscard]] Result<std::unique_ptr<Bound>> try_bind(std::size_t first, std::size_t count,
+                                                          std::span<const std::size_t> arrays,
+                                                          std::span<const Buffers> buffers);
 
     std::vector<RankPlan> plans_;
     std::vector<std::vector<std::size_t>> arrays_;  // of each bucket

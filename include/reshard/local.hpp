@@ -8,10 +8,10 @@
 namespace reshard::local {
 
 /// N ranks that share this process. Each rank's backend may be driven by its own thread, or all by one thread that
-/// starts every rank before it waits on any. A wait that no peer ever joins ends in Code::backend after `patience`.
+/// starts every rank before it waits on any. A wait that no peer ever joins ends in Code::backend after `timeout`.
 class World {
 public:
-    explicit World(Index ranks, std::chrono::milliseconds patience = std::chrono::seconds(60));
+    explicit World(Index ranks, std::chrono::milliseconds timeout = std::chrono::seconds(60));
     ~World();
     World(const World&) = delete;
     World& operator=(const World&) = delete;

@@ -37,8 +37,9 @@ struct BackendOptions {
     /// Of each rank, for pieces that are packed or unpacked: four on their way to and from every peer. Where that is
     /// more, pieces are smaller; where they would be too small, it is as with pieces of 0.
     Index staging_bytes = Index{1} << 25;
-    /// How long a rank waits for a peer that does not come before the run fails.
-    std::chrono::milliseconds patience = std::chrono::minutes(5);
+    /// How long a rank waits for a peer that does not come before a run, or what prepares one, fails. Peers that fail,
+    /// or drop what the others wait for, say so and are not waited for.
+    std::chrono::milliseconds timeout = std::chrono::minutes(5);
 };
 
 /// Collective over `communicator`. Errors: backend when MPI is not initialized, already finalized, or fails.

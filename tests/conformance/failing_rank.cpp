@@ -43,7 +43,7 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     const bool adds = transport.ends_with("sums");
     const bool own_memory = transport == "datatypes" || transport == "staged_sums";
     if (transport == "datatypes") options.other_memory = mpi::OtherMemory::datatypes;
-    options.patience = std::chrono::seconds(2);
+    options.timeout = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
     auto executor = Executor::prepare(adds ? rows_added_up() : rows_to_columns(), *backend).value();
     auto source = backend->allocate(executor.plans().front().source_bytes).value();

@@ -48,7 +48,7 @@ public:
         options.other_memory = other_memory();
         options.window_bytes = 4096;  // so that small arrays take several rounds
         options.piece_bytes = 256;    // and several messages
-        options.patience = std::chrono::seconds(60);
+        options.timeout = std::chrono::seconds(60);
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
         body(**backend);

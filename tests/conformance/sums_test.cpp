@@ -24,7 +24,7 @@ std::unique_ptr<Backend> backend_with(bool shared_memory, Index ranks_per_node =
     options.shared_memory = shared_memory;
     options.ranks_per_node = ranks_per_node;
     options.window_bytes = window_bytes;
-    options.patience = std::chrono::seconds(60);
+    options.timeout = std::chrono::seconds(60);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
     EXPECT_TRUE(backend) << backend.error().message;
     return backend ? std::move(*backend) : nullptr;

@@ -6,7 +6,7 @@ import sys
 import time
 
 RANKS = 4
-SECONDS = 40  # well beyond the ranks' patience of 2, far below a hang
+SECONDS = 40  # well beyond the ranks' timeout of 2, far below a hang
 
 
 def main(mpiexec, program, case, transport):

@@ -1,0 +1,160 @@
+#include "backends/mpi/post.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace reshard::mpi {
+namespace {
+
+constexpr int letter_tag = 0;
+
+// Of this process, never freed: a letter may come as long as MPI runs.
+struct Posts {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Post>> all;
+    std::vector<MPI_Comm> communicators;
+};
+
+Posts& posts() {
+    static auto* const only = new Posts;
+    return *only;
+}
+
+// The place of the one whose ranks are these in this order; the number of all where there is none.
+std::size_t find(const Posts& posts, MPI_Comm communicator) {
+    const auto same = [&](MPI_Comm one) {
+        int result = MPI_UNEQUAL;
+        return MPI_Comm_compare(one, communicator, &result) == MPI_SUCCESS && result == MPI_CONGRUENT;
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(posts.communicators, same) - posts.communicators.begin());
+}
+
+}  // namespace
+
+void Letter::write(std::string_view message) {
+    const std::size_t length = std::min(message.size(), text.size() - 1);
+    std::memcpy(text.data(), message.data(), length);
+    text[length] = '\0';
+}
+
+// Ranks that have one all have the same. Where one of them has none, after a call that failed, all make another.
+Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {
+    Posts& all = posts();
+    const std::lock_guard lock(all.mutex);
+    const std::size_t place = find(all, communicator);
+    int found = place < all.all.size() ? 1 : 0;
+    const int code = MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MIN, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    if (found != 0) return all.all[place];
+    auto own = duplicate(communicator);
+    if (!own) return tl::unexpected(own.error());
+    MPI_Comm raw = own->get();
+    auto made = std::make_shared<Post>(std::move(*own));
+    if (place == all.all.size()) {
+        all.all.push_back(made);
+        all.communicators.push_back(raw);
+    } else {
+        all.all.push_back(std::exchange(all.all[place], made));  // the old one stays
+        all.communicators.push_back(MPI_COMM_SELF);
+        all.communicators[place] = raw;
+    }
+    return made;
+}
+
+std::uint64_t Post::next_backend() {
+    const std::lock_guard lock(mutex_);
+    return ++backends_;
+}
+
+void Post::close_backend(std::uint64_t backend) {
+    const std::lock_guard lock(mutex_);
+    closed_.insert(backend);
+    calls_.erase(backend);
+    opened_.erase(backend);
+    std::erase_if(executors_, [&](const auto& one) { return one.first.first == backend && !one.second.estate; });
+    look();
+}
+
+void Post::send(int to, const Letter& letter) {
+    const std::lock_guard lock(mutex_);
+    auto& [request, kept] = sent_.emplace_back(MPI_REQUEST_NULL, std::make_unique<Letter>(letter));
+    MPI_Isend(kept.get(), sizeof *kept, MPI_BYTE, to, letter_tag, communicator_.get(), &request);
+    std::erase_if(sent_, [](auto& one) {
+        int done = 0;
+        return MPI_Test(&one.first, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+}
+
+void Post::look() {
+    bool any = false;
+    for (int come = 1; come != 0;) {
+        MPI_Status status{};
+        if (MPI_Iprobe(MPI_ANY_SOURCE, letter_tag, communicator_.get(), &come, &status) != MPI_SUCCESS) return;
+        if (come == 0) break;
+        Letter letter;
+        const int code = MPI_Recv(&letter, sizeof letter, MPI_BYTE, status.MPI_SOURCE, letter_tag, communicator_.get(),
+                                  MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return;
+        take(letter);
+        any = true;
+    }
+    if (any) free_estates();
+}
+
+void Post::take(const Letter& letter) {
+    if (letter.word < Word::failed) {
+        if (!closed_.contains(letter.backend)) calls_[letter.backend].push_back(letter);
+        return;
+    }
+    const ExecutorKey key{letter.backend, letter.number};
+    if (!executors_.contains(key)) {
+        const auto opened = opened_.find(letter.backend);
+        const bool to_come = opened == opened_.end() || letter.number > opened->second;
+        if (closed_.contains(letter.backend) || !to_come) return;
+    }
+    // What failed and is then dropped has failed.
+    auto& notices = executors_[key].notices;
+    const auto known = notices.find(letter.rank);
+    if (known != notices.end() && known->second.letter.word == Word::failed) return;
+    notices[letter.rank] = {letter, Clock::now()};
+}
+
+std::vector<Letter> Post::calls(std::uint64_t backend) {
+    const std::lock_guard lock(mutex_);
+    look();
+    const auto found = calls_.find(backend);
+    return found == calls_.end() ? std::vector<Letter>() : std::exchange(found->second, {});
+}
+
+std::map<int, Post::Notice> Post::notices(const ExecutorKey& key) {
+    const std::lock_guard lock(mutex_);
+    look();
+    const auto found = executors_.find(key);
+    return found == executors_.end() ? std::map<int, Notice>() : found->second.notices;
+}
+
+void Post::open_executor(const ExecutorKey& key) {
+    const std::lock_guard lock(mutex_);
+    executors_[key];
+    opened_[key.first] = key.second;
+}
+
+void Post::close_executor(const ExecutorKey& key, Estate estate) {
+    const std::lock_guard lock(mutex_);
+    executors_[key].estate = std::move(estate);
+    look();
+    free_estates();
+}
+
+void Post::free_estates() {
+    std::erase_if(executors_, [](const auto& one) {
+        const auto& [notices, estate] = one.second;
+        return estate && std::ranges::all_of(estate->peers, [&, &left = *estate](int peer) {
+                   const auto said = notices.find(peer);
+                   return left.well && said != notices.end() && said->second.letter.word == Word::dropped &&
+                          said->second.letter.value == left.runs;
+               });
+    });
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,62 @@
+// The runs that one thread has started and that are not over. Peers may wait for them in another order than this rank
+// does, so a wait for one of them advances the others too.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace reshard {
+
+/// A run that others may advance, one at a time.
+class Flight {
+public:
+    virtual ~Flight() = default;
+    /// Never blocks; nothing where another thread has the run in hand. True when it is over.
+    virtual bool advance_if_free() = 0;
+};
+
+class Flights {
+public:
+    [[nodiscard]] static const std::shared_ptr<Flights>& of_this_thread() {
+        thread_local const auto own = std::make_shared<Flights>();
+        return own;
+    }
+
+    void add(Flight& run) {
+        const std::lock_guard lock(mutex_);
+        runs_.push_back(&run);
+        count_.store(runs_.size(), std::memory_order_relaxed);
+    }
+    /// What is not there is no matter.
+    void remove(const Flight& run) {
+        const std::lock_guard lock(mutex_);
+        std::erase(runs_, &run);
+        count_.store(runs_.size(), std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+    /// Whether there is any beside it.
+    [[nodiscard]] bool has_others(const Flight& run) const {
+        const std::size_t count = count_.load(std::memory_order_relaxed);
+        if (count == 0) return false;
+        if (count > 1) return true;
+        const std::lock_guard lock(mutex_);
+        return !runs_.empty() && runs_.front() != &run;
+    }
+
+    void advance_others(const Flight& run) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(runs_, [&](Flight* one) { return one != &run && one->advance_if_free(); });
+        count_.store(runs_.size(), std::memory_order_relaxed);
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<Flight*> runs_;
+    std::atomic<std::size_t> count_ = 0;
+};
+
+}  // namespace reshard
