@@ -37,7 +37,7 @@ mpi::BackendOptions options_of(const Transport& transport) {
     options.window_bytes = transport.window_bytes;
     options.piece_bytes = transport.piece_bytes;
     options.other_memory = static_cast<mpi::OtherMemory>(transport.other_memory);
-    options.patience = transport.timeout;
+    options.timeout = transport.timeout;
     return options;
 }
 
