@@ -53,7 +53,8 @@ private:
         std::unique_ptr<Bound> bound;
         std::unique_ptr<Ticket> ticket;
         Tiles tiles;
-        bool broken = false;  // a call failed, or this rank has given it up
+        bool failed = false;  // a run failed
+        bool broken = false;  // this rank calls it no more: something failed, or it does wrong by that
     };
 
     void wrong(const std::string& what) { report_.wrong.push_back(fmt::format("rank {}: {}", rank_, what)); }
@@ -104,7 +105,7 @@ private:
 
     void make_call(const Op& op) {
         Held& held = executors_[op.executor];
-        if (held.broken && op.call == Call::start && held.bound && !held.ticket && !gave_up_itself(op)) {
+        if (held.failed && op.call == Call::start && held.bound && !held.ticket) {
             const auto again = timed(describe(op) + " after a failure", [&] { return held.bound->start(); });
             if (again) wrong(fmt::format("{} after a failure did not fail", describe(op)));
         }
@@ -121,10 +122,6 @@ private:
                 return wait(op);
         }
     }
-    [[nodiscard]] bool gave_up_itself(const Op& op) const {
-        return schedule_.fault == Fault::idle && at_fault() && op.executor == schedule_.faulty_executor;
-    }
-
     void prepare(const Op& op) {
         const List& list = schedule_.lists[op.executor];
         ListPlan plan = list_plan(list);
@@ -182,6 +179,7 @@ private:
         held.tiles.fill(op.run);
         auto started = timed(describe(op), [&] { return held.bound->start(); });
         const auto error = started ? std::nullopt : std::optional(started.error());
+        held.failed = error.has_value();
         if (!judge(describe(op), op.executor, error, of_run(schedule_, op.executor, op.run))) return;
         held.ticket = std::move(*started);
         if (at_fault(Fault::started_twice, op)) {
@@ -205,7 +203,10 @@ private:
             if (op.finish == Finish::poll_all) return poll(*held.ticket, true);
             return held.ticket->wait();
         });
-        if (!done) held.ticket.reset();
+        if (!done) {
+            held.ticket.reset();
+            held.failed = true;
+        }
         const Verdict verdict = of_run(schedule_, op.executor, op.run);
         if (!judge(describe(op), op.executor, done ? std::nullopt : std::optional(done.error()), verdict)) return;
         held.ticket.reset();
