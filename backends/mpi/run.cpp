@@ -97,6 +97,7 @@ Result<bool> Run::advance(Slice most) {
         if (!begun_) begin_wave();
         if (!finish_wave(most)) return false;
         end_wave();
+        if (state_.error()) state_.end();  // a later wave would send what never came
     }
     if (state_.error()) return tl::unexpected(*state_.error());
     return true;

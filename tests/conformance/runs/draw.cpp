@@ -30,10 +30,10 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64
     return x ^ (x >> 31);
 }
 
-constexpr std::array told = {Fault::rejected_plan, Fault::other_plan,       Fault::limit,
-                             Fault::small_buffer,  Fault::kept_after_small, Fault::right_after_small,
-                             Fault::started_twice, Fault::never_started,    Fault::dropped_in_flight};
-constexpr std::array timed_out = {Fault::idle, Fault::late, Fault::leaves};
+constexpr std::array quick = {Fault::rejected_plan, Fault::other_plan,        Fault::limit,
+                              Fault::small_buffer,  Fault::right_after_small, Fault::started_twice,
+                              Fault::never_started, Fault::dropped_in_flight};
+constexpr std::array slow = {Fault::kept_after_small, Fault::idle, Fault::late, Fault::leaves};
 
 // Rows that become columns, of up to a quarter MiB: in flight for a while.
 Plan long_move(Random& random, Index ranks) {
@@ -103,9 +103,9 @@ bool has_target(const List& list, Index rank) {
 }
 
 void draw_fault(Random& random, Schedule& schedule) {
-    const bool slow = waits_for_timeout(schedule.seed);
-    if (!slow && below(random, 20) < 11) return;
-    schedule.fault = slow ? one_of(random, timed_out) : one_of(random, told);
+    const bool is_slow = takes_seconds(schedule.seed);
+    if (!is_slow && below(random, 20) < 11) return;
+    schedule.fault = is_slow ? one_of(random, slow) : one_of(random, quick);
     schedule.faulty_rank = below(random, schedule.ranks);
     schedule.faulty_executor = static_cast<std::size_t>(below(random, static_cast<Index>(schedule.lists.size())));
     const List& list = schedule.lists[schedule.faulty_executor];
@@ -113,7 +113,7 @@ void draw_fault(Random& random, Schedule& schedule) {
     const bool binds = binds_too_small(schedule.fault);
     if (binds && !has_target(list, schedule.faulty_rank)) schedule.fault = Fault::never_started;
     if (binds && !list.rebinds) schedule.faulty_run = 0;
-    if (slow) schedule.transport.timeout = std::chrono::seconds(2);
+    if (needs_timeout(schedule.fault)) schedule.transport.timeout = std::chrono::seconds(2);
     const auto& ops = schedule.ops[static_cast<std::size_t>(schedule.faulty_rank)];
     schedule.faulty_op = static_cast<std::size_t>(below(random, static_cast<Index>(ops.size())));
     schedule.late_by = std::chrono::milliseconds(2200 + below(random, 1500));
@@ -125,7 +125,7 @@ std::uint64_t mixed(const Schedule& schedule, std::uint64_t salt) { return mix(m
 
 Index ranks_of(std::uint64_t seed) { return 2 + static_cast<Index>(mix(seed) % 7); }
 
-bool waits_for_timeout(std::uint64_t seed) { return mix(seed ^ 0x5eed) % 64 == 0; }
+bool takes_seconds(std::uint64_t seed) { return mix(seed ^ 0x5eed) % 40 == 0; }
 
 std::vector<List> draw_lists(std::uint64_t seed, Index ranks) {
     Random random(mix(seed));
@@ -186,7 +186,7 @@ std::string_view name(Fault fault) {
     return names[static_cast<std::size_t>(fault)];
 }
 
-bool needs_timeout(Fault fault) { return std::ranges::find(timed_out, fault) != timed_out.end(); }
+bool needs_timeout(Fault fault) { return fault == Fault::idle || fault == Fault::late || fault == Fault::leaves; }
 
 bool binds_too_small(Fault fault) {
     return fault == Fault::small_buffer || fault == Fault::kept_after_small || fault == Fault::right_after_small;

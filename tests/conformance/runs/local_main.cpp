@@ -2,7 +2,9 @@
 //   runs_local [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]
 #include <fmt/format.h>
 
+#include <atomic>
 #include <iostream>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -54,18 +56,27 @@ Report play_in_threads(const Schedule& schedule, const Asked& asked, Watchdog& w
     return all;
 }
 
+// Several at a time, since some of them wait.
 int run(const Asked& asked) {
     fmt::print("{} schedules from seed {}\n", asked.count, asked.seed);
-    Watchdog watchdog(std::chrono::seconds(asked.seconds_max), 8);
     Tally tally;
-    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(asked.count); ++i) {
-        const Schedule schedule = draw_schedule(asked.seed + i);
-        if (asked.one) fmt::print("{}", describe(schedule));
-        watchdog.begin(describe(schedule) + fmt::format("runs_local --schedule {}", schedule.seed));
-        const Report report = play_in_threads(schedule, asked, watchdog);
-        watchdog.end();
-        tally.add(schedule, report, "runs_local");
-    }
+    std::mutex mutex;
+    std::atomic<std::uint64_t> next = 0;
+    const auto play_next = [&] {
+        Watchdog watchdog(std::chrono::seconds(asked.seconds_max), 8);
+        for (std::uint64_t i = next++; i < static_cast<std::uint64_t>(asked.count); i = next++) {
+            const Schedule schedule = draw_schedule(asked.seed + i);
+            if (asked.one) fmt::print("{}", describe(schedule));
+            watchdog.begin(describe(schedule) + fmt::format("runs_local --schedule {}", schedule.seed));
+            const Report report = play_in_threads(schedule, asked, watchdog);
+            watchdog.end();
+            const std::lock_guard lock(mutex);
+            tally.add(schedule, report, "runs_local");
+        }
+    };
+    std::vector<std::thread> at_a_time;
+    for (int i = 0; i < 4; ++i) at_a_time.emplace_back(play_next);
+    for (std::thread& one : at_a_time) one.join();
     return tally.finish(asked, "local, a thread for each rank");
 }
 

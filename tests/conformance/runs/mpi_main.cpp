@@ -60,14 +60,14 @@ struct Batch {
     std::vector<int> first_rank;
 };
 
-// Those that wait for a timeout run beside their like.
+// Those that take seconds run beside their like.
 std::vector<Batch> batches_of(const Asked& asked, int size) {
     std::vector<Batch> all;
     for (const bool slow : {true, false}) {
         int used = size;
         for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(asked.count); ++i) {
             const std::uint64_t seed = asked.seed + i;
-            if (waits_for_timeout(seed) != slow) continue;
+            if (takes_seconds(seed) != slow) continue;
             const int ranks = static_cast<int>(ranks_of(seed));
             if (used + ranks > size) all.emplace_back(), used = 0;
             all.back().seeds.push_back(seed);

@@ -88,7 +88,7 @@ struct Schedule {
 [[nodiscard]] std::uint64_t mixed(const Schedule& schedule, std::uint64_t salt);
 
 [[nodiscard]] Index ranks_of(std::uint64_t seed);          ///< 2 to 8
-[[nodiscard]] bool waits_for_timeout(std::uint64_t seed);  ///< so that such schedules may be slow side by side
+[[nodiscard]] bool takes_seconds(std::uint64_t seed);      ///< so that such schedules may be slow side by side
 [[nodiscard]] Schedule draw_schedule(std::uint64_t seed);  ///< the same on every rank
 [[nodiscard]] std::vector<List> draw_lists(std::uint64_t seed, Index ranks);
 /// Orders of calls in which no rank waits for what another starts only after waiting for it.
