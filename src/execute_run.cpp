@@ -1,11 +1,13 @@
 #include "execute_run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 
-#include "flights.hpp"
+#include "execute_flights.hpp"
 
 namespace reshard {
 
@@ -15,7 +17,7 @@ using State = std::shared_ptr<Executor::RunState>;
 using Buckets = std::shared_ptr<const BoundBuckets>;  // a run keeps them: callers may drop them while it is in flight
 
 // Between two looks at the other runs.
-constexpr std::chrono::microseconds slice{100};
+constexpr Index slice = 100;  // microseconds
 
 class GuardedTicket final : public Ticket, private Flight {
 public:
@@ -40,15 +42,17 @@ public:
     Result<bool> test() override {
         const std::lock_guard lock(mutex_);
         const auto done = advance([](Ticket& run) { return run.test(); });
+        if (Flights::of_this_thread()->has_others(*this)) Flights::of_this_thread()->advance_others(this);
         leave();
         return done;
     }
-    Result<bool> wait_for(std::chrono::microseconds most) override {
+    Result<bool> wait_for(Index microseconds) override {
+        using Clock = std::chrono::steady_clock;
         const std::lock_guard lock(mutex_);
-        const auto until = Clock::now() + most;
+        const auto until = Clock::now() + std::chrono::microseconds(microseconds);
         for (;;) {
-            const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
-            const auto done = advance_all(std::clamp(left, std::chrono::microseconds(0), most));
+            const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now()).count();
+            const auto done = advance_all(std::clamp<Index>(left, 0, microseconds));
             if (done && !*done && Clock::now() < until) continue;
             leave();
             return done;
@@ -68,12 +72,11 @@ public:
     }
 
 private:
-    using Clock = std::chrono::steady_clock;
-
-    Result<bool> advance_all(std::chrono::microseconds most) {
+    Result<bool> advance_all(Index most) {
         const bool others = Flights::of_this_thread()->has_others(*this);
         const auto done = advance([&](Ticket& run) { return run.wait_for(others ? std::min(most, slice) : most); });
-        if (others) Flights::of_this_thread()->advance_others(*this);
+        if (others) Flights::of_this_thread()->advance_others(this);
+        if (done && !*done) std::this_thread::yield();
         return done;
     }
     bool advance_if_free() override {

@@ -134,7 +134,9 @@ public:
         const std::lock_guard lock(member_.world->mutex);
         return look(Clock::now());
     }
-    Result<bool> wait_for(std::chrono::microseconds most) override { return wait_until(Clock::now() + most); }
+    Result<bool> wait_for(Index microseconds) override {
+        return wait_until(Clock::now() + std::chrono::microseconds(microseconds));
+    }
     Result<void> wait() override {
         return wait_until(Clock::time_point::max()).map([](bool) {});
     }

@@ -1,9 +1,13 @@
 // The baseline: one MPI_Alltoallw over subarray datatypes, as MPI programs write it by hand.
 #include <fmt/format.h>
 
+#include <sched.h>
+
 #include <chrono>
+#include <numeric>
 
 #include "backends/mpi/base.hpp"
+#include "backends/mpi/board.hpp"
 #include "backends/mpi/datatype.hpp"
 #include "reshard/mpi.hpp"
 
@@ -73,8 +77,13 @@ Result<std::vector<Call>> make_calls(const std::vector<RankPlan>& plans, Index r
 class AlltoallwRun final : public Ticket {
 public:
     AlltoallwRun(MPI_Comm communicator, const std::vector<Call>& calls, std::span<const Buffers> buffers,
-                 std::vector<double>& seconds)
-        : communicator_(communicator), calls_(calls), buffers_(buffers), seconds_(seconds) {
+                 std::vector<double>& seconds, const Standing& standing, std::chrono::milliseconds timeout)
+        : communicator_(communicator),
+          calls_(calls),
+          buffers_(buffers),
+          seconds_(seconds),
+          standing_(standing),
+          timeout_(timeout) {
         begin();
     }
     ~AlltoallwRun() override {
@@ -87,20 +96,41 @@ public:
         while (array_ < calls_.size()) {
             int done = 1;
             note(MPI_Test(&request_, &done, MPI_STATUS_IGNORE));
-            if (done == 0 && !error_) return false;
-            next();
+            if (done == 0 && !error_ && lasts()) return false;
+            if (array_ < calls_.size()) next();
         }
         return ended().map([] { return true; });
     }
     Result<void> wait() override {
-        for (; array_ < calls_.size(); next()) note(MPI_Wait(&request_, MPI_STATUS_IGNORE));
-        return ended();
+        for (;;) {
+            const auto done = test();
+            if (!done) return tl::unexpected(done.error());
+            if (*done) return {};
+            sched_yield();
+        }
     }
 
 private:
+    // Of a call that lasts: whether a peer is gone, or the time over. It is MPI's then, and nothing more is called.
+    bool lasts() {
+        constexpr auto silence = std::chrono::milliseconds(20);
+        constexpr auto absence = std::chrono::seconds(1);  // of the caller, which does not count
+        const auto now = std::chrono::steady_clock::now();
+        if (now - looked_ > absence) since_ = now;
+        looked_ = now;
+        if (now - asked_ < silence) return true;
+        asked_ = now;
+        auto why = standing_.trouble();
+        if (!why && now - since_ > timeout_) why = fmt::format("no end within {}", in_words(timeout_));
+        if (!why) return true;
+        if (!error_) error_ = Error{Code::backend, fmt::format("array {}: MPI_Ialltoallw: {}", array_, *why)};
+        array_ = calls_.size();
+        return false;
+    }
     void begin() {
         if (array_ == calls_.size()) return;
         begun_at_ = std::chrono::steady_clock::now();
+        since_ = looked_ = asked_ = begun_at_;
         const Side& send = calls_[array_].send;
         const Side& receive = calls_[array_].receive;
         note(MPI_Ialltoallw(buffers_[array_].source.data(), send.counts.data(), send.displacements.data(),
@@ -127,19 +157,29 @@ private:
     std::vector<double>& seconds_;
     std::size_t array_ = 0;
     MPI_Request request_ = MPI_REQUEST_NULL;
+    const Standing& standing_;
+    std::chrono::milliseconds timeout_;
     std::chrono::steady_clock::time_point begun_at_;
+    std::chrono::steady_clock::time_point since_;
+    std::chrono::steady_clock::time_point looked_;
+    std::chrono::steady_clock::time_point asked_;
     std::optional<Error> error_;
 };
 
 class AlltoallwBound final : public Bound {
 public:
-    AlltoallwBound(MPI_Comm communicator, const std::vector<Call>& calls, std::span<const Buffers> buffers)
+    AlltoallwBound(MPI_Comm communicator, const std::vector<Call>& calls, std::span<const Buffers> buffers,
+                   Standing& standing, std::chrono::milliseconds timeout)
         : communicator_(communicator),
           calls_(calls),
           buffers_(buffers.begin(), buffers.end()),
-          seconds_(calls.size()) {}
+          seconds_(calls.size()),
+          standing_(standing),
+          timeout_(timeout) {}
     Result<std::unique_ptr<Ticket>> start() override {
-        return std::make_unique<AlltoallwRun>(communicator_, calls_, buffers_, seconds_);
+        standing_.start();
+        if (auto trouble = standing_.trouble()) return fail(Code::backend, std::move(*trouble));
+        return std::make_unique<AlltoallwRun>(communicator_, calls_, buffers_, seconds_, standing_, timeout_);
     }
     [[nodiscard]] std::vector<double> step_seconds() const override { return seconds_; }
 
@@ -148,25 +188,41 @@ private:
     const std::vector<Call>& calls_;
     std::vector<Buffers> buffers_;
     std::vector<double> seconds_;
+    Standing& standing_;
+    std::chrono::milliseconds timeout_;
 };
 
 class AlltoallwPrepared final : public Prepared {
 public:
-    AlltoallwPrepared(Communicator communicator, std::vector<Call> calls)
-        : communicator_(std::move(communicator)), calls_(std::move(calls)) {}
+    AlltoallwPrepared(const Roll& roll, Communicator communicator, std::vector<Call> calls,
+                      std::chrono::milliseconds timeout)
+        : communicator_(std::move(communicator)), calls_(std::move(calls)), standing_(roll), timeout_(timeout) {
+        std::vector<int> peers(static_cast<std::size_t>(size_of_communicator(communicator_.get())));
+        std::iota(peers.begin(), peers.end(), 0);
+        std::erase(peers, roll.rank());
+        standing_.meet(std::move(peers));
+    }
+    ~AlltoallwPrepared() override { standing_.own(std::move(communicator_)); }
+    AlltoallwPrepared(const AlltoallwPrepared&) = delete;
+    AlltoallwPrepared& operator=(const AlltoallwPrepared&) = delete;
     [[nodiscard]] Index staging_bytes() const override { return 0; }
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
-        return std::make_unique<AlltoallwBound>(communicator_.get(), calls_, buffers);
+        return std::make_unique<AlltoallwBound>(communicator_.get(), calls_, buffers, standing_, timeout_);
     }
+    void give_up(const Error& why) override { standing_.give_up(why); }
+    void excuse(const Error& why) override { standing_.excuse(why); }
 
 private:
     Communicator communicator_;
     std::vector<Call> calls_;
+    Standing standing_;
+    std::chrono::milliseconds timeout_;
 };
 
 class AlltoallwBackend final : public Base {
 public:
-    using Base::Base;
+    AlltoallwBackend(Communicator communicator, std::chrono::milliseconds timeout)
+        : Base(std::move(communicator), false), timeout_(timeout) {}
     [[nodiscard]] std::string_view name() const override { return "alltoallw"; }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
@@ -176,17 +232,19 @@ public:
         auto calls = make_calls(plans, rank(), size());
         const Result<void> made = calls.map([](const std::vector<Call>&) {});
         if (auto all = all_succeeded(own->get(), made, plans.size()); !all) return tl::unexpected(all.error());
-        return std::make_unique<AlltoallwPrepared>(std::move(*own), std::move(*calls));
+        return std::make_unique<AlltoallwPrepared>(roll(), std::move(*own), std::move(*calls), timeout_);
     }
+
+private:
+    std::chrono::milliseconds timeout_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> make_alltoallw_backend(MPI_Comm communicator) {
-    const auto timeout = BackendOptions().timeout;
+Result<std::unique_ptr<Backend>> make_alltoallw_backend(MPI_Comm communicator, std::chrono::milliseconds timeout) {
     auto own = borrow(communicator, {}, "make_alltoallw_backend", timeout);
     if (!own) return tl::unexpected(own.error());
-    auto backend = std::make_unique<AlltoallwBackend>(std::move(*own), false);
+    auto backend = std::make_unique<AlltoallwBackend>(std::move(*own), timeout);
     if (auto opened = backend->open(timeout); !opened) return tl::unexpected(opened.error());
     return backend;
 }

@@ -61,7 +61,7 @@ public:
             left_ = std::move(*started);
         }
         if (!left_) return true;
-        const auto done = left_->wait_for(most);
+        const auto done = left_->wait_for(most.count());
         if (!done) return failed(done.error());
         if (*done) plan_.took(seconds_since(left_at_));
         return done;
@@ -93,7 +93,7 @@ public:
     BothRuns& operator=(const BothRuns&) = delete;
 
     Result<bool> test() override { return advance(only_look); }
-    Result<bool> wait_for(std::chrono::microseconds most) override { return advance(most); }
+    Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
     Result<void> wait() override {
         for (;;) {
             const auto done = advance(long_slice);
@@ -106,7 +106,7 @@ private:
     Result<bool> advance(Slice most) {
         advance_node(most);
         if (messages_ && !error_) {
-            const auto done = messages_->wait_for(node_ ? only_look : most);
+            const auto done = messages_->wait_for((node_ ? only_look : most).count());
             if (!done) error_ = done.error();
             if (done && *done) messages_.reset();
         }

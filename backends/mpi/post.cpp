@@ -10,9 +10,14 @@ constexpr int letter_tag = 0;
 
 // Of this process, never freed: a letter may come as long as MPI runs.
 struct Posts {
-    std::mutex mutex;
-    std::vector<std::shared_ptr<Post>> all;
-    std::vector<MPI_Comm> communicators;
+    struct One {
+        std::shared_ptr<Post> post;
+        MPI_Comm communicator;
+        std::uint64_t number;  // of its rank 0's, from 1
+    };
+    std::mutex mutex;  // never held while others are waited for
+    std::vector<One> all;
+    std::uint64_t made = 0;
 };
 
 Posts& posts() {
@@ -20,13 +25,32 @@ Posts& posts() {
     return *only;
 }
 
-// The place of the one whose ranks are these in this order; the number of all where there is none.
-std::size_t find(const Posts& posts, MPI_Comm communicator) {
-    const auto same = [&](MPI_Comm one) {
+// The latest whose ranks are these in this order, if there is one.
+std::optional<Posts::One> known(MPI_Comm communicator) {
+    const std::lock_guard lock(posts().mutex);
+    const std::vector<Posts::One>& all = posts().all;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Posts::One& one) {
         int result = MPI_UNEQUAL;
-        return MPI_Comm_compare(one, communicator, &result) == MPI_SUCCESS && result == MPI_CONGRUENT;
-    };
-    return static_cast<std::size_t>(std::ranges::find_if(posts.communicators, same) - posts.communicators.begin());
+        return MPI_Comm_compare(one.communicator, communicator, &result) == MPI_SUCCESS && result == MPI_CONGRUENT;
+    });
+    return found == all.rend() ? std::nullopt : std::optional(*found);
+}
+
+Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
+    auto own = duplicate(communicator);
+    if (!own) return tl::unexpected(own.error());
+    std::uint64_t number = 0;
+    {
+        const std::lock_guard lock(posts().mutex);
+        number = ++posts().made;
+    }
+    const int code = MPI_Bcast(&number, 1, MPI_UINT64_T, 0, communicator);
+    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
+    MPI_Comm raw = own->get();
+    auto made = std::make_shared<Post>(std::move(*own));
+    const std::lock_guard lock(posts().mutex);
+    posts().all.push_back({made, raw, number});
+    return made;
 }
 
 }  // namespace
@@ -37,28 +61,16 @@ void Letter::write(std::string_view message) {
     text[length] = '\0';
 }
 
-// Ranks that have one all have the same. Where one of them has none, after a call that failed, all make another.
+// All ranks take the same one. Where they do not know the same, after a call that failed or two at once, all make
+// another.
 Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {
-    Posts& all = posts();
-    const std::lock_guard lock(all.mutex);
-    const std::size_t place = find(all, communicator);
-    int found = place < all.all.size() ? 1 : 0;
-    const int code = MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MIN, communicator);
+    const auto found = known(communicator);
+    const std::uint64_t number = found ? found->number : 0;
+    std::array<std::uint64_t, 2> least = {number, ~number};
+    const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_UINT64_T, MPI_MIN, communicator);
     if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
-    if (found != 0) return all.all[place];
-    auto own = duplicate(communicator);
-    if (!own) return tl::unexpected(own.error());
-    MPI_Comm raw = own->get();
-    auto made = std::make_shared<Post>(std::move(*own));
-    if (place == all.all.size()) {
-        all.all.push_back(made);
-        all.communicators.push_back(raw);
-    } else {
-        all.all.push_back(std::exchange(all.all[place], made));  // the old one stays
-        all.communicators.push_back(MPI_COMM_SELF);
-        all.communicators[place] = raw;
-    }
-    return made;
+    if (number != 0 && least[0] == ~least[1]) return found->post;
+    return another(communicator);
 }
 
 std::uint64_t Post::next_backend() {

@@ -25,7 +25,8 @@ enum class Word : std::int32_t {
     failed,    ///< in a run of an executor; starts no more
     dropped,   ///< an executor
     excused,   ///< could not bind or start
-    started    ///< a run, after an excuse
+    started,   ///< a run, after an excuse
+    waiting    ///< in a run, already long
 };
 
 /// Plain bytes.

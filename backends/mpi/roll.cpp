@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backends/mpi/board.hpp"
+#include "src/execute_flights.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -20,11 +21,13 @@ std::string_view name(std::int32_t call) {
     return call == static_cast<std::int32_t>(Call::agree) ? "Backend::agree" : "Backend::prepare";
 }
 
-// A few looks at once, then ever longer naps.
+// A few looks at once, then ever longer naps. Others may come only when a run that is in flight goes on.
 class Pace {
 public:
     void rest() {
         constexpr int looks = 100;
+        const auto& flights = Flights::of_this_thread();
+        if (!flights->empty()) flights->advance_all();
         if (++looks_ < looks) return std::this_thread::yield();
         std::this_thread::sleep_for(std::chrono::microseconds(std::min(looks_ - looks + 1, 200)));
     }
@@ -247,6 +250,21 @@ void Standing::excuse(const Error& why) {
     if (failed_ || !usable()) return;
     excused_ = true;
     tell(Word::excused, why.message);
+}
+
+std::string Standing::missing(const std::set<int>& awaited) const {
+    const auto notices = post_->notices(key_);
+    std::vector<int> others;
+    std::vector<int> first;
+    for (const int peer : peers_) {
+        const auto notice = notices.find(peer);
+        if (notice != notices.end() && notice->second.letter.word == Word::waiting &&
+            notice->second.letter.value >= runs_)
+            continue;
+        (awaited.contains(peer) ? first : others).push_back(peer);
+    }
+    if (first.empty()) first = others.empty() ? std::vector<int>(awaited.begin(), awaited.end()) : others;
+    return in_list(first);
 }
 
 // What a peer did in runs that it had begun before is on its way.

@@ -77,6 +77,11 @@ public:
     void excuse(const Error& why);
     [[nodiscard]] bool alone() const { return peers_.empty(); }
 
+    /// This rank waits long in the run that is in flight; for missing().
+    void say_waiting() const { tell(Word::waiting); }
+    /// The awaited peers that are not known to wait in the run themselves, or else any peers; in words.
+    [[nodiscard]] std::string missing(const std::set<int>& awaited) const;
+
     /// Why one of the awaited peers will not take part in the run that is in flight; nothing when all may.
     [[nodiscard]] std::optional<std::string> trouble(const std::set<int>& awaited) const;
     /// The same of all peers, before it begins.

@@ -27,7 +27,7 @@ Result<bool> Run::test() {
 
 Result<void> Run::wait() {
     for (;;) {
-        const auto done = wait_for(long_slice);
+        const auto done = wait_for(long_slice.count());
         if (!done) return tl::unexpected(done.error());
         if (*done) return {};
     }
@@ -36,7 +36,8 @@ Result<void> Run::wait() {
 // Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
 // for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
 // ranks of the node are waited for, the board knows best from the first look on.
-Result<bool> Run::wait_for(std::chrono::microseconds most) {
+Result<bool> Run::wait_for(Index microseconds) {
+    const Slice most(microseconds);
     constexpr int looks = 100;
     constexpr int looks_between_naps = 2;
     constexpr auto idle = std::chrono::microseconds(200);
@@ -65,23 +66,29 @@ bool Run::ends_in_time() {
     if (events_ != state_.events() || now - looked_ > absence) since_ = now;
     events_ = state_.events();
     looked_ = now;
-    if (now - since_ < silence) return true;
-    if (now - since_ >= state_.plan().timeout) {
-        give_up(fmt::format("nothing came within {}", in_words(state_.plan().timeout)));
-        return false;
-    }
-    if (state_.plan().standing == nullptr || now - asked_ < silence) return true;
+    if (now - since_ < silence || now - asked_ < silence) return true;
     asked_ = now;
+    const std::set<int> peers = awaited();
+    if (peers.empty()) return true;  // but for those of the node, whom the board looks after
+    const Standing& standing = *state_.plan().standing;
+    const auto timeout = state_.plan().timeout;
+    if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
+    auto why = standing.trouble(peers);
+    if (!why && now - since_ >= timeout)
+        why = fmt::format("{} did not take part in the run within {}", standing.missing(peers), in_words(timeout));
+    if (!why) return true;
+    state_.fail(fmt::format("{}: {}", state_.wave().steps.front().name, *why));
+    give_up(*why);
+    return false;
+}
+
+std::set<int> Run::awaited() const {
     std::set<int> peers;
     streams_.add_peers(peers);
     sum_messages_.add_peers(peers);
     gathers_.add_peers(peers);
-    const auto trouble = peers.empty() ? std::nullopt : state_.plan().standing->trouble(peers);
-    if (trouble) {
-        state_.fail(fmt::format("{}: {}", state_.wave().steps.front().name, *trouble));
-        give_up(*trouble);
-    }
-    return !trouble;
+    peers.erase(static_cast<int>(rank_of(state_.plan().communicator)));
+    return peers;
 }
 
 void Run::give_up(std::string_view why) {
@@ -97,7 +104,7 @@ Result<bool> Run::advance(Slice most) {
         if (!begun_) begin_wave();
         if (!finish_wave(most)) return false;
         end_wave();
-        if (state_.error()) state_.end();  // a later wave would send what never came
+        if (state_.error()) state_.end();
     }
     if (state_.error()) return tl::unexpected(*state_.error());
     return true;

@@ -17,7 +17,7 @@ public:
 
     Result<bool> test() override;
     Result<void> wait() override;
-    Result<bool> wait_for(std::chrono::microseconds most) override;
+    Result<bool> wait_for(Index microseconds) override;
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -25,6 +25,7 @@ private:
     Result<bool> advance(Slice most);
     [[nodiscard]] bool ends_in_time();
     void give_up(std::string_view why);
+    [[nodiscard]] std::set<int> awaited() const;
     void begin_wave();
     bool finish_wave(Slice most);
     void end_wave();
@@ -48,6 +49,7 @@ private:
     Clock::time_point since_ = Clock::now();  // nothing has happened
     Clock::time_point looked_ = since_;
     Clock::time_point asked_ = since_;
+    bool said_waiting_ = false;
 };
 
 }  // namespace reshard::mpi

@@ -72,6 +72,10 @@ private:
 }  // namespace
 
 Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options) {
+    if (options.staging_bytes_max < 0)
+        return fail(Code::usage, fmt::format("Options::staging_bytes_max is negative: {}", options.staging_bytes_max));
+    if (options.patience.count() <= 0)
+        return fail(Code::usage, fmt::format("Options::patience is not more than 0: {} ms", options.patience.count()));
     auto base = Base::make(communicator, options);
     if (!base) return tl::unexpected(base.error());
     return std::make_unique<NcclBackend>(std::move(*base));

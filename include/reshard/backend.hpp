@@ -1,7 +1,6 @@
 // What a backend is given and what it must do. It moves boxes between ranks; it never plans and never sees a layout.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <span>
 
@@ -57,7 +56,7 @@ public:
     virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
     virtual Result<void> wait() = 0;  ///< returns when all is delivered on this rank
     /// As wait, but returns false when that takes longer than about so long.
-    virtual Result<bool> wait_for(std::chrono::microseconds most);
+    virtual Result<bool> wait_for(Index microseconds);
 };
 
 /// Buffers bound to prepared schedules; may be started any number of times, one run at a time.

@@ -51,6 +51,7 @@ struct BackendOptions {
 
 /// The baseline of the benchmarks and of `reshard run`: one MPI_Alltoallw over subarray datatypes, from the source tile
 /// to the target tile in row-major storage. It has the same schedules as an exchange and none of the planning.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_alltoallw_backend(MPI_Comm communicator);
+[[nodiscard]] Result<std::unique_ptr<Backend>> make_alltoallw_backend(
+    MPI_Comm communicator, std::chrono::milliseconds timeout = BackendOptions().timeout);
 
 }  // namespace reshard::mpi

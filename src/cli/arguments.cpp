@@ -61,8 +61,16 @@ void add_list_options(CLI::App& command, Arguments& arguments) {
         ->needs(list);
 }
 
+void add_timeout(CLI::App& command, Arguments& arguments) {
+    constexpr Index most = 1'000'000'000;
+    command
+        .add_option("--timeout", arguments.timeout, "seconds that a rank waits for one that does not come, under MPI")
+        ->check(CLI::Range(Index{1}, most));
+}
+
 void add_run_options(CLI::App& command, Arguments& arguments) {
     command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
+    add_timeout(command, arguments);
     command.add_option("--input", arguments.input, "read the array from this .npy file");
     command.add_option("--output", arguments.output, "write the moved array to this .npy file");
     command.add_option("--tiles", arguments.tiles, "write every rank's tiles to this folder");
@@ -186,6 +194,8 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     add_list_options(*plan, arguments);
     add_list_options(*run, arguments);
     bench->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    add_timeout(*bench, arguments);
+    add_timeout(*calibrate, arguments);
     bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant");
     try {
         app.parse(argc, argv);

@@ -21,6 +21,7 @@ struct Arguments {
     std::string checker;   ///< plan: that checker, found by itself when empty
     bool svg = false;      ///< draw
     std::string backend;   ///< run, bench: local, mpi or nccl; empty to choose by how the tool was started
+    Index timeout = 300;   ///< run, bench, calibrate: seconds that a rank waits for another, under MPI
     std::string input;     ///< run: an npy file, generated data when empty
     std::string output;    ///< run: an npy file; calibrate: a machine file; none when empty
     std::string tiles;     ///< run: a folder, none when empty

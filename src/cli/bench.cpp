@@ -180,7 +180,8 @@ int bench(const Arguments& arguments) {
                                                       "contestants move an array in one",
                                                       made->verdict.pieces)});
     auto ranks = make_ranks(arguments.backend,
-                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
+                            std::chrono::seconds(arguments.timeout));
     if (!ranks) return refuse(arguments.json, ranks.error());
     return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
 }

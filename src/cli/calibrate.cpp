@@ -150,7 +150,8 @@ int calibrate_rank(Rank& rank, const Arguments& arguments) {
 }  // namespace
 
 int calibrate(const Arguments& arguments) {
-    auto ranks = make_ranks(arguments.backend, default_rank_count(arguments.backend));
+    auto ranks =
+        make_ranks(arguments.backend, default_rank_count(arguments.backend), std::chrono::seconds(arguments.timeout));
     if (!ranks) return complain(ranks.error());
     return (*ranks)->each([&](Rank& rank) { return calibrate_rank(rank, arguments); });
 }

@@ -12,14 +12,17 @@ namespace {
 
 class MpiRank final : public Rank {
 public:
-    explicit MpiRank(Backend& backend) : backend_(backend) {}
+    MpiRank(Backend& backend, std::chrono::seconds timeout) : backend_(backend), timeout_(timeout) {}
 
     Backend& backend() override { return backend_; }
     void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
-    Result<std::unique_ptr<Backend>> alltoallw() override { return mpi::make_alltoallw_backend(MPI_COMM_WORLD); }
+    Result<std::unique_ptr<Backend>> alltoallw() override {
+        return mpi::make_alltoallw_backend(MPI_COMM_WORLD, timeout_);
+    }
     Result<std::unique_ptr<Backend>> messages() override {
         mpi::BackendOptions options;
         options.shared_memory = false;
+        options.timeout = timeout_;
         return mpi::make_backend(MPI_COMM_WORLD, options);
     }
 
@@ -46,11 +49,12 @@ public:
 
 private:
     Backend& backend_;
+    std::chrono::seconds timeout_;
 };
 
 class MpiRanks final : public Ranks {
 public:
-    MpiRanks() = default;
+    explicit MpiRanks(std::chrono::seconds timeout) : timeout_(timeout) {}
     MpiRanks(const MpiRanks&) = delete;
     MpiRanks& operator=(const MpiRanks&) = delete;
     ~MpiRanks() override {
@@ -64,7 +68,9 @@ public:
         if (ranks < devices) {
             return fail(Code::mismatch, fmt::format("the mesh has {} devices, {} ranks were started", devices, ranks));
         }
-        auto backend = mpi::make_backend(MPI_COMM_WORLD);
+        mpi::BackendOptions options;
+        options.timeout = timeout_;
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         if (!backend) return tl::unexpected(backend.error());
         backend_ = std::move(*backend);
         return {};
@@ -74,22 +80,23 @@ public:
     bool one_process() const override { return false; }
 
     int each(const std::function<int(Rank&)>& body) override {
-        MpiRank rank(*backend_);
+        MpiRank rank(*backend_, timeout_);
         return body(rank);
     }
 
 private:
     std::unique_ptr<Backend> backend_;
+    std::chrono::seconds timeout_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices) {
+Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout) {
     int given = 0;
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS) {
         return fail(Code::backend, "MPI_Init_thread failed");
     }
-    auto ranks = std::make_unique<MpiRanks>();
+    auto ranks = std::make_unique<MpiRanks>(timeout);
     if (auto begun = ranks->begin(devices); !begun) return tl::unexpected(begun.error());
     return ranks;
 }
@@ -100,7 +107,7 @@ Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices) {
 
 namespace reshard::cli {
 
-Result<std::unique_ptr<Ranks>> mpi_ranks(Index) {
+Result<std::unique_ptr<Ranks>> mpi_ranks(Index, std::chrono::seconds) {
     return fail(Code::unsupported, "this build has no mpi backend (it found no MPI when it was configured)");
 }
 

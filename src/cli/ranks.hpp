@@ -1,6 +1,7 @@
 // The ranks of a run: threads of this process, or processes under MPI. The code of a rank is the same for both.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,11 +39,12 @@ public:
 };
 
 /// The ranks for `devices` devices. `backend` is local, mpi, nccl, or empty: mpi when an MPI launcher started this
-/// process, else local. Errors: unsupported, mismatch when too few ranks were started, backend.
-[[nodiscard]] Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices);
+/// process, else local; `timeout` is of mpi. Errors: unsupported, mismatch when too few ranks were started, backend.
+[[nodiscard]] Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices,
+                                                        std::chrono::seconds timeout);
 
 [[nodiscard]] Result<std::unique_ptr<Ranks>> local_ranks(Index devices);
-[[nodiscard]] Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices);
+[[nodiscard]] Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout);
 [[nodiscard]] Result<std::unique_ptr<Ranks>> nccl_ranks(Index devices);
 [[nodiscard]] Index nccl_devices();  ///< GPUs that this process sees; 0 without any, or without the backend
 

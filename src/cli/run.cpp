@@ -172,7 +172,8 @@ int run(const Arguments& arguments) {
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(arguments.json, made.error());
     auto ranks = make_ranks(arguments.backend,
-                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)));
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
+                            std::chrono::seconds(arguments.timeout));
     if (!ranks) return refuse(arguments.json, ranks.error());
     const Job job{arguments, *asked, *made, raw};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });

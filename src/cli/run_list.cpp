@@ -186,7 +186,7 @@ int run_list(const Arguments& arguments) {
     if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->limits);
     if (!made) return refuse(arguments.json, made.error());
-    auto ranks = make_ranks(arguments.backend, world_size(made->list));
+    auto ranks = make_ranks(arguments.backend, world_size(made->list), std::chrono::seconds(arguments.timeout));
     if (!ranks) return refuse(arguments.json, ranks.error());
     const Job job{*asked, *made};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks, arguments.json); });

@@ -37,6 +37,10 @@ class Launched(tool.Case):
         self.assertEqual(ran.code, 2)
         self.assertEqual(ran.err.count("no axis z"), 1)
 
+    def test_a_timeout_is_taken(self):
+        ran = self.ran_well(tool.reshard("run", "--timeout", "20", *self.QUESTION, ranks=4))
+        self.assertEqual(ran.out.count("wrong 0 of 4096"), 1)
+
     def test_the_voice_is_heard(self):
         """The launcher ends the job at the first rank that fails, whichever that is: the one that speaks is late here."""
         late = 'test "${OMPI_COMM_WORLD_RANK:-0}" != 0 || sleep 1; exec "$@"'

@@ -221,6 +221,12 @@ TEST(Start, WindowsAndMemory) {
         EXPECT_EQ(too_much.error().code, Code::backend);
     });
     EXPECT_FALSE(make_backend(nullptr));
+    Options negative;
+    negative.staging_bytes_max = -1;
+    EXPECT_EQ(make_backend(nullptr, negative).error().code, Code::usage);
+    Options hasty;
+    hasty.patience = std::chrono::milliseconds(0);
+    EXPECT_EQ(make_backend(nullptr, hasty).error().code, Code::usage);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Asked {
     std::uint64_t seed = 1;
     int count = 500;
     bool one = false;      ///< the schedule of this seed alone, told in full
+    bool usual = true;     ///< seed and count are the program's own: every fault comes up
     double slack = 1;      ///< by which the bounds on a call are wider
     int seconds_max = 30;  ///< of one schedule, before the job is ended
 };

@@ -47,9 +47,10 @@ public:
         return !runs_.empty() && runs_.front() != &run;
     }
 
-    void advance_others(const Flight& run) {
+    void advance_all() { advance_others(nullptr); }
+    void advance_others(const Flight* run) {
         const std::lock_guard lock(mutex_);
-        std::erase_if(runs_, [&](Flight* one) { return one != &run && one->advance_if_free(); });
+        std::erase_if(runs_, [&](Flight* one) { return one != run && one->advance_if_free(); });
         count_.store(runs_.size(), std::memory_order_relaxed);
     }
 
