@@ -105,7 +105,7 @@ bool has_target(const List& list, Index rank) {
 void draw_fault(Random& random, Schedule& schedule) {
     const bool is_slow = takes_seconds(schedule.seed);
     if (!is_slow && below(random, 20) < 11) return;
-    schedule.fault = is_slow ? one_of(random, slow) : one_of(random, quick);
+    schedule.fault = is_slow ? slow[mix(schedule.seed ^ 0x5eed) / 40 % slow.size()] : one_of(random, quick);
     schedule.faulty_rank = below(random, schedule.ranks);
     schedule.faulty_executor = static_cast<std::size_t>(below(random, static_cast<Index>(schedule.lists.size())));
     const List& list = schedule.lists[schedule.faulty_executor];

@@ -10,7 +10,7 @@ namespace reshard::runs {
 
 /// What the command line asks for.
 struct Asked {
-    std::uint64_t seed = 1;
+    std::uint64_t seed = 3220;  // so that every fault comes up, and few schedules take seconds
     int count = 500;
     bool one = false;      ///< the schedule of this seed alone, told in full
     bool usual = true;     ///< seed and count are the program's own: every fault comes up
