@@ -131,8 +131,15 @@ public:
     LocalTicket& operator=(const LocalTicket&) = delete;
 
     Result<bool> test() override {
+        constexpr auto absence = std::chrono::seconds(1);  // of the caller, which does not count
         const std::lock_guard lock(member_.world->mutex);
-        return look(Clock::now());
+        const auto now = Clock::now();
+        const auto done = look(now);
+        if (!done || *done) return done;
+        if (now - looked_ < absence) waited_ += now - looked_;
+        looked_ = now;
+        if (waited_ < member_.world->timeout) return false;
+        return tl::unexpected(member_.end(member_.timed_out(*run_)));
     }
     Result<bool> wait_for(Index microseconds) override {
         return wait_until(Clock::now() + std::chrono::microseconds(microseconds));
@@ -153,6 +160,7 @@ private:
             }
             if (now >= until) {
                 waited_ += now - begin;
+                looked_ = now;
                 return false;
             }
             auto next = std::min(until, begin + (member_.world->timeout - waited_));
@@ -171,7 +179,8 @@ private:
 
     Member member_;
     std::shared_ptr<Run> run_;
-    Clock::duration waited_{};  // all waits so far
+    Clock::duration waited_{};  // while somebody looked
+    Clock::time_point looked_{};
 };
 
 class LocalBound final : public Bound {

@@ -28,7 +28,6 @@ void SumMessages::begin_step(std::size_t number) {
                              message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
         });
     }
-    if (step.reduction) post_reduction(number);
 }
 
 // In the order of the schedule, as far as there is a staging slot free: the messages of one peer must be received in
@@ -48,7 +47,7 @@ void SumMessages::post_landings() {
     }
 }
 
-void SumMessages::post_reduction(std::size_t number) {
+void SumMessages::begin_reduction(std::size_t number) {
     const WireStep& step = state_.wave().steps[number];
     const Reduction& reduction = *step.reduction;
     const std::byte* from = state_.read(step.array, reduction.from) + reduction.from_offset;

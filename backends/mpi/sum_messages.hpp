@@ -13,6 +13,8 @@ public:
     /// Of the wave that begins, in this order.
     void begin();
     void begin_step(std::size_t number);
+    /// MPI's own of a step, when all ranks of it are in the wave.
+    void begin_reduction(std::size_t number);
     /// True when all has been added and sent.
     bool advance();
     void add_peers(std::set<int>& peers) const;
@@ -20,7 +22,6 @@ public:
 
 private:
     void post_landings();
-    void post_reduction(std::size_t number);
     bool land();
     bool landed(const Message& message, MPI_Request& request);
 

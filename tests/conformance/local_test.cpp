@@ -64,6 +64,24 @@ TEST(Local, APeerThatNeverStartsIsAnErrorAndTheExecutorIsDone) {
     EXPECT_NE(again.error().message.find("prepare it anew"), std::string::npos) << again.error().message;
 }
 
+// Who polls waits too.
+TEST(Local, APeerThatNeverStartsIsAnErrorOfWhoPolls) {
+    local::World world(2, std::chrono::milliseconds(20));
+    auto executor = Executor::prepare(gathering_plan(), world.rank(1));
+    ASSERT_TRUE(executor);
+    const std::array<std::byte, 2> source{};
+    std::array<std::byte, 4> target{};
+    const Buffers buffers{source, target, {}};
+    auto bound = executor->bind(std::span(&buffers, 1));
+    ASSERT_TRUE(bound);
+    auto ticket = (*bound)->start();
+    ASSERT_TRUE(ticket);
+    auto done = (*ticket)->test();
+    while (done && !*done) done = (*ticket)->test();
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().message.find("rank 0"), std::string::npos) << done.error().message;
+}
+
 TEST(Local, DisagreementIsLearnedAtTheLatestAtTheStart) {
     Plan other = gathering_plan();
     other.steps.front().kind = StepKind::exchange;
