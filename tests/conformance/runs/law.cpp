@@ -30,7 +30,6 @@ Verdict of_run(const Schedule& schedule, std::size_t executor, int run) {
     switch (schedule.fault) {
         case Fault::none:
         case Fault::started_twice:
-        case Fault::right_after_small:
             return Verdict::right;
         case Fault::late:
         case Fault::leaves:
@@ -40,6 +39,7 @@ Verdict of_run(const Schedule& schedule, std::size_t executor, int run) {
             break;
     }
     if (executor != schedule.faulty_executor) return Verdict::right;
+    // Who binds a right buffer next has a second to start, which a loaded machine may not give it.
     if (breaks_prepare(schedule.fault)) return Verdict::either;  // a rank that was not told yet
     const int first = schedule.faulty_run + (schedule.fault == Fault::dropped_in_flight ? 1 : 0);
     return run < first ? Verdict::right : Verdict::either;
