@@ -12,7 +12,7 @@ namespace reshard {
 namespace {
 
 /// Devices are enumerated where no closed form holds; beyond this many that takes too long to be an answer.
-constexpr Index enumerated_devices_max = Index{1} << 26;
+constexpr Index enumerated_devices_max = Index{1} << 22;
 
 bool commensurable(const Layout& a, const Layout& b) {
     // The borders of all digits must form one chain of divisors. Of each list by itself: neighbours from different

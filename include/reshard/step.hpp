@@ -69,7 +69,7 @@ struct Move {
 /// Closed form when sizes divide and digits are commensurable (ClosedForm), else by enumerating devices.
 [[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
 
-/// Code::unsupported when foreign_elements would have to enumerate more devices (2^26) than can be an answer.
+/// Code::unsupported when foreign_elements would have to enumerate more devices (2^22) than can be an answer.
 [[nodiscard]] Result<void> can_count(const Layout& before, const Layout& after);
 
 }  // namespace reshard

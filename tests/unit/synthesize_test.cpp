@@ -334,6 +334,15 @@ TEST(SynthesizeUnit, CollectivesNeverExchange) {
     }
 }
 
+TEST(SynthesizeUnit, MoreDevicesThanCanBeCountedOneByOneAreRefused) {
+    const auto ragged = [](Index devices) {
+        const Mesh mesh{{"x", devices}};
+        return synthesize(parse_layout(mesh, "f32[3@x]").value(), parse_layout(mesh, "f32[3]").value());
+    };
+    EXPECT_TRUE(ragged(Index{1} << 22).has_value());
+    EXPECT_EQ(ragged(Index{1} << 23).error().code, Code::unsupported);
+}
+
 TEST(SynthesizeUnit, TwoReductionsOfNothingAreOptimal) {
     const auto made = synthesize(at("f32[0]{U:x}"), at("f32[0]{max:y}"));
     ASSERT_TRUE(made.has_value());
