@@ -97,6 +97,7 @@ private:
 
     // True when the call did well. An error breaks the executor.
     bool judge(const std::string& what, std::size_t executor, const std::optional<Error>& error, Verdict verdict) {
+        if (error) enter_(fmt::format("rank {} after {}: {}", rank_, what, error->message));
         if (error) ++report_.errors;
         if (error && !at_fault()) {
             ++report_.told;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "law.hpp"
 #include "support/property.hpp"
 
 namespace reshard::runs {
@@ -96,8 +97,11 @@ void Tally::add(const Schedule& schedule, const Report& all_ranks, const std::st
     if (most_in_flight(schedule) > 1) ++side_by_side_;
     if (waits_differ(schedule)) ++in_other_orders_;
     longest_call_ = std::max(longest_call_, all_ranks.longest_call);
-    // Of two plans nobody knows which is the other one.
-    const bool nobody_named = all_ranks.told > 0 && all_ranks.named == 0 && schedule.fault != Fault::other_plan;
+    // Of two plans, or ways to run one, nobody knows which is the other one.
+    const bool differs = schedule.fault == Fault::other_plan ||
+                         (schedule.fault == Fault::limit && of_prepare(schedule, schedule.faulty_executor,
+                                                                       schedule.faulty_rank, true) == Verdict::either);
+    const bool nobody_named = all_ranks.told > 0 && all_ranks.named == 0 && !differs;
     if (all_ranks.wrong.empty() && !nobody_named) return;
     ++failed_;
     fmt::print("schedule {} ({}) breaks its promises:\n", schedule.seed, name(schedule.fault));
