@@ -336,8 +336,8 @@ TEST(SynthesizeUnit, CollectivesNeverExchange) {
 
 TEST(SynthesizeUnit, MoreDevicesThanCanBeCountedOneByOneAreRefused) {
     const auto ragged = [](Index devices) {
-        const Mesh mesh{{"x", devices}};
-        return synthesize(parse_layout(mesh, "f32[3@x]").value(), parse_layout(mesh, "f32[3]").value());
+        const Mesh line{{"x", devices}};
+        return synthesize(parse_layout(line, "f32[3@x]").value(), parse_layout(line, "f32[3]").value());
     };
     EXPECT_TRUE(ragged(Index{1} << 22).has_value());
     EXPECT_EQ(ragged(Index{1} << 23).error().code, Code::unsupported);
