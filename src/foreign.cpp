@@ -42,52 +42,137 @@ bool closed_form(const Layout& before, const Layout& after, const Change& change
 // Indices of one dimension that lie in a tile of each of two cuts, by shard numbers.
 class Overlap {
 public:
-    Overlap(const Dim& before, const Dim& after) : before_(before), after_(after) {
+    Overlap(const Dim& before, const Dim& after)
+        : extent_(after.extent), held_size_(tile_extent(before)), wanted_size_(tile_extent(after)) {
         if (before.pieces.empty() && after.pieces.empty()) return;
         held_ = sides(before);
         wanted_ = sides(after);
     }
     [[nodiscard]] Index wanted(Index shard) const {
-        return wanted_.empty() ? interval(after_, shard).size() : wanted_[static_cast<std::size_t>(shard)].size();
+        return wanted_.empty() ? cut(shard, wanted_size_).size() : wanted_[static_cast<std::size_t>(shard)].size();
     }
     [[nodiscard]] Index common(Index held, Index wanted) const {
         if (!wanted_.empty())
             return intersect(held_[static_cast<std::size_t>(held)], wanted_[static_cast<std::size_t>(wanted)]).size();
-        const Interval b = interval(before_, held);
-        const Interval a = interval(after_, wanted);
+        const Interval b = cut(held, held_size_);
+        const Interval a = cut(wanted, wanted_size_);
         return std::max<Index>(0, std::min(b.end, a.end) - std::max(b.begin, a.begin));
     }
 
 private:
-    const Dim& before_;
-    const Dim& after_;
+    [[nodiscard]] Interval cut(Index shard, Index size) const {
+        const Index begin = std::min(extent_, saturating_multiply(shard, size));
+        return {begin, std::min(extent_, saturating_add(begin, size))};
+    }
+
+    Index extent_;
+    Index held_size_;
+    Index wanted_size_;
     std::vector<Side> held_;
     std::vector<Side> wanted_;
 };
 
+// The shard number in each dimension, and that of the summand, of two layouts.
+class Numbers {
+public:
+    Numbers(const Layout& before, const Layout& after) : before_(before), after_(after) {}
+    [[nodiscard]] std::size_t width() const { return 2 * (before_.dims.size() + 1); }
+    [[nodiscard]] std::size_t wanted() const { return before_.dims.size() + 1; }  // where those of `after` begin
+
+    void append(Index held_at, Index wanted_at, std::vector<Index>& numbers) const {
+        for (const auto& [layout, position] : {std::pair(&before_, held_at), std::pair(&after_, wanted_at)}) {
+            for (const Dim& dim : layout->dims) numbers.push_back(value_of(dim.atoms, position));
+            numbers.push_back(value_of(layout->unreduced, position));
+        }
+    }
+
+    // The number of a position is the sum of those of its rest by `border` and of what is left without the rest.
+    [[nodiscard]] bool add_up_at(Index border, const AtomList& told_apart) const {
+        const auto splits = [&](const AtomList& atoms) {
+            return std::ranges::all_of(atoms, [&](const Atom& atom) {
+                const Index top = atom.stride * atom.size;
+                return atom.stride % border == 0 || border % top == 0 ||
+                       (border % atom.stride == 0 && top % border == 0);
+            });
+        };
+        for (const Layout* layout : {&before_, &after_})
+            if (!splits(layout->unreduced) ||
+                !std::ranges::all_of(layout->dims, [&](const Dim& dim) { return splits(dim.atoms); }))
+                return false;
+        return splits(told_apart);
+    }
+
+private:
+    const Layout& before_;
+    const Layout& after_;
+};
+
+// Below a border of digits numbers are worked out once; 1 where there is no such border, or few devices.
+Index best_border(const Numbers& numbers, const Mesh& mesh, const AtomList& told_apart, Index devices) {
+    if (combinations(told_apart) < 4096) return 1;
+    Index best = 1;
+    Index border = 1;
+    const auto longer = [&](Index at) { return std::max(at, devices / at); };
+    for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis)
+        for (Index rest = axis->size, prime = 2; rest > 1; rest % prime == 0 ? rest /= prime : ++prime) {
+            if (prime > rest / prime) prime = rest;
+            if (rest % prime != 0) continue;
+            border *= prime;
+            if (longer(border) < longer(best) && numbers.add_up_at(border, told_apart)) best = border;
+        }
+    return best;
+}
+
+// The digits below the border, or above it.
+AtomList part(const AtomList& atoms, Index border, bool below) {
+    AtomList kept;
+    for (const Atom& atom : atoms) {
+        const Index top = atom.stride * atom.size;
+        const Index low = below ? atom.stride : std::max(atom.stride, border);
+        const Index high = below ? std::min(top, border) : top;
+        if (low < high) kept.push_back({high / low, low});
+    }
+    return kept;
+}
+
 Index count_foreign(const Layout& before, const Layout& after) {
+    const std::size_t dims = before.dims.size();
     std::vector<Overlap> overlaps;
-    for (std::size_t i = 0; i < before.dims.size(); ++i) overlaps.emplace_back(before.dims[i], after.dims[i]);
+    overlaps.reserve(dims);
+    for (std::size_t i = 0; i < dims; ++i) overlaps.emplace_back(before.dims[i], after.dims[i]);
     // Devices that differ only where both ends replicate lack the same.
     const bool one_order = same_order(before.mesh, after.mesh);
     const Index devices = device_count(after);
     const AtomList told_apart = one_order ? complement(idle_atoms(before, after), devices) : AtomList{{devices, 1}};
+    const Numbers numbers(before, after);
+    const Index border = one_order ? best_border(numbers, after.mesh, told_apart, devices) : 1;
+    const AtomList minor = part(told_apart, border, true);
+    const AtomList major = part(told_apart, border, false);
+    std::vector<Index> table;
+    for (Index number = 0; number < combinations(minor); ++number) {
+        const Index position = with_value(minor, 0, number);
+        numbers.append(position, position, table);
+    }
     const Index all = tile_elements(after);  // none lacks more
-    const Index count = combinations(told_apart);
+    const Index count = combinations(major);
+    const std::size_t wants = numbers.wanted();
     Index most = 0;
+    std::vector<Index> base;
     for (Index number = 0; number < count && most < all; ++number) {
-        const Index position = with_value(told_apart, 0, number);
-        Index wanted = 1;
-        for (std::size_t i = 0; i < after.dims.size(); ++i)
-            wanted *= overlaps[i].wanted(value_of(after.dims[i].atoms, position));
-        if (wanted <= most) continue;
-        const auto held_at = position_of(before.mesh, device_at(after.mesh, position));
-        const bool holds = held_at && value_of(before.unreduced, *held_at) == value_of(after.unreduced, position);
-        Index kept = holds ? 1 : 0;
-        for (std::size_t i = 0; holds && i < after.dims.size(); ++i)
-            kept *=
-                overlaps[i].common(value_of(before.dims[i].atoms, *held_at), value_of(after.dims[i].atoms, position));
-        most = std::max(most, wanted - kept);
+        const Index position = with_value(major, 0, number);
+        const std::optional<Index> held_at =
+            one_order ? std::optional(position) : position_of(before.mesh, device_at(after.mesh, position));
+        base.clear();
+        numbers.append(held_at.value_or(0), position, base);
+        for (std::size_t row = 0; row < table.size() && most < all; row += numbers.width()) {
+            const auto shard = [&](std::size_t i) { return base[i] + table[row + i]; };
+            Index wanted = 1;
+            for (std::size_t i = 0; i < dims; ++i) wanted *= overlaps[i].wanted(shard(wants + i));
+            if (wanted <= most) continue;
+            Index kept = held_at && shard(dims) == shard(wants + dims) ? 1 : 0;
+            for (std::size_t i = 0; kept > 0 && i < dims; ++i) kept *= overlaps[i].common(shard(i), shard(wants + i));
+            most = std::max(most, wanted - kept);
+        }
     }
     return most;
 }

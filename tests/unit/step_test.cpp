@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "reshard/text.hpp"
 
 namespace reshard {
@@ -119,6 +121,40 @@ TEST(StepUnit, ForeignElementsOfKnownPairs) {
     EXPECT_EQ(foreign_elements(at("f32[12@x,12]"), at("f32[12,12@x]")), 36);
     EXPECT_EQ(foreign_elements(at("f32[12@x]"), at("f32[12@y]")), 4);
     EXPECT_EQ(foreign_elements(at("f32[5@x]"), at("f32[5@y]")), 2);
+}
+
+Index most_lacking(const Layout& before, const Layout& after) {
+    Index most = 0;
+    for (Index device = 0; device < device_count(after); ++device) {
+        Index wanted = 1;
+        Index kept = value_of(before.unreduced, device) == value_of(after.unreduced, device) ? 1 : 0;
+        for (std::size_t i = 0; i < after.dims.size(); ++i) {
+            const Interval has = interval(before.dims[i], value_of(before.dims[i].atoms, device));
+            const Interval wants = interval(after.dims[i], value_of(after.dims[i].atoms, device));
+            wanted *= wants.size();
+            kept *= std::max<Index>(0, std::min(has.end, wants.end) - std::max(has.begin, wants.begin));
+        }
+        most = std::max(most, wanted - kept);
+    }
+    return most;
+}
+
+// From some thousand devices on, shard numbers are put together from two halves of the device number.
+TEST(StepUnit, ForeignElementsOfThousandsOfDevicesAreThoseOfEachLookedAt) {
+    const Mesh large{{"x", 16}, {"y", 24}, {"z", 32}};
+    const char* const texts[] = {"f32[1000@(y,x),777]",
+                                 "f32[1000@y,777@(x,z)]",
+                                 "f32[1000@(z,y:(1)3),777@x]",
+                                 "f32[1000@(y:(3)8,z),777@y:(1)3]",
+                                 "f32[1000@(x,y:(1)8),777@z]",
+                                 "f32[1000@(x,y,z),777]",
+                                 "f32[1000@x:(4)4,777@(y:(1)2,x:(1)4,z:(8)4)]"};
+    for (const char* before : texts)
+        for (const char* after : texts) {
+            const Layout held = *parse_layout(large, before);
+            const Layout wanted = *parse_layout(large, after);
+            EXPECT_EQ(foreign_elements(held, wanted), most_lacking(held, wanted)) << before << " to " << after;
+        }
 }
 
 TEST(StepUnit, BillionsOfDevicesCostNothingToType) {
