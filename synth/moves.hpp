@@ -102,6 +102,7 @@ private:
     [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
     [[nodiscard]] bool all_nest(const Sides& before, const Sides& after) const;
     [[nodiscard]] Index foreign(const State& before, const State& after, bool even, Index in_closed_form) const;
+    [[nodiscard]] std::uint32_t idle(std::uint32_t used, std::uint32_t wanted) const;
     [[nodiscard]] std::uint32_t touched(const State& state, const Sides& sides, const State& next,
                                         const Sides& after) const;
     [[nodiscard]] std::size_t dims() const { return frame_.dims(); }

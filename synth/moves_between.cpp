@@ -84,9 +84,35 @@ void Moves::append_fills(const Expansion& from) const {
     }
 }
 
+// As idle_atoms. What neither uses may be no digit: between 2 and 3 there is none of a device among 6.
+std::uint32_t Moves::idle(std::uint32_t used, std::uint32_t wanted) const {
+    const std::uint32_t unused = frame_.cover & ~(used | wanted);
+    if (!frame_.mixed) return unused;
+    std::uint32_t digits = 0;
+    for (std::size_t bit = 0; bit < frame_.lows.size(); ++bit) {
+        const std::size_t first = bit;
+        if ((unused >> first & 1) == 0) continue;
+        const auto follows = [&](std::uint32_t set, std::size_t next) {
+            return next < frame_.lows.size() && (set >> next & 1) == 0 && frame_.lows[next] == frame_.highs[next - 1];
+        };
+        while (follows(used | wanted, bit + 1)) ++bit;
+        // The gap of each layout that this one lies in.
+        const auto aligned = [&](std::uint32_t set) {
+            std::size_t lowest = first;
+            std::size_t highest = bit;
+            while (lowest > 0 && (set >> (lowest - 1) & 1) == 0 && follows(set, lowest)) --lowest;
+            while (follows(set, highest + 1)) ++highest;
+            return frame_.lows[first] % frame_.lows[lowest] == 0 && frame_.highs[highest] % frame_.highs[bit] == 0;
+        };
+        if (frame_.highs[bit] % frame_.lows[first] != 0 || !aligned(used) || !aligned(wanted)) continue;
+        for (std::size_t i = first; i <= bit; ++i) digits |= 1u << i;
+    }
+    return digits;
+}
+
 // As touched_atoms: all digits but those idle at both ends, those that lead a dimension at both, equal summands.
 std::uint32_t Moves::touched(const State& state, const Sides& sides, const State& next, const Sides& after) const {
-    std::uint32_t untouched = frame_.cover & ~(sides.cover | after.cover);
+    std::uint32_t untouched = idle(sides.cover, after.cover);
     for (std::size_t i = 0; i < dims(); ++i) untouched |= frame_.common_cover(state.lists[i], next.lists[i]);
     if (state.lists[dims()] == next.lists[dims()]) untouched |= frame_.cover_of(next.lists[dims()]);
     return frame_.cover & ~untouched;
@@ -118,9 +144,9 @@ Hop Moves::exchange(const State& state, const State& next) const {
         for (std::size_t i = 0; i < frame_.lists; ++i) used *= sides.shards[i];
         return frame_.devices / used;
     };
-    const Index idle = std::max<Index>(frame_.combinations_of(frame_.cover & ~(before.cover | after.cover)), 1);
-    const Index wanting = replicas(after) / idle;
-    const Index serving = replicas(before) / idle;
+    const Index groups = std::max<Index>(frame_.combinations_of(idle(before.cover, after.cover)), 1);
+    const Index wanting = replicas(after) / groups;
+    const Index serving = replicas(before) / groups;
     hop.sent = even && prefixes ? hop.received : scale_up(before.tile, wanting, serving);
     const Index wanted = saturating_multiply(before.tile, wanting);
     const Index kept = saturating_multiply(piece, serving);

@@ -81,7 +81,8 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     if (!made) return made;
     if (!divide(made->plan, problem)) return std::nullopt;
     if (!begins_with(made->plan, options.first_steps))
-        return Result<Synthesis>(fail(Code::unsupported, "first steps divide an average as soon as they must, not else"));
+        return Result<Synthesis>(
+            fail(Code::unsupported, "first steps divide an average as soon as they must, not else"));
     const auto verdict = check(made->plan, options.limits);
     if (!verdict) return Result<Synthesis>(tl::unexpected(verdict.error()));
     made->verdict = *verdict;

@@ -206,7 +206,8 @@ std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint6
     const std::uint64_t first = array << 40;
     if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source), first);
     const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
-    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, divisor(source), first);
+    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, divisor(source),
+                                       first);
 }
 
 std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction) {

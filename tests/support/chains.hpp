@@ -8,7 +8,8 @@
 
 namespace reshard::test {
 
-/// Four lines, as random_question: mesh, source, the mesh again, target. Every second shape divides by all axes; summands in one of four.
+/// Four lines, as random_question: mesh, source, the mesh again, target. Every second shape divides by all axes; one of
+/// four has summands.
 [[nodiscard]] std::string random_pair(std::uint64_t seed, Index ranks);
 
 /// Up to five steps between any layouts, of which the first may be a slice.
