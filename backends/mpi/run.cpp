@@ -58,12 +58,11 @@ Result<bool> Run::wait_for(Index microseconds) {
     }
 }
 
-// False when the run was given up: nothing came for too long, or what is waited for will not come. Time in which nobody
-// looked does not count.
+// False when the run was given up: nothing came for too long, or what is waited for will not come.
 bool Run::ends_in_time() {
-    constexpr auto absence = std::chrono::seconds(1);
+    const auto timeout = state_.plan().timeout;
     const auto now = Clock::now();
-    if (events_ != state_.events() || now - looked_ > absence) since_ = now;
+    since_ = events_ != state_.events() ? now : since_ + forgiven(now - looked_, timeout);
     events_ = state_.events();
     looked_ = now;
     if (now - since_ < silence || now - asked_ < silence) return true;
@@ -71,7 +70,6 @@ bool Run::ends_in_time() {
     const std::set<int> peers = awaited();
     if (peers.empty()) return true;  // but for those of the node, whom the board looks after
     const Standing& standing = *state_.plan().standing;
-    const auto timeout = state_.plan().timeout;
     if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
     auto why = standing.trouble(peers);
     if (!why && now - since_ >= timeout)
