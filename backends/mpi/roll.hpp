@@ -76,6 +76,7 @@ public:
     void finish();  ///< it went well
     void give_up(const Error& why);
     void excuse(const Error& why);
+    [[nodiscard]] bool failed() const { return failed_; }
     [[nodiscard]] bool alone() const { return peers_.empty(); }
 
     /// This rank waits long in the run that is in flight; for missing().

@@ -15,8 +15,15 @@ constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank a
 
 Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_look)); }
 
+// What is left of a run that failed elsewhere, inside the node or in another bucket, is not waited for: peers may come
+// to it only after this rank has gone on.
 Run::~Run() {
-    if (usable()) static_cast<void>(wait());
+    if (!usable()) return;
+    if (state_.over()) return;
+    if (state_.plan().standing->failed())
+        give_up("the run failed");
+    else
+        static_cast<void>(wait());
 }
 
 Result<bool> Run::test() {
