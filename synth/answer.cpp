@@ -147,9 +147,9 @@ private:
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         complete_ = options_.first_steps.empty() &&
                     (!timed || (options_.vocabulary == Vocabulary::collectives && best.verdict.pieces == 1));
-        // Ragged exchanges are not all looked at for the time; and what the busiest device receives in all may be less
-        // than the sum over the steps, which is searched.
-        if (timed) return complete_ || (frame.even && !exchanges);
+        // Exchanges between ragged ends are not all looked at for the time; and what the busiest device receives in all
+        // may be less than the sum over the steps, which is searched.
+        if (timed) return complete_ || (!exchanges && divides(problem_.source) && divides(problem_.target));
         return frame.even || at_bound(best);
     }
 

@@ -4,22 +4,24 @@
 
 namespace reshard {
 
-Foreign::Foreign(const Frame& frame) : frame_(frame), positions_{0} {
-    for (std::size_t bit = 0; bit < frame.lows.size(); ++bit) {
-        const Index low = frame.lows[bit];
-        while (bit + 1 < frame.lows.size() && frame.lows[bit + 1] == frame.highs[bit]) ++bit;
+// Most searches meet no ragged tile where the ends divide.
+void Foreign::list_positions() {
+    positions_ = {0};
+    for (std::size_t bit = 0; bit < frame_.lows.size(); ++bit) {
+        const Index low = frame_.lows[bit];
+        while (bit + 1 < frame_.lows.size() && frame_.lows[bit + 1] == frame_.highs[bit]) ++bit;
         const std::size_t count = positions_.size();
-        for (Index digit = low; digit < frame.highs[bit]; digit += low)
+        for (Index digit = low; digit < frame_.highs[bit]; digit += low)
             for (std::size_t i = 0; i < count; ++i) positions_.push_back(positions_[i] + digit);
     }
 }
 
-const Interval* Foreign::shares(std::size_t dim, List list) {
-    std::vector<Interval>& intervals = known_[static_cast<std::uint64_t>(dim) << 32 | list.word()];
-    if (!intervals.empty()) return intervals.data();
+std::size_t Foreign::shares(std::size_t dim, List list) {
+    const auto [known, added] =
+        known_.try_emplace(static_cast<std::uint64_t>(dim) << 32 | list.word(), intervals_.size());
+    if (!added) return known->second;
     const Index extent = frame_.extents[dim];
     const Index size = ceil_divide(extent, frame_.shards(list));
-    intervals.reserve(positions_.size());
     for (const Index position : positions_) {
         Index shard = 0;
         for (std::size_t j = 0; j < list.size(); ++j) {
@@ -27,14 +29,15 @@ const Interval* Foreign::shares(std::size_t dim, List list) {
             shard = shard * piece.size + position / piece.stride % piece.size;
         }
         const Index begin = std::min(extent, saturating_multiply(shard, size));
-        intervals.push_back({begin, std::min(extent, saturating_add(begin, size))});
+        intervals_.push_back({begin, std::min(extent, saturating_add(begin, size))});
     }
-    return intervals.data();
+    return known->second;
 }
 
 Index Foreign::elements(const State& held, const State& wanted) {
-    std::array<const Interval*, lists_max> before{};
-    std::array<const Interval*, lists_max> after{};
+    if (positions_.empty()) list_positions();
+    std::array<std::size_t, lists_max> before{};
+    std::array<std::size_t, lists_max> after{};
     for (std::size_t i = 0; i < frame_.dims(); ++i) {
         before[i] = shares(i, held.lists[i]);
         after[i] = shares(i, wanted.lists[i]);
@@ -44,8 +47,8 @@ Index Foreign::elements(const State& held, const State& wanted) {
         Index all = 1;
         Index kept = 1;
         for (std::size_t i = 0; i < frame_.dims(); ++i) {
-            const Interval has = before[i][at];
-            const Interval wants = after[i][at];
+            const Interval has = intervals_[before[i] + at];
+            const Interval wants = intervals_[after[i] + at];
             all *= wants.end - wants.begin;
             kept *= std::max<Index>(0, std::min(has.end, wants.end) - std::max(has.begin, wants.begin));
         }

@@ -12,18 +12,20 @@ namespace reshard {
 class Foreign {
 public:
     /// pre: frame.exact.
-    explicit Foreign(const Frame& frame);
+    explicit Foreign(const Frame& frame) : frame_(frame) {}
 
     /// The most elements of its `wanted` tile that a device does not hold. pre: the same unreduced digits.
     [[nodiscard]] Index elements(const State& held, const State& wanted);
 
 private:
-    /// Of each device, the indices of dimension `dim` that it holds when `list` shards it.
-    const Interval* shares(std::size_t dim, List list);
+    void list_positions();
+    /// Where in `intervals_` those begin that the devices hold of dimension `dim` when `list` shards it.
+    std::size_t shares(std::size_t dim, List list);
 
     const Frame& frame_;
     std::vector<Index> positions_;  // of the devices that differ in the frame's digits
-    std::unordered_map<std::uint64_t, std::vector<Interval>> known_;
+    std::vector<Interval> intervals_;
+    std::unordered_map<std::uint64_t, std::size_t> known_;
 };
 
 }  // namespace reshard
