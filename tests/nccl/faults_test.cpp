@@ -147,8 +147,8 @@ TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
 // The doubles themselves: what NCCL would hang on or take amiss is said, not survived.
 TEST_F(Faults, TheDoublesSpeakUp) {
     auto* const complaints = found<int()>("gpu_double_complaints");
-    auto* const set_patience = found<void(int)>("nccl_double_set_patience");
-    set_patience(300);
+    auto* const set_timeout = found<void(int)>("nccl_double_set_timeout");
+    set_timeout(300);
     const int before = complaints();
     Party party(2);
     party.on_every_rank([&](ncclComm_t communicator, Index rank) {
@@ -170,7 +170,7 @@ TEST_F(Faults, TheDoublesSpeakUp) {
         must(cudaStreamDestroy(stream), "cudaStreamDestroy");
     });
     EXPECT_GE(complaints() - before, 3);
-    set_patience(30000);
+    set_timeout(30000);
 }
 
 }  // namespace

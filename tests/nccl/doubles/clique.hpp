@@ -115,7 +115,7 @@ void reduce(const std::map<int, Part>& parts, std::size_t first, std::size_t cou
 template <class Done>
 bool wait(std::unique_lock<std::mutex>& lock, ncclComm& own, const char* what, const Done& done);
 
-[[nodiscard]] int patience_milliseconds();
+[[nodiscard]] int timeout_milliseconds();
 [[nodiscard]] bool fails_now(int device);
 void spoil(Clique& clique, const std::string& what);
 
@@ -123,7 +123,7 @@ template <class Done>
 bool wait(std::unique_lock<std::mutex>& lock, ncclComm& own, const char* what, const Done& done) {
     Clique& clique = *own.clique;
     const auto ends = [&] { return own.aborted || !clique.wrong.empty() || done(); };
-    const std::chrono::milliseconds timeout(patience_milliseconds());
+    const std::chrono::milliseconds timeout(timeout_milliseconds());
     if (!clique.changed.wait_for(lock, timeout, ends)) {
         spoil(clique, std::string("real NCCL would hang: rank ") + std::to_string(own.rank) + ": " + what);
     }

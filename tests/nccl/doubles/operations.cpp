@@ -177,7 +177,7 @@ void spoil(Clique& clique, const std::string& what) {
     clique.changed.notify_all();
 }
 
-int patience_milliseconds() { return timeout; }
+int timeout_milliseconds() { return timeout; }
 
 bool fails_now(int device) {
     const std::lock_guard lock(failures().mutex);
@@ -262,5 +262,5 @@ void nccl_double_fail(int device, int operations) {
         failures().after[device] = operations;
     }
 }
-void nccl_double_set_patience(int milliseconds) { nccl_double::timeout = milliseconds; }
+void nccl_double_set_timeout(int milliseconds) { nccl_double::timeout = milliseconds; }
 }
