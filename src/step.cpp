@@ -155,7 +155,7 @@ Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& 
     const bool reduces = kind == StepKind::reduce_scatter || kind == StepKind::all_reduce;
     const Index from = divisor(before);
     const Index to = divisor(after);
-    const bool right = reduces ? from % to == 0 : kind == StepKind::zero_fill ? to % from == 0 : from == to;
+    const bool right = reduces ? from % to == 0 : kind == StepKind::zero_fill ? to % from == 0 : !both || from == to;
     if (right) return {};
     return not_typed(kind, fmt::format("summands of a sum over {} do not become summands of a sum over {}", from, to));
 }

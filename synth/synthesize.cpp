@@ -122,8 +122,10 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
 }
 
 Result<Synthesis> in_these_orders(const Problem& problem, const Options& options) {
-    if (averages_in_part(problem) && !mixes_combinations(problem))
-        if (auto made = by_sums(problem, options)) return *std::move(made);
+    if (averages_in_part(problem) && !mixes_combinations(problem)) {
+        auto made = by_sums(problem, options);
+        return made ? *std::move(made) : by_halves(problem, options);
+    }
     return mixes_reductions(problem) ? by_halves(problem, options) : of_one_reduction(problem, options);
 }
 

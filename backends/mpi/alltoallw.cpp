@@ -77,7 +77,7 @@ Result<std::vector<Call>> make_calls(const std::vector<RankPlan>& plans, Index r
 class AlltoallwRun final : public Ticket {
 public:
     AlltoallwRun(MPI_Comm communicator, const std::vector<Call>& calls, std::span<const Buffers> buffers,
-                 std::vector<double>& seconds, const Standing& standing, std::chrono::milliseconds timeout)
+                 std::vector<double>& seconds, Standing& standing, std::chrono::milliseconds timeout)
         : communicator_(communicator),
           calls_(calls),
           buffers_(buffers),
@@ -114,9 +114,8 @@ private:
     // Of a call that lasts: whether a peer is gone, or the time over. It is MPI's then, and nothing more is called.
     bool lasts() {
         constexpr auto silence = std::chrono::milliseconds(20);
-        constexpr auto absence = std::chrono::seconds(1);  // of the caller, which does not count
         const auto now = std::chrono::steady_clock::now();
-        if (now - looked_ > absence) since_ = now;
+        since_ += forgiven(now - looked_, timeout_);
         looked_ = now;
         if (now - asked_ < silence) return true;
         asked_ = now;
@@ -128,7 +127,10 @@ private:
         return false;
     }
     void begin() {
-        if (array_ == calls_.size()) return;
+        if (array_ == calls_.size()) {
+            if (!error_) standing_.finish();
+            return;
+        }
         begun_at_ = std::chrono::steady_clock::now();
         since_ = looked_ = asked_ = begun_at_;
         const Side& send = calls_[array_].send;
@@ -157,7 +159,7 @@ private:
     std::vector<double>& seconds_;
     std::size_t array_ = 0;
     MPI_Request request_ = MPI_REQUEST_NULL;
-    const Standing& standing_;
+    Standing& standing_;
     std::chrono::milliseconds timeout_;
     std::chrono::steady_clock::time_point begun_at_;
     std::chrono::steady_clock::time_point since_;

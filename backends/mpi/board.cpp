@@ -64,12 +64,14 @@ BoardLine& Board::line(std::size_t rank) const {
 }
 
 Address& Board::address(std::size_t rank, std::size_t index) const {
-    auto* first = reinterpret_cast<Address*>(&line(size_));
+    auto* first = reinterpret_cast<Address*>(&failed_from(size_));
     return first[rank * addresses_ + index];
 }
 
+Counter& Board::failed_from(std::size_t rank) const { return reinterpret_cast<Counter*>(&line(size_))[rank]; }
+
 Index Board::bytes(Index ranks, std::size_t addresses) {
-    return 1024 + ranks * static_cast<Index>(sizeof(BoardLine) + addresses * sizeof(Address));
+    return 1024 + ranks * static_cast<Index>(sizeof(BoardLine) + sizeof(Counter) + addresses * sizeof(Address));
 }
 
 Result<std::unique_ptr<Board>> Board::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
@@ -121,6 +123,8 @@ void Board::tell(std::size_t rank) {
 }
 
 void Board::fail_all(const Error& error) {
+    std::uint64_t never = 0;
+    failed_from(rank_).compare_exchange_strong(never, finished_ + 1);
     std::uint32_t none = 0;
     if (head().failure.compare_exchange_strong(none, 1)) {
         head().failed_rank = line(rank_).rank;
@@ -156,10 +160,22 @@ std::string Board::excuse_of(const BoardLine& excused) const {
     return has_text ? std::string(head().excuse) : std::string("could not bind or start");
 }
 
-Result<void> Board::look_after(const Wanteds& wanted, Clock::time_point since) const {
-    if (head().failure.load(std::memory_order_acquire) == 2) {
-        return fail(Code::backend, fmt::format("rank {} failed: {}", head().failed_rank, head().message));
+// Of runs up to the one that is in flight. Who fails for another's failure may be the first to be heard.
+Result<void> Board::hear_failures() const {
+    if (head().failure.load(std::memory_order_acquire) != 2) return {};
+    const BoardLine* other = nullptr;
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        const std::uint64_t from = failed_from(rank).load(std::memory_order_acquire);
+        if (from == 0 || from > finished_ + 1) continue;
+        other = &line(rank);
+        if (other->rank == head().failed_rank)
+            return fail(Code::backend, fmt::format("rank {} failed: {}", other->rank, head().message));
     }
+    return other == nullptr ? Result<void>() : fail(Code::backend, fmt::format("rank {} failed", other->rank));
+}
+
+Result<void> Board::look_after(const Wanteds& wanted, Clock::time_point since) const {
+    if (auto well = hear_failures(); !well) return well;
     const auto waited = Clock::now() - since;
     // What a rank did before it left, or after it excused itself, is there to be seen by whoever sees that it did.
     for (const Wanted& one : wanted) {
@@ -185,6 +201,13 @@ Result<void> Board::look_after(const Wanted& missing, Clock::duration waited) co
         theirs.entered.load(std::memory_order_relaxed) >= line(rank_).entered.load(std::memory_order_relaxed);
     return fail(Code::backend, fmt::format("rank {} did not {} the run within {}", theirs.rank,
                                            started ? "finish its part of" : "start", in_words(timeout_)));
+}
+
+std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
+                                             std::chrono::milliseconds timeout) {
+    constexpr std::chrono::steady_clock::duration least = std::chrono::seconds(1);
+    const auto counts = std::max<std::chrono::steady_clock::duration>(least, timeout / 4);
+    return std::max(between_looks - counts, std::chrono::steady_clock::duration::zero());
 }
 
 std::string in_words(std::chrono::milliseconds time) {
@@ -248,10 +271,9 @@ Board::~Board() {
 }
 
 Result<bool> Waiting::on(const Board::Wanteds& wanted, Board::Need need, Slice most) {
-    constexpr auto absence = std::chrono::seconds(1);  // of the caller
     if (wanted.empty()) return true;
     const auto now = Board::Clock::now();
-    if (!since_ || now - looked_ > absence) since_ = now;
+    since_ = since_ ? *since_ + forgiven(now - looked_, board_.timeout()) : now;
     auto there = board_.wait(wanted, need, *since_, most);
     if (there && *there) {
         since_.reset();

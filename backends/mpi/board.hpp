@@ -40,6 +40,11 @@ inline constexpr Slice long_slice{20'000};
 /// What a rank that could not bind or start has to do better before others give it up.
 inline constexpr std::chrono::seconds second_try{1};
 
+/// Of the time between two looks what does not count as waiting: callers do other work, and the system runs others. A
+/// part always counts, so that a wait ends however seldom a rank gets to look.
+[[nodiscard]] std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
+                                                           std::chrono::milliseconds timeout);
+
 /// "2 s" or "250 ms"
 [[nodiscard]] std::string in_words(std::chrono::milliseconds time);
 
@@ -57,6 +62,7 @@ public:
     [[nodiscard]] Address& address(std::size_t rank, std::size_t index) const;
     [[nodiscard]] std::size_t rank() const { return rank_; }
     [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
     /// Ranks share cores: to wait for one is to wait until it gets its turn.
@@ -67,7 +73,11 @@ public:
     /// After a counter has grown that `rank` may wait for. No system call unless it sleeps for it.
     void tell(std::size_t rank);
 
-    /// Tells all that this rank has failed and why; the first to say so is heard.
+    /// This rank has taken its part in one run more, all of which went well. Ranks count alike.
+    void finish_run() { ++finished_; }
+
+    /// Tells all that this rank has failed and why: in the run that is in flight, or before the next one. Peers that
+    /// are still in a run before end that one well. The first to fail is quoted.
     void fail_all(const Error& error);
 
     /// This rank could not bind or start, and why: for those that wait for it longer than second_try.
@@ -97,6 +107,8 @@ private:
     struct Head;
     Board() = default;
     [[nodiscard]] Head& head() const;
+    [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // the first run that it fails; 0: none
+    [[nodiscard]] Result<void> hear_failures() const;
     [[nodiscard]] Result<void> look_after(const Wanteds& wanted, Clock::time_point since) const;
     [[nodiscard]] Result<void> look_after(const Wanted& missing, Clock::duration waited) const;
     [[nodiscard]] std::string excuse_of(const BoardLine& line) const;
@@ -108,12 +120,13 @@ private:
     std::size_t rank_ = 0;
     std::size_t size_ = 0;
     std::size_t addresses_ = 0;
-    int looks_ = 0;  // before the processor is given up
+    std::uint64_t finished_ = 0;  // runs
+    int looks_ = 0;               // before the processor is given up
     std::chrono::milliseconds timeout_{};
 };
 
-/// The waits of one run. The time is from when nothing more could be done, whoever drives the run; not while nobody
-/// did.
+/// The waits of one run. The time is from when nothing more could be done, whoever drives the run; less what is
+/// forgiven.
 class Waiting {
 public:
     explicit Waiting(Board& board) : board_(board) {}

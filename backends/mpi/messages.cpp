@@ -13,6 +13,7 @@ namespace {
 constexpr Index smallest_part = 32;  // of a piece as the options want it; below it packing does not pay
 constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
 constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
+constexpr Index slot_alignment = 16;                   // as well
 constexpr Index smallest_window_bytes = 4096;          // of a wave
 
 class MessageBound final : public Bound {
@@ -32,13 +33,6 @@ private:
     std::vector<WaveBuffers> wave_buffers_;
     std::vector<double> step_seconds_;
 };
-
-// Whether a gather can be MPI's own depends on each member's storage. Inside a node the sweep is faster.
-bool gathers_well(const RankStep& step, DType dtype, const Nodes& nodes) {
-    const bool inside = std::ranges::all_of(step.schedule.group, [&](Index rank) { return nodes.has(rank); });
-    const bool member = !step.schedule.receives.empty() || !step.schedule.sends.empty();
-    return gathers_in_place(step, dtype) && !(member && inside && !nodes.own.empty());
-}
 
 // An array that needs its workspace to itself, or adds up in staging, does not run beside others.
 bool runs_beside(const RankPlan& plan, std::span<const SumRanks> sums) {
@@ -76,6 +70,7 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
     if (auto all = all_succeeded(setting_.communicator, inside, steps_); !all) return all;
     const Result<void> summed = make_sum_plans(arrays);
     if (auto all = all_succeeded(setting_.communicator, summed, steps_); !all) return all;
+    if (auto done = find_part_bytes(); !done) return done;
     const Result<void> made = make_steps();
     if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return all;
     if (auto done = make_all_streams(); !done) return done;
@@ -110,7 +105,7 @@ std::string Messages::describe() const {
     const bool inside = any_wave([](const Wave& wave) { return wave.node != nullptr; });
     const bool streams = any_wave([](const Wave& wave) { return !wave.streams.empty(); });
     const bool messages = streams || any_step([](const WireStep& step) {
-                              return step.gather || step.reduction || !step.sends.empty() || !step.landings.empty();
+                              return step.reduction || !step.sends.empty() || !step.landings.empty();
                           });
     std::vector<std::string> ways;
     if (inside) ways.emplace_back("shared memory inside nodes");
@@ -136,7 +131,7 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
                  &waves_,
                  {buffers.begin(), buffers.end()},
                  nullptr,
-                 staging_ ? staging_->bytes().data() : nullptr,
+                 staging_,
                  setting_.options.timeout,
                  setting_.inside_node,
                  nullptr};
@@ -152,7 +147,6 @@ void Messages::add_peers(std::set<int>& peers) const {
             for (const Landing& landing : step.landings) {
                 if (landing.message) peers.insert(landing.message->peer);
             }
-            if (step.gather) peers.insert(step.gather->members.begin(), step.gather->members.end());
             if (step.reduction) peers.insert(step.reduction->members.begin(), step.reduction->members.end());
         }
     }
@@ -189,15 +183,12 @@ Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_
     return {};
 }
 
-// All ranks vote, array by array and step by step.
+// All ranks vote, array by array.
 Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::vector<SumRanks>& sums) {
     std::vector<char> votes;
     for (std::size_t first = 0; const auto& [array, plan] : plans) {
         votes.push_back(runs_beside(*plan, std::span(sums).subspan(first)) ? 1 : 0);
         first += plan->steps.size();
-        for (const RankStep& step : plan->steps) {
-            votes.push_back(gathers_well(step, plan->dtype, *setting_.nodes) ? 1 : 0);
-        }
     }
     const auto agreed = least(setting_.communicator, std::move(votes));
     if (!agreed) return tl::unexpected(agreed.error());
@@ -209,7 +200,7 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
         alone.push_back(*vote++ == 0 ? 1 : 0);
         std::vector<WaveStep>& steps = arrays.emplace_back();
         for (std::size_t step = 0; step < plan->steps.size(); ++step) {
-            steps.push_back({array, plan, step, ordinal, *vote++ != 0, sums[ordinal].members});
+            steps.push_back({array, plan, step, ordinal, sums[ordinal].members});
             ++ordinal;
         }
     }
@@ -270,16 +261,30 @@ Result<void> Messages::make_sum_plans(std::size_t arrays) {
     return well;
 }
 
+// As large as every rank has room for, so that all cut alike.
+Result<void> Messages::find_part_bytes() {
+    constexpr int smallest = 4;  // powers of 2: an element of any dtype,
+    constexpr int largest = 20;  // and what a window has too
+    const Index room = std::min(setting_.options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
+    int power = smallest;
+    while (power < largest && staging_slots << (power + 1) <= room) ++power;
+    const auto agreed = least(setting_.communicator, {static_cast<char>(power)});
+    if (!agreed) return tl::unexpected(agreed.error());
+    part_bytes_max_ = Index{1} << agreed->front();
+    return {};
+}
+
 Result<void> Messages::make_steps() {
     for (const auto& wave : order_) {
         for (const WaveStep& one : wave) {
             if (!one.summing.empty()) continue;
-            slot_bytes_ = std::max(slot_bytes_, staged_bytes(one.rank_step(), one.plan->dtype));
+            slot_bytes_ = std::max(slot_bytes_, staged_bytes(one.rank_step(), one.plan->dtype, part_bytes_max_));
         }
     }
+    slot_bytes_ = ceil_divide(slot_bytes_, slot_alignment) * slot_alignment;
     for (std::size_t i = 0; i < order_.size(); ++i) {
         for (const WaveStep& one : order_[i]) {
-            const Carriage carriage{one.gather, waves_[i].node == nullptr, one.summing.empty(), slot_bytes_};
+            const Carriage carriage{waves_[i].node == nullptr, one.summing.empty(), slot_bytes_, part_bytes_max_};
             auto made = make_wire_step(one.rank_step(), one.plan->dtype, one.array, carriage);
             if (!made) return tl::unexpected(made.error());
             waves_[i].steps.push_back(std::move(*made));
@@ -330,14 +335,12 @@ Result<bool> Messages::stream_within(const Framing& framing, Index room) {
 
 // Members meet here step by step, in the same order everywhere; groups of one step are disjoint.
 Result<void> Messages::make_groups() {
-    const auto join_in = [&](auto& collective) -> Result<void> {
-        if (!collective) return {};
-        return join(collective->members).map([&](MPI_Comm made) { collective->communicator = made; });
-    };
     for (Wave& wave : waves_) {
         for (WireStep& step : wave.steps) {
-            if (auto done = join_in(step.gather); !done) return done;
-            if (auto done = join_in(step.reduction); !done) return done;
+            if (!step.reduction) continue;
+            const auto group = join(step.reduction->members);
+            if (!group) return tl::unexpected(group.error());
+            step.reduction->communicator = *group;
         }
     }
     return {};

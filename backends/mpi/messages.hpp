@@ -47,6 +47,7 @@ private:
     Result<bool> find_room(std::size_t arrays);
     Result<void> make_node_plans(std::size_t arrays);
     Result<void> make_sum_plans(std::size_t arrays);
+    Result<void> find_part_bytes();
     Result<void> make_steps();
     Result<void> make_all_streams();
     Result<bool> stream_within(const Framing& framing, Index room);
@@ -61,10 +62,11 @@ private:
     std::vector<char> inside_waves_;  // those in which ranks of the node copy from each other
     BackendOptions inside_options_;   // with windows for which there is room
     std::size_t steps_ = 0;
-    Index slot_bytes_ = 0;    // of each of two, for sums
-    Index stream_bytes_ = 0;  // of the slots of streams; waves and sums take turns
+    Index part_bytes_max_ = 0;  // of MPI's own reductions
+    Index slot_bytes_ = 0;      // of each of two, for sums
+    Index stream_bytes_ = 0;    // of the slots of streams; waves and sums take turns
     Framing framing_;
-    std::unique_ptr<Memory> staging_;
+    std::shared_ptr<Memory> staging_;  // outlives what MPI still does in it
 };
 
 }  // namespace reshard::mpi

@@ -80,58 +80,6 @@ private:
     std::chrono::steady_clock::time_point left_at_;
 };
 
-// Inside the node and by messages at once; either may be absent. The first failure is told to the peers.
-class BothRuns final : public Ticket {
-public:
-    BothRuns(std::unique_ptr<MoveInNode> node, std::unique_ptr<Ticket> messages, Prepared& prepared,
-             double& node_seconds)
-        : node_(std::move(node)), messages_(std::move(messages)), prepared_(prepared), node_seconds_(node_seconds) {}
-    ~BothRuns() override {
-        while (node_) advance_node(long_slice);
-    }
-    BothRuns(const BothRuns&) = delete;
-    BothRuns& operator=(const BothRuns&) = delete;
-
-    Result<bool> test() override { return advance(only_look); }
-    Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
-    Result<void> wait() override {
-        for (;;) {
-            const auto done = advance(long_slice);
-            if (!done) return tl::unexpected(done.error());
-            if (*done) return {};
-        }
-    }
-
-private:
-    Result<bool> advance(Slice most) {
-        advance_node(most);
-        if (messages_ && !error_) {
-            const auto done = messages_->wait_for((node_ ? only_look : most).count());
-            if (!done) error_ = done.error();
-            if (done && *done) messages_.reset();
-        }
-        if (!error_) return !node_ && !messages_;
-        if (!std::exchange(told_, true)) prepared_.give_up(*error_);
-        return tl::unexpected(*error_);
-    }
-    void advance_node(Slice most) {
-        if (!node_) return;
-        const auto done = node_->advance(most);
-        if (!done && !error_) error_ = done.error();
-        if (done && !*done) return;
-        node_.reset();
-        node_seconds_ = seconds_since(begun_at_);
-    }
-
-    std::unique_ptr<MoveInNode> node_;
-    std::unique_ptr<Ticket> messages_;
-    Prepared& prepared_;
-    double& node_seconds_;
-    std::optional<Error> error_;
-    bool told_ = false;
-    std::chrono::steady_clock::time_point begun_at_ = std::chrono::steady_clock::now();
-};
-
 class MpiPrepared final : public Prepared {
 public:
     MpiPrepared(const Roll& roll, Communicator communicator)
@@ -170,6 +118,10 @@ public:
     void give_up(const Error& why) override {
         for (Board* board : boards_) board->fail_all(why);
         standing_.give_up(why);
+    }
+    void finish_run() {
+        for (Board* board : boards_) board->finish_run();
+        standing_.finish();
     }
     void excuse(const Error& why) override {
         excused_ = true;
@@ -247,6 +199,62 @@ private:
     Messages datatypes_;  // of what the node may leave; empty where it does not
     std::vector<Board*> boards_;
     bool excused_ = false;
+};
+
+// Inside the node and by messages at once; either may be absent. The first failure is told to the peers.
+class BothRuns final : public Ticket {
+public:
+    BothRuns(std::unique_ptr<MoveInNode> node, std::unique_ptr<Ticket> messages, MpiPrepared& prepared,
+             double& node_seconds)
+        : node_(std::move(node)), messages_(std::move(messages)), prepared_(prepared), node_seconds_(node_seconds) {}
+    ~BothRuns() override {
+        while (node_) advance_node(long_slice);
+    }
+    BothRuns(const BothRuns&) = delete;
+    BothRuns& operator=(const BothRuns&) = delete;
+
+    Result<bool> test() override { return advance(only_look); }
+    Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
+    Result<void> wait() override {
+        for (;;) {
+            const auto done = advance(long_slice);
+            if (!done) return tl::unexpected(done.error());
+            if (*done) return {};
+        }
+    }
+
+private:
+    Result<bool> advance(Slice most) {
+        advance_node(most);
+        if (messages_ && !error_) {
+            const auto done = messages_->wait_for((node_ ? only_look : most).count());
+            if (!done) error_ = done.error();
+            if (done && *done) messages_.reset();
+        }
+        if (!error_) {
+            const bool done = !node_ && !messages_;
+            if (done && !std::exchange(told_, true)) prepared_.finish_run();
+            return done;
+        }
+        if (!std::exchange(told_, true)) prepared_.give_up(*error_);
+        return tl::unexpected(*error_);
+    }
+    void advance_node(Slice most) {
+        if (!node_) return;
+        const auto done = node_->advance(most);
+        if (!done && !error_) error_ = done.error();
+        if (done && !*done) return;
+        node_.reset();
+        node_seconds_ = seconds_since(begun_at_);
+    }
+
+    std::unique_ptr<MoveInNode> node_;
+    std::unique_ptr<Ticket> messages_;
+    MpiPrepared& prepared_;
+    double& node_seconds_;
+    std::optional<Error> error_;
+    bool told_ = false;
+    std::chrono::steady_clock::time_point begun_at_ = std::chrono::steady_clock::now();
 };
 
 class MpiBound final : public Bound {

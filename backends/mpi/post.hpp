@@ -22,7 +22,7 @@ enum class Word : std::int32_t {
     verdict,   ///< of rank 0, on a call
     withdrew,  ///< from a call, to rank 0, which did not come in time
     gone,      ///< dropped its backend
-    failed,    ///< in a run of an executor; starts no more
+    failed,    ///< an executor, from a run on
     dropped,   ///< an executor
     excused,   ///< could not bind or start
     started,   ///< a run, after an excuse
@@ -35,9 +35,10 @@ struct Letter {
     std::int32_t rank = 0;      ///< the writer
     std::uint64_t backend = 0;  ///< the same on all ranks
     std::uint64_t number = 0;   ///< of the call, or of the call that prepared the executor
-    std::uint64_t value = 0;    ///< of a call its fingerprint; of an executor the runs that were begun
-    std::int32_t call = 0;      ///< which kind
-    std::int32_t code = 0;      ///< of a verdict
+    std::uint64_t value =
+        0;  ///< of a call its fingerprint; of an executor the runs that were begun, or the first that fails
+    std::int32_t call = 0;  ///< which kind
+    std::int32_t code = 0;  ///< of a verdict
     std::array<char, 424> text{};
 
     [[nodiscard]] std::string_view message() const { return text.data(); }

@@ -1,5 +1,7 @@
 #include "backends/mpi/requests.hpp"
 
+#include "backends/mpi/abandoned.hpp"
+
 namespace reshard::mpi {
 
 void Requests::restart(std::size_t places) {
@@ -48,14 +50,17 @@ void Requests::add_peers(std::set<int>& peers) const {
     }
 }
 
-void Requests::give_up(std::string_view why) {
+void Requests::give_up(std::string_view why, const std::shared_ptr<const void>& kept) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
         if (requests_[i] == MPI_REQUEST_NULL) continue;
         int came = 0;
         MPI_Test(&requests_[i], &came, MPI_STATUS_IGNORE);
         if (came != 0) continue;
         state_.note(pending_[i], why);
-        if (pending_[i].doing != Pending::receiving) continue;
+        if (pending_[i].doing != Pending::receiving) {
+            abandon(requests_[i], kept);
+            continue;
+        }
         MPI_Cancel(&requests_[i]);
         MPI_Request_free(&requests_[i]);
     }

@@ -44,8 +44,8 @@ public:
     void add_peers(std::set<int>& peers) const;
 
     /// What was posted cannot be taken back from peers that do not answer: receives are cancelled, the rest is left to
-    /// MPI.
-    void give_up(std::string_view why);
+    /// MPI, with what it may still use.
+    void give_up(std::string_view why, const std::shared_ptr<const void>& kept);
 
 private:
     RunState& state_;

@@ -221,35 +221,37 @@ Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), ran
 
 Standing::~Standing() {
     if (!usable()) return;
-    if (!failed_) tell(Word::dropped);
+    if (!failed_) tell(Word::dropped, runs_);
     post_->close_executor(key_, {std::move(communicators_), peers_, runs_, !failed_});
 }
 
-void Standing::tell(Word word, std::string_view text) const {
+void Standing::tell(Word word, std::uint64_t runs, std::string_view text) const {
     Letter letter;
     letter.word = word;
     letter.rank = rank_;
     letter.backend = key_.first;
     letter.number = key_.second;
-    letter.value = runs_;
+    letter.value = runs;
     letter.write(text);
     for (const int peer : peers_) post_->send(peer, letter);
 }
 
 void Standing::start() {
     ++runs_;
-    if (std::exchange(excused_, false)) tell(Word::started);
+    if (std::exchange(excused_, false)) tell(Word::started, runs_);
 }
+
+void Standing::finish() { finished_ = runs_; }
 
 void Standing::give_up(const Error& why) {
     if (std::exchange(failed_, true) || !usable()) return;
-    tell(Word::failed, why.message);
+    tell(Word::failed, finished_ + 1, why.message);
 }
 
 void Standing::excuse(const Error& why) {
     if (failed_ || !usable()) return;
     excused_ = true;
-    tell(Word::excused, why.message);
+    tell(Word::excused, runs_, why.message);
 }
 
 std::string Standing::missing(const std::set<int>& awaited) const {
@@ -267,7 +269,7 @@ std::string Standing::missing(const std::set<int>& awaited) const {
     return in_list(first);
 }
 
-// What a peer did in runs that it had begun before is on its way.
+// What a peer did in runs that it had begun before is on its way; nor does it fail those that it has finished.
 std::optional<std::string> Standing::trouble(const std::set<int>& awaited) const {
     for (const auto& [rank, notice] : post_->notices(key_)) {
         const Letter& letter = notice.letter;

@@ -72,13 +72,15 @@ public:
     /// Freed when no peer can send on it any more.
     void own(Communicator communicator) { communicators_.push_back(std::move(communicator)); }
 
-    void start();  ///< one run more
+    void start();   ///< one run more
+    void finish();  ///< it went well
     void give_up(const Error& why);
     void excuse(const Error& why);
+    [[nodiscard]] bool failed() const { return failed_; }
     [[nodiscard]] bool alone() const { return peers_.empty(); }
 
     /// This rank waits long in the run that is in flight; for missing().
-    void say_waiting() const { tell(Word::waiting); }
+    void say_waiting() const { tell(Word::waiting, runs_); }
     /// The awaited peers that are not known to wait in the run themselves, or else any peers; in words.
     [[nodiscard]] std::string missing(const std::set<int>& awaited) const;
 
@@ -88,7 +90,7 @@ public:
     [[nodiscard]] std::optional<std::string> trouble() const { return trouble({peers_.begin(), peers_.end()}); }
 
 private:
-    void tell(Word word, std::string_view text = {}) const;
+    void tell(Word word, std::uint64_t runs, std::string_view text = {}) const;
 
     std::shared_ptr<Post> post_;
     ExecutorKey key_;
@@ -96,6 +98,7 @@ private:
     std::vector<int> peers_;
     std::vector<Communicator> communicators_;
     std::uint64_t runs_ = 0;
+    std::uint64_t finished_ = 0;
     bool failed_ = false;
     bool excused_ = false;
 };

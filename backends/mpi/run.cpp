@@ -15,8 +15,15 @@ constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank a
 
 Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_look)); }
 
+// What is left of a run that failed elsewhere, inside the node or in another bucket, is not waited for: peers may come
+// to it only after this rank has gone on.
 Run::~Run() {
-    if (usable()) static_cast<void>(wait());
+    if (!usable()) return;
+    if (state_.over()) return;
+    if (state_.plan().standing->failed())
+        give_up("the run failed");
+    else
+        static_cast<void>(wait());
 }
 
 Result<bool> Run::test() {
@@ -58,12 +65,11 @@ Result<bool> Run::wait_for(Index microseconds) {
     }
 }
 
-// False when the run was given up: nothing came for too long, or what is waited for will not come. Time in which nobody
-// looked does not count.
+// False when the run was given up: nothing came for too long, or what is waited for will not come.
 bool Run::ends_in_time() {
-    constexpr auto absence = std::chrono::seconds(1);
+    const auto timeout = state_.plan().timeout;
     const auto now = Clock::now();
-    if (events_ != state_.events() || now - looked_ > absence) since_ = now;
+    since_ = events_ != state_.events() ? now : since_ + forgiven(now - looked_, timeout);
     events_ = state_.events();
     looked_ = now;
     if (now - since_ < silence || now - asked_ < silence) return true;
@@ -71,7 +77,6 @@ bool Run::ends_in_time() {
     const std::set<int> peers = awaited();
     if (peers.empty()) return true;  // but for those of the node, whom the board looks after
     const Standing& standing = *state_.plan().standing;
-    const auto timeout = state_.plan().timeout;
     if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
     auto why = standing.trouble(peers);
     if (!why && now - since_ >= timeout)
@@ -84,10 +89,9 @@ bool Run::ends_in_time() {
 
 std::set<int> Run::awaited() const {
     std::set<int> peers;
-    meetings_.add_peers(peers);
     streams_.add_peers(peers);
     sum_messages_.add_peers(peers);
-    gathers_.add_peers(peers);
+    reductions_.add_peers(peers);
     peers.erase(static_cast<int>(rank_of(state_.plan().communicator)));
     return peers;
 }
@@ -95,8 +99,7 @@ std::set<int> Run::awaited() const {
 void Run::give_up(std::string_view why) {
     streams_.give_up(why);
     sum_messages_.give_up(why);
-    meetings_.give_up(why);
-    gathers_.give_up(why);
+    reductions_.give_up(why);
     state_.note({"waiting for messages"}, why);
     state_.end();
 }
@@ -118,58 +121,28 @@ void Run::begin_wave() {
     const Wave& wave = state_.wave();
     for (const WireStep& step : wave.steps) {
         for (const auto& [where, fill] : step.fills) fill.run(state_.write(step.array, where));
-        state_.copy(step.packs);
     }
     if (wave.node && !state_.error()) node_.emplace(*wave.node, state_.wave_buffers().node);
     next_sum_ = 0;
     begin_sum();
     streams_.begin();
     sum_messages_.begin();
-    gathers_.restart(0);
-    begin_meeting();
+    reductions_.begin();
     for (std::size_t i = 0; i < wave.steps.size(); ++i) {
         sum_messages_.begin_step(i);
         state_.copy(wave.steps[i].copies);
     }
 }
 
-// MPI cannot take back a collective, which may write long after this rank has given up, when a late one comes at last.
-// So none begins before all of its ranks are in the wave.
-void Run::begin_meeting() {
-    meetings_.restart(0);
-    met_ = false;
-    const Wave& wave = state_.wave();
-    const auto meet = [&](std::size_t step, MPI_Comm communicator) {
-        meetings_.add({"meeting", Pending::collective, -1, step},
-                      [&](MPI_Request* request) { return MPI_Ibarrier(communicator, request); });
-    };
-    for (std::size_t i = 0; i < wave.steps.size(); ++i) {
-        if (wave.steps[i].gather) meet(i, wave.steps[i].gather->communicator);
-        if (wave.steps[i].reduction) meet(i, wave.steps[i].reduction->communicator);
-    }
-}
-
-void Run::begin_collectives() {
-    met_ = true;
-    const Wave& wave = state_.wave();
-    for (std::size_t i = 0; i < wave.steps.size(); ++i) {
-        if (wave.steps[i].gather) begin_gather(i);
-        if (wave.steps[i].reduction) sum_messages_.begin_reduction(i);
-    }
-}
-
 bool Run::finish_wave(Slice most) {
-    const bool all_met = meetings_.advance();
-    if (all_met && !met_) begin_collectives();
     const bool summed = sum_messages_.advance();
     const bool streamed = streams_.advance();
-    const bool gathered = gathers_.advance() && met_;
+    const bool reduced = reductions_.advance();
     // Only a rank that no message waits for may sleep on the board: asleep it makes none of them go on.
-    const Slice slice = summed && streamed && gathered ? most : only_look;
+    const Slice slice = summed && streamed && reduced ? most : only_look;
     if (!advance_node(slice) || !advance_sums(slice)) return false;
-    if (!summed || !streamed || !gathered) return false;
+    if (!summed || !streamed || !reduced) return false;
     for (const WireStep& step : state_.wave().steps) {
-        state_.copy(step.unpacks);
         for (const auto& [where, scale] : step.scales) scale.run(state_.write(step.array, where));
     }
     return true;
@@ -186,17 +159,6 @@ void Run::end_wave() {
     begun_ = false;
     state_.happened();
     state_.next_wave();
-}
-
-void Run::begin_gather(std::size_t number) {
-    const WireStep& step = state_.wave().steps[number];
-    const Gather& gather = *step.gather;
-    gathers_.add({"gathering", Pending::collective, -1, number}, [&](MPI_Request* request) {
-        return MPI_Iallgather(state_.read(step.array, gather.send.where) + gather.send.offset_bytes, 1,
-                              gather.send.type.get(),
-                              state_.write(step.array, gather.receive.where) + gather.receive.offset_bytes, 1,
-                              gather.receive.type.get(), gather.communicator, request);
-    });
 }
 
 void Run::begin_sum() {

@@ -1,6 +1,7 @@
 // One run of prepared waves: a state machine that test() and wait() both drive.
 #pragma once
 
+#include "backends/mpi/reduction_run.hpp"
 #include "backends/mpi/stream_run.hpp"
 #include "backends/mpi/sum_messages.hpp"
 
@@ -29,9 +30,6 @@ private:
     void begin_wave();
     bool finish_wave(Slice most);
     void end_wave();
-    void begin_meeting();
-    void begin_collectives();
-    void begin_gather(std::size_t step);
     void begin_sum();
     bool advance_node(Slice most);
     bool advance_sums(Slice most);
@@ -41,9 +39,7 @@ private:
     RunState state_;
     StreamRun streams_{state_};
     SumMessages sum_messages_{state_};
-    Requests meetings_{state_};  // before MPI's own collectives
-    Requests gathers_{state_};
-    bool met_ = false;
+    ReductionRun reductions_{state_};
     std::optional<NodeRun> node_;
     std::optional<SumRun> sum_;  // of the wave's sums inside the node the one that runs
     std::size_t next_sum_ = 0;

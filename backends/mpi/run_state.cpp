@@ -16,15 +16,17 @@ const std::byte* RunState::read(std::size_t array, Where where) const {
 
 std::byte* RunState::write(std::size_t array, Where where) const {
     const Buffers& buffers = plan_.buffers[array];
-    if (where == Where::staging) return plan_.staging;
+    if (where == Where::staging) return plan_.staging->bytes().data();
     if (where == Where::source) return buffers.donated.data();
     return where == Where::target ? buffers.target.data() : buffers.workspace.data();
 }
 
+void RunState::copy(const LocalCopy& local, Store store) const {
+    local.copy.run(read(local.array, local.from), write(local.array, local.to), store);
+}
+
 void RunState::copy(const std::vector<LocalCopy>& copies, Store store) const {
-    for (const LocalCopy& local : copies) {
-        local.copy.run(read(local.array, local.from), write(local.array, local.to), store);
-    }
+    for (const LocalCopy& local : copies) copy(local, store);
 }
 
 void RunState::fail(std::string message) {
@@ -52,7 +54,6 @@ void RunState::add_peers(const Pending& pending, std::set<int>& peers) const {
         return;
     }
     const WireStep& step = wave().steps[pending.step];
-    if (step.gather) peers.insert(step.gather->members.begin(), step.gather->members.end());
     if (step.reduction) peers.insert(step.reduction->members.begin(), step.reduction->members.end());
 }
 

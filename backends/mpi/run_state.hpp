@@ -16,7 +16,7 @@ struct RunPlan {
     std::vector<Wave>* waves = nullptr;
     std::vector<Buffers> buffers;                            ///< of all arrays of the list
     const std::vector<WaveBuffers>* wave_buffers = nullptr;  ///< per wave
-    std::byte* staging = nullptr;
+    std::shared_ptr<Memory> staging;
     std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
     bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks look
     std::vector<double>* step_seconds = nullptr;  ///< one per step, array by array
@@ -48,6 +48,7 @@ public:
 
     [[nodiscard]] const std::byte* read(std::size_t array, Where where) const;
     [[nodiscard]] std::byte* write(std::size_t array, Where where) const;
+    void copy(const LocalCopy& local, Store store = Store::cached) const;
     void copy(const std::vector<LocalCopy>& copies, Store store = Store::cached) const;
 
     /// Messages that came or went, and waves; to see whether anything happens.

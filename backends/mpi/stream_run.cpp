@@ -70,7 +70,7 @@ bool StreamRun::advance() {
 }
 
 void StreamRun::give_up(std::string_view why) {
-    requests_.give_up(why);
+    requests_.give_up(why, state_.plan().staging);
     flows_.clear();
 }
 

@@ -5,14 +5,12 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr Index reduced_at_once = Index{1} << 28;  // elements of one MPI_Iallreduce, whose count is an int
-
 bool is_staged(const Landing& landing) { return landing.message && landing.message->where == Where::staging; }
 
 }  // namespace
 
 void SumMessages::begin() {
-    requests_.restart(0);
+    sends_.restart(0);
     landing_requests_.clear();
     posted_ = 0;
     landed_ = 0;
@@ -23,7 +21,7 @@ void SumMessages::begin_step(std::size_t number) {
     landing_requests_.resize(landing_requests_.size() + step.landings.size(), MPI_REQUEST_NULL);
     post_landings();
     for (const Message& message : step.sends) {
-        requests_.add({Pending::sending, message.peer, -1, number}, [&](MPI_Request* request) {
+        sends_.add({Pending::sending, message.peer, -1, number}, [&](MPI_Request* request) {
             return MPI_Isend(state_.read(step.array, message.where) + message.offset_bytes, state_.error() ? 0 : 1,
                              message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
         });
@@ -47,24 +45,9 @@ void SumMessages::post_landings() {
     }
 }
 
-void SumMessages::begin_reduction(std::size_t number) {
-    const WireStep& step = state_.wave().steps[number];
-    const Reduction& reduction = *step.reduction;
-    const std::byte* from = state_.read(step.array, reduction.from) + reduction.from_offset;
-    std::byte* to = state_.write(step.array, reduction.to) + reduction.to_offset;
-    const Index element_bytes = size_of(reduction.dtype);
-    for (Index done = 0; done < reduction.elements; done += reduced_at_once) {
-        const auto now = static_cast<int>(std::min(reduced_at_once, reduction.elements - done));
-        requests_.add({"reducing", Pending::collective, -1, number}, [&](MPI_Request* request) {
-            return MPI_Iallreduce(from + done * element_bytes, to + done * element_bytes, now, reduction.type.get(),
-                                  reduction.sum.get(), reduction.communicator, request);
-        });
-    }
-}
-
 bool SumMessages::advance() {
     const bool all_landed = land();
-    return requests_.advance() && all_landed;
+    return sends_.advance() && all_landed;
 }
 
 // Takes the receives of a sum in the order of the schedule, which is the order of the summands.
@@ -102,7 +85,7 @@ void SumMessages::add_peers(std::set<int>& peers) const {
         if (landing_requests_[i] != MPI_REQUEST_NULL)
             peers.insert(state_.wave().steps.front().landings[i].message->peer);
     }
-    requests_.add_peers(peers);
+    sends_.add_peers(peers);
 }
 
 void SumMessages::give_up(std::string_view why) {
@@ -113,7 +96,7 @@ void SumMessages::give_up(std::string_view why) {
         MPI_Cancel(&landing_requests_[i]);
         MPI_Request_free(&landing_requests_[i]);
     }
-    requests_.give_up(why);
+    sends_.give_up(why, state_.plan().staging);
 }
 
 }  // namespace reshard::mpi

@@ -1,5 +1,4 @@
-// The sums of one wave by messages: boxes that are received one after another and added in the order of the summands,
-// or MPI's own reduction.
+// The sums of one wave by messages: boxes that are received one after another and added in the order of the summands.
 #pragma once
 
 #include "backends/mpi/requests.hpp"
@@ -8,13 +7,11 @@ namespace reshard::mpi {
 
 class SumMessages {
 public:
-    explicit SumMessages(RunState& state) : state_(state), requests_(state) {}
+    explicit SumMessages(RunState& state) : state_(state), sends_(state) {}
 
     /// Of the wave that begins, in this order.
     void begin();
     void begin_step(std::size_t number);
-    /// MPI's own of a step, when all ranks of it are in the wave.
-    void begin_reduction(std::size_t number);
     /// True when all has been added and sent.
     bool advance();
     void add_peers(std::set<int>& peers) const;
@@ -26,7 +23,7 @@ private:
     bool landed(const Message& message, MPI_Request& request);
 
     RunState& state_;
-    Requests requests_;  // sends and reductions
+    Requests sends_;
     std::vector<MPI_Request> landing_requests_;
     std::size_t posted_ = 0;  // landings whose receive is posted, or that need none
     std::size_t landed_ = 0;

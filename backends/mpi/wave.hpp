@@ -14,12 +14,11 @@ struct WaveStep {
     const RankPlan* plan = nullptr;
     std::size_t step = 0;     ///< its number among the plan's
     std::size_t ordinal = 0;  ///< among the steps of all arrays that go by messages
-    bool gather = false;      ///< by MPI's own
     /// Of a sum that goes through the memory of the node: the ranks that take part, ascending; else none.
     std::vector<Index> summing = {};
 
     [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
-    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy && !gather; }
+    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
 };
 
 /// What the steps of a wave share. Which buffers they read and write: see bind_node.

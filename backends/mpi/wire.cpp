@@ -14,13 +14,11 @@ bool reduces_natively(const RankStep& step) {
 
 bool only_stores(const std::vector<Arrival>& falls) { return falls.size() == 1 && !falls.front().adds; }
 
-// The receives of a gather in the order of their boxes, which does not depend on anybody's storage.
-std::vector<Transfer> blocks_of(const Schedule& schedule) {
-    std::vector<Transfer> blocks = schedule.receives;
-    std::ranges::sort(blocks, [](const Transfer& a, const Transfer& b) {
-        return std::ranges::lexicographical_compare(a.box, b.box, {}, &Interval::begin, &Interval::begin);
-    });
-    return blocks;
+// The same on all members, whose tiles are alike. So many parts at most, however little room there is.
+Index elements_of_part(const RankStep& step, DType dtype, Index part_bytes_max) {
+    constexpr Index parts_max = Index{1} << 16;
+    const Index elements = count(step.schedule.target_tile);
+    return std::min(elements, std::max(part_bytes_max / size_of(dtype), ceil_divide(elements, parts_max)));
 }
 
 // Makes one step. Each member function fills one part of the result.
@@ -47,7 +45,6 @@ public:
 
 private:
     Result<void> parts() {
-        if (carriage_.gather && !step_.schedule.receives.empty()) return make_gather();
         if (step_.schedule.combine == Combine::copy) return make_copies();
         if (!carriage_.sums) return {};
         if (reduces_natively(step_)) return make_reduction();
@@ -130,51 +127,21 @@ private:
         return landing;
     }
 
-    Result<void> make_gather() {
-        Gather gather;
-        for (const Transfer& block : blocks_of(step_.schedule)) gather.members.push_back(block.peer);
-        const Box& own =
-            std::ranges::find_if(step_.schedule.receives, [&](const Transfer& t) { return is_own(t); })->box;
-        auto send = message(0, where_of(step_.from.place), in_source(own));
-        if (!send) return tl::unexpected(send.error());
-        const Region first = in_target(blocks_of(step_.schedule).front().box);
-        auto block = run_type(bytes_of(first));
-        if (!block) return tl::unexpected(block.error());
-        gather.send = std::move(*send);
-        gather.receive = {0, where_of(step_.to.place), first.offset_bytes, bytes_of(first), std::move(*block)};
-        made_.gather = std::move(gather);
-        return {};
-    }
-
     Result<void> make_reduction() {
-        const Box box = as_box(step_.schedule.target_tile);
-        const Region packed = packed_region(box, element_bytes_);
         auto type = element_type(dtype_);
         auto sum = reduce_operation(dtype_, step_.schedule.combine);
         if (!type) return tl::unexpected(type.error());
         if (!sum) return tl::unexpected(sum.error());
-        const Region source = in_source(box);
-        const Region target = in_target(box);
-        const bool source_dense = contiguous(source);
-        const bool target_dense = contiguous(target);
-        if (!source_dense) {
-            made_.packs.push_back(copy(where_of(step_.from.place), Where::staging, source, packed));
+        made_.reduction = std::make_shared<Reduction>(
+            Reduction{step_.schedule.group, MPI_COMM_NULL, std::move(*type), std::move(*sum), {}});
+        const Index elements_max = elements_of_part(step_, dtype_, carriage_.part_bytes_max);
+        for (const Box& box : cut(as_box(step_.schedule.target_tile), elements_max)) {
+            Region slot = packed_region(box, element_bytes_);
+            slot.offset_bytes = staged_++ % staging_slots * carriage_.slot_bytes;
+            made_.reduction->parts.push_back({copy(where_of(step_.from.place), Where::staging, in_source(box), slot),
+                                              copy(Where::staging, where_of(step_.to.place), slot, in_target(box)),
+                                              slot.offset_bytes, static_cast<int>(count(box))});
         }
-        if (!target_dense) {
-            Region second = packed;
-            second.offset_bytes = carriage_.slot_bytes;
-            made_.unpacks.push_back(copy(Where::staging, where_of(step_.to.place), second, target));
-        }
-        made_.reduction = Reduction{step_.schedule.group,
-                                    MPI_COMM_NULL,
-                                    dtype_,
-                                    count(box),
-                                    source_dense ? where_of(step_.from.place) : Where::staging,
-                                    target_dense ? where_of(step_.to.place) : Where::staging,
-                                    source_dense ? source.offset_bytes : 0,
-                                    target_dense ? target.offset_bytes : carriage_.slot_bytes,
-                                    std::move(*type),
-                                    std::move(*sum)};
         return {};
     }
 
@@ -186,36 +153,14 @@ private:
     WireStep made_;
 };
 
-Index staged_by_reduction(const RankStep& step, Index element_bytes) {
-    const Box box = as_box(step.schedule.target_tile);
-    const bool dense =
-        contiguous(region_of(step.from, box, element_bytes)) && contiguous(region_of(step.to, box, element_bytes));
-    return dense ? 0 : count(box) * element_bytes;
-}
-
 }  // namespace
-
-bool gathers_in_place(const RankStep& step, DType dtype) {
-    const Schedule& schedule = step.schedule;
-    if (schedule.receives.empty() && schedule.sends.empty()) return true;  // not a member: no objection
-    if (schedule.kind != StepKind::all_gather || schedule.group.size() < 2) return false;
-    if (schedule.receives.size() != schedule.group.size()) return false;
-    const std::vector<Transfer> blocks = blocks_of(schedule);
-    const Region first = region_of(step.to, blocks.front().box, size_of(dtype));
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const Region block = region_of(step.to, blocks[i].box, size_of(dtype));
-        const Index expected = first.offset_bytes + static_cast<Index>(i) * bytes_of(first);
-        if (!contiguous(block) || bytes_of(block) != bytes_of(first) || block.offset_bytes != expected) return false;
-    }
-    return std::ranges::find(blocks, schedule.rank, &Transfer::peer) != blocks.end();
-}
 
 Result<WireStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage) {
     return Maker(step, dtype, array, carriage).make();
 }
 
-Index staged_bytes(const RankStep& step, DType dtype) {
-    if (reduces_natively(step)) return staged_by_reduction(step, size_of(dtype));
+Index staged_bytes(const RankStep& step, DType dtype, Index part_bytes_max) {
+    if (reduces_natively(step)) return elements_of_part(step, dtype, part_bytes_max) * size_of(dtype);
     if (step.schedule.combine == Combine::copy) return 0;
     Index most = 0;
     const auto falls = arrivals(step.schedule);

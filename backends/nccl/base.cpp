@@ -50,7 +50,7 @@ Result<void> Base::set_up(ncclComm_t callers) {
     if (!votes) return tl::unexpected(votes.error());
     votes_ = std::move(*votes);
     auto split =
-        counting([&] { return Communicator::split(callers, 0, rank, options_.share_resources, options_.patience); });
+        counting([&] { return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout); });
     if (!split) return tl::unexpected(split.error());
     world_ = std::move(*split);
     std::uint64_t nothing = 0;
@@ -81,7 +81,7 @@ Result<void> Base::vote(std::span<std::uint64_t> values, ncclRedOp_t op) {
             const ncclResult_t reduced =
                 ncclAllReduce(there, there, part.size(), ncclUint64, op, world_->get(), stream());
             if (auto done = checked(reduced, "ncclAllReduce"); !done) return done;
-            if (auto done = settle(world_->get(), options_.patience); !done) return done;
+            if (auto done = settle(world_->get(), options_.timeout); !done) return done;
             const cudaError_t down = cudaMemcpyAsync(part.data(), there, bytes, cudaMemcpyDeviceToHost, stream());
             return checked(down, "cudaMemcpyAsync");
         };
@@ -129,7 +129,7 @@ Result<std::shared_ptr<Group>> Base::group(std::uint64_t partition, const std::v
     const int color = member ? static_cast<int>(*std::ranges::min_element(members)) : NCCL_SPLIT_NOCOLOR;
     const int key = static_cast<int>(place - members.begin());
     auto made = counting(
-        [&] { return Communicator::split(world_->get(), color, key, options_.share_resources, options_.patience); });
+        [&] { return Communicator::split(world_->get(), color, key, options_.share_resources, options_.timeout); });
     if (!made) {
         abort(made.error());
         return tl::unexpected(made.error());
@@ -138,14 +138,14 @@ Result<std::shared_ptr<Group>> Base::group(std::uint64_t partition, const std::v
 }
 
 Result<void> Base::await(cudaStream_t stream) {
-    const Clock::time_point end = Clock::now() + options_.patience;
+    const Clock::time_point end = Clock::now() + options_.timeout;
     Backoff backoff;
     for (;;) {
         const cudaError_t state = cudaStreamQuery(stream);
         if (state == cudaSuccess) return {};
         Result<void> wrong = state == cudaErrorNotReady ? fault() : checked(state, "cudaStreamQuery");
         if (wrong && Clock::now() > end) {
-            wrong = fail(Code::backend, fmt::format("no end within {} ms", options_.patience.count()));
+            wrong = fail(Code::backend, fmt::format("no end within {} ms", options_.timeout.count()));
         }
         if (!wrong) {
             abort(wrong.error());

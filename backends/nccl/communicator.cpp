@@ -18,8 +18,8 @@ void Backoff::pause() {
     }
 }
 
-Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds patience) {
-    const Clock::time_point end = Clock::now() + patience;
+Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout) {
+    const Clock::time_point end = Clock::now() + timeout;
     Backoff backoff;
     for (;;) {
         ncclResult_t state = ncclSuccess;
@@ -28,7 +28,7 @@ Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds patience)
         if (state == ncclSuccess) return {};
         if (state != ncclInProgress) return fault_of(communicator);
         if (Clock::now() > end) {
-            return fail(Code::backend, fmt::format("NCCL did not come to an end within {} ms", patience.count()));
+            return fail(Code::backend, fmt::format("NCCL did not come to an end within {} ms", timeout.count()));
         }
         backoff.pause();
     }
@@ -44,21 +44,21 @@ Result<void> fault_of(ncclComm_t communicator) {
 }
 
 Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int color, int key, bool share,
-                                                          std::chrono::milliseconds patience) {
+                                                          std::chrono::milliseconds timeout) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     config.splitShare = share ? 1 : 0;
     auto written = std::make_unique<ncclComm_t>(nullptr);
     const ncclResult_t code = ncclCommSplit(parent, color, key, written.get(), &config);
     if (auto done = checked(code, "ncclCommSplit"); !done) return tl::unexpected(done.error());
-    if (auto done = settle(parent, patience); !done) {
+    if (auto done = settle(parent, timeout); !done) {
         static_cast<void>(written.release());  // NCCL may write it yet
         return tl::unexpected(done.error());
     }
     const ncclComm_t made = *written;
     if (made == nullptr) return nullptr;
     std::shared_ptr<Communicator> owned(new Communicator(made));
-    if (auto done = settle(made, patience); !done) {
+    if (auto done = settle(made, timeout); !done) {
         owned->abort();
         return tl::unexpected(done.error());
     }

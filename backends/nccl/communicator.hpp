@@ -19,8 +19,8 @@ private:
 };
 
 /// Polls until nothing is in progress: every call on a communicator that does not block may leave it so. Errors:
-/// backend when it failed behind the host's back, or did not come to an end within `patience`.
-[[nodiscard]] Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds patience);
+/// backend when it failed behind the host's back, or did not come to an end within `timeout`.
+[[nodiscard]] Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout);
 
 /// What went wrong with the communicator behind the host's back, if anything.
 [[nodiscard]] Result<void> fault_of(ncclComm_t communicator);
@@ -29,7 +29,7 @@ class Communicator {
 public:
     /// Collective over `parent`. Null where the color is NCCL_SPLIT_NOCOLOR. Never blocks where its parent does not.
     [[nodiscard]] static Result<std::shared_ptr<Communicator>> split(ncclComm_t parent, int color, int key, bool share,
-                                                                     std::chrono::milliseconds patience);
+                                                                     std::chrono::milliseconds timeout);
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
     ~Communicator();

@@ -40,8 +40,8 @@ Result<void> DeviceMemory::enter_registry([[maybe_unused]] const std::shared_ptr
 }
 
 Result<void> DeviceMemory::add_window(const std::shared_ptr<Communicator>& communicator,
-                                      std::chrono::milliseconds patience) {
-    return memory_ ? memory_->add_window(communicator, patience) : Result<void>();
+                                      std::chrono::milliseconds timeout) {
+    return memory_ ? memory_->add_window(communicator, timeout) : Result<void>();
 }
 
 void DeviceMemory::leave_registry() {

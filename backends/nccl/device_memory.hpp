@@ -19,7 +19,7 @@ public:
     [[nodiscard]] Result<void> enter_registry(const std::shared_ptr<Communicator>& communicator);
     /// Collective over the communicator, with the same size on all its ranks.
     [[nodiscard]] Result<void> add_window(const std::shared_ptr<Communicator>& communicator,
-                                          std::chrono::milliseconds patience);
+                                          std::chrono::milliseconds timeout);
 
 private:
     DeviceMemory(int device, Index bytes) : device_(device), bytes_(bytes) {}

@@ -74,8 +74,8 @@ private:
 Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options) {
     if (options.staging_bytes_max < 0)
         return fail(Code::usage, fmt::format("Options::staging_bytes_max is negative: {}", options.staging_bytes_max));
-    if (options.patience.count() <= 0)
-        return fail(Code::usage, fmt::format("Options::patience is not more than 0: {} ms", options.patience.count()));
+    if (options.timeout.count() <= 0)
+        return fail(Code::usage, fmt::format("Options::timeout is not more than 0: {} ms", options.timeout.count()));
     auto base = Base::make(communicator, options);
     if (!base) return tl::unexpected(base.error());
     return std::make_unique<NcclBackend>(std::move(*base));
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes) {
     auto memory = DeviceMemory::make(base, bytes);
     const Result<void> made = memory.map([](const auto&) {});
     if (auto done = base.all_succeeded(made); !done) return tl::unexpected(done.error());
-    const Result<void> entered = (*memory)->add_window(base.world(), base.options().patience);
+    const Result<void> entered = (*memory)->add_window(base.world(), base.options().timeout);
     if (auto done = base.all_succeeded(entered); !done) return tl::unexpected(done.error());
     return std::move(*memory);
 }

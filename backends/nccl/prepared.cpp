@@ -141,7 +141,7 @@ private:
         for (const auto& steps : ready_->arrays) {
             for (const WireStep& step : steps) {
                 if (!step.group || !known.insert(step.group->communicator.get()).second) continue;
-                auto done = ready_->staging->add_window(step.group->communicator, base_.options().patience);
+                auto done = ready_->staging->add_window(step.group->communicator, base_.options().timeout);
                 if (!done) return fail(done.error().code, fmt::format("{}: {}", step.name, done.error().message));
             }
         }
@@ -177,7 +177,7 @@ private:
             }
             if (auto done = checked(ncclGroupEnd(), "ncclGroupEnd"); !done) return done;
             if (!result) return result;
-            if (auto done = settle(world, base_.options().patience); !done) return done;
+            if (auto done = settle(world, base_.options().timeout); !done) return done;
             return connect_groups();
         }();
         if (!issued) {
@@ -196,7 +196,7 @@ private:
                 const auto code =
                     ncclAllReduce(base_.scratch(), base_.scratch(), 1, ncclUint8, ncclSum, group, base_.stream());
                 if (auto done = checked(code, "ncclAllReduce"); !done) return done;
-                if (auto done = settle(group, base_.options().patience); !done) return done;
+                if (auto done = settle(group, base_.options().timeout); !done) return done;
             }
         }
         return {};
@@ -228,13 +228,13 @@ Result<std::unique_ptr<Staging>> Staging::make(Index bytes) {
 }
 
 Result<void> Staging::add_window([[maybe_unused]] const std::shared_ptr<Communicator>& communicator,
-                                 [[maybe_unused]] std::chrono::milliseconds patience) {
+                                 [[maybe_unused]] std::chrono::milliseconds timeout) {
 #if RESHARD_NCCL_HAS_WINDOWS
     ncclWindow_t window = nullptr;
     const ncclResult_t code = ncclCommWindowRegister(communicator->get(), start_, static_cast<std::size_t>(bytes_),
                                                      &window, NCCL_WIN_COLL_SYMMETRIC);
     if (auto done = checked(code, "ncclCommWindowRegister"); !done) return done;
-    if (auto done = settle(communicator->get(), patience); !done) return done;
+    if (auto done = settle(communicator->get(), timeout); !done) return done;
     if (window != nullptr) windows_.emplace_back(communicator, window);
 #endif
     return {};

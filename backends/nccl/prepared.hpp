@@ -16,7 +16,7 @@ public:
 
     /// Collective over the communicator, with the same size on all its ranks.
     [[nodiscard]] Result<void> add_window(const std::shared_ptr<Communicator>& communicator,
-                                          std::chrono::milliseconds patience);
+                                          std::chrono::milliseconds timeout);
     [[nodiscard]] std::byte* start() const { return static_cast<std::byte*>(start_); }
 
 private:

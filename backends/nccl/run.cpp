@@ -47,11 +47,11 @@ public:
             return true;
         }
         Result<void> wrong = state == cudaErrorNotReady ? ready_.base->fault() : checked(state, "cudaEventQuery");
-        const auto patience = ready_.base->options().patience;
-        if (wrong && Clock::now() - begun_ > patience) {
+        const auto timeout = ready_.base->options().timeout;
+        if (wrong && Clock::now() - begun_ > timeout) {
             wrong = fail(Code::backend, fmt::format("no end within {} ms; a rank never came, or the stream is busy "
                                                     "with other work",
-                                                    patience.count()));
+                                                    timeout.count()));
         }
         if (wrong) return false;
         give_up(wrong.error());

@@ -202,7 +202,7 @@ Result<Script> Script::write(const Ready& ready, std::span<const Buffers> buffer
 
 Result<void> Script::issue_one(const Action& action, const Ready& ready, cudaStream_t stream) const {
     const Base& base = *ready.base;
-    const auto patience = base.options().patience;
+    const auto timeout = base.options().timeout;
     return std::visit(
         Match{[&](const Launches& range) -> Result<void> {
                   for (std::size_t i = range.begin; i < range.end; ++i) {
@@ -216,11 +216,11 @@ Result<void> Script::issue_one(const Action& action, const Ready& ready, cudaStr
               },
               [&](const Exchange& exchange) -> Result<void> {
                   if (auto done = run_exchange(exchange, base.world()->get(), stream); !done) return done;
-                  return settle(base.world()->get(), patience);
+                  return settle(base.world()->get(), timeout);
               },
               [&](const Call& call) -> Result<void> {
                   if (auto done = checked(run_call(call, stream), name(call.collective.native)); !done) return done;
-                  return settle(call.communicator->get(), patience);
+                  return settle(call.communicator->get(), timeout);
               },
               [&](const Record& record) { return checked(cudaEventRecord(record.event, stream), "cudaEventRecord"); },
               [&](const Wait& wait) {

@@ -15,7 +15,7 @@ struct Options {
     cudaStream_t stream = nullptr;
     /// After so long without an end a wait aborts the communicators and fails instead of hanging. Work that was put on
     /// the stream before the run counts too.
-    std::chrono::milliseconds patience = std::chrono::minutes(10);
+    std::chrono::milliseconds timeout = std::chrono::minutes(10);
     /// What a prepared list may take for staging. A step that packs more runs in pieces, and one piece is packed while
     /// the last one travels.
     Index staging_bytes_max = Index{256} << 20;

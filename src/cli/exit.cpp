@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t message_max = 400;
 constexpr std::size_t text_before = 60;  // bytes of the offending text that are shown before its caret
 constexpr std::size_t text_after = 40;
-constexpr std::chrono::seconds patience{10};  // of a silent rank, for the one that speaks
+constexpr std::chrono::seconds timeout{10};  // of a silent rank, for the one that speaks
 
 std::string untold;  // what a silent rank would have said
 
@@ -75,7 +75,7 @@ int complain(const Error& error) {
 
 int leave(int code) {
     if (code == exit_ok || speaks()) return code;
-    std::this_thread::sleep_for(patience);
+    std::this_thread::sleep_for(timeout);
     fmt::print(stderr, "{}", untold);
     return code;
 }

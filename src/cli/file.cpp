@@ -18,7 +18,7 @@
 namespace reshard::cli {
 namespace {
 
-constexpr std::chrono::seconds patience{10};  // of a pipe's writer, for a reader
+constexpr std::chrono::seconds timeout{10};  // of a pipe's writer, for a reader
 
 const char* kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a folder";
@@ -82,7 +82,7 @@ Result<File> File::open_again(const std::string& path, const std::string& shown)
 }
 
 Result<File> File::open_stream(const std::string& path) {
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + timeout;
     int descriptor = -1;
     for (;;) {
         descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,6 +1,7 @@
 // The peers' own tables, row by row: read, planned and judged at full size, moved by the tool's own parts with every
 // element looked at. Alone all rows move on threads of this process; under an MPI launcher those that fit its ranks.
 // With --full arrays are moved at their own size where both ends take at most 2 GiB over all devices.
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -151,7 +152,7 @@ void simulate_it(const Row& row, const Plan& plan) {
 int main_of(bool full) {
     const std::vector<Row> rows = read_rows();
     const Index launched = launched_ranks();
-    auto shared = launched > 0 ? make_ranks("mpi", launched) : Result<std::unique_ptr<Ranks>>(nullptr);
+    auto shared = launched > 0 ? make_ranks("mpi", launched, std::chrono::minutes(5)) : Result<std::unique_ptr<Ranks>>(nullptr);
     if (!shared) return complain(shared.error());
     if (launched == 0) compare_with_list(rows);
     int moved = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -134,6 +135,80 @@ TEST(Absence, ARankThatNeverComesToMakeABackend) {
         EXPECT_FALSE(mpi::make_backend(own, options));  // too late
     }
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// MPI cannot take back an all-reduce: when the late rank goes on, what it brings belongs to callers who were told an
+// error, and have freed their tiles.
+TEST(Absence, ARankThatIsLateInAnAllReduceWritesIntoNobodysTile) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank is never late";
+    const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[262144]{U:x}", all_reduce, "f32[262144]");
+    for (const int looks : {20, 400}) {
+        expect_named(transports().back(), [&](Backend& backend, int away) {
+            Executor executor = Executor::prepare(plan, backend).value();
+            Workbench bench({plan}, backend.rank(), 1, executor.workspace_bytes());
+            const Buffers buffers = bench.buffers();
+            MPI_Barrier(MPI_COMM_WORLD);
+            bool told = false;
+            if (backend.rank() == away) {
+                const auto bound = executor.bind({&buffers, 1});
+                ASSERT_TRUE(bound) << bound.error().message;
+                const auto ticket = (*bound)->start();
+                ASSERT_TRUE(ticket) << ticket.error().message;
+                for (int look = 0; look < looks; ++look) static_cast<void>((*ticket)->test());
+                std::this_thread::sleep_for(2 * timeout);
+                static_cast<void>((*ticket)->wait());
+            } else {
+                told = !executor.run(buffers.source, buffers.target);
+            }
+            constexpr auto freed = std::byte{0x5a};
+            if (told) std::ranges::fill(buffers.target, freed);
+            for (int i = 0; i < 100; ++i) MPI_Barrier(MPI_COMM_WORLD);
+            if (told) {
+                EXPECT_EQ(std::ranges::count(buffers.target, freed), std::ssize(buffers.target));
+            }
+        });
+    }
+}
+
+// Ranks 0 and 1 are done with the first run, and rank 1 fails in the second; the others are still in the first.
+TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
+    if (harness().ranks() < 4) GTEST_SKIP() << "needs two pairs of ranks";
+    const Index pairs = harness().ranks() / 2;
+    if (harness().ranks() != 2 * pairs) GTEST_SKIP() << "needs pairs of ranks";
+    const Plan plan = *plan_of(fmt::format("x={},y=2", pairs), "f32[24@x,16@y]", all_gather, "f32[24@x,16]");
+    for (mpi::BackendOptions options : transports()) {
+        options.timeout = std::chrono::seconds(20);
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        auto executor = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+        Workbench bench({plan}, world_rank(), 1, executor->workspace_bytes());
+        const Buffers buffers = bench.buffers();
+        const auto run = [&] { return executor->run(buffers.source, buffers.target); };
+        std::unique_ptr<Ticket> ticket;
+        if (world_rank() < 2) {
+            EXPECT_TRUE(run());
+        } else if (world_rank() % 2 == 0) {
+            ticket = executor->bind({&buffers, 1}).value()->start().value();
+        }
+        if (world_rank() == 0) executor.reset();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (world_rank() == 1) {
+            const auto done = run();
+            ASSERT_FALSE(done);
+            EXPECT_NE(done.error().message.find("rank 0 dropped its executor"), std::string::npos);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (ticket) {
+            const auto done = ticket->wait();
+            EXPECT_TRUE(done) << done.error().message;
+        } else if (world_rank() > 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            EXPECT_TRUE(run());
+        }
+        EXPECT_EQ(bench.wrong(), "");
+        ticket.reset();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
 }
 
 // What a dropped executor's peers may still have sent is nobody's to take later, whatever becomes of its communicator.

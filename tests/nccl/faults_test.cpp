@@ -1,4 +1,4 @@
-// What goes wrong ends in an error that names the step, on every rank, within the patience.
+// What goes wrong ends in an error that names the step, on every rank, within the timeout.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ constexpr Index ranks = 4;
 
 Plan two_steps() { return plan_of("x=4", "f32[64@x,64]", {{exchange, "f32[64,64@x]"}, {all_gather, "f32[64,64]"}}); }
 
-Options patient(std::chrono::milliseconds patience) {
+Options patient(std::chrono::milliseconds timeout) {
     Options options;
-    options.patience = patience;
+    options.timeout = timeout;
     return options;
 }
 
@@ -32,11 +32,11 @@ protected:
     }
 };
 
-// The body on every rank with a backend that gives up after `patience`.
-void on_backends(std::chrono::milliseconds patience, const std::function<void(Backend&, Party&)>& body) {
+// The body on every rank with a backend that gives up after `timeout`.
+void on_backends(std::chrono::milliseconds timeout, const std::function<void(Backend&, Party&)>& body) {
     Party party(ranks);
     party.on_every_rank([&](ncclComm_t communicator, Index) {
-        auto backend = make_backend(communicator, patient(patience));
+        auto backend = make_backend(communicator, patient(timeout));
         ASSERT_TRUE(backend) << backend.error().message;
         body(**backend, party);
         party.count_true(true);
@@ -147,8 +147,8 @@ TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
 // The doubles themselves: what NCCL would hang on or take amiss is said, not survived.
 TEST_F(Faults, TheDoublesSpeakUp) {
     auto* const complaints = found<int()>("gpu_double_complaints");
-    auto* const set_patience = found<void(int)>("nccl_double_set_patience");
-    set_patience(300);
+    auto* const set_timeout = found<void(int)>("nccl_double_set_timeout");
+    set_timeout(300);
     const int before = complaints();
     Party party(2);
     party.on_every_rank([&](ncclComm_t communicator, Index rank) {
@@ -170,7 +170,7 @@ TEST_F(Faults, TheDoublesSpeakUp) {
         must(cudaStreamDestroy(stream), "cudaStreamDestroy");
     });
     EXPECT_GE(complaints() - before, 3);
-    set_patience(30000);
+    set_timeout(30000);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
             harness.options.communicators_max = static_cast<std::size_t>(groups);
         }
     }
-    harness.options.patience = std::chrono::seconds(60);
+    harness.options.timeout = std::chrono::seconds(60);
     testing::AddGlobalTestEnvironment(new reshard::conformance::NoComplaints);
     return RUN_ALL_TESTS();
 }

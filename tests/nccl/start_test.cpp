@@ -225,7 +225,7 @@ TEST(Start, WindowsAndMemory) {
     negative.staging_bytes_max = -1;
     EXPECT_EQ(make_backend(nullptr, negative).error().code, Code::usage);
     Options hasty;
-    hasty.patience = std::chrono::milliseconds(0);
+    hasty.timeout = std::chrono::milliseconds(0);
     EXPECT_EQ(make_backend(nullptr, hasty).error().code, Code::usage);
 }
 

@@ -111,11 +111,11 @@ void run(Operation& operation);
 /// target = op over the parts' elements [first, first + count), in an order that `turn` picks.
 void reduce(const std::map<int, Part>& parts, std::size_t first, std::size_t count, int turn, void* target);
 
-/// Waits until `done`, an abort of this rank, or the end of the double's patience, which it reports. True when done.
+/// Waits until `done`, an abort of this rank, or the end of the double's timeout, which it reports. True when done.
 template <class Done>
 bool wait(std::unique_lock<std::mutex>& lock, ncclComm& own, const char* what, const Done& done);
 
-[[nodiscard]] int patience_milliseconds();
+[[nodiscard]] int timeout_milliseconds();
 [[nodiscard]] bool fails_now(int device);
 void spoil(Clique& clique, const std::string& what);
 
@@ -123,8 +123,8 @@ template <class Done>
 bool wait(std::unique_lock<std::mutex>& lock, ncclComm& own, const char* what, const Done& done) {
     Clique& clique = *own.clique;
     const auto ends = [&] { return own.aborted || !clique.wrong.empty() || done(); };
-    const std::chrono::milliseconds patience(patience_milliseconds());
-    if (!clique.changed.wait_for(lock, patience, ends)) {
+    const std::chrono::milliseconds timeout(timeout_milliseconds());
+    if (!clique.changed.wait_for(lock, timeout, ends)) {
         spoil(clique, std::string("real NCCL would hang: rank ") + std::to_string(own.rank) + ": " + what);
     }
     return !own.aborted && clique.wrong.empty();

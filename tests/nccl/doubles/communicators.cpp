@@ -22,8 +22,8 @@ ncclResult_t join(ncclComm_t* out, const std::shared_ptr<Clique>& clique, int ra
     std::unique_lock lock(clique->mutex);
     ++clique->joined;
     clique->changed.notify_all();
-    const std::chrono::milliseconds patience(patience_milliseconds());
-    if (!clique->changed.wait_for(lock, patience, [&] { return clique->joined >= clique->ranks; })) {
+    const std::chrono::milliseconds timeout(timeout_milliseconds());
+    if (!clique->changed.wait_for(lock, timeout, [&] { return clique->joined >= clique->ranks; })) {
         return refused(ncclSystemError, "real NCCL would hang: a rank did not come to the communicator's start");
     }
     *out = make(clique, rank, device, blocking);

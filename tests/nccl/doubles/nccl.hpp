@@ -7,7 +7,7 @@ extern "C" {
 void nccl_double_fail(int device, int operations);
 
 /// How long an operation waits for its peers before the double says that real NCCL would hang.
-void nccl_double_set_patience(int milliseconds);
+void nccl_double_set_timeout(int milliseconds);
 
 /// Communicators of any rank that were made and not yet destroyed or aborted.
 int nccl_double_communicators();

@@ -9,7 +9,7 @@
 namespace nccl_double {
 namespace {
 
-std::atomic<int> patience{30000};
+std::atomic<int> timeout{30000};
 
 struct Failures {
     std::mutex mutex;
@@ -177,7 +177,7 @@ void spoil(Clique& clique, const std::string& what) {
     clique.changed.notify_all();
 }
 
-int patience_milliseconds() { return patience; }
+int timeout_milliseconds() { return timeout; }
 
 bool fails_now(int device) {
     const std::lock_guard lock(failures().mutex);
@@ -262,5 +262,5 @@ void nccl_double_fail(int device, int operations) {
         failures().after[device] = operations;
     }
 }
-void nccl_double_set_patience(int milliseconds) { nccl_double::patience = milliseconds; }
+void nccl_double_set_timeout(int milliseconds) { nccl_double::timeout = milliseconds; }
 }
