@@ -152,7 +152,8 @@ void simulate_it(const Row& row, const Plan& plan) {
 int main_of(bool full) {
     const std::vector<Row> rows = read_rows();
     const Index launched = launched_ranks();
-    auto shared = launched > 0 ? make_ranks("mpi", launched, std::chrono::minutes(5)) : Result<std::unique_ptr<Ranks>>(nullptr);
+    auto shared =
+        launched > 0 ? make_ranks("mpi", launched, std::chrono::minutes(5)) : Result<std::unique_ptr<Ranks>>(nullptr);
     if (!shared) return complain(shared.error());
     if (launched == 0) compare_with_list(rows);
     int moved = 0;
