@@ -175,13 +175,13 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
     const bool one_order = same_order(before.mesh, after.mesh);
     if (one_order && before.dims == after.dims && same_summands(before, after))
         return not_typed(kind, "nothing changes");
+    const bool reorders = kind == StepKind::permute || kind == StepKind::exchange;
+    if (!one_order && !reorders) return not_typed(kind, "the order of the devices changes");
     if (auto kept = keeps_reduction(kind, before, after); !kept) return tl::unexpected(kept.error());
-    if (kind == StepKind::permute || kind == StepKind::exchange) {
+    if (reorders) {
         if (summand_count(before) != summand_count(after)) return not_typed(kind, "the number of summands changes");
         return kind == StepKind::permute ? type_permute(before, after) : type_exchange(before, after);
     }
-    if (!one_order) return not_typed(kind, "the order of the devices changes");
-
     const Change change = change_of(before, after);
     if (!change.prefixes) return not_typed(kind, "in some dimension neither axis list is a prefix of the other");
     if (!change.nests) return not_typed(kind, "the boundaries of the tiles do not nest");
