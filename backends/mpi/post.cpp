@@ -1,7 +1,6 @@
 #include "backends/mpi/post.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace reshard::mpi {
 namespace {
@@ -56,9 +55,7 @@ Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
 }  // namespace
 
 void Letter::write(std::string_view message) {
-    const std::size_t length = std::min(message.size(), text.size() - 1);
-    std::memcpy(text.data(), message.data(), length);
-    text[length] = '\0';
+    text[message.copy(text.data(), text.size() - 1)] = '\0';
 }
 
 // All ranks take the same one. Where they do not know the same, after a call that failed or two at once, all make
