@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "backends/local/deliver.hpp"
+#include "src/execute_waits.hpp"
 #include "src/memory.hpp"
 
 namespace reshard::local {
@@ -36,8 +37,6 @@ struct Absence {
     Error why;
     Clock::time_point from;
 };
-
-constexpr auto second_try = std::chrono::seconds(1);  // of a rank whose bind or start failed
 
 // What the ranks prepared together. A session that failed stays failed: buffers of a failed run may be gone.
 struct Session {
@@ -131,12 +130,11 @@ public:
     LocalTicket& operator=(const LocalTicket&) = delete;
 
     Result<bool> test() override {
-        constexpr auto absence = std::chrono::seconds(1);  // of the caller, which does not count
         const std::lock_guard lock(member_.world->mutex);
         const auto now = Clock::now();
         const auto done = look(now);
         if (!done || *done) return done;
-        if (now - looked_ < absence) waited_ += now - looked_;
+        waited_ += now - looked_ - forgiven(now - looked_, member_.world->timeout);
         looked_ = now;
         if (waited_ < member_.world->timeout) return false;
         return tl::unexpected(member_.end(member_.timed_out(*run_)));
@@ -180,7 +178,7 @@ private:
     Member member_;
     std::shared_ptr<Run> run_;
     Clock::duration waited_{};  // while somebody looked
-    Clock::time_point looked_{};
+    Clock::time_point looked_ = Clock::now();
 };
 
 class LocalBound final : public Bound {

@@ -48,11 +48,7 @@ Result<long> usable_cores(MPI_Comm communicator) {
     return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-void write_text(const std::string& text, char* place, std::size_t size) {
-    const std::size_t length = std::min(text.size(), size - 1);
-    std::memcpy(place, text.data(), length);
-    place[length] = '\0';
-}
+void write_text(const std::string& text, char* place, std::size_t size) { place[text.copy(place, size - 1)] = '\0'; }
 
 }  // namespace
 
@@ -201,13 +197,6 @@ Result<void> Board::look_after(const Wanted& missing, Clock::duration waited) co
         theirs.entered.load(std::memory_order_relaxed) >= line(rank_).entered.load(std::memory_order_relaxed);
     return fail(Code::backend, fmt::format("rank {} did not {} the run within {}", theirs.rank,
                                            started ? "finish its part of" : "start", in_words(timeout_)));
-}
-
-std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
-                                             std::chrono::milliseconds timeout) {
-    constexpr std::chrono::steady_clock::duration least = std::chrono::seconds(1);
-    const auto counts = std::max<std::chrono::steady_clock::duration>(least, timeout / 4);
-    return std::max(between_looks - counts, std::chrono::steady_clock::duration::zero());
 }
 
 std::string in_words(std::chrono::milliseconds time) {

@@ -12,6 +12,7 @@
 
 #include "backends/mpi/arena.hpp"
 #include "backends/mpi/handles.hpp"
+#include "src/execute_waits.hpp"
 
 namespace reshard::mpi {
 
@@ -36,14 +37,6 @@ struct alignas(64) BoardLine {
 using Slice = std::chrono::microseconds;
 inline constexpr Slice only_look{0};
 inline constexpr Slice long_slice{20'000};
-
-/// What a rank that could not bind or start has to do better before others give it up.
-inline constexpr std::chrono::seconds second_try{1};
-
-/// Of the time between two looks what does not count as waiting: callers do other work, and the system runs others. A
-/// part always counts, so that a wait ends however seldom a rank gets to look.
-[[nodiscard]] std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
-                                                           std::chrono::milliseconds timeout);
 
 /// "2 s" or "250 ms"
 [[nodiscard]] std::string in_words(std::chrono::milliseconds time);
