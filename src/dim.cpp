@@ -8,10 +8,7 @@ namespace reshard {
 namespace {
 
 Interval even_interval(Index extent, Index shards, Index shard) {
-    const Index size = ceil_divide(extent, shards);
-    // shard * size may leave 64 bits when there are far more shards than indices; it is past the end then.
-    const Index begin = std::min(extent, saturating_multiply(shard, size));
-    return {begin, std::min(extent, saturating_add(begin, size))};
+    return block(extent, ceil_divide(extent, shards), shard);
 }
 
 void append(std::vector<Dim::Piece>& pieces, Index end, Index shard) {

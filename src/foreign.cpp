@@ -49,22 +49,17 @@ public:
         wanted_ = sides(after);
     }
     [[nodiscard]] Index wanted(Index shard) const {
-        return wanted_.empty() ? cut(shard, wanted_size_).size() : wanted_[static_cast<std::size_t>(shard)].size();
+        return wanted_.empty() ? block(extent_, wanted_size_, shard).size() : wanted_[static_cast<std::size_t>(shard)].size();
     }
     [[nodiscard]] Index common(Index held, Index wanted) const {
         if (!wanted_.empty())
             return intersect(held_[static_cast<std::size_t>(held)], wanted_[static_cast<std::size_t>(wanted)]).size();
-        const Interval b = cut(held, held_size_);
-        const Interval a = cut(wanted, wanted_size_);
+        const Interval b = block(extent_, held_size_, held);
+        const Interval a = block(extent_, wanted_size_, wanted);
         return std::max<Index>(0, std::min(b.end, a.end) - std::max(b.begin, a.begin));
     }
 
 private:
-    [[nodiscard]] Interval cut(Index shard, Index size) const {
-        const Index begin = std::min(extent_, saturating_multiply(shard, size));
-        return {begin, std::min(extent_, saturating_add(begin, size))};
-    }
-
     Index extent_;
     Index held_size_;
     Index wanted_size_;
@@ -114,9 +109,7 @@ Index best_border(const Numbers& numbers, const Mesh& mesh, const AtomList& told
     Index border = 1;
     const auto longer = [&](Index at) { return std::max(at, devices / at); };
     for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis)
-        for (Index rest = axis->size, prime = 2; rest > 1; rest % prime == 0 ? rest /= prime : ++prime) {
-            if (prime > rest / prime) prime = rest;
-            if (rest % prime != 0) continue;
+        for (const Index prime : prime_factors(axis->size)) {
             border *= prime;
             if (longer(border) < longer(best) && numbers.add_up_at(border, told_apart)) best = border;
         }

@@ -250,4 +250,12 @@ std::optional<AtomList> without(const AtomList& set, const AtomList& part, Index
     return complement(taken, devices);
 }
 
+std::vector<Index> prime_factors(Index n) {
+    std::vector<Index> factors;
+    for (Index p = 2; p <= n / p && p < (Index{1} << 16); ++p)
+        for (; n % p == 0; n /= p) factors.push_back(p);
+    if (n > 1) factors.push_back(n);
+    return factors;
+}
+
 }  // namespace reshard

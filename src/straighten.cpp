@@ -87,15 +87,15 @@ std::optional<Layout> straightened_in(const std::vector<Digit>& digits, const La
     return straight;
 }
 
-}  // namespace
-
-Layout straightened(const Layout& layout) {
+Layout straightened_alone(const Layout& layout) {
     if (layout.mesh.devices.in_order()) return layout;
     return straightened_in(digits_of({&layout}), layout).value_or(layout);
 }
 
+}  // namespace
+
 std::pair<Layout, Layout> straightened(const Layout& source, const Layout& target) {
-    std::pair<Layout, Layout> straight{straightened(source), straightened(target)};
+    std::pair<Layout, Layout> straight{straightened_alone(source), straightened_alone(target)};
     const auto in_order = [](const Layout& layout) { return layout.mesh.devices.in_order(); };
     if (!same_order(source.mesh, target.mesh) || in_order(straight.first) == in_order(straight.second)) return straight;
     // One end alone has too few digits to tell, or others than the list permutes.

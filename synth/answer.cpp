@@ -2,6 +2,7 @@
 #include "synth/answer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -102,6 +103,7 @@ private:
     }
 
     void consider_steps() {
+        if (std::exchange(steps_considered_, true)) return;
         for (const StepKind kind : all_step_kinds) {
             const Step step{kind, problem_.target};
             if (!allows(options_.vocabulary, kind) || !type_valid_step(problem_.source, step)) continue;
@@ -167,6 +169,7 @@ private:
     StopReason stop_ = StopReason::unsearched;
     Index states_ = 0;
     bool complete_ = false;
+    bool steps_considered_ = false;
 };
 
 // The steps of the best plan found, whatever it holds.

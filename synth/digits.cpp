@@ -4,14 +4,6 @@
 
 namespace reshard {
 
-std::vector<Index> prime_factors(Index n) {
-    std::vector<Index> factors;
-    for (Index p = 2; p <= n / p && p < (Index{1} << 16); ++p)
-        for (; n % p == 0; n /= p) factors.push_back(p);
-    if (n > 1) factors.push_back(n);
-    return factors;
-}
-
 AtomList split_into_primes(const Mesh& mesh, const AtomList& atoms) {
     AtomList primes;
     const auto split = [&](Atom atom) {

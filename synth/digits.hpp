@@ -7,9 +7,6 @@
 
 namespace reshard {
 
-/// Prime factors, ascending; a factor without a divisor up to 2^16 counts as one. pre: n >= 1.
-[[nodiscard]] std::vector<Index> prime_factors(Index n);
-
 /// Each atom as a list of atoms of prime size, most major first, the least primes first; cut at the borders of the
 /// mesh's axes before anything else, so that every piece has a name.
 [[nodiscard]] AtomList split_into_primes(const Mesh& mesh, const AtomList& atoms);

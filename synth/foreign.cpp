@@ -28,8 +28,7 @@ std::size_t Foreign::shares(std::size_t dim, List list) {
             const Piece& piece = frame_.pieces[list[j]];
             shard = shard * piece.size + position / piece.stride % piece.size;
         }
-        const Index begin = std::min(extent, saturating_multiply(shard, size));
-        intervals_.push_back({begin, std::min(extent, saturating_add(begin, size))});
+        intervals_.push_back(block(extent, size, shard));
     }
     return known->second;
 }

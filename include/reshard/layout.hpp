@@ -144,11 +144,6 @@ void divide_by(Layout& layout, Index by);
 /// The devices that differ from `device` on these atoms only, ordered by value. pre: device in the mesh.
 [[nodiscard]] std::vector<Index> group_of(const Layout& layout, std::span<const Atom> atoms, Index device);
 
-/// The same function of the device on a mesh whose position i is device i, where the mesh's list of devices only
-/// permutes the digits of their numbers (as transposing or reversing axes does); else the layout itself. Whole axes
-/// keep their names; where axes are torn apart the mesh has one axis, `device`.
-[[nodiscard]] Layout straightened(const Layout& layout);
-
 /// Same array, same device order, and the same atoms and cuts everywhere: equal as functions, whatever the names.
 [[nodiscard]] bool same_tiles(const Layout& a, const Layout& b);
 

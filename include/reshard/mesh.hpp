@@ -141,4 +141,7 @@ using AtomList = std::vector<Atom>;
 /// `set` without the digits of `part`, as a set; nullopt when `part` is not within it. pre: both sets.
 [[nodiscard]] std::optional<AtomList> without(const AtomList& set, const AtomList& part, Index devices);
 
+/// Prime factors, ascending; a factor without a divisor up to 2^16 counts as one. pre: n >= 1.
+[[nodiscard]] std::vector<Index> prime_factors(Index n);
+
 }  // namespace reshard

@@ -29,8 +29,8 @@ struct Options {
     Limits limits = {};
     Machine machine = laptop();
     std::vector<Step> first_steps = {};  ///< tactics: these come first, the rest is synthesized, the whole is judged
-    bool explain = false;  ///< also judge what is not worth choosing: gather_then_slice, and candidates over a limit;
-                           ///< it changes no plan
+    bool explain = false;  ///< also judge and list what need not be looked at once a plan is chosen, and what is over a
+                           ///< limit; it changes no plan
 };
 
 enum class StopReason {

@@ -1,6 +1,7 @@
 // Boxes and tiles of indices, and where a tile lies in local memory.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "reshard/integer.hpp"
@@ -15,6 +16,13 @@ struct Interval {
     [[nodiscard]] constexpr Index size() const { return end - begin; }
     friend bool operator==(const Interval&, const Interval&) = default;
 };
+
+/// Block number `number` of a dimension that is cut into blocks of `size` indices; the last ones may be short or empty.
+[[nodiscard]] constexpr Interval block(Index extent, Index size, Index number) {
+    // number * size may leave 64 bits when there are far more blocks than indices; it is past the end then.
+    const Index begin = std::min(extent, saturating_multiply(number, size));
+    return {begin, std::min(extent, saturating_add(begin, size))};
+}
 
 /// A product of intervals, one per dimension, in global indices. Rank 0 holds one element.
 using Box = std::vector<Interval>;
