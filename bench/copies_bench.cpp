@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "reshard/layout.hpp"
-#include "src/copy.hpp"
-#include "src/memory.hpp"
-#include "src/sweep.hpp"
+#include "src/copy/copy.hpp"
+#include "src/copy/multi_copy.hpp"
+#include "src/copy/page_memory.hpp"
 
 namespace reshard {
 namespace {
@@ -57,7 +57,7 @@ void swept(benchmark::State& state, Store store) {
     const Index run = state.range(0);
     const Index total = Index{64} << 20;
     const Index rows = total / run / 8;
-    Sweep sweep(Sweep::Kind::push);
+    MultiCopy sweep(MultiCopy::Kind::push);
     std::vector<std::byte*> others;
     for (Index i = 0; i < 8; ++i) {
         sweep.add(static_cast<std::size_t>(i), {i * run, 4, {rows, run / 4}, {8 * run, 4}},

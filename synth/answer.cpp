@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
-#include "synth/between.hpp"
-#include "synth/choice.hpp"
-#include "synth/fetch_once.hpp"
-#include "synth/search.hpp"
-#include "synth/shortcut.hpp"
-#include "synth/three_stage.hpp"
+#include "synth/candidates.hpp"
+#include "synth/rules/cross_mesh.hpp"
+#include "synth/rules/fetch_once.hpp"
+#include "synth/rules/fuse_steps.hpp"
+#include "synth/rules/three_stage.hpp"
+#include "synth/search/search.hpp"
 
 namespace reshard {
 
@@ -44,7 +44,7 @@ bool unbeatable(const Alternative& best, Objective objective) {
 class Synthesizer {
 public:
     /// `problem` is what is left behind the user's first steps, `choice` that for the whole.
-    Synthesizer(const Problem& problem, const Options& options, Choice& choice)
+    Synthesizer(const Problem& problem, const Options& options, Candidates& choice)
         : problem_(problem), options_(options), choice_(choice) {}
 
     bool consider(std::string rule, Plan plan) { return choice_.consider(std::move(rule), std::move(plan)); }
@@ -77,7 +77,7 @@ private:
     void propose_in_digits() {
         const std::size_t levels = options_.machine.levels.size();
         const bool by_level = options_.objective == Objective::time && levels > 1;
-        const auto frame = levels <= levels_max ? frame_of(problem_, by_level) : std::optional<Frame>();
+        const auto frame = levels <= levels_max ? make_search_space(problem_, by_level) : std::optional<SearchSpace>();
         if (frame && search_in(*frame)) choice_.settle();
         if (choice_.settled() && !options_.explain) return;
         consider_steps();
@@ -122,7 +122,7 @@ private:
     }
 
     // True when nothing else need be looked at.
-    bool search_in(const Frame& frame) {
+    bool search_in(const SearchSpace& frame) {
         SearchOptions search_options;
         search_options.objective = options_.objective;
         search_options.vocabulary = options_.vocabulary;
@@ -165,7 +165,7 @@ private:
 
     const Problem& problem_;
     const Options& options_;
-    Choice& choice_;
+    Candidates& choice_;
     StopReason stop_ = StopReason::unsearched;
     Index states_ = 0;
     bool complete_ = false;
@@ -177,7 +177,7 @@ std::vector<Step> steps_in_one_order(const Problem& problem, Options options) {
     options.explain = false;
     options.limits = {};
     options.first_steps.clear();
-    Choice choice(problem, options);
+    Candidates choice(problem, options);
     Synthesizer(problem, options, choice).propose_in_one_order();
     return choice.best() == nullptr ? std::vector<Step>{} : choice.best()->plan.steps;
 }
@@ -192,7 +192,7 @@ void propose_between_orders(const Problem& problem, const Options& options, Synt
 }  // namespace
 
 Result<Synthesis> answer(const Problem& problem, const Options& options) {
-    Choice choice(problem, options);
+    Candidates choice(problem, options);
     if (options.limits.peak_bytes_max && *options.limits.peak_bytes_max < choice.floor_bytes())
         return fail(Code::infeasible,
                     fmt::format("peak: needs {} a device, limit is {}", format_bytes(choice.floor_bytes()),

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "reshard/straighten.hpp"
+#include "reshard/algebra/normalize_devices.hpp"
 
 namespace reshard {
 

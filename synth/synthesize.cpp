@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "reshard/straighten.hpp"
+#include "reshard/algebra/normalize_devices.hpp"
 #include "synth/answer.hpp"
-#include "synth/averages.hpp"
+#include "synth/rules/averages.hpp"
 
 namespace reshard {
 

@@ -5,32 +5,34 @@
 
 #include <fmt/format.h>
 
-#include "src/arrivals.hpp"
-#include "src/copy.hpp"
+#include "src/copy/copy.hpp"
+#include "src/schedule/split_receives.hpp"
 
 namespace reshard::local {
 namespace {
 
-const std::byte* memory_of(const Buffers& buffers, Place place) {
-    switch (place) {
-        case Place::source:
+const std::byte* memory_of(const Buffers& buffers, BufferId buffer) {
+    switch (buffer) {
+        case BufferId::source:
             return buffers.source.data();
-        case Place::target:
+        case BufferId::target:
             return buffers.target.data();
-        case Place::workspace:
+        case BufferId::workspace:
+        case BufferId::staging:
             break;
     }
     return buffers.workspace.data();
 }
 
 // Null of a source that is not donated.
-std::byte* writable_memory_of(const Buffers& buffers, Place place) {
-    switch (place) {
-        case Place::source:
+std::byte* writable_memory_of(const Buffers& buffers, BufferId buffer) {
+    switch (buffer) {
+        case BufferId::source:
             return buffers.donated.data();
-        case Place::target:
+        case BufferId::target:
             return buffers.target.data();
-        case Place::workspace:
+        case BufferId::workspace:
+        case BufferId::staging:
             break;
     }
     return buffers.workspace.data();
@@ -47,7 +49,7 @@ public:
     Result<void> run() {
         for (std::size_t rank = 0; rank < parties_.size(); ++rank) {
             const Slot& to = step(rank).to;
-            if (to.place == Place::source && count(to.tile) > 0 && buffers(rank).donated.empty())
+            if (to.buffer == BufferId::source && count(to.tile) > 0 && buffers(rank).donated.empty())
                 return failure(rank, "would write into its source, which is not donated");
             if (auto done = fill(rank); !done) return done;
             if (auto done = receive(rank); !done) return done;
@@ -71,7 +73,7 @@ private:
             if (!contains(to.tile, box)) return failure(rank, "fills outside of its tile");
             BoxFill(region_of(to, box, size_of(plan(rank).dtype)),
                     identity_of(plan(rank).dtype, step(rank).schedule.identity))
-                .run(writable_memory_of(buffers(rank), to.place));
+                .run(writable_memory_of(buffers(rank), to.buffer));
         }
         return {};
     }
@@ -82,16 +84,16 @@ private:
         const DType dtype = plan(rank).dtype;
         for (const Box& box : schedule.scaled) {
             BoxScale(dtype, schedule.scale, region_of(to, box, size_of(dtype)))
-                .run(writable_memory_of(buffers(rank), to.place));
+                .run(writable_memory_of(buffers(rank), to.buffer));
         }
     }
 
     Result<void> receive(std::size_t rank) {
-        const std::vector<std::vector<Arrival>> falls = arrivals(step(rank).schedule);
+        const std::vector<std::vector<SplitReceive>> falls = arrivals(step(rank).schedule);
         for (std::size_t i = 0; i < falls.size(); ++i) {
             const Transfer& receive = step(rank).schedule.receives[i];
             if (auto met = meet(rank, receive); !met) return met;
-            for (const Arrival& arrival : falls[i]) move(static_cast<std::size_t>(receive.peer), rank, arrival);
+            for (const SplitReceive& arrival : falls[i]) move(static_cast<std::size_t>(receive.peer), rank, arrival);
         }
         return {};
     }
@@ -115,14 +117,14 @@ private:
         return failure(rank, fmt::format("receives from rank {} what is never sent", peer));
     }
 
-    void move(std::size_t peer, std::size_t rank, const Arrival& arrival) const {
+    void move(std::size_t peer, std::size_t rank, const SplitReceive& arrival) const {
         const RankStep& source = step(peer);
         const RankStep& target = step(rank);
         const DType dtype = plan(rank).dtype;
         const Region from = region_of(source.from, arrival.box, size_of(dtype));
         const Region to = region_of(target.to, arrival.box, size_of(dtype));
-        const std::byte* read = memory_of(buffers(peer), source.from.place);
-        std::byte* written = writable_memory_of(buffers(rank), target.to.place);
+        const std::byte* read = memory_of(buffers(peer), source.from.buffer);
+        std::byte* written = writable_memory_of(buffers(rank), target.to.buffer);
         if (arrival.adds) {
             BoxCombine(dtype, step(rank).schedule.combine, from, to).run(read, written);
         } else {

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "backends/common/waits.hpp"
 #include "backends/local/deliver.hpp"
-#include "src/execute_waits.hpp"
-#include "src/memory.hpp"
+#include "src/copy/page_memory.hpp"
 
 namespace reshard::local {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "backends/mpi/base.hpp"
-#include "backends/mpi/board.hpp"
-#include "backends/mpi/datatype.hpp"
+#include "backends/mpi/messages/datatype.hpp"
+#include "backends/mpi/shm/signals.hpp"
 #include "reshard/mpi.hpp"
 
 namespace reshard::mpi {

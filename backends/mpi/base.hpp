@@ -1,12 +1,11 @@
 // What the two MPI backends have in common: a communicator of their own, and how ranks agree.
 #pragma once
 
-#include <vector>
-
-#include "backends/mpi/arena.hpp"
-#include "backends/mpi/handles.hpp"
-#include "backends/mpi/roll.hpp"
-#include "reshard/backend.hpp"
+#include "backends/mpi/base/agree.hpp"
+#include "backends/mpi/base/handles.hpp"
+#include "backends/mpi/base/roll.hpp"
+#include "backends/mpi/shm/arena.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::mpi {
 
@@ -43,21 +42,6 @@ private:
     Index rank_;
     Index size_;
 };
-
-/// Collective. What this rank made, unless any rank failed or brings another number of steps: then an error on all.
-[[nodiscard]] Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::size_t steps);
-
-/// Collective. Everyone's value, by rank; plain bytes.
-template <class Value>
-[[nodiscard]] Result<std::vector<Value>> gathered(MPI_Comm communicator, const Value& mine) {
-    std::vector<Value> all(static_cast<std::size_t>(size_of_communicator(communicator)));
-    const int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator);
-    if (auto done = checked(code, "MPI_Allgather"); !done) return tl::unexpected(done.error());
-    return all;
-}
-
-/// Collective. Place by place the least of what all ranks say; the same number of places on all ranks.
-[[nodiscard]] Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes);
 
 /// Collective. Duplicates the communicator of a caller, if MPI is running and every rank comes in time and is well.
 [[nodiscard]] Result<Communicator> borrow(MPI_Comm communicator, const Result<void>& own, std::string_view call,

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "backends/mpi/base.hpp"
-#include "backends/mpi/messages.hpp"
-#include "backends/mpi/node_run.hpp"
+#include "backends/mpi/messages/messages.hpp"
+#include "backends/mpi/shm/shm_copy.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -45,7 +45,7 @@ Result<void> judge(const BackendOptions& options) {
 // What runs between the ranks of one node, or is left there to MPI's datatypes.
 class MoveInNode {
 public:
-    MoveInNode(NodePlan& plan, const NodeBuffers& buffers, Bound* datatypes)
+    MoveInNode(ShmCopyPlan& plan, const ShmAddresses& buffers, Bound* datatypes)
         : plan_(plan), node_(std::in_place, plan, buffers), datatypes_(datatypes) {}
 
     Result<bool> advance(Slice most) {
@@ -73,8 +73,8 @@ private:
         return tl::unexpected(error);
     }
 
-    NodePlan& plan_;
-    std::optional<NodeRun> node_;
+    ShmCopyPlan& plan_;
+    std::optional<ShmCopy> node_;
     Bound* datatypes_;
     std::unique_ptr<Ticket> left_;
     std::chrono::steady_clock::time_point left_at_;
@@ -94,7 +94,7 @@ public:
     MpiPrepared& operator=(const MpiPrepared&) = delete;
 
     // Collective. The nodes outlive it.
-    Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const Nodes& nodes,
+    Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                       const BackendOptions& options, Index staging_bytes_max) {
         if (auto made = make_ways(std::move(plans), arena, nodes, options, staging_bytes_max); !made) return made;
         std::set<int> peers;
@@ -103,7 +103,7 @@ public:
             one->add_peers(peers);
             one->add_boards(boards_);
         }
-        if (node_) boards_.push_back(&node_->board());
+        if (node_) boards_.push_back(&node_->signals());
         standing_.meet({peers.begin(), peers.end()});
         return {};
     }
@@ -116,16 +116,16 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
 
     void give_up(const Error& why) override {
-        for (Board* board : boards_) board->fail_all(why);
+        for (Signals* signals : boards_) signals->fail_all(why);
         standing_.give_up(why);
     }
     void finish_run() {
-        for (Board* board : boards_) board->finish_run();
+        for (Signals* signals : boards_) signals->finish_run();
         standing_.finish();
     }
     void excuse(const Error& why) override {
         excused_ = true;
-        for (Board* board : boards_) board->excuse(why);
+        for (Signals* signals : boards_) signals->excuse(why);
         standing_.excuse(why);
     }
 
@@ -135,10 +135,10 @@ private:
     void begin_run() {
         standing_.start();
         if (!std::exchange(excused_, false)) return;
-        for (Board* board : boards_) board->take_back_excuse();
+        for (Signals* signals : boards_) signals->take_back_excuse();
     }
 
-    Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const Nodes& nodes,
+    Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                            const BackendOptions& options, Index staging_bytes_max) {
         plans_ = std::move(plans);
         if (auto voted = vote(nodes.is_all()); !voted) return voted;
@@ -148,7 +148,7 @@ private:
                 steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
             }
             const bool alone = std::ranges::find(moves_, 0) == moves_.end();
-            auto made = NodePlan::make(communicator_.get(), arena, steps, options, alone);
+            auto made = ShmCopyPlan::make(communicator_.get(), arena, steps, options, alone);
             if (!made) return tl::unexpected(made.error());
             node_ = std::move(*made);
             if (node_->may_leave()) return make_datatypes(arena, options);
@@ -192,12 +192,12 @@ private:
     Standing standing_;
     std::vector<RankPlan> plans_;
     std::vector<char> moves_;  // per array: through shared memory
-    std::unique_ptr<NodePlan> node_;
+    std::unique_ptr<ShmCopyPlan> node_;
     Messages messages_;
     std::vector<RankPlan> left_;
-    Nodes apart_;
+    NodeMap apart_;
     Messages datatypes_;  // of what the node may leave; empty where it does not
-    std::vector<Board*> boards_;
+    std::vector<Signals*> boards_;
     bool excused_ = false;
 };
 
@@ -263,8 +263,8 @@ public:
         const std::vector<RankPlan>& plans = prepared.plans_;
         if (prepared.node_) {
             node_buffers_ =
-                NodeBuffers::bind(prepared.node_->arena(), buffers, bytes_of_plans(plans, &RankPlan::source_bytes),
-                                  bytes_of_plans(plans, &RankPlan::target_bytes));
+                ShmAddresses::bind(prepared.node_->arena(), buffers, bytes_of_plans(plans, &RankPlan::source_bytes),
+                                   bytes_of_plans(plans, &RankPlan::target_bytes));
         }
         if (!prepared.messages_.empty()) messages_ = prepared.messages_.bind(buffers);
         if (!prepared.datatypes_.empty()) datatypes_ = prepared.datatypes_.bind(buffers);
@@ -292,7 +292,7 @@ public:
 
 private:
     MpiPrepared& prepared_;
-    NodeBuffers node_buffers_;
+    ShmAddresses node_buffers_;
     std::unique_ptr<Bound> messages_;
     std::unique_ptr<Bound> datatypes_;
     double node_seconds_ = 0;
@@ -351,8 +351,8 @@ public:
         auto own = duplicate(communicator());
         if (!own) return tl::unexpected(own.error());
         BackendOptions options = options_;
-        const Index board = Board::bytes(size(), NodePlan::board_addresses(plans.size()));
-        options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - board, 0));
+        const Index signals = Signals::bytes(size(), ShmCopyPlan::board_addresses(plans.size()));
+        options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - signals, 0));
         auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(*own));
         if (auto made = prepared->make(std::move(plans), arena(), nodes_, options, staging_bytes_max); !made) {
             return tl::unexpected(made.error());
@@ -369,7 +369,7 @@ public:
 
 private:
     BackendOptions options_;
-    Nodes nodes_;
+    NodeMap nodes_;
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/nccl/device_memory.hpp"
-#include "backends/nccl/run.hpp"
+#include "backends/nccl/launch/device_memory.hpp"
+#include "backends/nccl/launch/run.hpp"
 
 namespace reshard::nccl {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/nccl/copy_set.hpp"
+#include "backends/nccl/kernels/copy_set.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -79,7 +79,7 @@ void measure(const Case& one, cudaStream_t stream, cudaEvent_t begin, cudaEvent_
     must(cudaMalloc(reinterpret_cast<void**>(&source), static_cast<std::size_t>(2 * bytes)), "cudaMalloc");
     must(cudaMalloc(reinterpret_cast<void**>(&target), static_cast<std::size_t>(bytes)), "cudaMalloc");
     CopySet set;
-    set.copy(Where::source, one.source, Where::target, one.target);
+    set.copy(BufferId::source, one.source, BufferId::target, one.target);
     Placed placed;
     if (!set.place({source, target, nullptr, nullptr}, placed)) stop("place", one.name);
     const std::size_t table_bytes = placed.table.size() * sizeof(DeviceBox);

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/mpi/datatype.hpp"
+#include "backends/mpi/messages/datatype.hpp"
 #include "reshard/mpi.hpp"
-#include "src/copy.hpp"
+#include "src/copy/copy.hpp"
 
 namespace reshard::bench {
 namespace {
@@ -236,7 +236,7 @@ public:
         const RankStep& step = one.whole.steps.front();
         for (const Transfer& receive : step.schedule.receives) {
             const Tile theirs = tile(one.problem.source, receive.peer);
-            const Slot slot{Place::source, Index{starts_[static_cast<std::size_t>(receive.peer)]} * 64, theirs,
+            const Slot slot{BufferId::source, Index{starts_[static_cast<std::size_t>(receive.peer)]} * 64, theirs,
                             row_major(theirs)};
             slices_.emplace_back(region_of(slot, receive.box, 4), region_of(step.to, receive.box, 4));
         }

@@ -17,7 +17,7 @@
 #include "redistribution/gemr2d.hpp"
 #endif
 #include "reshard/mpi.hpp"
-#include "src/copy_kernels.hpp"
+#include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::bench {
 namespace {

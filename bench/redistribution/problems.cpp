@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "reshard/text.hpp"
-#include "src/copy.hpp"
+#include "src/copy/copy.hpp"
 
 namespace reshard::bench {
 namespace {

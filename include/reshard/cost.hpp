@@ -44,7 +44,7 @@ struct Machine {
 
 /// Elements that a device exchanges with devices that only this level reaches, one entry per level: the most that one
 /// receives or sends, whichever is more. Of a collective over a group every member gets as much; an exchange is looked
-/// at digit by digit (Travel); a permute may send it all to the outermost level.
+/// at digit by digit (LevelTraffic); a permute may send it all to the outermost level.
 [[nodiscard]] std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move,
                                              const Machine& machine);
 
@@ -52,10 +52,10 @@ struct Machine {
 /// the digits of its index (those that the receiver's own digits fix, and those that run over its tile) and, where the
 /// source replicates, by the stripe. With the ends swapped it says the same of who wants what a sender has. Where the
 /// digits of the ends do not align it takes the farther.
-class Travel {
+class LevelTraffic {
 public:
     enum class End { receiver, sender };  ///< the near end: whose loads are asked for
-    explicit Travel(End near) : near_(near) {}
+    explicit LevelTraffic(End near) : near_(near) {}
     /// One dimension's atoms, major to minor, at the far end and at the near one.
     void match(std::span<const Atom> far, std::span<const Atom> near);
     /// Digits that shard something at the near end and nothing at the far one.

@@ -1,8 +1,8 @@
 // Prepare a plan once, bind buffers, run it any number of times.
 #pragma once
 
-#include "reshard/backend.hpp"
-#include "reshard/list.hpp"
+#include "reshard/algebra/backend.hpp"
+#include "reshard/algebra/list.hpp"
 
 namespace reshard {
 

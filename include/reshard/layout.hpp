@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "reshard/mesh.hpp"
-#include "reshard/tile.hpp"
+#include "reshard/algebra/atoms.hpp"
+#include "reshard/algebra/storage.hpp"
 
 namespace reshard {
 

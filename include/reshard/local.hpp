@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "reshard/backend.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::local {
 

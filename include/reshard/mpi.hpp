@@ -5,18 +5,18 @@
 
 #include <chrono>
 
-#include "reshard/backend.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::mpi {
 
 /// How data moves between ranks of a node where no rank reaches the other's buffers: packed into a window of the
 /// receiver in shared memory and copied out of it, through the caches or with stores past them, or by MPI's own
 /// datatypes.
-enum class OtherMemory {
+enum class UnregisteredBuffers {
     fastest,  ///< found by trying all in the first runs of what is prepared, and again when it becomes slower
-    windows,
-    streamed_windows,
-    datatypes
+    bounce,
+    bounce_nontemporal,
+    mpi_datatypes
 };
 
 /// The same on all ranks.
@@ -27,7 +27,7 @@ struct BackendOptions {
     /// one machine.
     Index ranks_per_node = 0;
     /// For buffers that are not this backend's own memory.
-    OtherMemory other_memory = OtherMemory::fastest;
+    UnregisteredBuffers unregistered_buffers = UnregisteredBuffers::fastest;
     /// Of each rank, for such buffers: what peers write and the rank copies out.
     /// Where a list moves in several passes (between nodes, and with sums) each has such a window.
     Index window_bytes = Index{1} << 20;
@@ -46,7 +46,7 @@ struct BackendOptions {
 /// Of its memory (allocate) peers on the same node write straight into the target: the fastest there is.
 /// Threads: as the level of MPI_Init_thread says for prepare and for runs that send messages. Runs between ranks of one
 /// node send none, so different executors may run them in different threads at any level; but where
-/// OtherMemory::fastest or datatypes meets other memory, of arrays beyond the caches, they may.
+/// UnregisteredBuffers::fastest or mpi_datatypes meets other memory, of arrays beyond the caches, they may.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options = {});
 
 /// The baseline of the benchmarks and of `reshard run`: one MPI_Alltoallw over subarray datatypes, from the source tile

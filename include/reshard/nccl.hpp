@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "reshard/backend.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::nccl {
 

@@ -1,7 +1,7 @@
 // A plan is a plain value: a source layout, typed steps, a target layout. Print it, parse it, compare it, store it.
 #pragma once
 
-#include "reshard/step.hpp"
+#include "reshard/algebra/step.hpp"
 
 namespace reshard {
 

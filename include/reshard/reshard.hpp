@@ -11,22 +11,22 @@
 // Each header reads alone, in the order of the includes below. Backends have headers of their own: local.hpp, mpi.hpp.
 #pragma once
 
-#include "reshard/backend.hpp"     // IWYU pragma: export
-#include "reshard/check.hpp"       // IWYU pragma: export
-#include "reshard/cost.hpp"        // IWYU pragma: export
-#include "reshard/execute.hpp"     // IWYU pragma: export
-#include "reshard/layout.hpp"      // IWYU pragma: export
-#include "reshard/list.hpp"        // IWYU pragma: export
-#include "reshard/mesh.hpp"        // IWYU pragma: export
-#include "reshard/notation.hpp"    // IWYU pragma: export
-#include "reshard/plan.hpp"        // IWYU pragma: export
-#include "reshard/plan_cache.hpp"  // IWYU pragma: export
-#include "reshard/result.hpp"      // IWYU pragma: export
-#include "reshard/schedule.hpp"    // IWYU pragma: export
-#include "reshard/simulate.hpp"    // IWYU pragma: export
-#include "reshard/step.hpp"        // IWYU pragma: export
-#include "reshard/straighten.hpp"  // IWYU pragma: export
-#include "reshard/synthesize.hpp"  // IWYU pragma: export
-#include "reshard/text.hpp"        // IWYU pragma: export
-#include "reshard/tile.hpp"        // IWYU pragma: export
-#include "reshard/view.hpp"        // IWYU pragma: export
+#include "reshard/algebra/backend.hpp"            // IWYU pragma: export
+#include "reshard/algebra/list.hpp"               // IWYU pragma: export
+#include "reshard/algebra/normalize_devices.hpp"  // IWYU pragma: export
+#include "reshard/algebra/schedule.hpp"           // IWYU pragma: export
+#include "reshard/algebra/simulate.hpp"           // IWYU pragma: export
+#include "reshard/algebra/step.hpp"               // IWYU pragma: export
+#include "reshard/algebra/tile.hpp"               // IWYU pragma: export
+#include "reshard/algebra/view.hpp"               // IWYU pragma: export
+#include "reshard/check.hpp"                      // IWYU pragma: export
+#include "reshard/cost.hpp"                       // IWYU pragma: export
+#include "reshard/execute.hpp"                    // IWYU pragma: export
+#include "reshard/layout.hpp"                     // IWYU pragma: export
+#include "reshard/mesh.hpp"                       // IWYU pragma: export
+#include "reshard/notation.hpp"                   // IWYU pragma: export
+#include "reshard/plan.hpp"                       // IWYU pragma: export
+#include "reshard/plan_cache.hpp"                 // IWYU pragma: export
+#include "reshard/result.hpp"                     // IWYU pragma: export
+#include "reshard/synthesize.hpp"                 // IWYU pragma: export
+#include "reshard/text.hpp"                       // IWYU pragma: export

@@ -1,4 +1,4 @@
-#include "notation/certificate.hpp"
+#include "src/notation/certificate.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // down when the digits of all its layouts have a common refinement; axes and their names disappear.
 #pragma once
 
-#include "reshard/schedule.hpp"
+#include "reshard/algebra/schedule.hpp"
 
 namespace reshard::notation {
 

@@ -1,4 +1,4 @@
-#include "notation/chunks.hpp"
+#include "src/notation/chunks.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "notation/cut.hpp"
+#include "src/notation/cut.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // The cut of a dimension that is not ceil-div, as text: 10@x[5,3,2,0] and 100@x/32. Grammar in text.hpp.
 #pragma once
 
-#include "notation/scanner.hpp"
 #include "reshard/layout.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
 

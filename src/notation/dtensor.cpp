@@ -20,9 +20,9 @@
 
 #include <fmt/format.h>
 
-#include "notation/chunks.hpp"
-#include "notation/peers.hpp"
-#include "notation/scanner.hpp"
+#include "src/notation/chunks.hpp"
+#include "src/notation/peers.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
 

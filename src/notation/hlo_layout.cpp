@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "notation/iota.hpp"
-#include "notation/peers.hpp"
-#include "notation/scanner.hpp"
+#include "src/notation/iota.hpp"
+#include "src/notation/peers.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard {
 

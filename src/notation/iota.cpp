@@ -1,4 +1,4 @@
-#include "notation/iota.hpp"
+#include "src/notation/iota.hpp"
 
 #include <algorithm>
 

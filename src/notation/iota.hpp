@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "notation/scanner.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "notation/scanner.hpp"
 #include "reshard/cost.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard {
 

@@ -1,9 +1,9 @@
 // Axes by name, as sdy and HloSharding V3 write them.
 #include <fmt/format.h>
 
-#include "axes.hpp"
-#include "notation/peers.hpp"
-#include "notation/scanner.hpp"
+#include "src/layout/axes.hpp"
+#include "src/notation/peers.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "axes.hpp"
-#include "notation/peers.hpp"
-#include "notation/scanner.hpp"
+#include "src/layout/axes.hpp"
+#include "src/notation/peers.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard {
 

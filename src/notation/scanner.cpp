@@ -1,4 +1,4 @@
-#include "notation/scanner.hpp"
+#include "src/notation/scanner.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "reshard/mesh.hpp"
+#include "reshard/algebra/atoms.hpp"
 
 namespace reshard::notation {
 

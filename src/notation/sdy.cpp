@@ -14,8 +14,8 @@
 // identity, or name one device where there is no axis.
 #include <fmt/format.h>
 
-#include "notation/peers.hpp"
-#include "notation/scanner.hpp"
+#include "src/notation/peers.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
 

@@ -10,8 +10,8 @@
 // with P., PartitionSpec. or without, is refused: a layout says where everything is.
 #include <fmt/format.h>
 
-#include "notation/peers.hpp"
-#include "notation/scanner.hpp"
+#include "src/notation/peers.hpp"
+#include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
 

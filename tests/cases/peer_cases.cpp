@@ -7,13 +7,13 @@
 #include <numeric>
 #include <set>
 
-#include "exit.hpp"
-#include "mover.hpp"
-#include "problem_line.hpp"
-#include "reshard/simulate.hpp"
+#include "reshard/algebra/simulate.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
-#include "verify.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/data/verify.hpp"
+#include "tool/ranks/session.hpp"
+#include "tool/request/problem_line.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -85,7 +85,7 @@ Result<Index> wrong_elements(Rank& rank, const Plan& plan) {
     Progress progress(false);
     const bool reduced = summand_count(plan.source) > 1 || summand_count(plan.target) > 1;
     const auto values = generated(plan.source, reduced);
-    auto mover = Mover::make(rank, rank.backend(), plan);
+    auto mover = Session::make(rank, rank.backend(), plan);
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*values, plan.source, rank.index(), false, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());

@@ -8,15 +8,15 @@
 #include <fstream>
 #include <set>
 
-#include "new_file.hpp"
-#include "npy.hpp"
-#include "number_bits.hpp"
-#include "numbers.hpp"
-#include "pieces.hpp"
-#include "ranks.hpp"
 #include "reshard/text.hpp"
-#include "table.hpp"
-#include "verify.hpp"
+#include "tool/console/numbers.hpp"
+#include "tool/console/table.hpp"
+#include "tool/data/exact_values.hpp"
+#include "tool/data/verify.hpp"
+#include "tool/files/box_runs.hpp"
+#include "tool/files/new_file.hpp"
+#include "tool/files/npy.hpp"
+#include "tool/ranks/ranks.hpp"
 
 namespace reshard::cli {
 namespace {

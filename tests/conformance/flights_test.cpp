@@ -7,7 +7,7 @@
 
 #include "harness.hpp"
 #include "move.hpp"
-#include "reshard/list.hpp"
+#include "reshard/algebra/list.hpp"
 
 namespace reshard::conformance {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "reshard/backend.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::conformance {
 

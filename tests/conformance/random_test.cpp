@@ -65,7 +65,7 @@ TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
             ASSERT_TRUE(plan) << text;
             const auto lowered = lower(*plan, 0, {}, true);
             ASSERT_TRUE(lowered) << lowered.error().message << '\n' << text;
-            const auto writes = [](const RankStep& step) { return step.to.place == Place::source; };
+            const auto writes = [](const RankStep& step) { return step.to.buffer == BufferId::source; };
             if (std::ranges::any_of(lowered->steps, writes)) ++writing;
             plans.push_back(std::move(*plan));
         }

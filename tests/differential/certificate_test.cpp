@@ -8,8 +8,8 @@
 
 #include "differential/checker.hpp"
 #include "differential/drawn_plans.hpp"
-#include "notation/certificate.hpp"
 #include "reshard/text.hpp"
+#include "src/notation/certificate.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
 #include "support/replay.hpp"
@@ -65,7 +65,7 @@ std::optional<Plan> draw_plan(Draw& draw, int turn, Options& options) {
 }
 
 /// A plan that both judges have been asked about.
-struct Asked {
+struct Request {
     Plan plan;
     Result<Verdict> verdict;
 };
@@ -92,7 +92,7 @@ TEST_F(Certificate, PlansAreAcceptedWithTheSameNumbers) {
     const std::size_t wanted = long_run() ? 100000 : 10000;
     Draw draw(seed);
     Checker checker("plans");
-    std::vector<Asked> asked;
+    std::vector<Request> asked;
     std::map<std::string, int> kinds;
     int infeasible = 0, unrefined = 0, large = 0, uneven = 0;
     for (int turn = 0; asked.size() < wanted; ++turn) {
@@ -147,7 +147,7 @@ TEST_F(Certificate, BothJudgesAgreeOnDamagedPlans) {
     const std::size_t wanted = long_run() ? 50000 : 10000;
     Draw draw(seed + 1);
     Checker checker("damaged_plans");
-    std::vector<Asked> asked;
+    std::vector<Request> asked;
     int unrefined = 0, illegible = 0;
     for (int turn = 0; asked.size() < wanted; ++turn) {
         const Plan plan = draw.mutant(turn % 2 == 0 ? plan_of(drawn(walks(), draw))

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/integer.hpp"
+#include "reshard/algebra/integer.hpp"
 
 namespace reshard::test {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "reshard/step.hpp"
+#include "reshard/algebra/step.hpp"
 
 namespace reshard::test {
 

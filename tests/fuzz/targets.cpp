@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "npy.hpp"
-#include "problem_line.hpp"
 #include "reshard/cost.hpp"
 #include "reshard/notation.hpp"
 #include "reshard/synthesize.hpp"
+#include "tool/files/npy.hpp"
+#include "tool/request/problem_line.hpp"
 
 namespace reshard::fuzz {
 namespace {

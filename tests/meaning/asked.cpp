@@ -98,7 +98,7 @@ void count(const Draft& draft, Tally& tally) {
 }
 
 /// Everything but completeness; `into` is the answer, where there is one.
-std::string objection_to_answer(const Draft& draft, const cli::Asked& asked, std::optional<Synthesis>& into,
+std::string objection_to_answer(const Draft& draft, const cli::Request& asked, std::optional<Synthesis>& into,
                                 Tally& tally) {
     const Index world = world_of(draft);
     const auto before = holders(draft.source, world);

@@ -28,12 +28,12 @@ struct Tally {
 /// Parts of it, each by itself.
 struct Answer {
     const Draft& draft;
-    const cli::Asked& asked;
+    const cli::Request& asked;
     const Synthesis& made;
 };
 [[nodiscard]] std::string objection_to_bounds(const Answer& answer, const std::vector<Holder>& before,
                                               const std::vector<Holder>& after, Tally& tally);
-[[nodiscard]] std::string objection_to_notations(const Draft& draft, const cli::Asked& asked);
+[[nodiscard]] std::string objection_to_notations(const Draft& draft, const cli::Request& asked);
 [[nodiscard]] std::string objection_to_move(const Answer& answer);
 [[nodiscard]] std::string objection_to_completeness(const Answer& answer, Tally& tally);
 

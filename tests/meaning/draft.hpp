@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "question.hpp"
 #include "reshard/notation.hpp"
+#include "tool/request/request.hpp"
 
 namespace reshard::test {
 

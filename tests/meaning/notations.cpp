@@ -28,7 +28,7 @@ std::string objection_to_texts(const Layout& layout, const std::vector<Holder>& 
 
 }  // namespace
 
-std::string objection_to_notations(const Draft& draft, const cli::Asked& asked) {
+std::string objection_to_notations(const Draft& draft, const cli::Request& asked) {
     const Index world = world_of(draft);
     if (auto wrong = objection_to_texts(asked.problem.source, holders(draft.source, world)); !wrong.empty())
         return wrong;

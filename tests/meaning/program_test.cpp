@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "exit.hpp"
-#include "json.hpp"
 #include "meaning/draft.hpp"
 #include "meaning/program.hpp"
 #include "support/property.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/request/json.hpp"
 
 namespace reshard::test {
 namespace {

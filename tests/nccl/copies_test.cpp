@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "backends/nccl/copy_set.hpp"
+#include "backends/nccl/kernels/copy_set.hpp"
 #include "doubles/find.hpp"
 #include "party.hpp"
 #include "support/property.hpp"
@@ -98,7 +98,7 @@ TEST(Copies, RandomBoxes) {
         Twin source(drawn.source_bytes, random() % 3 == 0 ? random() % 16 : 0, random);
         Twin target(drawn.target_bytes, random() % 3 == 0 ? random() % 16 : 0, random);
         CopySet set;
-        set.copy(Where::source, drawn.source, Where::target, drawn.target);
+        set.copy(BufferId::source, drawn.source, BufferId::target, drawn.target);
         run(set, source.device(), target.device());
         BoxCopy(drawn.source, drawn.target).run(source.host.data(), target.host.data());
         ASSERT_EQ(target.down() == target.host, true) << "seed " << seed;
@@ -118,7 +118,7 @@ TEST(Copies, Transposes) {
             Twin source(bytes_of(from), 0, random);
             Twin target(bytes_of(to), 0, random);
             CopySet set;
-            set.copy(Where::source, from, Where::target, to);
+            set.copy(BufferId::source, from, BufferId::target, to);
             run(set, source.device(), target.device());
             BoxCopy(from, to).run(source.host.data(), target.host.data());
             ASSERT_EQ(target.down() == target.host, true) << element << ": " << rows << 'x' << columns;
@@ -135,7 +135,7 @@ TEST(Copies, FillsWithPatterns) {
         Pattern pattern{};
         for (std::byte& byte : pattern) byte = static_cast<std::byte>(random());
         CopySet set;
-        set.fill(Where::target, drawn.target, pattern);
+        set.fill(BufferId::target, drawn.target, pattern);
         run(set, nullptr, target.device());
         BoxFill(drawn.target, pattern).run(target.host.data());
         ASSERT_EQ(target.down() == target.host, true) << "seed " << seed;
@@ -193,7 +193,7 @@ TEST(Copies, FoldsAndScales) {
         Twin source(drawn.source_bytes, shift, random);
         Twin target(drawn.target_bytes, shift, random);
         CopySet folds;
-        folds.combine(dtype, combine, Where::source, drawn.source, Where::target, drawn.target);
+        folds.combine(dtype, combine, BufferId::source, drawn.source, BufferId::target, drawn.target);
         run(folds, source.device(), target.device());
         BoxCombine(dtype, combine, drawn.source, drawn.target).run(source.host.data(), target.host.data());
         ASSERT_TRUE(same(target.down(), target.host, dtype)) << "seed " << seed << ' ' << name(dtype);
@@ -201,7 +201,7 @@ TEST(Copies, FoldsAndScales) {
         target.up();
         const Scale scale{1 + static_cast<Index>(random() % 5), 1 + static_cast<Index>(random() % 7)};
         CopySet scales;
-        scales.scale(dtype, scale, Where::target, drawn.target);
+        scales.scale(dtype, scale, BufferId::target, drawn.target);
         run(scales, nullptr, target.device());
         BoxScale(dtype, scale, drawn.target).run(target.host.data());
         ASSERT_TRUE(same(target.down(), target.host, dtype)) << "seed " << seed << ' ' << name(dtype);
@@ -219,7 +219,7 @@ TEST(Copies, ManyBoxesAreOneLaunchPerKernel) {
     for (Index i = 0; i < boxes; ++i) {
         const Region from{(boxes - 1 - i) * row * 2, 4, {row / 4 - i % 3}, {4}};
         const Region to{i * row, 4, {row / 4 - i % 3}, {4}};
-        set.copy(Where::source, from, Where::target, to);
+        set.copy(BufferId::source, from, BufferId::target, to);
         BoxCopy(from, to).run(source.host.data(), target.host.data());
     }
     Placed placed;
@@ -234,7 +234,7 @@ TEST(Copies, ManyBoxesAreOneLaunchPerKernel) {
 TEST(Copies, BoxesBeyond32BitsAreCut) {
     const Index extent = Index{5} << 32;
     CopySet set;
-    set.copy(Where::source, {0, 1, {extent, 3}, {4, 1}}, Where::target, {0, 1, {extent, 3}, {3, 1}});
+    set.copy(BufferId::source, {0, 1, {extent, 3}, {4, 1}}, BufferId::target, {0, 1, {extent, 3}, {3, 1}});
     Placed placed;
     ASSERT_TRUE(set.place(
         {reinterpret_cast<std::byte*>(4096), reinterpret_cast<std::byte*>(Index{1} << 46), nullptr, nullptr}, placed));
@@ -260,7 +260,7 @@ TEST(Copies, ADeepNestIsSeveralBoxes) {
     Twin source(Index{6} << 22, 0, random);
     Twin target(Index{4} << 22, 0, random);
     CopySet set;
-    set.copy(Where::source, from, Where::target, to);
+    set.copy(BufferId::source, from, BufferId::target, to);
     run(set, source.device(), target.device());
     BoxCopy(from, to).run(source.host.data(), target.host.data());
     EXPECT_EQ(target.down() == target.host, true);
@@ -268,7 +268,7 @@ TEST(Copies, ADeepNestIsSeveralBoxes) {
 
 TEST(Copies, ElementsThatCombineMustBeAligned) {
     CopySet set;
-    set.combine(DType::f32, Combine::sum, Where::source, {0, 4, {8}, {4}}, Where::target, {0, 4, {8}, {4}});
+    set.combine(DType::f32, Combine::sum, BufferId::source, {0, 4, {8}, {4}}, BufferId::target, {0, 4, {8}, {4}});
     Placed placed;
     const auto done =
         set.place({reinterpret_cast<std::byte*>(4098), reinterpret_cast<std::byte*>(8192), nullptr, nullptr}, placed);

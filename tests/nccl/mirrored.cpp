@@ -1,6 +1,6 @@
 #include "mirrored.hpp"
 
-#include "src/memory.hpp"
+#include "src/copy/page_memory.hpp"
 
 namespace reshard::conformance {
 namespace {

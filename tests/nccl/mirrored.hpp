@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "reshard/backend.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::conformance {
 

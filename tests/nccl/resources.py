@@ -20,7 +20,7 @@ def report(nvcc, root, architecture):
     """(kernel, registers, shared, spills) of one architecture."""
     with tempfile.TemporaryDirectory() as folder:
         command = [nvcc, "-std=c++20", "-O3", "--fmad=false", f"-arch={architecture}", "-Xptxas", "-v", "-cubin",
-                   f"-I{root}", f"{root}/backends/nccl/kernels.cu", "-o", f"{folder}/kernels.cubin"]
+                   f"-I{root}", f"{root}/backends/nccl/kernels/kernels.cu", "-o", f"{folder}/kernels.cubin"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr)

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "notation/certificate.hpp"
 #include "reshard/text.hpp"
+#include "src/notation/certificate.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
 

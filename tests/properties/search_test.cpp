@@ -1,5 +1,5 @@
 // The search prices hops in digits; the judge prices the steps that they stand for. Where sizes divide the two agree.
-#include "synth/search.hpp"
+#include "synth/search/search.hpp"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
     check_property(cases(3000), [&] {
         const Pair pair = *pairs({.uneven = false, .devices_max = 64});
         const Problem problem{layout_of(pair.source), layout_of(pair.target)};
-        const auto frame = frame_of(problem);
+        const auto frame = make_search_space(problem);
         if (!frame || !frame->even) return;
         SearchOptions options;
         options.objective = *rc::gen::element(Objective::time, Objective::bytes, Objective::steps);
@@ -62,10 +62,10 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
                 RC_ASSERT(found.price.second == moving_steps(plan));
                 break;
             case Objective::bytes:
-                RC_ASSERT(found.price == (Price{received, moving_steps(plan)}));
+                RC_ASSERT(found.price == (EdgeCost{received, moving_steps(plan)}));
                 break;
             case Objective::steps:
-                RC_ASSERT(found.price == (Price{moving_steps(plan), received}));
+                RC_ASSERT(found.price == (EdgeCost{moving_steps(plan), received}));
                 break;
         }
     });

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "reshard/integer.hpp"
+#include "reshard/algebra/integer.hpp"
 
 namespace reshard::test {
 

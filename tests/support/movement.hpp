@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "reshard/schedule.hpp"
-#include "reshard/simulate.hpp"
+#include "reshard/algebra/schedule.hpp"
+#include "reshard/algebra/simulate.hpp"
 #include "support/oracle.hpp"
 
 namespace reshard::test {

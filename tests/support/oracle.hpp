@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/schedule.hpp"
+#include "reshard/algebra/schedule.hpp"
 
 namespace reshard::test {
 

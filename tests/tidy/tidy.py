@@ -8,59 +8,77 @@ import re
 import sys
 import tempfile
 
-FOLDERS = ("include", "src", "synth", "backends", "tests", "bench", "proofs")
+FOLDERS = ("include", "src", "synth", "backends", "tool", "tests", "bench", "proofs")
 CODE = (".hpp", ".cpp", ".cu")
 
 # Public headers from the inside out: each sees those of its own line's list and whatever they see.
 HEADERS = {
-    "integer": [],
+    "algebra/integer": [],
     "result": [],
-    "mesh": ["integer", "result"],
-    "tile": ["integer", "result"],
-    "layout": ["mesh", "tile"],
-    "view": ["layout"],
-    "straighten": ["layout"],
-    "step": ["layout"],
-    "plan": ["step"],
+    "mesh": ["algebra/integer", "result"],
+    "algebra/atoms": ["mesh"],
+    "algebra/tile": ["algebra/integer", "result"],
+    "algebra/storage": ["algebra/tile"],
+    "layout": ["algebra/atoms", "algebra/storage"],
+    "algebra/view": ["layout"],
+    "algebra/normalize_devices": ["layout"],
+    "algebra/step": ["layout"],
+    "plan": ["algebra/step"],
     "text": ["plan"],
     "notation": ["text"],
-    "schedule": ["plan"],
-    "simulate": ["plan"],
+    "algebra/schedule": ["plan"],
+    "algebra/simulate": ["plan"],
     "check": ["plan"],
-    "list": ["check"],
+    "algebra/list": ["check"],
     "cost": ["check"],
-    "synthesize": ["cost", "list"],
+    "problem": ["cost"],
+    "synthesize": ["problem", "algebra/list"],
     "plan_cache": ["synthesize"],
-    "backend": ["schedule"],
-    "execute": ["backend", "list"],
-    "local": ["backend"],
-    "mpi": ["backend"],
-    "nccl": ["backend"],
+    "algebra/backend": ["algebra/schedule"],
+    "execute": ["algebra/backend", "algebra/list"],
+    "local": ["algebra/backend"],
+    "mpi": ["algebra/backend"],
+    "nccl": ["algebra/backend"],
 }
-CORE = ["integer", "result", "mesh", "tile", "layout", "view", "straighten", "step", "plan", "text", "notation", "schedule",
-        "simulate", "check", "list", "cost"]
+PLANNER = ["notation", "algebra/view", "algebra/normalize_devices", "algebra/simulate", "algebra/schedule", "cost",
+           "algebra/list"]
 
-# Which public headers and which folders' private headers a file may include, the first prefix that fits deciding.
-# Sources of core may also write errors in the notation (text); they move memory, so they see what a backend is given.
-LAYERS = (
-    ("src/cli/", None),
-    ("src/execute", (CORE + ["backend", "execute"], ("src/",))),
-    ("src/lower", (CORE + ["backend", "execute"], ("src/",))),
-    ("src/", (CORE + ["backend"], ("src/",))),
-    ("synth/plan_cache", (CORE + ["synthesize", "plan_cache"], ("synth/",))),
-    ("synth/", (CORE + ["synthesize"], ("synth/",))),
-    ("backends/local/", (CORE + ["backend", "local"], ("backends/local/", "src/"))),
-    ("backends/mpi/", (CORE + ["backend", "mpi"], ("backends/mpi/", "src/"))),
-    ("backends/nccl/", (CORE + ["backend", "nccl"], ("backends/nccl/", "src/"))),
-    ("tests/", None),
-    ("bench/", None),
-)
-# Sources of core with a header of their own see no more than that header's line of the table, and text.
-NO_SYSTEM = {  # core and the search: no I/O, clock, randomness, threads, MPI
-    header: "core and synth know no I/O, clock, randomness, threads or MPI"
-    for header in ("iostream", "ostream", "istream", "fstream", "cstdio", "stdio.h", "filesystem", "chrono", "ctime",
-                   "random", "thread", "mutex", "shared_mutex", "condition_variable", "atomic", "future", "mpi.h")
+# Rooms from the ground up: the rooms below that a room's files may see, and the public headers, each with what it sees.
+# What a private header includes counts as included, so nothing comes in by a side door.
+ROOMS = {
+    "src/layout": ([], ["algebra/view", "algebra/normalize_devices"]),
+    "src/notation": (["src/layout"], ["notation", "cost", "algebra/schedule"]),
+    "src/plan": ([], ["text", "cost", "algebra/list", "algebra/simulate"]),
+    "src/schedule": ([], ["algebra/schedule"]),
+    "src/copy/kernels": ([], []),
+    "src/copy": (["src/copy/kernels"], ["algebra/backend"]),
+    "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute"]),
+    "synth/search": ([], PLANNER + ["synthesize"]),
+    "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
+    "synth/list": ([], PLANNER + ["synthesize"]),
+    "synth": (["synth/search", "synth/rules", "synth/list"], PLANNER + ["plan_cache"]),
+    "backends/common": ([], []),
+    "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),
 }
+MPI_ROOMS = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
+NCCL_ROOMS = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch",
+              "backends/nccl"]
+TOOL_ROOMS = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/report", "tool/commands",
+              "tool"]
+BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
+for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
+                             (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/notation", "src/layout"], list(HEADERS))):
+    for number, room in enumerate(rooms):
+        ROOMS[room] = (below + rooms[:number], public)
+FREE = ("tests/", "bench/")  # these see everything
+
+# Core and the search do no I/O and know no clock, randomness, threads or MPI.
+PURE = ("include/reshard/algebra", "src/layout", "src/notation", "src/plan", "src/schedule", "src/copy", "synth")
+IMPURE_HEADERS = ("include/reshard/local", "include/reshard/mpi", "include/reshard/nccl", "include/reshard/reshard",
+                  "include/reshard/plan_cache", "synth/plan_cache")
+NO_SYSTEM = ("iostream", "ostream", "istream", "fstream", "cstdio", "stdio.h", "filesystem", "chrono", "ctime", "random",
+             "thread", "mutex", "shared_mutex", "condition_variable", "atomic", "future", "mpi.h")
+UNITS_MAX = 25  # in a folder; a header and its source count once
 BANNED_WORD = re.compile(r"\b\w*(manager|helper|util|handler)\w*", re.I)
 ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|error_?handler", re.I)  # MPI's and JSON's words
 BANNED_NAME = re.compile(r"\b(src|dst)(_\w*)?\b|\b\w+_(src|dst)\b")
@@ -78,10 +96,10 @@ def lines(path):
     return enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
 
 
-def seen_by(header):
-    """The headers that `header` may include, closed."""
+def seen_by(headers):
+    """The public headers that one who may include `headers` may see, closed."""
     seen = set()
-    todo = list(HEADERS.get(header, []))
+    todo = list(headers)
     while todo:
         one = todo.pop()
         if one not in seen:
@@ -90,53 +108,87 @@ def seen_by(header):
     return seen
 
 
-def owner(root, name, include):
-    """The folder whose private header `include` is, seen from the file `name`; None when it is a stranger's."""
-    for base in (os.path.dirname(name), "", "src", "src/cli", "synth", "tests"):
-        if (root / base / include).is_file():
-            return os.path.normpath(os.path.join(base, include))
-    return None
+def includes(root, name):
+    """(line, path in the tree or None) of each quoted include; private headers are named from the root."""
+    for number, line in lines(root / name):
+        quoted = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+        if quoted:
+            include = quoted.group(1)
+            places = (f"include/{include}",) if include.startswith("reshard/") else (include,)
+            yield number, include, next((place for place in places if (root / place).is_file()), None)
+
+
+def everything_included(root, name, known):
+    """Each file that `name` includes, however deep."""
+    if name not in known:
+        known[name] = set()
+        for _, _, path in includes(root, name):
+            if path is not None:
+                known[name] |= {path} | everything_included(root, path, known)
+    return known[name]
+
+
+def allowed(name):
+    """The rooms and the public headers that a file may see; None when it is free."""
+    if name.startswith(FREE):
+        return None
+    if name.startswith("include/"):
+        header = name[len("include/reshard/"):-len(".hpp")]
+        return (), seen_by(HEADERS if header == "reshard" else HEADERS.get(header, ()))
+    room = os.path.dirname(name)
+    below, public = ROOMS.get(room, ((), ()))
+    return (room, *below), seen_by(public)
 
 
 def layers(root):
-    """Who may include whom."""
+    """Who may include whom, and that rooms are listed from the ground up."""
+    order = list(ROOMS)
+    for number, room in enumerate(order):
+        for below in ROOMS[room][0]:
+            if below in order[number:]:
+                yield f"{room}:1: listed below {below}, which it sees"
+    known = {}
     for path, name in files(root, CODE):
-        rule = next((rule for prefix, rule in LAYERS if name.startswith(prefix)), ("public",))
-        if rule is None:
+        may = allowed(name)
+        if may is None:
             continue
-        if name.startswith("include/"):
-            if path.stem == "reshard":
-                public, private = set(HEADERS), ()
-            elif path.stem in HEADERS:
-                public, private = seen_by(path.stem), ()
-            else:
-                yield f"{name}:1: a public header that the table of layers does not know"
-                continue
-        else:
-            public, private = set(rule[0]), rule[1]
-            if name.startswith("src/") and path.stem in CORE:
-                public &= seen_by(path.stem) | {path.stem, "text"}
-        for number, line in lines(path):
-            system = re.match(r"\s*#\s*include\s*<([^>]+)>", line)
-            if system and system.group(1) in NO_SYSTEM:
-                core = name.startswith(("src/", "synth/")) or (name.startswith("include/") and path.stem in
-                                                               CORE + ["synthesize", "backend", "execute"])
-                if core and not name.startswith(("src/execute", "src/lower", "synth/plan_cache")):
-                    yield f"{name}:{number}: <{system.group(1)}>: {NO_SYSTEM[system.group(1)]}"
-            quoted = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
-            if not quoted:
-                continue
-            include = quoted.group(1)
-            header = re.fullmatch(r"reshard/(\w+)\.hpp", include)
-            if header:
-                if header.group(1) not in public:
-                    yield f"{name}:{number}: may not see {include}"
-                continue
-            place = owner(root, name, include)
+        header = name[len("include/reshard/"):-len(".hpp")] if name.startswith("include/") else None
+        if header is not None and header != "reshard" and header not in HEADERS:
+            yield f"{name}:1: a public header that the table of headers does not know"
+            continue
+        if header is None and os.path.dirname(name) not in ROOMS:
+            yield f"{name}:1: a folder that the table of rooms does not know"
+            continue
+        for number, include, place in includes(root, name):
             if place is None:
                 yield f"{name}:{number}: {include} is nowhere in the tree"
-            elif place.startswith("src/cli/") or not place.startswith(private or ("-",)):
-                yield f"{name}:{number}: may not see {place}"
+                continue
+            for seen in sorted({place} | everything_included(root, place, known)):
+                way = "" if seen == place else f" through {include}"
+                if seen.startswith("include/reshard/"):
+                    if seen[len("include/reshard/"):-len(".hpp")] not in may[1]:
+                        yield f"{name}:{number}: may not see {seen}{way}"
+                elif os.path.dirname(seen) not in may[0]:
+                    yield f"{name}:{number}: may not see {seen}{way}"
+        pure = name.startswith(PURE) or (header is not None)
+        for number, line in lines(path):
+            system = re.match(r"\s*#\s*include\s*<([^>]+)>", line)
+            if system and system.group(1) in NO_SYSTEM and pure and not name.startswith(IMPURE_HEADERS):
+                yield f"{name}:{number}: <{system.group(1)}>: no I/O, clock, randomness, threads or MPI here"
+
+
+def rooms(root):
+    """No folder holds more than 25 units at one level, outside proofs, cases and seeds."""
+    units = {}
+    for folder in FOLDERS:
+        for path in (root / folder).rglob("*"):
+            name = str(path.relative_to(root))
+            if path.is_file() and not name.startswith(("proofs/", "tests/cases/", "tests/fuzz/seeds/")) \
+                    and "__pycache__" not in name:
+                units.setdefault(os.path.dirname(name), set()).add(path.stem if path.suffix in CODE else path.name)
+    for folder, held in sorted(units.items()):
+        if len(held) > UNITS_MAX:
+            yield f"{folder}:1: {len(held)} files at one level, at most {UNITS_MAX}"
 
 
 def lengths(root):
@@ -193,42 +245,56 @@ def wiring(root):
             yield f"{name}:1: no CMakeLists.txt names it"
 
 
-RULES = {rule.__name__: rule for rule in (layers, lengths, words, proofs, wiring)}
+RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring)}
 
 
 def self_test():
     """One bad file per clause: each must be found, and a good tree must be clean."""
     unfinished = "TO" + "DO"
     good = {
-        "CMakeLists.txt": "src/plan.cpp src/layout.cpp synth/rules.cpp backends/local/local.cpp",
-        "include/reshard/mesh.hpp": '#pragma once\n#include "reshard/integer.hpp"\n',
-        "src/plan.cpp": '#include "reshard/plan.hpp"\n#include "reshard/text.hpp"\n#include "scan.hpp"\n',
-        "src/scan.hpp": "#pragma once\n",
-        "synth/rules.cpp": '#include <utility>\n#include "reshard/check.hpp"\n// a handler in a comment\n',
-        "backends/local/local.cpp": '#include "src/scan.hpp"\n#include "reshard/local.hpp"\nMPI_Errhandler h;\n',
+        "CMakeLists.txt": "src/plan/plan.cpp src/layout/layout.cpp synth/rules/rules.cpp backends/local/local.cpp",
+        "include/reshard/algebra/integer.hpp": "#pragma once\n",
+        "include/reshard/mesh.hpp": '#pragma once\n#include "reshard/algebra/integer.hpp"\n',
+        "include/reshard/check.hpp": "#pragma once\n",
+        "include/reshard/local.hpp": "#pragma once\n",
+        "include/reshard/mpi.hpp": "#pragma once\n",
+        "include/reshard/execute.hpp": "#pragma once\n",
+        "include/reshard/algebra/backend.hpp": "#pragma once\n",
+        "src/plan/plan.cpp": '#include "reshard/check.hpp"\n#include "src/plan/scan.hpp"\n',
+        "src/plan/scan.hpp": "#pragma once\n",
+        "src/layout/digits.hpp": "#pragma once\n",
+        "src/copy/copy.hpp": '#pragma once\n#include "reshard/algebra/backend.hpp"\n',
+        "synth/rules/rules.hpp": "#pragma once\n",
+        "synth/rules/rules.cpp": '#include <utility>\n#include "reshard/check.hpp"\n// a handler in a comment\n',
+        "backends/local/local.cpp": '#include "src/copy/copy.hpp"\n#include "reshard/local.hpp"\nMPI_Errhandler h;\n',
         "proofs/Step.v": "(* no Axiom here *)\nLemma x : True.\n",
     }
     bad = (
-        ("layers", "include/reshard/mesh.hpp", '#pragma once\n#include "reshard/layout.hpp"\n'),
-        ("layers", "include/reshard/plan.hpp", '#pragma once\n#include "src/scan.hpp"\n'),
+        ("layers", "include/reshard/mesh.hpp", '#pragma once\n#include "reshard/check.hpp"\n'),
+        ("layers", "include/reshard/check.hpp", '#pragma once\n#include "src/plan/scan.hpp"\n'),
         ("layers", "include/reshard/nowhere.hpp", "#pragma once\n"),
-        ("layers", "src/layout.cpp", '#include "reshard/step.hpp"\n'),
-        ("layers", "src/plan.cpp", "#include <iostream>\n"),
-        ("layers", "synth/rules.cpp", '#include "reshard/backend.hpp"\n'),
-        ("layers", "synth/rules.cpp", '#include "src/scan.hpp"\n'),
-        ("layers", "synth/rules.cpp", "#include <random>\n"),
-        ("layers", "backends/local/local.cpp", '#include "reshard/synthesize.hpp"\n'),
+        ("layers", "src/nowhere/scan.hpp", "#pragma once\n"),
+        ("layers", "src/plan/plan.cpp", '#include "plan/missing.hpp"\n'),
+        ("layers", "src/plan/plan.cpp", '#include "src/layout/digits.hpp"\n'),
+        ("layers", "src/plan/scan.hpp", '#pragma once\n#include "reshard/algebra/backend.hpp"\n'),
+        ("layers", "src/layout/digits.hpp", '#pragma once\n#include "src/plan/scan.hpp"\n'),
+        ("layers", "src/plan/plan.cpp", "#include <iostream>\n"),
+        ("layers", "synth/rules/rules.cpp", '#include "reshard/algebra/backend.hpp"\n'),
+        ("layers", "synth/rules/rules.cpp", '#include "src/plan/scan.hpp"\n'),
+        ("layers", "synth/rules/rules.cpp", "#include <random>\n"),
+        ("layers", "backends/local/local.cpp", '#include "reshard/execute.hpp"\n'),
         ("layers", "backends/local/local.cpp", '#include "reshard/mpi.hpp"\n'),
-        ("layers", "backends/local/local.cpp", '#include "synth/rules.hpp"\n'),
-        ("lengths", "src/scan.hpp", "#pragma once\n" + "\n" * 200),
-        ("lengths", "src/plan.cpp", "\n" * 401),
-        ("words", "src/plan.cpp", "class PlanManager;\n"),
-        ("words", "src/plan.cpp", "int src_bytes;\n"),
-        ("words", "src/plan.cpp", f"// {unfinished}: later\n"),
+        ("layers", "backends/local/local.cpp", '#include "synth/rules/rules.hpp"\n'),
+        ("rooms", "src/plan/README.md", "many"),
+        ("lengths", "src/plan/scan.hpp", "#pragma once\n" + "\n" * 200),
+        ("lengths", "src/plan/plan.cpp", "\n" * 401),
+        ("words", "src/plan/plan.cpp", "class PlanManager;\n"),
+        ("words", "src/plan/plan.cpp", "int src_bytes;\n"),
+        ("words", "src/plan/plan.cpp", f"// {unfinished}: later\n"),
         ("proofs", "proofs/Step.v", "Axiom x : False.\n"),
         ("proofs", "proofs/Step.v", "Proof. Admitted.\n"),
-        ("wiring", "src/forgotten.cpp", "\n"),
-        ("wiring", "src/scan.hpp", "\n"),
+        ("wiring", "src/plan/forgotten.cpp", "\n"),
+        ("wiring", "src/plan/scan.hpp", "\n"),
     )
     missed = []
     for rule, name, text in (("", "", ""),) + bad:
@@ -237,6 +303,8 @@ def self_test():
             for file, content in {**good, **({name: text} if name else {})}.items():
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 (root / file).write_text(content)
+                for number in range(UNITS_MAX if content == "many" else 0):
+                    (root / file).with_name(f"{number}.md").write_text("")
             for other, check in RULES.items():
                 found = list(check(root))
                 if bool(found) != (other == rule):

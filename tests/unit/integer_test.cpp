@@ -1,4 +1,4 @@
-#include "reshard/integer.hpp"
+#include "reshard/algebra/integer.hpp"
 
 #include <gtest/gtest.h>
 

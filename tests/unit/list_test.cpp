@@ -1,5 +1,5 @@
 // Many arrays: what the judge says of a list, and what the search makes of a limit.
-#include "reshard/list.hpp"
+#include "reshard/algebra/list.hpp"
 
 #include <gtest/gtest.h>
 

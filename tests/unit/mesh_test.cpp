@@ -1,4 +1,4 @@
-#include "reshard/mesh.hpp"
+#include "reshard/algebra/atoms.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,10 +3,10 @@
 
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
-#include "synth/between.hpp"
-#include "synth/fetch_once.hpp"
-#include "synth/shortcut.hpp"
-#include "synth/three_stage.hpp"
+#include "synth/rules/cross_mesh.hpp"
+#include "synth/rules/fetch_once.hpp"
+#include "synth/rules/fuse_steps.hpp"
+#include "synth/rules/three_stage.hpp"
 
 namespace reshard {
 namespace {

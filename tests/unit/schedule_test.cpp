@@ -1,4 +1,4 @@
-#include "reshard/schedule.hpp"
+#include "reshard/algebra/schedule.hpp"
 
 #include <gtest/gtest.h>
 

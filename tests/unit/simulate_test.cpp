@@ -1,4 +1,4 @@
-#include "reshard/simulate.hpp"
+#include "reshard/algebra/simulate.hpp"
 
 #include <gtest/gtest.h>
 

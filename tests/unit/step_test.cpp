@@ -1,4 +1,4 @@
-#include "reshard/step.hpp"
+#include "reshard/algebra/step.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 
 #include <chrono>
 
+#include "reshard/algebra/schedule.hpp"
+#include "reshard/algebra/simulate.hpp"
 #include "reshard/notation.hpp"
-#include "reshard/schedule.hpp"
-#include "reshard/simulate.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {

@@ -1,8 +1,8 @@
-#include "reshard/view.hpp"
+#include "reshard/algebra/view.hpp"
 
 #include <gtest/gtest.h>
 
-#include "reshard/simulate.hpp"
+#include "reshard/algebra/simulate.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

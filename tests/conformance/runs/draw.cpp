@@ -92,7 +92,7 @@ Transport draw_transport(Random& random) {
     transport.ranks_per_node = below(random, 3);
     transport.window_bytes = one_of<Index, 3>(random, {1024, 4096, Index{1} << 16});
     transport.piece_bytes = one_of<Index, 3>(random, {0, 256, 4096});
-    transport.other_memory = static_cast<int>(below(random, 4));
+    transport.unregistered_buffers = static_cast<int>(below(random, 4));
     return transport;
 }
 
@@ -211,7 +211,7 @@ std::string describe(const Schedule& schedule) {
         "schedule {}: {} ranks, shared memory {}, {} ranks a node, windows of {}, pieces of {}, other memory {}, "
         "timeout {} ms\n",
         schedule.seed, schedule.ranks, with.shared_memory, with.ranks_per_node, with.window_bytes, with.piece_bytes,
-        with.other_memory, with.timeout.count());
+        with.unregistered_buffers, with.timeout.count());
     text += fmt::format("fault: {}", name(schedule.fault));
     if (schedule.fault == Fault::late || schedule.fault == Fault::leaves) {
         text += fmt::format(", rank {} before its call {} by {} ms", schedule.faulty_rank, schedule.faulty_op,

@@ -33,7 +33,7 @@ private:
     Backend& rank_;
 };
 
-Report play_in_threads(const Schedule& schedule, const Asked& asked, Watchdog& watchdog) {
+Report play_in_threads(const Schedule& schedule, const Request& asked, Watchdog& watchdog) {
     local::World world(schedule.ranks, schedule.transport.timeout);
     std::vector<Report> reports(static_cast<std::size_t>(schedule.ranks));
     std::vector<std::thread> threads;
@@ -57,7 +57,7 @@ Report play_in_threads(const Schedule& schedule, const Asked& asked, Watchdog& w
 }
 
 // Several at a time, since some of them wait.
-int run(const Asked& asked) {
+int run(const Request& asked) {
     fmt::print("{} schedules from seed {}\n", asked.count, asked.seed);
     Tally tally;
     std::mutex mutex;

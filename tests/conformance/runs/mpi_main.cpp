@@ -36,7 +36,7 @@ mpi::BackendOptions options_of(const Transport& transport) {
     options.ranks_per_node = transport.ranks_per_node;
     options.window_bytes = transport.window_bytes;
     options.piece_bytes = transport.piece_bytes;
-    options.other_memory = static_cast<mpi::OtherMemory>(transport.other_memory);
+    options.unregistered_buffers = static_cast<mpi::UnregisteredBuffers>(transport.unregistered_buffers);
     options.timeout = transport.timeout;
     return options;
 }
@@ -61,7 +61,7 @@ struct Batch {
 };
 
 // Those that take seconds run beside their like.
-std::vector<Batch> batches_of(const Asked& asked, int size) {
+std::vector<Batch> batches_of(const Request& asked, int size) {
     std::vector<Batch> all;
     for (const bool slow : {true, false}) {
         int used = size;
@@ -97,7 +97,7 @@ Report unpacked(const std::string& text) {
 
 class Job {
 public:
-    explicit Job(const Asked& asked) : asked_(asked), watchdog_(std::chrono::seconds(asked.seconds_max), 1) {
+    explicit Job(const Request& asked) : asked_(asked), watchdog_(std::chrono::seconds(asked.seconds_max), 1) {
         MPI_Comm_dup(MPI_COMM_WORLD, &control_);
     }
     ~Job() { MPI_Comm_free(&control_); }
@@ -174,7 +174,7 @@ private:
     }
     [[nodiscard]] std::string repeat() const { return fmt::format("mpirun -n {} runs_mpi", size_of(control_)); }
 
-    Asked asked_;
+    Request asked_;
     MPI_Comm control_ = MPI_COMM_NULL;
     Watchdog watchdog_;
     Tally tally_;

@@ -65,7 +65,7 @@ struct Transport {
     Index ranks_per_node = 0;
     Index window_bytes = 4096;
     Index piece_bytes = 256;
-    int other_memory = 0;
+    int unregistered_buffers = 0;
     std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 

@@ -54,8 +54,8 @@ bool waits_differ(const Schedule& schedule) {
 
 }  // namespace
 
-Result<Asked> read_arguments(std::span<char*> arguments, const std::function<std::uint64_t()>& draw_seed) {
-    Asked asked;
+Result<Request> read_arguments(std::span<char*> arguments, const std::function<std::uint64_t()>& draw_seed) {
+    Request asked;
     asked.count = usual_count();
 #ifdef __SANITIZE_ADDRESS__
     asked.slack = 2;
@@ -80,7 +80,7 @@ Result<Asked> read_arguments(std::span<char*> arguments, const std::function<std
     return asked;
 }
 
-Bounds bounds_of(const Asked& asked) {
+Bounds bounds_of(const Request& asked) {
     Bounds bounds;
     bounds.call *= asked.slack;
     bounds.with_timeout *= asked.slack;
@@ -111,7 +111,7 @@ void Tally::add(const Schedule& schedule, const Report& all_ranks, const std::st
     std::fflush(stdout);
 }
 
-int Tally::finish(const Asked& asked, const std::string& what) const {
+int Tally::finish(const Request& asked, const std::string& what) const {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     bool seen = true;
     for (std::size_t i = 0; i < fault_count; ++i) {

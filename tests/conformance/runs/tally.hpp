@@ -9,7 +9,7 @@
 namespace reshard::runs {
 
 /// What the command line asks for.
-struct Asked {
+struct Request {
     std::uint64_t seed = 3220;  // so that every fault comes up, and few schedules take seconds
     int count = 500;
     bool one = false;      ///< the schedule of this seed alone, told in full
@@ -20,15 +20,16 @@ struct Asked {
 
 /// [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]. In a long run 10^4 schedules from a seed that
 /// `draw_seed` gives; under the sanitizers a quarter.
-[[nodiscard]] Result<Asked> read_arguments(std::span<char*> arguments, const std::function<std::uint64_t()>& draw_seed);
-[[nodiscard]] Bounds bounds_of(const Asked& asked);
+[[nodiscard]] Result<Request> read_arguments(std::span<char*> arguments,
+                                             const std::function<std::uint64_t()>& draw_seed);
+[[nodiscard]] Bounds bounds_of(const Request& asked);
 
 class Tally {
 public:
     /// Prints what is wrong, and with `repeat` and the seed the line that repeats it.
     void add(const Schedule& schedule, const Report& all_ranks, const std::string& repeat);
     /// Prints the sums. 0 when all promises were kept, and every fault was met and seen; else 1.
-    [[nodiscard]] int finish(const Asked& asked, const std::string& what) const;
+    [[nodiscard]] int finish(const Request& asked, const std::string& what) const;
 
 private:
     struct OfFault {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "backends/nccl/kernels.hpp"
+#include "backends/nccl/kernels/kernels.hpp"
 #include "stream.hpp"
 
 namespace gpu_double {

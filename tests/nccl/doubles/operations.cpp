@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/nccl/elements.hpp"
+#include "backends/nccl/kernels/elements.hpp"
 #include "clique.hpp"
 
 namespace nccl_double {

@@ -1,0 +1,29 @@
+// How long ranks wait for each other: what backends have in common.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace reshard {
+
+/// What a rank that could not bind or start has to do better before others give it up.
+inline constexpr std::chrono::seconds second_try{1};
+
+/// Of the time between two looks what does not count as waiting: callers do other work, and the system runs others. A
+/// part always counts, so that a wait ends however seldom a rank gets to look.
+[[nodiscard]] inline std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
+                                                                  std::chrono::milliseconds timeout) {
+    using Duration = std::chrono::steady_clock::duration;
+    const auto counts = std::max<Duration>(std::chrono::seconds(1), timeout / 4);
+    return std::max(between_looks - counts, Duration::zero());
+}
+
+/// "2 s" or "250 ms"
+[[nodiscard]] inline std::string in_words(std::chrono::milliseconds time) {
+    return time.count() % 1000 == 0 ? fmt::format("{} s", time.count() / 1000) : fmt::format("{} ms", time.count());
+}
+
+}  // namespace reshard

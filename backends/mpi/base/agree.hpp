@@ -1,0 +1,25 @@
+// How the ranks of a communicator agree.
+#pragma once
+
+#include <vector>
+
+#include "backends/mpi/base/handles.hpp"
+
+namespace reshard::mpi {
+
+/// Collective. What this rank made, unless any rank failed or brings another number of steps: then an error on all.
+[[nodiscard]] Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::size_t steps);
+
+/// Collective. Everyone's value, by rank; plain bytes.
+template <class Value>
+[[nodiscard]] Result<std::vector<Value>> gathered(MPI_Comm communicator, const Value& mine) {
+    std::vector<Value> all(static_cast<std::size_t>(size_of_communicator(communicator)));
+    const int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator);
+    if (auto done = checked(code, "MPI_Allgather"); !done) return tl::unexpected(done.error());
+    return all;
+}
+
+/// Collective. Place by place the least of what all ranks say; the same number of places on all ranks.
+[[nodiscard]] Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes);
+
+}  // namespace reshard::mpi

@@ -1,0 +1,167 @@
+#include "backends/mpi/base/post.hpp"
+
+#include <algorithm>
+
+namespace reshard::mpi {
+namespace {
+
+constexpr int letter_tag = 0;
+
+// Of this process, never freed: a letter may come as long as MPI runs.
+struct Posts {
+    struct One {
+        std::shared_ptr<Post> post;
+        MPI_Comm communicator;
+        std::uint64_t number;  // of its rank 0's, from 1
+    };
+    std::mutex mutex;  // never held while others are waited for
+    std::vector<One> all;
+    std::uint64_t made = 0;
+};
+
+Posts& posts() {
+    static auto* const only = new Posts;
+    return *only;
+}
+
+// The latest whose ranks are these in this order, if there is one.
+std::optional<Posts::One> known(MPI_Comm communicator) {
+    const std::lock_guard lock(posts().mutex);
+    const std::vector<Posts::One>& all = posts().all;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Posts::One& one) {
+        int result = MPI_UNEQUAL;
+        return MPI_Comm_compare(one.communicator, communicator, &result) == MPI_SUCCESS && result == MPI_CONGRUENT;
+    });
+    return found == all.rend() ? std::nullopt : std::optional(*found);
+}
+
+Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
+    auto own = duplicate(communicator);
+    if (!own) return tl::unexpected(own.error());
+    std::uint64_t number = 0;
+    {
+        const std::lock_guard lock(posts().mutex);
+        number = ++posts().made;
+    }
+    const int code = MPI_Bcast(&number, 1, MPI_UINT64_T, 0, communicator);
+    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
+    MPI_Comm raw = own->get();
+    auto made = std::make_shared<Post>(std::move(*own));
+    const std::lock_guard lock(posts().mutex);
+    posts().all.push_back({made, raw, number});
+    return made;
+}
+
+}  // namespace
+
+void Letter::write(std::string_view message) { text[message.copy(text.data(), text.size() - 1)] = '\0'; }
+
+// All ranks take the same one. Where they do not know the same, after a call that failed or two at once, all make
+// another.
+Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {
+    const auto found = known(communicator);
+    const std::uint64_t number = found ? found->number : 0;
+    std::array<std::uint64_t, 2> least = {number, ~number};
+    const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_UINT64_T, MPI_MIN, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    if (number != 0 && least[0] == ~least[1]) return found->post;
+    return another(communicator);
+}
+
+std::uint64_t Post::next_backend() {
+    const std::lock_guard lock(mutex_);
+    return ++backends_;
+}
+
+void Post::close_backend(std::uint64_t backend) {
+    const std::lock_guard lock(mutex_);
+    closed_.insert(backend);
+    calls_.erase(backend);
+    opened_.erase(backend);
+    std::erase_if(executors_, [&](const auto& one) { return one.first.first == backend && !one.second.estate; });
+    look();
+}
+
+void Post::send(int to, const Letter& letter) {
+    const std::lock_guard lock(mutex_);
+    auto& [request, kept] = sent_.emplace_back(MPI_REQUEST_NULL, std::make_unique<Letter>(letter));
+    MPI_Isend(kept.get(), sizeof *kept, MPI_BYTE, to, letter_tag, communicator_.get(), &request);
+    std::erase_if(sent_, [](auto& one) {
+        int done = 0;
+        return MPI_Test(&one.first, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+}
+
+void Post::look() {
+    bool any = false;
+    for (int come = 1; come != 0;) {
+        MPI_Status status{};
+        if (MPI_Iprobe(MPI_ANY_SOURCE, letter_tag, communicator_.get(), &come, &status) != MPI_SUCCESS) return;
+        if (come == 0) break;
+        Letter letter;
+        const int code = MPI_Recv(&letter, sizeof letter, MPI_BYTE, status.MPI_SOURCE, letter_tag, communicator_.get(),
+                                  MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return;
+        take(letter);
+        any = true;
+    }
+    if (any) free_estates();
+}
+
+void Post::take(const Letter& letter) {
+    if (letter.word < Word::failed) {
+        if (!closed_.contains(letter.backend)) calls_[letter.backend].push_back(letter);
+        return;
+    }
+    const ExecutorKey key{letter.backend, letter.number};
+    if (!executors_.contains(key)) {
+        const auto opened = opened_.find(letter.backend);
+        const bool to_come = opened == opened_.end() || letter.number > opened->second;
+        if (closed_.contains(letter.backend) || !to_come) return;
+    }
+    // What failed and is then dropped has failed.
+    auto& notices = executors_[key].notices;
+    const auto known = notices.find(letter.rank);
+    if (known != notices.end() && known->second.letter.word == Word::failed) return;
+    notices[letter.rank] = {letter, Clock::now()};
+}
+
+std::vector<Letter> Post::calls(std::uint64_t backend) {
+    const std::lock_guard lock(mutex_);
+    look();
+    const auto found = calls_.find(backend);
+    return found == calls_.end() ? std::vector<Letter>() : std::exchange(found->second, {});
+}
+
+std::map<int, Post::Notice> Post::notices(const ExecutorKey& key) {
+    const std::lock_guard lock(mutex_);
+    look();
+    const auto found = executors_.find(key);
+    return found == executors_.end() ? std::map<int, Notice>() : found->second.notices;
+}
+
+void Post::open_executor(const ExecutorKey& key) {
+    const std::lock_guard lock(mutex_);
+    executors_[key];
+    opened_[key.first] = key.second;
+}
+
+void Post::close_executor(const ExecutorKey& key, Estate estate) {
+    const std::lock_guard lock(mutex_);
+    executors_[key].estate = std::move(estate);
+    look();
+    free_estates();
+}
+
+void Post::free_estates() {
+    std::erase_if(executors_, [](const auto& one) {
+        const auto& [notices, estate] = one.second;
+        return estate && std::ranges::all_of(estate->peers, [&, &left = *estate](int peer) {
+                   const auto said = notices.find(peer);
+                   return left.well && said != notices.end() && said->second.letter.word == Word::dropped &&
+                          said->second.letter.value == left.runs;
+               });
+    });
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,108 @@
+// Small messages that no call waits for: which call a rank has come to, and that it failed or left. They travel on a
+// communicator that is never freed, so that a late one is not taken for a message of whoever has its number next.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "backends/mpi/base/handles.hpp"
+
+namespace reshard::mpi {
+
+enum class Word : std::int32_t {
+    arrived,   ///< at a call, to rank 0
+    here,      ///< so is rank 0, and it waits for others
+    verdict,   ///< of rank 0, on a call
+    withdrew,  ///< from a call, to rank 0, which did not come in time
+    gone,      ///< dropped its backend
+    failed,    ///< an executor, from a run on
+    dropped,   ///< an executor
+    excused,   ///< could not bind or start
+    started,   ///< a run, after an excuse
+    waiting    ///< in a run, already long
+};
+
+/// Plain bytes.
+struct Letter {
+    Word word = Word::arrived;
+    std::int32_t rank = 0;      ///< the writer
+    std::uint64_t backend = 0;  ///< the same on all ranks
+    std::uint64_t number = 0;   ///< of the call, or of the call that prepared the executor
+    std::uint64_t value =
+        0;  ///< of a call its fingerprint; of an executor the runs that were begun, or the first that fails
+    std::int32_t call = 0;  ///< which kind
+    std::int32_t code = 0;  ///< of a verdict
+    std::array<char, 424> text{};
+
+    [[nodiscard]] std::string_view message() const { return text.data(); }
+    void write(std::string_view message);
+};
+
+/// The backend's and the call's number that prepared it.
+using ExecutorKey = std::pair<std::uint64_t, std::uint64_t>;
+
+/// What an executor leaves behind. Its communicators are freed when every peer has dropped it too, after as many runs,
+/// all of them well: then nothing travels on them any more.
+struct Estate {
+    std::vector<Communicator> communicators;
+    std::vector<int> peers;
+    std::uint64_t runs = 0;
+    bool well = true;
+};
+
+/// All letters between the ranks of one group. Safe to use from several threads where MPI is.
+class Post {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    /// Collective over a communicator of the library's own; the same for all backends of the same ranks.
+    [[nodiscard]] static Result<std::shared_ptr<Post>> of(MPI_Comm communicator);
+
+    explicit Post(Communicator communicator) : communicator_(std::move(communicator)) {}
+
+    [[nodiscard]] std::uint64_t next_backend();
+    void close_backend(std::uint64_t backend);  ///< letters to it are thrown away from now on
+
+    /// Does not block.
+    void send(int to, const Letter& letter);
+
+    /// What has come to a backend's calls, in order.
+    [[nodiscard]] std::vector<Letter> calls(std::uint64_t backend);
+
+    struct Notice {
+        Letter letter;
+        Clock::time_point heard;
+    };
+    /// The last that each peer said of an executor, by rank.
+    [[nodiscard]] std::map<int, Notice> notices(const ExecutorKey& key);
+    void open_executor(const ExecutorKey& key);
+    void close_executor(const ExecutorKey& key, Estate estate);
+
+private:
+    struct Executor {
+        std::map<int, Notice> notices;
+        std::optional<Estate> estate;
+    };
+    // pre of all: the mutex is held.
+    void look();
+    void take(const Letter& letter);
+    void free_estates();
+
+    std::mutex mutex_;
+    Communicator communicator_;
+    std::uint64_t backends_ = 0;
+    std::set<std::uint64_t> closed_;                      // backends
+    std::map<std::uint64_t, std::vector<Letter>> calls_;  // by backend
+    std::map<std::uint64_t, std::uint64_t> opened_;       // by backend, the last executor
+    std::map<ExecutorKey, Executor> executors_;           // open, to be opened, or with an estate
+    std::vector<std::pair<MPI_Request, std::unique_ptr<Letter>>> sent_;
+};
+
+}  // namespace reshard::mpi

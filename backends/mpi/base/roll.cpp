@@ -1,0 +1,287 @@
+#include "backends/mpi/base/roll.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "backends/common/waits.hpp"
+#include "src/execute/flights.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+using Clock = Post::Clock;
+
+constexpr auto grace = std::chrono::seconds(2);             // for the answer of a rank that has come
+constexpr auto last_word = std::chrono::milliseconds(100);  // for an answer that is on its way
+
+std::string_view name(std::int32_t call) {
+    return call == static_cast<std::int32_t>(Call::agree) ? "Backend::agree" : "Backend::prepare";
+}
+
+// A few looks at once, then ever longer naps. Others may come only when a run that is in flight goes on.
+class Pace {
+public:
+    void rest() {
+        constexpr int looks = 100;
+        const auto& flights = Flights::of_this_thread();
+        if (!flights->empty()) flights->advance_all();
+        if (++looks_ < looks) return std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::microseconds(std::min(looks_ - looks + 1, 200)));
+    }
+
+private:
+    int looks_ = 0;
+};
+
+// Until `request` is done or the time is over; then it is left to MPI.
+Result<bool> done_within(MPI_Request& request, Clock::time_point until) {
+    Pace pace;
+    for (int done = 0;; pace.rest()) {
+        const int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (auto well = checked(code, "MPI_Test"); !well) return tl::unexpected(well.error());
+        if (done != 0) return true;
+        if (Clock::now() >= until) return false;
+    }
+}
+
+std::string in_list(const std::vector<int>& ranks) {
+    return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+// Twice: who has given up the first time does not come to the second, and a late rank is not left alone after it.
+Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::string_view call,
+                      std::chrono::milliseconds timeout) {
+    // What is not waited for to its end is MPI's to write as long as it runs.
+    auto* const well = new std::array<int, 4>{own ? 1 : 0, 0, own ? 1 : 0, 0};
+    for (const std::size_t round : {0, 2}) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int code =
+            MPI_Iallreduce(&(*well)[round], &(*well)[round + 1], 1, MPI_INT, MPI_MIN, communicator, &request);
+        if (auto begun = checked(code, "MPI_Iallreduce"); !begun) return begun;
+        const auto come = done_within(request, Clock::now() + timeout);
+        if (!come) return tl::unexpected(come.error());
+        if (!*come) {
+            return own ? fail(Code::backend, fmt::format("not all ranks came to {} within {}", call, in_words(timeout)))
+                       : own;
+        }
+    }
+    const bool all = (*well)[1] != 0;
+    delete well;
+    if (!own || all) return own;
+    return fail(Code::backend, fmt::format("another rank failed in {}", call));
+}
+
+Result<std::unique_ptr<Roll>> Roll::make(MPI_Comm communicator, std::chrono::milliseconds timeout) {
+    auto post = Post::of(communicator);
+    if (!post) return tl::unexpected(post.error());
+    std::unique_ptr<Roll> roll(new Roll);
+    roll->post_ = std::move(*post);
+    roll->timeout_ = timeout;
+    MPI_Comm_rank(communicator, &roll->rank_);
+    MPI_Comm_size(communicator, &roll->size_);
+    if (roll->rank_ == 0) roll->backend_ = roll->post_->next_backend();
+    const int code = MPI_Bcast(&roll->backend_, 1, MPI_UINT64_T, 0, communicator);
+    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
+    return roll;
+}
+
+Roll::~Roll() {
+    if (!usable()) return;
+    const Letter gone = letter(Word::gone);
+    if (rank_ == 0)
+        tell_all(gone);
+    else
+        post_->send(0, gone);
+    post_->close_backend(backend_);
+}
+
+Letter Roll::letter(Word word) const {
+    Letter letter;
+    letter.word = word;
+    letter.rank = rank_;
+    letter.backend = backend_;
+    letter.number = number_;
+    return letter;
+}
+
+void Roll::tell_all(const Letter& letter) const {
+    for (int rank = 0; rank < size_; ++rank) {
+        if (rank != rank_) post_->send(rank, letter);
+    }
+}
+
+Result<void> Roll::meet(Call call, std::uint64_t value) {
+    if (broken_) {
+        return fail(Code::backend, fmt::format("an earlier call of this backend failed: {}", broken_->message));
+    }
+    ++number_;
+    Letter own = letter(Word::arrived);
+    own.call = static_cast<std::int32_t>(call);
+    own.value = value;
+    const Verdict verdict = rank_ == 0 ? preside(own) : attend(own);
+    if (verdict.last) broken_ = verdict.on_all.error();
+    return verdict.on_all;
+}
+
+Roll::Verdict Roll::preside(const Letter& own) {
+    const auto begin = Clock::now();
+    std::map<int, Letter> come{{0, own}};
+    bool said = false;
+    for (Pace pace;; pace.rest()) {
+        for (const Letter& letter : post_->calls(backend_)) {
+            if (letter.word == Word::arrived && letter.number == number_) come[letter.rank] = letter;
+            if (letter.word == Word::gone || letter.word == Word::withdrew) left_[letter.rank] = letter;
+        }
+        const auto waited = Clock::now() - begin;
+        if (auto verdict = judge(come, waited < timeout_)) {
+            Letter told = letter(Word::verdict);
+            told.value = verdict->last ? 1 : 0;
+            told.code = verdict->on_all ? -1 : static_cast<std::int32_t>(verdict->on_all.error().code);
+            if (!verdict->on_all) told.write(verdict->on_all.error().message);
+            tell_all(told);
+            return *verdict;
+        }
+        if (!said && waited > timeout_ / 4) {
+            tell_all(letter(Word::here));
+            said = true;
+        }
+    }
+}
+
+std::optional<Roll::Verdict> Roll::judge(const std::map<int, Letter>& come, bool in_time) const {
+    const auto last = [](std::string message) { return Verdict{fail(Code::backend, std::move(message)), true}; };
+    for (const auto& [rank, letter] : left_) {
+        if (letter.word == Word::withdrew) return last(fmt::format("rank {} gave up waiting for rank 0", rank));
+        if (!come.contains(rank)) return last(fmt::format("rank {} dropped its backend", rank));
+    }
+    if (come.size() == static_cast<std::size_t>(size_)) return compare(come);
+    if (in_time) return std::nullopt;
+    std::vector<int> missing;
+    for (int rank = 0; rank < size_; ++rank) {
+        if (!come.contains(rank)) missing.push_back(rank);
+    }
+    return last(
+        fmt::format("{} did not come to {} within {}", in_list(missing), name(come.at(0).call), in_words(timeout_)));
+}
+
+std::optional<Roll::Verdict> Roll::compare(const std::map<int, Letter>& come) const {
+    const Letter& first = come.at(0);
+    for (const auto& [rank, letter] : come) {
+        if (letter.call == first.call) continue;
+        return Verdict{fail(Code::backend,
+                            fmt::format("rank {} came to {}, rank 0 to {}", rank, name(letter.call), name(first.call))),
+                       true};
+    }
+    for (const auto& [rank, letter] : come) {
+        if (letter.value == 0)
+            return Verdict{fail(Code::mismatch, fmt::format("rank {} could not prepare its plan", rank))};
+    }
+    for (const auto& [rank, letter] : come) {
+        if (letter.value != first.value)
+            return Verdict{fail(Code::mismatch, fmt::format("rank {} brings another plan than rank 0", rank))};
+    }
+    return Verdict{};
+}
+
+// Rank 0 decides. Who gives it up says so, and takes an answer that was on its way.
+Roll::Verdict Roll::attend(const Letter& own) {
+    post_->send(0, own);
+    auto until = Clock::now() + timeout_;
+    bool here = false;
+    bool withdrawn = false;
+    for (Pace pace;; pace.rest()) {
+        for (const Letter& letter : post_->calls(backend_)) {
+            if (letter.word == Word::gone) return {fail(Code::backend, "rank 0 dropped its backend"), true};
+            if (letter.number != number_) continue;
+            if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
+            if (letter.word != Word::verdict) continue;
+            if (letter.code < 0) return {};
+            return {fail(static_cast<Code>(letter.code), std::string(letter.message())), letter.value != 0};
+        }
+        if (Clock::now() < until) continue;
+        if (withdrawn) {
+            return {fail(Code::backend, fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to",
+                                                    name(own.call), in_words(timeout_))),
+                    true};
+        }
+        post_->send(0, letter(Word::withdrew));
+        withdrawn = true;
+        until = Clock::now() + last_word;
+    }
+}
+
+Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), rank_(roll.rank()) {
+    post_->open_executor(key_);
+}
+
+Standing::~Standing() {
+    if (!usable()) return;
+    if (!failed_) tell(Word::dropped, runs_);
+    post_->close_executor(key_, {std::move(communicators_), peers_, runs_, !failed_});
+}
+
+void Standing::tell(Word word, std::uint64_t runs, std::string_view text) const {
+    Letter letter;
+    letter.word = word;
+    letter.rank = rank_;
+    letter.backend = key_.first;
+    letter.number = key_.second;
+    letter.value = runs;
+    letter.write(text);
+    for (const int peer : peers_) post_->send(peer, letter);
+}
+
+void Standing::start() {
+    ++runs_;
+    if (std::exchange(excused_, false)) tell(Word::started, runs_);
+}
+
+void Standing::finish() { finished_ = runs_; }
+
+void Standing::give_up(const Error& why) {
+    if (std::exchange(failed_, true) || !usable()) return;
+    tell(Word::failed, finished_ + 1, why.message);
+}
+
+void Standing::excuse(const Error& why) {
+    if (failed_ || !usable()) return;
+    excused_ = true;
+    tell(Word::excused, runs_, why.message);
+}
+
+std::string Standing::missing(const std::set<int>& awaited) const {
+    const auto notices = post_->notices(key_);
+    std::vector<int> others;
+    std::vector<int> first;
+    for (const int peer : peers_) {
+        const auto notice = notices.find(peer);
+        if (notice != notices.end() && notice->second.letter.word == Word::waiting &&
+            notice->second.letter.value >= runs_)
+            continue;
+        (awaited.contains(peer) ? first : others).push_back(peer);
+    }
+    if (first.empty()) first = others.empty() ? std::vector<int>(awaited.begin(), awaited.end()) : others;
+    return in_list(first);
+}
+
+// What a peer did in runs that it had begun before is on its way; nor does it fail those that it has finished.
+std::optional<std::string> Standing::trouble(const std::set<int>& awaited) const {
+    for (const auto& [rank, notice] : post_->notices(key_)) {
+        const Letter& letter = notice.letter;
+        if (!awaited.contains(rank)) continue;
+        if (letter.word == Word::failed && letter.value <= runs_)
+            return fmt::format("rank {} failed: {}", rank, letter.message());
+        if (letter.value >= runs_) continue;
+        if (letter.word == Word::dropped) return fmt::format("rank {} dropped its executor", rank);
+        if (letter.word == Word::excused && Clock::now() - notice.heard > second_try)
+            return fmt::format("rank {}: {}", rank, letter.message());
+    }
+    return std::nullopt;
+}
+
+}  // namespace reshard::mpi

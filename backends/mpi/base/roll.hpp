@@ -1,0 +1,106 @@
+// Who has come to a collective call, and what becomes of an executor on each rank: what is waited for ends in time, and
+// says who is missing.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backends/mpi/base/post.hpp"
+
+namespace reshard::mpi {
+
+/// The calls that ranks meet in.
+enum class Call : std::int32_t { agree, prepare };
+
+/// Collective over a caller's communicator. When it is well, all ranks have come, and none has failed; blocking calls
+/// may follow. Errors: backend where that is not so within the time.
+[[nodiscard]] Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::string_view call,
+                                    std::chrono::milliseconds timeout);
+
+/// Of one backend. Ranks meet at rank 0, and whoever is missing after the time is named to all. Blocking calls may
+/// follow a meeting that is well.
+class Roll {
+public:
+    /// Collective.
+    [[nodiscard]] static Result<std::unique_ptr<Roll>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
+    ~Roll();
+    Roll(const Roll&) = delete;
+    Roll& operator=(const Roll&) = delete;
+
+    /// Collective. Errors: mismatch, on all ranks alike, where values differ, or one is 0, which stands for a rank that
+    /// failed; backend where a rank did not come, or has dropped its backend: then no later meeting is well either.
+    [[nodiscard]] Result<void> meet(Call call, std::uint64_t value);
+
+    /// Of the last meeting; the same on all ranks.
+    [[nodiscard]] ExecutorKey key() const { return {backend_, number_}; }
+    [[nodiscard]] const std::shared_ptr<Post>& post() const { return post_; }
+    [[nodiscard]] int rank() const { return rank_; }
+
+private:
+    Roll() = default;
+    struct Verdict {
+        Result<void> on_all;
+        bool last = false;  // no meeting after it
+    };
+    [[nodiscard]] Letter letter(Word word) const;
+    void tell_all(const Letter& letter) const;
+    Verdict preside(const Letter& own);
+    std::optional<Verdict> judge(const std::map<int, Letter>& come, bool in_time) const;
+    [[nodiscard]] std::optional<Verdict> compare(const std::map<int, Letter>& come) const;
+    Verdict attend(const Letter& own);
+
+    std::shared_ptr<Post> post_;
+    std::chrono::milliseconds timeout_{};
+    int rank_ = 0;
+    int size_ = 1;
+    std::uint64_t backend_ = 0;
+    std::uint64_t number_ = 0;    // of meetings
+    std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew
+    std::optional<Error> broken_;
+};
+
+/// A rank in one executor, and what it knows of its peers there: those with which it exchanges messages.
+class Standing {
+public:
+    /// Of what the roll's last meeting prepares.
+    explicit Standing(const Roll& roll);
+    ~Standing();  ///< tells the peers that it was dropped
+    Standing(const Standing&) = delete;
+    Standing& operator=(const Standing&) = delete;
+
+    void meet(std::vector<int> peers) { peers_ = std::move(peers); }
+    /// Freed when no peer can send on it any more.
+    void own(Communicator communicator) { communicators_.push_back(std::move(communicator)); }
+
+    void start();   ///< one run more
+    void finish();  ///< it went well
+    void give_up(const Error& why);
+    void excuse(const Error& why);
+    [[nodiscard]] bool failed() const { return failed_; }
+    [[nodiscard]] bool alone() const { return peers_.empty(); }
+
+    /// This rank waits long in the run that is in flight; for missing().
+    void say_waiting() const { tell(Word::waiting, runs_); }
+    /// The awaited peers that are not known to wait in the run themselves, or else any peers; in words.
+    [[nodiscard]] std::string missing(const std::set<int>& awaited) const;
+
+    /// Why one of the awaited peers will not take part in the run that is in flight; nothing when all may.
+    [[nodiscard]] std::optional<std::string> trouble(const std::set<int>& awaited) const;
+    /// The same of all peers, before it begins.
+    [[nodiscard]] std::optional<std::string> trouble() const { return trouble({peers_.begin(), peers_.end()}); }
+
+private:
+    void tell(Word word, std::uint64_t runs, std::string_view text = {}) const;
+
+    std::shared_ptr<Post> post_;
+    ExecutorKey key_;
+    int rank_;
+    std::vector<int> peers_;
+    std::vector<Communicator> communicators_;
+    std::uint64_t runs_ = 0;
+    std::uint64_t finished_ = 0;
+    bool failed_ = false;
+    bool excused_ = false;
+};
+
+}  // namespace reshard::mpi

@@ -1,0 +1,165 @@
+#include "backends/mpi/messages/channel.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "src/schedule/box_cut.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+constexpr Index shared_at_most = 16;  // a transfer of more than this part of a piece has messages of its own
+constexpr Index slot_alignment = 64;
+
+// A box in a message, and where it lies at this end.
+struct Share {
+    std::size_t step = 0;
+    Box box;
+    Region region;
+};
+
+struct Bundle {
+    std::vector<Share> shares;
+    Index bytes = 0;
+};
+
+struct Ends {
+    int peer = 0;
+    bool sends = false;
+    friend auto operator<=>(const Ends&, const Ends&) = default;
+};
+
+bool in_place(const Bundle& bundle) { return bundle.shares.size() == 1 && contiguous(bundle.shares.front().region); }
+
+// One stream in the making.
+class Maker {
+public:
+    Maker(std::span<const ChannelStep> steps, Ends ends, const Framing& framing)
+        : steps_(steps), framing_(framing), stream_{ends.peer, ends.sends, {}} {}
+
+    void add(std::size_t step, const Box& box) {
+        const Index element_bytes = steps_[step].element_bytes;
+        const Index bytes = count(box) * element_bytes;
+        if (framing_.piece_bytes == 0) {
+            put(step, box, bytes);
+            return close();
+        }
+        if (bytes > framing_.piece_bytes / shared_at_most) {
+            close();
+            for (const Box& part : slabs(box, framing_.piece_bytes / element_bytes)) {
+                put(step, part, count(part) * element_bytes);
+                close();
+            }
+            return;
+        }
+        if (open_.bytes + bytes > framing_.piece_bytes) close();
+        put(step, box, bytes);
+    }
+
+    // Takes its slots' place in the staging.
+    Result<Channel> make(Index& staged_bytes) {
+        close();
+        Index slot_bytes = 0;
+        Index staged = 0;
+        for (const Bundle& bundle : bundles_) {
+            if (framing_.piece_bytes == 0 || in_place(bundle)) continue;
+            slot_bytes = std::max(slot_bytes, ceil_divide(bundle.bytes, slot_alignment) * slot_alignment);
+            ++staged;
+        }
+        std::size_t slot = 0;
+        for (const Bundle& bundle : bundles_) {
+            auto piece = make_piece(bundle, staged_bytes + static_cast<Index>(slot) * slot_bytes);
+            if (!piece) return tl::unexpected(piece.error());
+            piece->slot = slot;
+            if (!piece->copies.empty()) slot = (slot + 1) % stream_slots;
+            stream_.pieces.push_back(std::move(*piece));
+        }
+        staged_bytes += std::min<Index>(staged, stream_slots) * slot_bytes;
+        return std::move(stream_);
+    }
+
+private:
+    void put(std::size_t step, const Box& box, Index bytes) {
+        const ChannelStep& travel = steps_[step];
+        const Slot& slot = stream_.sends ? travel.step->from : travel.step->to;
+        open_.shares.push_back({step, box, region_of(slot, box, travel.element_bytes)});
+        open_.bytes += bytes;
+    }
+
+    void close() {
+        if (!open_.shares.empty()) bundles_.push_back(std::move(open_));
+        open_ = {};
+    }
+
+    [[nodiscard]] BufferId where(std::size_t step) const {
+        const RankStep& moved = *steps_[step].step;
+        return stream_.sends ? moved.from.buffer : moved.to.buffer;
+    }
+
+    [[nodiscard]] Result<Packet> make_piece(const Bundle& bundle, Index slot_offset) const {
+        const Share& first = bundle.shares.front();
+        Packet piece;
+        piece.bytes = bundle.bytes;
+        piece.step = first.step;
+        piece.array = steps_[first.step].array;
+        piece.where = where(first.step);
+        piece.offset_bytes = first.region.offset_bytes;
+        if (framing_.piece_bytes == 0) {
+            auto type = region_type(first.region);
+            if (!type) return tl::unexpected(type.error());
+            piece.type = std::move(*type);
+            return piece;
+        }
+        if (in_place(bundle)) return piece;
+        piece.where = BufferId::staging;
+        piece.offset_bytes = slot_offset;
+        for (const Share& share : bundle.shares) {
+            const ChannelStep& travel = steps_[share.step];
+            Region packed = packed_region(share.box, travel.element_bytes);
+            packed.offset_bytes = slot_offset;
+            slot_offset += count(share.box) * travel.element_bytes;
+            const BufferId there = where(share.step);
+            piece.copies.push_back(
+                stream_.sends ? LocalCopy{travel.array, there, BufferId::staging, BoxCopy(share.region, packed)}
+                              : LocalCopy{travel.array, BufferId::staging, there, BoxCopy(packed, share.region)});
+        }
+        return piece;
+    }
+
+    std::span<const ChannelStep> steps_;
+    const Framing& framing_;
+    Channel stream_;
+    Bundle open_;
+    std::vector<Bundle> bundles_;
+};
+
+}  // namespace
+
+Result<std::vector<Channel>> make_streams(std::span<const ChannelStep> steps, const NodeMap& nodes,
+                                          const Framing& framing, Index& staged_bytes) {
+    std::map<Ends, Maker> makers;
+    Index rank = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].step == nullptr) continue;
+        const Schedule& schedule = steps[i].step->schedule;
+        rank = schedule.rank;
+        for (const bool sends : {false, true}) {
+            for (const Transfer& transfer : sends ? schedule.sends : schedule.receives) {
+                if (count(transfer.box) == 0 || transfer.peer == schedule.rank || nodes.has(transfer.peer)) continue;
+                const Ends ends{static_cast<int>(transfer.peer), sends};
+                makers.try_emplace(ends, steps, ends, framing).first->second.add(i, transfer.box);
+            }
+        }
+    }
+    std::vector<Channel> streams;
+    for (auto& [ends, maker] : makers) {
+        auto stream = maker.make(staged_bytes);
+        if (!stream) return tl::unexpected(stream.error());
+        streams.push_back(std::move(*stream));
+    }
+    // Each rank begins with the peers after it, so that not all turn to the same one.
+    std::stable_partition(streams.begin(), streams.end(), [&](const Channel& stream) { return stream.peer > rank; });
+    return streams;
+}
+
+}  // namespace reshard::mpi

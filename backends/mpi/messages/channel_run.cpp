@@ -1,0 +1,77 @@
+#include "backends/mpi/messages/channel_run.hpp"
+
+namespace reshard::mpi {
+
+// Receives come before sends, so that a message finds its place and MPI need not keep it.
+void ChannelRun::begin() {
+    const std::vector<Channel>& streams = state_.stage().streams;
+    flows_.assign(streams.size(), {});
+    requests_.restart(flows_.size() * in_flight_max);
+    for (const bool sends : {false, true}) {
+        for (std::size_t i = 0; i < flows_.size(); ++i) {
+            if (streams[i].sends == sends) post(i);
+        }
+    }
+}
+
+// Posts what may be: at most so many messages of a stream, in their order, each staged one when its slot is free.
+void ChannelRun::post(std::size_t stream) {
+    const std::vector<Packet>& pieces = state_.stage().streams[stream].pieces;
+    Flow& flow = flows_[stream];
+    for (std::size_t at = 0; at < in_flight_max; ++at) {
+        while (requests_.is_free(stream * in_flight_max + at)) {  // also after one that MPI refused
+            if (flow.next == pieces.size()) return;
+            const Packet& piece = pieces[flow.next];
+            if (!piece.copies.empty() && flow.taken[piece.slot]) return;
+            if (!piece.copies.empty()) flow.taken[piece.slot] = true;
+            flow.pieces[at] = flow.next++;
+            post_piece(stream, at);
+        }
+    }
+}
+
+void ChannelRun::post_piece(std::size_t stream, std::size_t at) {
+    const Channel& flowing = state_.stage().streams[stream];
+    const Packet& piece = flowing.pieces[flows_[stream].pieces[at]];
+    const MPI_Datatype type = piece.type ? piece.type->get() : MPI_BYTE;
+    const int length = piece.type ? 1 : static_cast<int>(piece.bytes);
+    const MPI_Comm communicator = state_.plan().communicator;
+    const auto start = [&](MPI_Request* request) {
+        if (!flowing.sends) {
+            return MPI_Irecv(state_.write(piece.array, piece.where) + piece.offset_bytes, length, type, flowing.peer,
+                             state_.tag(), communicator, request);
+        }
+        const bool well = !state_.error();
+        if (well) state_.copy(piece.copies);
+        return MPI_Isend(state_.read(piece.array, piece.where) + piece.offset_bytes, well ? length : 0, type,
+                         flowing.peer, state_.tag(), communicator, request);
+    };
+    const Pending pending{flowing.sends ? Pending::sending : Pending::receiving, flowing.peer,
+                          flowing.sends ? -1 : piece.bytes, piece.step};
+    if (!requests_.post(stream * in_flight_max + at, pending, start)) arrived(stream, at, false);
+}
+
+void ChannelRun::arrived(std::size_t stream, std::size_t at, bool well) {
+    const Channel& flowing = state_.stage().streams[stream];
+    const Packet& piece = flowing.pieces[flows_[stream].pieces[at]];
+    if (piece.copies.empty()) return;
+    if (well && !flowing.sends) state_.copy(piece.copies, state_.stage().store);
+    flows_[stream].taken[piece.slot] = false;
+}
+
+bool ChannelRun::advance() {
+    while (!requests_.all_ended()) {
+        const std::vector<Requests::Ended>& ended = requests_.test();
+        if (ended.empty()) break;
+        for (const auto [place, well] : ended) arrived(place / in_flight_max, place % in_flight_max, well);
+        for (std::size_t stream = 0; stream < flows_.size(); ++stream) post(stream);
+    }
+    return requests_.all_ended();
+}
+
+void ChannelRun::give_up(std::string_view why) {
+    requests_.give_up(why, state_.plan().staging);
+    flows_.clear();
+}
+
+}  // namespace reshard::mpi

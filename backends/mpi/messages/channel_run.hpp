@@ -1,0 +1,40 @@
+// The streams of one wave between nodes: so many messages of each in flight, and packing while they travel.
+#pragma once
+
+#include <array>
+
+#include "backends/mpi/messages/requests.hpp"
+
+namespace reshard::mpi {
+
+class ChannelRun {
+public:
+    explicit ChannelRun(RunState& state) : state_(state), requests_(state) {}
+
+    /// Of the wave that begins.
+    void begin();
+    /// True when all has come and gone. Messages that failed are noted; streams go on.
+    bool advance();
+    void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
+    void give_up(std::string_view why);
+
+private:
+    static constexpr std::size_t in_flight_max = 8;  // messages of one stream
+
+    // How far a stream is. Its messages in flight have in_flight_max places among the requests.
+    struct Flow {
+        std::size_t next = 0;  // to be posted
+        std::array<std::size_t, in_flight_max> pieces{};
+        std::array<bool, stream_slots> taken{};
+    };
+
+    void post(std::size_t stream);
+    void post_piece(std::size_t stream, std::size_t at);
+    void arrived(std::size_t stream, std::size_t at, bool well);
+
+    RunState& state_;
+    Requests requests_;
+    std::vector<Flow> flows_;
+};
+
+}  // namespace reshard::mpi

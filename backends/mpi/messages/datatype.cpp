@@ -1,0 +1,119 @@
+#include "backends/mpi/messages/datatype.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+constexpr Index count_max = Index{1} << 30;  // of one constructor; below 2^31 and a whole number of pages
+
+Result<Datatype> committed(Result<Datatype> type) {
+    if (!type) return type;
+    MPI_Datatype raw = type->get();
+    if (auto done = checked(MPI_Type_commit(&raw), "MPI_Type_commit"); !done) return tl::unexpected(done.error());
+    return type;
+}
+
+Result<Datatype> joined(const std::vector<MPI_Datatype>& types, const std::vector<MPI_Aint>& offsets) {
+    const std::vector<int> ones(types.size(), 1);
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    const int code =
+        MPI_Type_create_struct(static_cast<int>(types.size()), ones.data(), offsets.data(), types.data(), &made);
+    if (auto done = checked(code, "MPI_Type_create_struct"); !done) return tl::unexpected(done.error());
+    return Datatype(made);
+}
+
+// `count` elements, `stride` bytes apart. More than one constructor counts: rows of count_max, rows of rows, and a
+// rest.
+Result<Datatype> repeated(MPI_Datatype element, Index count, Index stride) {
+    if (count <= count_max) {
+        MPI_Datatype made = MPI_DATATYPE_NULL;
+        const int code = MPI_Type_create_hvector(static_cast<int>(count), 1, stride, element, &made);
+        if (auto done = checked(code, "MPI_Type_create_hvector"); !done) return tl::unexpected(done.error());
+        return Datatype(made);
+    }
+    const Index rows = count / count_max;
+    auto row = repeated(element, count_max, stride);
+    if (!row) return row;
+    auto whole = repeated(row->get(), rows, stride * count_max);
+    if (!whole || count % count_max == 0) return whole;
+    auto rest = repeated(element, count % count_max, stride);
+    if (!rest) return rest;
+    return joined({whole->get(), rest->get()}, {0, stride * count_max * rows});
+}
+
+Result<Datatype> uncommitted_type(const Region& region) {
+    Region merged = coalesce(region);
+    Index run_bytes = merged.element_bytes;
+    if (!merged.extents.empty() && merged.strides_bytes.back() == merged.element_bytes) {
+        run_bytes *= merged.extents.back();
+        merged.extents.pop_back();
+    }
+    auto type = repeated(MPI_BYTE, run_bytes, 1);
+    for (std::size_t k = merged.extents.size(); k-- > 0 && type;) {
+        type = repeated(type->get(), merged.extents[k], merged.strides_bytes[k]);
+    }
+    return type;
+}
+
+// MPI gives an operation no state, so each dtype and combination has a function of its own.
+template <DType dtype, Combine combine>
+void apply(void* source, void* target, int* elements, MPI_Datatype*) {
+    combine_dense(dtype, combine, static_cast<const std::byte*>(source), static_cast<std::byte*>(target), *elements);
+}
+
+template <DType dtype>
+MPI_User_function* function_of(Combine combine) {
+    switch (combine) {
+        case Combine::sum:
+            return apply<dtype, Combine::sum>;
+        case Combine::max:
+            return apply<dtype, Combine::max>;
+        case Combine::min:
+            return apply<dtype, Combine::min>;
+        case Combine::prod:
+            return apply<dtype, Combine::prod>;
+        case Combine::copy:
+            break;
+    }
+    return nullptr;  // the precondition keeps it out
+}
+
+template <std::size_t... number>
+MPI_User_function* function_of(DType dtype, Combine combine, std::index_sequence<number...>) {
+    MPI_User_function* found = nullptr;
+    ((static_cast<std::size_t>(dtype) == number ? void(found = function_of<static_cast<DType>(number)>(combine))
+                                                : void()),
+     ...);
+    return found;
+}
+
+}  // namespace
+
+Result<Datatype> run_type(Index bytes) { return committed(repeated(MPI_BYTE, bytes, 1)); }
+
+Result<Datatype> region_type(const Region& region) { return committed(uncommitted_type(region)); }
+
+Result<Datatype> regions_type(std::span<const Region> regions) {
+    std::vector<Datatype> owned;
+    std::vector<MPI_Datatype> types;
+    std::vector<MPI_Aint> offsets;
+    for (const Region& region : regions) {
+        auto type = uncommitted_type(region);
+        if (!type) return type;
+        types.push_back(type->get());
+        offsets.push_back(region.offset_bytes);
+        owned.push_back(std::move(*type));
+    }
+    return committed(joined(types, offsets));
+}
+
+Result<Datatype> element_type(DType dtype) { return run_type(size_of(dtype)); }
+
+Result<Operation> reduce_operation(DType dtype, Combine combine) {
+    constexpr auto last = static_cast<std::size_t>(DType::c128);
+    MPI_Op made = MPI_OP_NULL;
+    const int code = MPI_Op_create(function_of(dtype, combine, std::make_index_sequence<last + 1>{}), 1, &made);
+    if (auto done = checked(code, "MPI_Op_create"); !done) return tl::unexpected(done.error());
+    return Operation(made);
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,102 @@
+#include "backends/mpi/messages/message_reduce.hpp"
+
+#include <algorithm>
+
+namespace reshard::mpi {
+namespace {
+
+bool is_staged(const Landing& landing) { return landing.message && landing.message->where == BufferId::staging; }
+
+}  // namespace
+
+void MessageReduce::begin() {
+    sends_.restart(0);
+    landing_requests_.clear();
+    posted_ = 0;
+    landed_ = 0;
+}
+
+void MessageReduce::begin_step(std::size_t number) {
+    const MessageStep& step = state_.stage().steps[number];
+    landing_requests_.resize(landing_requests_.size() + step.landings.size(), MPI_REQUEST_NULL);
+    post_landings();
+    for (const Message& message : step.sends) {
+        sends_.add({Pending::sending, message.peer, -1, number}, [&](MPI_Request* request) {
+            return MPI_Isend(state_.read(step.array, message.where) + message.offset_bytes, state_.error() ? 0 : 1,
+                             message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
+        });
+    }
+}
+
+// In the order of the schedule, as far as there is a staging slot free: the messages of one peer must be received in
+// the order in which it sends them. A step that adds up has its wave to itself.
+void MessageReduce::post_landings() {
+    const MessageStep& step = state_.stage().steps.front();
+    for (; posted_ < landing_requests_.size(); ++posted_) {
+        const Landing& landing = step.landings[posted_];
+        if (!landing.message) continue;
+        if (is_staged(landing) && slots_taken_ == staging_slots) return;
+        if (is_staged(landing)) ++slots_taken_;
+        const Message& message = *landing.message;
+        state_.note_code(
+            {Pending::receiving, message.peer, message.bytes, 0},
+            MPI_Irecv(state_.write(step.array, message.where) + message.offset_bytes, 1, message.type.get(),
+                      message.peer, state_.tag(), state_.plan().communicator, &landing_requests_[posted_]));
+    }
+}
+
+bool MessageReduce::advance() {
+    const bool all_landed = land();
+    return sends_.advance() && all_landed;
+}
+
+// Takes the receives of a sum in the order of the schedule, which is the order of the summands.
+bool MessageReduce::land() {
+    for (; landed_ < landing_requests_.size(); ++landed_) {
+        const MessageStep& step = state_.stage().steps.front();
+        const Landing& landing = step.landings[landed_];
+        if (landing.message && !landed(*landing.message, landing_requests_[landed_])) return false;
+        state_.happened();
+        state_.copy(landing.stores);
+        for (const LocalCombine& add : landing.adds) {
+            add.combine.run(state_.read(step.array, add.from), state_.write(step.array, add.to));
+        }
+        if (!is_staged(landing)) continue;
+        --slots_taken_;
+        post_landings();
+    }
+    return true;
+}
+
+bool MessageReduce::landed(const Message& message, MPI_Request& request) {
+    if (request == MPI_REQUEST_NULL) return true;  // it could not be posted, which was noted
+    const Pending pending{Pending::receiving, message.peer, message.bytes, 0};
+    MPI_Status status{};
+    int done = 1;
+    const int code = MPI_Test(&request, &done, &status);
+    if (code == MPI_SUCCESS && done == 0) return false;
+    request = MPI_REQUEST_NULL;
+    if (state_.note_code(pending, code)) state_.counted(pending, status);
+    return true;
+}
+
+void MessageReduce::add_peers(std::set<int>& peers) const {
+    for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
+        if (landing_requests_[i] != MPI_REQUEST_NULL)
+            peers.insert(state_.stage().steps.front().landings[i].message->peer);
+    }
+    sends_.add_peers(peers);
+}
+
+void MessageReduce::give_up(std::string_view why) {
+    for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
+        if (landing_requests_[i] == MPI_REQUEST_NULL) continue;
+        const Message& message = *state_.stage().steps.front().landings[i].message;
+        state_.note({Pending::receiving, message.peer}, why);
+        MPI_Cancel(&landing_requests_[i]);
+        MPI_Request_free(&landing_requests_[i]);
+    }
+    sends_.give_up(why, state_.plan().staging);
+}
+
+}  // namespace reshard::mpi

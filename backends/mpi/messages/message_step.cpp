@@ -1,0 +1,177 @@
+#include "backends/mpi/messages/message_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/schedule/box_cut.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+bool reduces_natively(const RankStep& step) {
+    const Schedule& schedule = step.schedule;
+    return schedule.kind == StepKind::all_reduce && schedule.group.size() > 1 && count(schedule.target_tile) > 0;
+}
+
+bool only_stores(const std::vector<SplitReceive>& falls) { return falls.size() == 1 && !falls.front().adds; }
+
+// The same on all members, whose tiles are alike. So many parts at most, however little room there is.
+Index elements_of_part(const RankStep& step, DType dtype, Index part_bytes_max) {
+    constexpr Index parts_max = Index{1} << 16;
+    const Index elements = count(step.schedule.target_tile);
+    return std::min(elements, std::max(part_bytes_max / size_of(dtype), ceil_divide(elements, parts_max)));
+}
+
+// Makes one step. Each member function fills one part of the result.
+class Maker {
+public:
+    Maker(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage)
+        : step_(step), dtype_(dtype), element_bytes_(size_of(dtype)), carriage_(carriage) {
+        made_.name = fmt::format("array {}, step {} ({})", array, step_.step + 1, name(step_.schedule.kind));
+        made_.array = array;
+    }
+
+    Result<MessageStep> make() {
+        for (const Box& box : step_.schedule.fills) {
+            made_.fills.emplace_back(step_.to.buffer,
+                                     BoxFill(in_target(box), identity_of(dtype_, step_.schedule.identity)));
+        }
+        for (const Box& box : step_.schedule.scaled) {
+            made_.scales.emplace_back(step_.to.buffer, BoxScale(dtype_, step_.schedule.scale, in_target(box)));
+        }
+        auto done = parts();
+        if (!done) return fail(done.error().code, fmt::format("{}: {}", made_.name, done.error().message));
+        return std::move(made_);
+    }
+
+private:
+    Result<void> parts() {
+        if (step_.schedule.combine == Combine::copy) return make_copies();
+        if (!carriage_.sums) return {};
+        if (reduces_natively(step_)) return make_reduction();
+        if (auto done = make_sends(); !done) return done;
+        return make_landings();
+    }
+
+    [[nodiscard]] Region in_source(const Box& box) const { return region_of(step_.from, box, element_bytes_); }
+    [[nodiscard]] Region in_target(const Box& box) const { return region_of(step_.to, box, element_bytes_); }
+    [[nodiscard]] bool is_own(const Transfer& transfer) const { return transfer.peer == step_.schedule.rank; }
+
+    [[nodiscard]] LocalCopy copy(BufferId from, BufferId to, const Region& source, const Region& target) const {
+        return {made_.array, from, to, BoxCopy(source, target)};
+    }
+
+    static Result<Message> message(Index peer, BufferId where, const Region& region) {
+        auto type = region_type(region);
+        if (!type) return tl::unexpected(type.error());
+        return Message{static_cast<int>(peer), where, region.offset_bytes, bytes_of(region), std::move(*type)};
+    }
+
+    Result<void> make_sends() {
+        for (const Transfer& send : step_.schedule.sends) {
+            if (count(send.box) == 0) continue;
+            auto made = message(send.peer, step_.from.buffer, in_source(send.box));
+            if (!made) return tl::unexpected(made.error());
+            made_.sends.push_back(std::move(*made));
+        }
+        return {};
+    }
+
+    Result<void> make_copies() {
+        for (const Transfer& receive : step_.schedule.receives) {
+            if (!carriage_.own_share || !is_own(receive) || count(receive.box) == 0) continue;
+            made_.copies.push_back(
+                copy(step_.from.buffer, step_.to.buffer, in_source(receive.box), in_target(receive.box)));
+        }
+        return {};
+    }
+
+    Result<void> make_landings() {
+        const auto falls = arrivals(step_.schedule);
+        for (std::size_t i = 0; i < falls.size(); ++i) {
+            if (falls[i].empty()) continue;
+            auto landing = make_landing(step_.schedule.receives[i], falls[i]);
+            if (!landing) return tl::unexpected(landing.error());
+            made_.landings.push_back(std::move(*landing));
+        }
+        return {};
+    }
+
+    Result<Landing> make_landing(const Transfer& receive, const std::vector<SplitReceive>& falls) {
+        Landing landing;
+        const BufferId to = step_.to.buffer;
+        if (!is_own(receive) && only_stores(falls)) {
+            auto made = message(receive.peer, to, in_target(receive.box));
+            if (!made) return tl::unexpected(made.error());
+            landing.message = std::move(*made);
+            return landing;
+        }
+        Slot from = step_.from;
+        if (!is_own(receive)) {
+            const Index slot_offset = staged_++ % staging_slots * carriage_.slot_bytes;
+            const Tile staged = as_tile(receive.box);
+            from = {BufferId::source, slot_offset, staged, row_major(staged)};
+            auto made = message(receive.peer, BufferId::staging, region_of(from, receive.box, element_bytes_));
+            if (!made) return tl::unexpected(made.error());
+            landing.message = std::move(*made);
+        }
+        const BufferId read = is_own(receive) ? step_.from.buffer : BufferId::staging;
+        for (const SplitReceive& fall : falls) {
+            const Region source = region_of(from, fall.box, element_bytes_);
+            const Region target = in_target(fall.box);
+            if (fall.adds) {
+                landing.adds.push_back({read, to, BoxCombine(dtype_, step_.schedule.combine, source, target)});
+            } else {
+                landing.stores.push_back(copy(read, to, source, target));
+            }
+        }
+        return landing;
+    }
+
+    Result<void> make_reduction() {
+        auto type = element_type(dtype_);
+        auto sum = reduce_operation(dtype_, step_.schedule.combine);
+        if (!type) return tl::unexpected(type.error());
+        if (!sum) return tl::unexpected(sum.error());
+        made_.reduction = std::make_shared<Reduction>(
+            Reduction{step_.schedule.group, MPI_COMM_NULL, std::move(*type), std::move(*sum), {}});
+        const Index elements_max = elements_of_part(step_, dtype_, carriage_.part_bytes_max);
+        for (const Box& box : slabs(as_box(step_.schedule.target_tile), elements_max)) {
+            Region slot = packed_region(box, element_bytes_);
+            slot.offset_bytes = staged_++ % staging_slots * carriage_.slot_bytes;
+            made_.reduction->parts.push_back({copy(step_.from.buffer, BufferId::staging, in_source(box), slot),
+                                              copy(BufferId::staging, step_.to.buffer, slot, in_target(box)),
+                                              slot.offset_bytes, static_cast<int>(count(box))});
+        }
+        return {};
+    }
+
+    const RankStep& step_;
+    DType dtype_;
+    Index element_bytes_;
+    const Carriage& carriage_;
+    Index staged_ = 0;
+    MessageStep made_;
+};
+
+}  // namespace
+
+Result<MessageStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage) {
+    return Maker(step, dtype, array, carriage).make();
+}
+
+Index staged_bytes(const RankStep& step, DType dtype, Index part_bytes_max) {
+    if (reduces_natively(step)) return elements_of_part(step, dtype, part_bytes_max) * size_of(dtype);
+    if (step.schedule.combine == Combine::copy) return 0;
+    Index most = 0;
+    const auto falls = arrivals(step.schedule);
+    for (std::size_t i = 0; i < falls.size(); ++i) {
+        const Transfer& receive = step.schedule.receives[i];
+        if (receive.peer == step.schedule.rank || falls[i].empty() || only_stores(falls[i])) continue;
+        most = std::max(most, count(receive.box) * size_of(dtype));
+    }
+    return most;
+}
+
+}  // namespace reshard::mpi

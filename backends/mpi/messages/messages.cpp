@@ -1,0 +1,360 @@
+#include "backends/mpi/messages/messages.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "backends/mpi/base/agree.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+constexpr Index smallest_part = 32;  // of a piece as the options want it; below it packing does not pay
+constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
+constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
+constexpr Index slot_alignment = 16;                   // as well
+constexpr Index smallest_window_bytes = 4096;          // of a wave
+
+class MessageBound final : public Bound {
+public:
+    MessageBound(RunPlan plan, std::vector<StageBuffers> wave_buffers, std::size_t steps)
+        : plan_(std::move(plan)), wave_buffers_(std::move(wave_buffers)), step_seconds_(steps, 0.0) {}
+    Result<std::unique_ptr<Ticket>> start() override {
+        RunPlan plan = plan_;
+        plan.wave_buffers = &wave_buffers_;
+        plan.step_seconds = &step_seconds_;
+        return std::make_unique<Run>(std::move(plan));
+    }
+    [[nodiscard]] std::vector<double> step_seconds() const override { return step_seconds_; }
+
+private:
+    RunPlan plan_;
+    std::vector<StageBuffers> wave_buffers_;
+    std::vector<double> step_seconds_;
+};
+
+// An array that needs its workspace to itself, or adds up in staging, does not run beside others.
+bool runs_beside(const RankPlan& plan, std::span<const ReduceGroups> sums) {
+    bool beside = plan.workspace_bytes == 0;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        beside = beside && (plan.steps[i].schedule.combine == Combine::copy || sums[i].inside);
+    }
+    return beside;
+}
+
+std::vector<const RankStep*> steps_of(const std::vector<MessagePlan>& plans) {
+    std::vector<const RankStep*> steps;
+    for (const MessagePlan& one : plans) {
+        for (const RankStep& step : one.plan->steps) steps.push_back(&step);
+    }
+    return steps;
+}
+
+Index arriving_bytes(const std::vector<Channel>& streams) {
+    Index bytes = 0;
+    for (const Channel& stream : streams) {
+        for (const Packet& piece : stream.pieces) bytes += stream.sends ? 0 : piece.bytes;
+    }
+    return bytes;
+}
+
+}  // namespace
+
+Result<void> Messages::make(const MessageSetting& setting, const std::vector<MessagePlan>& plans, std::size_t arrays) {
+    setting_ = setting;
+    for (const MessagePlan& one : plans) steps_ += one.plan->steps.size();
+    if (auto same = all_succeeded(setting_.communicator, {}, steps_); !same) return same;
+    if (auto done = arrange(plans, arrays); !done) return done;
+    const Result<void> inside = make_node_plans(arrays);
+    if (auto all = all_succeeded(setting_.communicator, inside, steps_); !all) return all;
+    const Result<void> summed = make_sum_plans(arrays);
+    if (auto all = all_succeeded(setting_.communicator, summed, steps_); !all) return all;
+    if (auto done = find_part_bytes(); !done) return done;
+    const Result<void> made = make_steps();
+    if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return all;
+    if (auto done = make_all_streams(); !done) return done;
+    Result<void> staged;
+    if (const Index bytes = std::max(staging_slots * slot_bytes_, stream_bytes_); bytes > 0) {
+        auto staging = setting_.arena->take(bytes);
+        if (staging) staging_ = std::move(*staging);
+        if (!staging) staged = tl::unexpected(staging.error());
+    }
+    if (auto all = all_succeeded(setting_.communicator, staged, steps_); !all) return all;
+    return make_groups();
+}
+
+Index Messages::held_by_nodes() const {
+    Index bytes = 0;
+    for (const Stage& stage : stages_) {
+        bytes += stage.node ? stage.node->held_bytes() : 0;
+        for (const auto& sum : stage.sums) bytes += sum->held_bytes();
+    }
+    return bytes;
+}
+
+Index Messages::staging_bytes() const {
+    return held_by_nodes() + (staging_ ? static_cast<Index>(staging_->bytes().size()) : 0);
+}
+
+std::string Messages::describe() const {
+    const auto any_wave = [&](const auto& has) { return std::ranges::any_of(stages_, has); };
+    const auto any_step = [&](const auto& has) {
+        return any_wave([&](const Stage& stage) { return std::ranges::any_of(stage.steps, has); });
+    };
+    const bool inside = any_wave([](const Stage& stage) { return stage.node != nullptr; });
+    const bool streams = any_wave([](const Stage& stage) { return !stage.streams.empty(); });
+    const bool messages = streams || any_step([](const MessageStep& step) {
+                              return step.reduction || !step.sends.empty() || !step.landings.empty();
+                          });
+    std::vector<std::string> ways;
+    if (inside) ways.emplace_back("shared memory inside nodes");
+    for (const Stage& stage : stages_) {
+        for (const auto& sum : stage.sums) {
+            if (std::string how = sum->describe(); std::ranges::find(ways, how) == ways.end()) ways.push_back(how);
+        }
+    }
+    if (messages || ways.empty()) ways.emplace_back(ways.empty() ? "messages" : "messages between them");
+    if (streams && framing_.piece_bytes > 0)
+        ways.back() += fmt::format(" (pieces of up to {} bytes)", framing_.piece_bytes);
+    return fmt::format("{}", fmt::join(ways, ", "));
+}
+
+std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
+    std::vector<StageBuffers> wave_buffers;
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+        wave_buffers.push_back(bind_wave(stages_[i], order_[i], *setting_.arena, buffers));
+    }
+    RunPlan plan{setting_.communicator,
+                 setting_.standing,
+                 setting_.nodes,
+                 &stages_,
+                 {buffers.begin(), buffers.end()},
+                 nullptr,
+                 staging_,
+                 setting_.options.timeout,
+                 setting_.inside_node,
+                 nullptr};
+    return std::make_unique<MessageBound>(std::move(plan), std::move(wave_buffers), steps_);
+}
+
+void Messages::add_peers(std::set<int>& peers) const {
+    const auto own = static_cast<int>(rank_of(setting_.communicator));
+    for (const Stage& stage : stages_) {
+        for (const Channel& stream : stage.streams) peers.insert(stream.peer);
+        for (const MessageStep& step : stage.steps) {
+            for (const Message& message : step.sends) peers.insert(message.peer);
+            for (const Landing& landing : step.landings) {
+                if (landing.message) peers.insert(landing.message->peer);
+            }
+            if (step.reduction) peers.insert(step.reduction->members.begin(), step.reduction->members.end());
+        }
+    }
+    peers.erase(own);
+}
+
+void Messages::add_boards(std::vector<Signals*>& signals) const {
+    for (const Stage& stage : stages_) {
+        if (stage.node) signals.push_back(&stage.node->signals());
+        for (const auto& sum : stage.sums) signals.push_back(&sum->signals());
+    }
+}
+
+std::vector<Communicator> Messages::take_communicators() {
+    std::vector<Communicator> all;
+    for (auto& [members, communicator] : groups_) all.push_back(std::move(communicator));
+    groups_.clear();
+    return all;
+}
+
+// Where a footprint limit has no room for windows, the ranks of a node send each other messages too.
+Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
+    auto sums = find_sums(*setting_.nodes, steps_of(plans));
+    if (!sums) return tl::unexpected(sums.error());
+    Result<bool> room = false;
+    for (const bool inside : {true, false}) {
+        if (!inside) sums->assign(sums->size(), {});
+        if (auto done = order(plans, *sums); !done) return done;
+        room = find_room(arrays);
+        if (!room || *room) break;
+    }
+    if (!room) return tl::unexpected(room.error());
+    if (!*room) inside_waves_.assign(order_.size(), 0);
+    return {};
+}
+
+// All ranks vote, array by array.
+Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::vector<ReduceGroups>& sums) {
+    std::vector<char> votes;
+    for (std::size_t first = 0; const auto& [array, plan] : plans) {
+        votes.push_back(runs_beside(*plan, std::span(sums).subspan(first)) ? 1 : 0);
+        first += plan->steps.size();
+    }
+    const auto agreed = least(setting_.communicator, std::move(votes));
+    if (!agreed) return tl::unexpected(agreed.error());
+    std::vector<std::vector<StageStep>> arrays;
+    std::vector<char> alone;
+    std::size_t ordinal = 0;
+    auto vote = agreed->begin();
+    for (const auto& [array, plan] : plans) {
+        alone.push_back(*vote++ == 0 ? 1 : 0);
+        std::vector<StageStep>& steps = arrays.emplace_back();
+        for (std::size_t step = 0; step < plan->steps.size(); ++step) {
+            steps.push_back({array, plan, step, ordinal, sums[ordinal].members});
+            ++ordinal;
+        }
+    }
+    order_ = waves_of(arrays, alone);
+    stages_.resize(order_.size());
+    return {};
+}
+
+// Half of what is left for windows, which all plans share; the same answer on all ranks.
+Result<bool> Messages::find_room(std::size_t arrays) {
+    const NodeMap& nodes = *setting_.nodes;
+    inside_options_ = setting_.options;
+    inside_waves_.assign(order_.size(), 0);
+    if (nodes.own.empty()) return true;
+    std::vector<char> without;  // waves in which no rank of the node moves anything to another
+    for (const auto& stage : order_) without.push_back(moves_inside(stage, nodes) ? 0 : 1);
+    const auto still = least(nodes.own.get(), std::move(without));
+    if (!still) return tl::unexpected(still.error());
+    std::ranges::transform(*still, inside_waves_.begin(), [](char one) { return one == 0 ? 1 : 0; });
+    auto plans = static_cast<Index>(std::ranges::count(*still, 0));
+    for (const auto& stage : order_) plans += static_cast<Index>(summing_ranks(stage).size());
+    bool room = true;
+    if (plans > 0) {
+        const auto ranks = static_cast<Index>(nodes.members.size());
+        const Index signals = plans * Signals::bytes(ranks, ShmCopyPlan::board_addresses(arrays));
+        inside_options_.window_bytes =
+            std::min(inside_options_.window_bytes, (setting_.staging_bytes_max - signals) / 2 / plans);
+        room = inside_options_.window_bytes >=
+               std::max(smallest_window_bytes, ShmReducePlan::smallest_window_bytes(ranks));
+    }
+    const auto all = least(setting_.communicator, {static_cast<char>(room ? 1 : 0)});
+    if (!all) return tl::unexpected(all.error());
+    return all->front() != 0;
+}
+
+Result<void> Messages::make_node_plans(std::size_t arrays) {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        if (inside_waves_[i] == 0) continue;
+        auto made = make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_);
+        if (!made) return tl::unexpected(made.error());
+        stages_[i].node = std::move(*made);
+    }
+    return {};
+}
+
+// After a failure too a rank meets those with which it shares the sums that follow.
+Result<void> Messages::make_sum_plans(std::size_t arrays) {
+    Result<void> well;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        for (const std::vector<Index>& members : summing_ranks(order_[i])) {
+            auto communicator = join(members);
+            auto made = communicator
+                            ? make_sum_plan(order_[i], members, *communicator, arrays, setting_.arena, inside_options_)
+                            : tl::unexpected(communicator.error());
+            if (made) stages_[i].sums.push_back(std::move(*made));
+            if (!made && well) well = tl::unexpected(made.error());
+        }
+    }
+    return well;
+}
+
+// As large as every rank has room for, so that all cut alike.
+Result<void> Messages::find_part_bytes() {
+    constexpr int smallest = 4;  // powers of 2: an element of any dtype,
+    constexpr int largest = 20;  // and what a window has too
+    const Index room = std::min(setting_.options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
+    int power = smallest;
+    while (power < largest && staging_slots << (power + 1) <= room) ++power;
+    const auto agreed = least(setting_.communicator, {static_cast<char>(power)});
+    if (!agreed) return tl::unexpected(agreed.error());
+    part_bytes_max_ = Index{1} << agreed->front();
+    return {};
+}
+
+Result<void> Messages::make_steps() {
+    for (const auto& stage : order_) {
+        for (const StageStep& one : stage) {
+            if (!one.summing.empty()) continue;
+            slot_bytes_ = std::max(slot_bytes_, staged_bytes(one.rank_step(), one.plan->dtype, part_bytes_max_));
+        }
+    }
+    slot_bytes_ = ceil_divide(slot_bytes_, slot_alignment) * slot_alignment;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        for (const StageStep& one : order_[i]) {
+            const Carriage carriage{stages_[i].node == nullptr, one.summing.empty(), slot_bytes_, part_bytes_max_};
+            auto made = make_wire_step(one.rank_step(), one.plan->dtype, one.array, carriage);
+            if (!made) return tl::unexpected(made.error());
+            stages_[i].steps.push_back(std::move(*made));
+            const Schedule& schedule = one.rank_step().schedule;
+            const Index elements = count(schedule.source_tile) + count(schedule.target_tile);
+            stages_[i].timed.push_back({one.ordinal, static_cast<double>(elements * size_of(one.plan->dtype))});
+        }
+    }
+    return {};
+}
+
+// The largest pieces with which every rank keeps its bounds; the same on all ranks, since both ends cut alike.
+Result<void> Messages::make_all_streams() {
+    const BackendOptions& options = setting_.options;
+    const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
+    const Index smallest = std::max(options.piece_bytes / smallest_part, smallest_piece_bytes);
+    for (Index piece = std::min(options.piece_bytes, largest_piece_bytes); piece >= smallest; piece /= 2) {
+        const auto fits = stream_within({piece}, room);
+        if (!fits) return tl::unexpected(fits.error());
+        if (*fits) return {};
+    }
+    const auto unstaged = stream_within({0}, room);
+    return unstaged.map([](bool) {});
+}
+
+Result<bool> Messages::stream_within(const Framing& framing, Index room) {
+    framing_ = framing;
+    stream_bytes_ = 0;
+    Result<void> made;
+    const NodeMap alone = apart(setting_.communicator);
+    for (std::size_t i = 0; i < order_.size() && made; ++i) {
+        Index bytes = 0;
+        auto streams = make_streams(order_[i], stages_[i].node ? *setting_.nodes : alone, framing, bytes);
+        if (!streams) {
+            made = tl::unexpected(streams.error());
+            break;
+        }
+        stages_[i].streams = std::move(*streams);
+        const bool large = arriving_bytes(stages_[i].streams) > last_cache_bytes() / 2;
+        stages_[i].store = large ? Store::streaming : Store::cached;
+        stream_bytes_ = std::max(stream_bytes_, bytes);
+    }
+    if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return tl::unexpected(all.error());
+    const auto fits = least(setting_.communicator, {static_cast<char>(stream_bytes_ <= room ? 1 : 0)});
+    if (!fits) return tl::unexpected(fits.error());
+    return fits->front() != 0;
+}
+
+// Members meet here step by step, in the same order everywhere; groups of one step are disjoint.
+Result<void> Messages::make_groups() {
+    for (Stage& stage : stages_) {
+        for (MessageStep& step : stage.steps) {
+            if (!step.reduction) continue;
+            const auto group = join(step.reduction->members);
+            if (!group) return tl::unexpected(group.error());
+            step.reduction->communicator = *group;
+        }
+    }
+    return {};
+}
+
+Result<MPI_Comm> Messages::join(const std::vector<Index>& members) {
+    auto found = groups_.find(members);
+    if (found == groups_.end()) {
+        auto made = communicator_of(setting_.communicator, members);
+        if (!made) return tl::unexpected(made.error());
+        found = groups_.emplace(members, std::move(*made)).first;
+    }
+    return found->second.get();
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,30 @@
+// MPI's own reduction of one wave: its parts one after another, two of them in flight.
+#pragma once
+
+#include "backends/mpi/messages/requests.hpp"
+
+namespace reshard::mpi {
+
+class ReductionRun {
+public:
+    explicit ReductionRun(RunState& state) : state_(state), requests_(state) {}
+
+    /// Of the wave that begins: at most one of its steps reduces.
+    void begin();
+    /// True when all parts are where they belong.
+    bool advance();
+    void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
+    void give_up(std::string_view why);
+
+private:
+    void post();
+
+    RunState& state_;
+    Requests requests_;  // a place for each staging slot
+    const MessageStep* step_ = nullptr;
+    std::size_t number_ = 0;  // of the step
+    std::size_t next_ = 0;    // part to be posted
+    std::array<std::size_t, staging_slots> parts_{};
+};
+
+}  // namespace reshard::mpi

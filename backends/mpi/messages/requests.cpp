@@ -1,0 +1,70 @@
+#include "backends/mpi/messages/requests.hpp"
+
+#include "backends/mpi/base/abandoned.hpp"
+
+namespace reshard::mpi {
+
+void Requests::restart(std::size_t places) {
+    requests_.assign(places, MPI_REQUEST_NULL);
+    pending_.assign(places, Pending{});
+    open_ = 0;
+}
+
+const std::vector<Requests::Ended>& Requests::test() {
+    ended_.clear();
+    if (open_ == 0) return ended_;
+    completed_.resize(requests_.size());
+    statuses_.resize(requests_.size());
+    int count = 0;
+    const int code =
+        MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, completed_.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+        state_.note({"waiting for messages"}, text_of(code));
+        restart(requests_.size());
+        return ended_;
+    }
+    if (count == MPI_UNDEFINED) open_ = 0;
+    for (int i = 0; i < count; ++i) {
+        const auto place = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
+        const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+        requests_[place] = MPI_REQUEST_NULL;
+        --open_;
+        // MPI sets the error of a status only when one of them failed.
+        const int error = code == MPI_SUCCESS ? MPI_SUCCESS : status.MPI_ERROR;
+        const bool well = state_.note_code(pending_[place], error) && state_.counted(pending_[place], status);
+        ended_.push_back({place, well});
+    }
+    state_.happened(static_cast<Index>(ended_.size()));
+    return ended_;
+}
+
+bool Requests::advance() {
+    while (!test().empty()) {
+    }
+    return all_ended();
+}
+
+void Requests::add_peers(std::set<int>& peers) const {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (requests_[i] != MPI_REQUEST_NULL) state_.add_peers(pending_[i], peers);
+    }
+}
+
+void Requests::give_up(std::string_view why, const std::shared_ptr<const void>& kept) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (requests_[i] == MPI_REQUEST_NULL) continue;
+        int came = 0;
+        MPI_Test(&requests_[i], &came, MPI_STATUS_IGNORE);
+        if (came != 0) continue;
+        state_.note(pending_[i], why);
+        if (pending_[i].doing != Pending::receiving) {
+            abandon(requests_[i], kept);
+            continue;
+        }
+        MPI_Cancel(&requests_[i]);
+        MPI_Request_free(&requests_[i]);
+    }
+    restart(0);
+}
+
+}  // namespace reshard::mpi

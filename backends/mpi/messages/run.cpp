@@ -1,0 +1,194 @@
+#include "backends/mpi/messages/run.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace reshard::mpi {
+namespace {
+
+constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank asks whether its peers are there
+
+}  // namespace
+
+Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_look)); }
+
+// What is left of a run that failed elsewhere, inside the node or in another bucket, is not waited for: peers may come
+// to it only after this rank has gone on.
+Run::~Run() {
+    if (!usable()) return;
+    if (state_.over()) return;
+    if (state_.plan().standing->failed())
+        give_up("the run failed");
+    else
+        static_cast<void>(wait());
+}
+
+Result<bool> Run::test() {
+    auto done = advance(only_look);
+    if (done && !*done && !ends_in_time()) done = advance(only_look);
+    return done;
+}
+
+Result<void> Run::wait() {
+    for (;;) {
+        const auto done = wait_for(long_slice.count());
+        if (!done) return tl::unexpected(done.error());
+        if (*done) return {};
+    }
+}
+
+// Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
+// for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
+// ranks of the node are waited for, the board knows best from the first look on.
+Result<bool> Run::wait_for(Index microseconds) {
+    const Slice most(microseconds);
+    constexpr int looks = 100;
+    constexpr int looks_between_naps = 2;
+    constexpr auto idle = std::chrono::microseconds(200);
+    constexpr Clock::duration longest_nap = std::chrono::microseconds(200);
+    const auto begin = Clock::now();
+    for (int look = 0;; ++look) {
+        const auto done = advance(most);
+        if (!done || *done) return done;
+        if (look < looks && most > only_look) continue;
+        if (!ends_in_time()) continue;
+        if (looked_ - begin >= most) return false;
+        const auto quiet = looked_ - since_;
+        if (quiet < idle || state_.plan().never_naps) {
+            sched_yield();
+        } else if (look % looks_between_naps == 0) {
+            std::this_thread::sleep_for(std::min(quiet / 10, longest_nap));
+        }
+    }
+}
+
+// False when the run was given up: nothing came for too long, or what is waited for will not come.
+bool Run::ends_in_time() {
+    const auto timeout = state_.plan().timeout;
+    const auto now = Clock::now();
+    since_ = events_ != state_.events() ? now : since_ + forgiven(now - looked_, timeout);
+    events_ = state_.events();
+    looked_ = now;
+    if (now - since_ < silence || now - asked_ < silence) return true;
+    asked_ = now;
+    const std::set<int> peers = awaited();
+    if (peers.empty()) return true;  // but for those of the node, whom the board looks after
+    const Standing& standing = *state_.plan().standing;
+    if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
+    auto why = standing.trouble(peers);
+    if (!why && now - since_ >= timeout)
+        why = fmt::format("{} did not take part in the run within {}", standing.missing(peers), in_words(timeout));
+    if (!why) return true;
+    state_.fail(fmt::format("{}: {}", state_.stage().steps.front().name, *why));
+    give_up(*why);
+    return false;
+}
+
+std::set<int> Run::awaited() const {
+    std::set<int> peers;
+    streams_.add_peers(peers);
+    sum_messages_.add_peers(peers);
+    reductions_.add_peers(peers);
+    peers.erase(static_cast<int>(rank_of(state_.plan().communicator)));
+    return peers;
+}
+
+void Run::give_up(std::string_view why) {
+    streams_.give_up(why);
+    sum_messages_.give_up(why);
+    reductions_.give_up(why);
+    state_.note({"waiting for messages"}, why);
+    state_.end();
+}
+
+Result<bool> Run::advance(Slice most) {
+    while (!state_.over()) {
+        if (!begun_) begin_wave();
+        if (!finish_wave(most)) return false;
+        end_wave();
+        if (state_.error()) state_.end();
+    }
+    if (state_.error()) return tl::unexpected(*state_.error());
+    return true;
+}
+
+void Run::begin_wave() {
+    begun_ = true;
+    begun_at_ = std::chrono::steady_clock::now();
+    const Stage& stage = state_.stage();
+    for (const MessageStep& step : stage.steps) {
+        for (const auto& [where, fill] : step.fills) fill.run(state_.write(step.array, where));
+    }
+    if (stage.node && !state_.error()) node_.emplace(*stage.node, state_.wave_buffers().node);
+    next_sum_ = 0;
+    begin_sum();
+    streams_.begin();
+    sum_messages_.begin();
+    reductions_.begin();
+    for (std::size_t i = 0; i < stage.steps.size(); ++i) {
+        sum_messages_.begin_step(i);
+        state_.copy(stage.steps[i].copies);
+    }
+}
+
+bool Run::finish_wave(Slice most) {
+    const bool summed = sum_messages_.advance();
+    const bool streamed = streams_.advance();
+    const bool reduced = reductions_.advance();
+    // Only a rank that no message waits for may sleep on the board: asleep it makes none of them go on.
+    const Slice slice = summed && streamed && reduced ? most : only_look;
+    if (!advance_node(slice) || !advance_sums(slice)) return false;
+    if (!summed || !streamed || !reduced) return false;
+    for (const MessageStep& step : state_.stage().steps) {
+        for (const auto& [where, scale] : step.scales) scale.run(state_.write(step.array, where));
+    }
+    return true;
+}
+
+// The steps of a wave share its time by their bytes.
+void Run::end_wave() {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun_at_;
+    double bytes = 0;
+    for (const Stage::Timed& one : state_.stage().timed) bytes += one.bytes;
+    for (const Stage::Timed& one : state_.stage().timed) {
+        (*state_.plan().step_seconds)[one.ordinal] = bytes > 0 ? taken.count() * one.bytes / bytes : taken.count();
+    }
+    begun_ = false;
+    state_.happened();
+    state_.next_wave();
+}
+
+void Run::begin_sum() {
+    const Stage& stage = state_.stage();
+    if (next_sum_ == stage.sums.size() || state_.error()) return;
+    sum_.emplace(*stage.sums[next_sum_], state_.wave_buffers().sums[next_sum_]);
+    ++next_sum_;
+}
+
+bool Run::advance_node(Slice most) { return over_inside(node_, most); }
+
+// One after another, in the same order on all ranks.
+bool Run::advance_sums(Slice most) {
+    while (sum_) {
+        if (!over_inside(sum_, most)) return false;
+        begin_sum();
+    }
+    return true;
+}
+
+template <class Inside>
+bool Run::over_inside(std::optional<Inside>& run, Slice most) {
+    if (!run) return true;
+    const auto done = run->advance(most);
+    if (done && !*done) return false;
+    run.reset();
+    state_.happened();
+    if (done || state_.error()) return true;
+    state_.fail(fmt::format("{}: {}", state_.stage().steps.front().name, done.error().message));
+    return true;
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,55 @@
+// One run of prepared waves: a state machine that test() and wait() both drive.
+#pragma once
+
+#include "backends/mpi/messages/channel_run.hpp"
+#include "backends/mpi/messages/message_reduce.hpp"
+#include "backends/mpi/messages/reduction_run.hpp"
+
+namespace reshard::mpi {
+
+/// After the first failure a run goes on to its end with empty messages in place of its own: no peer waits for what
+/// never comes, and each of them sees a short message and fails too. The ranks of the node are told on their board.
+class Run final : public Ticket {
+public:
+    explicit Run(RunPlan plan);
+    ~Run() override;
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+    Result<bool> test() override;
+    Result<void> wait() override;
+    Result<bool> wait_for(Index microseconds) override;
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    Result<bool> advance(Slice most);
+    [[nodiscard]] bool ends_in_time();
+    void give_up(std::string_view why);
+    [[nodiscard]] std::set<int> awaited() const;
+    void begin_wave();
+    bool finish_wave(Slice most);
+    void end_wave();
+    void begin_sum();
+    bool advance_node(Slice most);
+    bool advance_sums(Slice most);
+    template <class Inside>
+    bool over_inside(std::optional<Inside>& run, Slice most);
+
+    RunState state_;
+    ChannelRun streams_{state_};
+    MessageReduce sum_messages_{state_};
+    ReductionRun reductions_{state_};
+    std::optional<ShmCopy> node_;
+    std::optional<ShmReduceRun> sum_;  // of the wave's sums inside the node the one that runs
+    std::size_t next_sum_ = 0;
+    bool begun_ = false;
+    Clock::time_point begun_at_;
+    Index events_ = 0;
+    Clock::time_point since_ = Clock::now();  // nothing has happened
+    Clock::time_point looked_ = since_;
+    Clock::time_point asked_ = since_;
+    bool said_waiting_ = false;
+};
+
+}  // namespace reshard::mpi

@@ -1,0 +1,76 @@
+// Steps of different arrays that run at the same time: one pass through the memory of the node, one set of streams
+// between nodes, however many arrays there are.
+#pragma once
+
+#include "backends/mpi/messages/message_step.hpp"
+#include "backends/mpi/shm/shm_copy.hpp"
+#include "backends/mpi/shm/shm_reduce_run.hpp"
+
+namespace reshard::mpi {
+
+/// A step of one array of the list.
+struct StageStep {
+    std::size_t array = 0;  ///< its number in the list
+    const RankPlan* plan = nullptr;
+    std::size_t step = 0;     ///< its number among the plan's
+    std::size_t ordinal = 0;  ///< among the steps of all arrays that go by messages
+    /// Of a sum that goes through the memory of the node: the ranks that take part, ascending; else none.
+    std::vector<Index> summing = {};
+
+    [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
+    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
+};
+
+/// What the steps of a wave share. Which buffers they read and write: see bind_node.
+struct Stage {
+    struct Timed {
+        std::size_t ordinal = 0;
+        double bytes = 0;  ///< of both tiles: its part in the time of the wave
+    };
+    std::vector<MessageStep> steps;
+    std::vector<Timed> timed;  ///< per step
+    std::vector<Channel> streams;
+    Store store = Store::cached;        ///< of what arrives in streams
+    std::unique_ptr<ShmCopyPlan> node;  ///< null where no two ranks of the node have anything for each other
+    std::vector<std::unique_ptr<ShmReducePlan>> sums;  ///< inside the node, one after another
+};
+
+/// The buffers of a wave's plans.
+struct StageBuffers {
+    ShmAddresses node;
+    std::vector<ShmAddresses> sums;
+};
+
+/// The order of all steps: first those of arrays that `alone` does not mark, all arrays together, then the marked ones,
+/// which share a workspace or add up, one after another.
+[[nodiscard]] std::vector<std::vector<StageStep>> waves_of(const std::vector<std::vector<StageStep>>& arrays,
+                                                           const std::vector<char>& alone);
+
+/// Does this rank have anything for another one of its node, or that one for it?
+[[nodiscard]] bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes);
+
+/// Collective over the node. What moves between its ranks in one wave of a list of so many arrays.
+[[nodiscard]] Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> stage,
+                                                                  const NodeMap& nodes, std::size_t arrays,
+                                                                  const std::shared_ptr<Arena>& arena,
+                                                                  const BackendOptions& options);
+
+/// Collective over `members`, ascending ranks of which `communicator` is. The sums of a wave that they add up.
+[[nodiscard]] Result<std::unique_ptr<ShmReducePlan>> make_sum_plan(std::span<const StageStep> stage,
+                                                                   const std::vector<Index>& members,
+                                                                   MPI_Comm communicator, std::size_t arrays,
+                                                                   const std::shared_ptr<Arena>& arena,
+                                                                   const BackendOptions& options);
+
+/// The ranks of a wave's sums inside the node, once for each set of them, in the order of the arrays.
+[[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage);
+
+/// The buffers that a wave reads and writes: whichever its steps do, as source and target.
+[[nodiscard]] StageBuffers bind_wave(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
+                                     std::span<const Buffers> buffers);
+
+/// What travels to and from other nodes; adds to `staged_bytes`.
+[[nodiscard]] Result<std::vector<Channel>> make_streams(std::span<const StageStep> stage, const NodeMap& nodes,
+                                                        const Framing& framing, Index& staged_bytes);
+
+}  // namespace reshard::mpi

@@ -1,0 +1,166 @@
+#include "backends/mpi/shm/arena.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "src/copy/page_memory.hpp"
+
+namespace reshard::mpi {
+
+class Arena::SharedMemory final : public Memory {
+public:
+    SharedMemory(std::shared_ptr<Arena> arena, std::byte* start, Index bytes)
+        : arena_(std::move(arena)), start_(start), bytes_(bytes) {}
+    ~SharedMemory() override { arena_->give_back(start_); }
+    SharedMemory(const SharedMemory&) = delete;
+    SharedMemory& operator=(const SharedMemory&) = delete;
+    std::span<std::byte> bytes() override { return {start_, static_cast<std::size_t>(bytes_)}; }
+
+private:
+    std::shared_ptr<Arena> arena_;
+    std::byte* start_;
+    Index bytes_;
+};
+
+class Arena::PrivateMemory final : public Memory {
+public:
+    PrivateMemory(std::shared_ptr<Arena> arena, std::unique_ptr<Memory> pages)
+        : arena_(std::move(arena)), pages_(std::move(pages)) {}
+    ~PrivateMemory() override {
+        const std::lock_guard lock(arena_->mutex_);
+        arena_->count(-static_cast<Index>(pages_->bytes().size()));
+    }
+    PrivateMemory(const PrivateMemory&) = delete;
+    PrivateMemory& operator=(const PrivateMemory&) = delete;
+    std::span<std::byte> bytes() override { return pages_->bytes(); }
+
+private:
+    std::shared_ptr<Arena> arena_;
+    std::unique_ptr<Memory> pages_;
+};
+
+// pre: the mutex is held, here and in count.
+std::optional<std::size_t> Arena::kept_block(Index bytes) const {
+    std::optional<std::size_t> best;
+    Index best_bytes = index_max;
+    std::size_t at = 0;
+    for (const auto& [start, block] : blocks_) {
+        const Index size = block.segment.name().bytes;
+        if (block.taken == 0 && size >= bytes && size / 2 <= bytes && size < best_bytes) {
+            best = at;
+            best_bytes = size;
+        }
+        ++at;
+    }
+    return best;
+}
+
+void Arena::count(Index change) {
+    use_.held_bytes += change;
+    use_.most_bytes = std::max(use_.most_bytes, use_.held_bytes);
+}
+
+Result<std::unique_ptr<Memory>> Arena::take_private(Index bytes) {
+    auto pages = allocate_pages(bytes);
+    if (!pages) return pages;
+    std::ranges::fill((*pages)->bytes(), std::byte{0});
+    count(bytes);
+    return std::make_unique<PrivateMemory>(shared_from_this(), std::move(*pages));
+}
+
+void Arena::retire(std::unique_ptr<Memory> memory, std::function<bool()> unused) {
+    if (unused()) return;  // with the memory
+    const std::lock_guard lock(mutex_);
+    if (closed_)
+        leave_to_peers(*memory);
+    else
+        retired_.emplace_back(std::move(unused), std::move(memory));
+}
+
+// pre: the mutex is held.
+void Arena::leave_to_peers(Memory& memory) {
+    const auto block = blocks_.find(memory.bytes().data());
+    if (block != blocks_.end()) block->second.segment.leave_to_others();
+}
+
+void Arena::close() {
+    decltype(retired_) freed;  // given back after the mutex is
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    freed.swap(retired_);
+    for (auto& [unused, memory] : freed) leave_to_peers(*memory);
+}
+
+void Arena::free_retired() {
+    std::vector<std::unique_ptr<Memory>> freed;  // given back after the mutex is
+    const std::lock_guard lock(mutex_);
+    std::erase_if(retired_, [&](auto& one) {
+        if (!one.first()) return false;
+        freed.push_back(std::move(one.second));
+        return true;
+    });
+}
+
+Result<std::unique_ptr<Memory>> Arena::take(Index bytes) {
+    free_retired();
+    const std::lock_guard lock(mutex_);
+    if (bytes <= 0 || !shared_) return take_private(bytes);
+    auto found = blocks_.end();
+    if (const auto kept = kept_block(bytes)) {
+        found = std::next(blocks_.begin(), static_cast<std::ptrdiff_t>(*kept));
+    } else {
+        // What is kept and does not fit is not worth holding while more is taken.
+        std::erase_if(blocks_, [](const auto& block) { return block.second.taken == 0; });
+        auto segment = Segment::make(bytes);
+        if (!segment) return take_private(bytes);
+        const std::byte* start = segment->data();
+        found = blocks_.emplace(start, Block{std::move(*segment), 0}).first;
+    }
+    found->second.taken = bytes;
+    count(bytes);
+    return std::make_unique<SharedMemory>(shared_from_this(), found->second.segment.data(), bytes);
+}
+
+void Arena::give_back(const std::byte* start) {
+    const std::lock_guard lock(mutex_);
+    Block& block = blocks_.at(start);
+    count(-block.taken);
+    block.taken = 0;
+}
+
+std::optional<Address> Arena::find(const std::byte* start, Index bytes) {
+    const std::lock_guard lock(mutex_);
+    auto above = blocks_.upper_bound(start);
+    if (above == blocks_.begin()) return std::nullopt;
+    const Block& block = std::prev(above)->second;
+    const Index offset = start - block.segment.data();
+    if (block.taken == 0 || offset > block.segment.name().bytes || bytes > block.segment.name().bytes - offset) {
+        return std::nullopt;
+    }
+    return Address{block.segment.name(), offset};
+}
+
+Result<std::byte*> Arena::reach(const Address& address) {
+    const std::lock_guard lock(mutex_);
+    if (address.segment.process == getpid()) {
+        for (const auto& [start, block] : blocks_) {
+            if (block.segment.name() == address.segment) return block.segment.data() + address.offset;
+        }
+        return fail(Code::backend, "a segment of this process is gone");
+    }
+    auto found = peers_.find(address.segment);
+    if (found == peers_.end()) {
+        auto opened = Segment::open(address.segment);
+        if (!opened) return tl::unexpected(opened.error());
+        found = peers_.emplace(address.segment, std::move(*opened)).first;
+    }
+    return found->second.data() + address.offset;
+}
+
+MemoryUse Arena::use() {
+    const std::lock_guard lock(mutex_);
+    return use_;
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,74 @@
+// All memory of one backend: shared segments of its own, kept for reuse when they are given back, and those of peers,
+// mapped once. It counts every byte that it hands out. Safe to use from several threads.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "backends/mpi/shm/segment.hpp"
+#include "reshard/algebra/backend.hpp"
+
+namespace reshard::mpi {
+
+/// A place in a segment, as others are told of it.
+struct Address {
+    SegmentName segment;
+    std::int64_t offset = 0;
+    friend bool operator==(const Address&, const Address&) = default;
+};
+
+class Arena : public std::enable_shared_from_this<Arena> {
+public:
+    /// Of a rank. Without sharing it hands out private pages, which no peer reaches.
+    Arena(bool shared, Index rank) : shared_(shared), rank_(rank) {}
+
+    [[nodiscard]] Index rank() const { return rank_; }
+
+    /// Page-aligned and touched. Where the system has no shared memory, private pages.
+    [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
+
+    /// Where a range of this process lies in its segments; nothing when it is not wholly in one of them.
+    [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);
+
+    /// The same place in this process. Maps the peer's segment when it is first asked for.
+    [[nodiscard]] Result<std::byte*> reach(const Address& address);
+
+    /// Gives memory back as soon as `unused` says that no peer looks at it any more; asked whenever memory is taken.
+    void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
+
+    /// Nothing is taken any more, so what is retired is not kept from reuse: gives it back. Peers have views of their
+    /// own, and what they still look at stays as it is.
+    void close();
+
+    [[nodiscard]] MemoryUse use();
+
+private:
+    struct Block {
+        Segment segment;
+        Index taken = 0;  // bytes asked for; 0: kept for reuse
+    };
+    class SharedMemory;
+    class PrivateMemory;
+
+    std::optional<std::size_t> kept_block(Index bytes) const;
+    Result<std::unique_ptr<Memory>> take_private(Index bytes);
+    void free_retired();
+    void count(Index change);
+    void give_back(const std::byte* start);
+    void leave_to_peers(Memory& memory);
+
+    bool shared_;
+    Index rank_;
+    std::mutex mutex_;
+    std::map<const std::byte*, Block> blocks_;  // by start
+    std::map<SegmentName, Segment> peers_;
+    std::vector<std::pair<std::function<bool()>, std::unique_ptr<Memory>>> retired_;
+    bool closed_ = false;
+    MemoryUse use_;
+};
+
+}  // namespace reshard::mpi

@@ -1,0 +1,208 @@
+#include "backends/mpi/shm/bounce_pieces.hpp"
+
+#include <algorithm>
+
+namespace reshard::mpi {
+namespace {
+
+constexpr Index line_bytes = 64;
+constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for all its peers in turn, as its source lies
+constexpr Index strip = 64;                    // elements of a turned piece along the source, as the kernels like it
+
+// One dimension of a part with how it is cut.
+struct Dim {
+    Index extent;
+    Index source_stride;
+    Index target_stride;
+    Index block;  // elements of a piece
+};
+
+// In halves rather than in one whole and a rest.
+Index even_block(Index extent, Index most) {
+    return ceil_divide(extent, ceil_divide(extent, std::max(most, Index{1})));
+}
+
+// Whole inner dimensions as long as they fit, a piece of the next one, and single indices of those further out.
+void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
+    Index inner = element_bytes;
+    bool whole = true;
+    for (std::size_t k = dims.size(); k-- > 0;) {
+        Dim& dim = dims[k];
+        if (!whole) {
+            dim.block = 1;
+        } else if (inner * dim.extent <= slot_bytes) {
+            dim.block = dim.extent;
+            inner *= dim.extent;
+        } else {
+            dim.block = even_block(dim.extent, slot_bytes / inner);
+            // Whole cache lines of the target, where it runs along this dimension.
+            const Index line = line_bytes / element_bytes;
+            if (dim.target_stride == element_bytes && dim.block > line) dim.block -= dim.block % line;
+            whole = false;
+        }
+    }
+}
+
+using Found = std::vector<Dim>::iterator;
+
+// Squares: long runs on both sides.
+void cut_square(Found source_run, Found target_run, Index element_bytes, Index slot_bytes) {
+    const Index room = slot_bytes / element_bytes;
+    const Index line = line_bytes / element_bytes;
+    source_run->block = std::min(source_run->extent, strip);
+    target_run->block = std::min(target_run->extent, room / source_run->block);
+    if (target_run->block > line) target_run->block -= target_run->block % line;
+    if (target_run->block == target_run->extent) {
+        source_run->block = std::min(source_run->extent, room / target_run->block);
+    }
+}
+
+std::vector<Dim> dims_of(const PeerRegion& part) {
+    std::vector<Dim> dims;
+    for (std::size_t k = 0; k < part.target.extents.size(); ++k) {
+        if (part.target.extents[k] == 1) continue;
+        dims.push_back({part.target.extents[k], part.source.strides_bytes[k], part.target.strides_bytes[k], 1});
+    }
+    return dims;
+}
+
+// In the order in which pieces are packed. A turned part goes in the order of the source: long runs are packed, and
+// turned when they are copied out.
+std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
+    const Index element_bytes = part.target.element_bytes;
+    std::vector<Dim> dims = dims_of(part);
+    const auto runs = [&](Index Dim::*stride) { return std::ranges::find(dims, element_bytes, stride); };
+    const bool turned =
+        runs(&Dim::source_stride) != dims.end() && runs(&Dim::source_stride) != runs(&Dim::target_stride);
+    const auto stride = turned ? &Dim::source_stride : &Dim::target_stride;
+    std::ranges::stable_sort(dims, [&](const Dim& a, const Dim& b) { return a.*stride > b.*stride; });
+    const auto source_run = runs(&Dim::source_stride);
+    const auto target_run = runs(&Dim::target_stride);
+    const bool square = turned && target_run != dims.end() && bytes_of(part.target) > slot_bytes &&
+                        source_run->extent >= strip && target_run->extent >= strip && slot_bytes >= strip * line_bytes;
+    if (square) {
+        cut_square(source_run, target_run, element_bytes, slot_bytes);
+    } else {
+        cut_rows(dims, element_bytes, std::min(slot_bytes, piece_bytes));
+    }
+    return dims;
+}
+
+}  // namespace
+
+BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_bytes, Side side) {
+    const Index element_bytes = part.target.element_bytes;
+    Grid grid;
+    grid.array = part.array;
+    const std::vector<Dim> dims = cut_dims(part, slot_bytes);
+    std::size_t shapes = 1;
+    for (const Dim& dim : dims) {
+        grid.cuts.push_back({ceil_divide(dim.extent, dim.block), dim.block * dim.source_stride,
+                             dim.block * dim.target_stride, dim.extent % dim.block != 0});
+        if (grid.cuts.back().shorter) shapes *= 2;
+    }
+    for (std::size_t shape = 0; shape < shapes; ++shape) {
+        Region source{part.source.offset_bytes, element_bytes, {}, {}};
+        Region target{part.target.offset_bytes, element_bytes, {}, {}};
+        std::size_t bit = 1;
+        for (std::size_t k = 0; k < dims.size(); ++k) {
+            const bool last = grid.cuts[k].shorter && (shape & bit) != 0;
+            if (grid.cuts[k].shorter) bit *= 2;
+            source.extents.push_back(last ? dims[k].extent % dims[k].block : dims[k].block);
+            source.strides_bytes.push_back(dims[k].source_stride);
+            target.strides_bytes.push_back(dims[k].target_stride);
+        }
+        target.extents = source.extents;
+        Region packed{0, element_bytes, source.extents, source.extents};
+        Index stride = element_bytes;
+        for (std::size_t k = dims.size(); k-- > 0; stride *= source.extents[k]) packed.strides_bytes[k] = stride;
+        grid.bytes.push_back(stride);
+        grid.copies.emplace_back(side == Side::receiver ? packed : source, side == Side::sender ? packed : target);
+    }
+    return grid;
+}
+
+BouncePieces::BouncePieces(const std::vector<PeerRegion>& parts, Index slot_bytes, Side side)
+    : slot_bytes_(slot_bytes) {
+    std::size_t most_cuts = 0;
+    for (const PeerRegion& part : parts) {
+        parts_.push_back(grid_of(part, slot_bytes, side));
+        bytes_ += bytes_of(part.target);
+        most_cuts = std::max(most_cuts, parts_.back().cuts.size());
+    }
+    part_ = parts_.size();
+    at_.reserve(most_cuts);
+}
+
+bool BouncePieces::in_rows() const {
+    return std::ranges::any_of(parts_, [](const Grid& part) { return part.copies.front().in_rows(); });
+}
+
+void BouncePieces::restart(const std::vector<char>& staged) {
+    staged_ = staged;
+    part_ = 0;
+    skip();
+}
+
+// To the next part that is staged.
+void BouncePieces::skip() {
+    while (part_ < parts_.size() && staged_[parts_[part_].array] == 0) ++part_;
+    if (part_ < parts_.size()) at_.assign(parts_[part_].cuts.size(), 0);
+}
+
+void BouncePieces::advance() {
+    const std::vector<Cut>& cuts = parts_[part_].cuts;
+    for (std::size_t k = cuts.size(); k-- > 0; at_[k] = 0) {
+        if (++at_[k] < cuts[k].blocks) return;
+    }
+    ++part_;
+    skip();
+}
+
+// Nothing when all are moved, or the next one has no room in the slot.
+std::optional<BouncePieces::Piece> BouncePieces::next(Index& used) {
+    if (finished()) return std::nullopt;
+    const Grid& part = parts_[part_];
+    std::size_t shape = 0;
+    std::size_t bit = 1;
+    Piece piece{nullptr, part.array, 0, 0, used};
+    for (std::size_t k = 0; k < part.cuts.size(); ++k) {
+        const Cut& cut = part.cuts[k];
+        piece.source += at_[k] * cut.source_stride;
+        piece.target += at_[k] * cut.target_stride;
+        if (!cut.shorter) continue;
+        if (at_[k] + 1 == cut.blocks) shape |= bit;
+        bit *= 2;
+    }
+    if (part.bytes[shape] > slot_bytes_ - used) return std::nullopt;
+    piece.copy = &part.copies[shape];
+    used += part.bytes[shape];
+    advance();
+    return piece;
+}
+
+bool BouncePieces::pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources,
+                        DealtCopies& copies) {
+    const auto piece = next(used);
+    if (piece) copies.add(*piece->copy, sources[piece->array] + piece->source, slot + piece->place);
+    return piece.has_value();
+}
+
+bool BouncePieces::move(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
+                        Store store) {
+    Index used = 0;
+    const auto piece = next(used);
+    if (piece) {
+        piece->copy->run(sources[piece->array] + piece->source, targets[piece->array] + piece->target, store);
+    }
+    return piece.has_value();
+}
+
+void BouncePieces::unpack(const std::byte* slot, const std::vector<std::byte*>& targets, Store store) {
+    Index used = 0;
+    while (const auto piece = next(used)) {
+        piece->copy->run(slot + piece->place, targets[piece->array] + piece->target, store);
+    }
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,183 @@
+#include "backends/mpi/shm/peer_regions.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace reshard::mpi {
+namespace {
+
+// A box and where it lies, in numbers: array, whether the writer sends it, sides, offset, strides.
+class Letter {
+public:
+    void write(std::size_t array, bool sends, const Box& box, const Region& region) {
+        numbers_.insert(numbers_.end(), {static_cast<Index>(array), sends ? 1 : 0, static_cast<Index>(box.size())});
+        for (const Interval& side : box) numbers_.insert(numbers_.end(), {side.begin, side.end});
+        numbers_.push_back(region.offset_bytes);
+        numbers_.insert(numbers_.end(), region.strides_bytes.begin(), region.strides_bytes.end());
+    }
+    [[nodiscard]] const std::vector<Index>& numbers() const { return numbers_; }
+
+private:
+    std::vector<Index> numbers_;
+};
+
+struct Told {
+    std::size_t array = 0;
+    bool sends = false;
+    Box box;
+    Index offset_bytes = 0;
+    std::vector<Index> strides_bytes;
+};
+
+std::vector<Told> read(std::span<const Index> numbers) {
+    std::vector<Told> told;
+    for (std::size_t at = 0; at < numbers.size();) {
+        Told one{static_cast<std::size_t>(numbers[at]), numbers[at + 1] != 0, {}, 0, {}};
+        const auto dims = static_cast<std::size_t>(numbers[at + 2]);
+        at += 3;
+        for (std::size_t k = 0; k < dims; ++k, at += 2) one.box.push_back({numbers[at], numbers[at + 1]});
+        one.offset_bytes = numbers[at++];
+        for (std::size_t k = 0; k < dims; ++k) one.strides_bytes.push_back(numbers[at++]);
+        told.push_back(std::move(one));
+    }
+    return told;
+}
+
+// What each rank wrote to this one.
+Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
+    const std::size_t ranks = letters.size();
+    std::vector<int> send_counts;
+    std::vector<int> send_starts;
+    std::vector<Index> sent;
+    for (const Letter& letter : letters) {
+        send_starts.push_back(static_cast<int>(sent.size()));
+        send_counts.push_back(static_cast<int>(letter.numbers().size()));
+        sent.insert(sent.end(), letter.numbers().begin(), letter.numbers().end());
+    }
+    std::vector<int> counts(ranks);
+    int code = MPI_Alltoall(send_counts.data(), 1, MPI_INT, counts.data(), 1, MPI_INT, communicator);
+    if (auto done = checked(code, "MPI_Alltoall"); !done) return tl::unexpected(done.error());
+    std::vector<int> starts;
+    Index all = 0;
+    for (const int count : counts) {
+        starts.push_back(static_cast<int>(all));
+        all += count;
+    }
+    Index most = std::max(all, static_cast<Index>(sent.size()));
+    code = MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT64_T, MPI_MAX, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    if (most > std::numeric_limits<int>::max()) return fail(Code::unsupported, "too many boxes for one exchange");
+    std::vector<Index> got(static_cast<std::size_t>(all));
+    code = MPI_Alltoallv(sent.data(), send_counts.data(), send_starts.data(), MPI_INT64_T, got.data(), counts.data(),
+                         starts.data(), MPI_INT64_T, communicator);
+    if (auto done = checked(code, "MPI_Alltoallv"); !done) return tl::unexpected(done.error());
+    std::vector<std::vector<Told>> told;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        const auto from = std::span(got).subspan(static_cast<std::size_t>(starts[rank]));
+        told.push_back(read(from.first(static_cast<std::size_t>(counts[rank]))));
+    }
+    return told;
+}
+
+Region region_told(const Told& told, const Region& like) {
+    return {told.offset_bytes, like.element_bytes, like.extents, told.strides_bytes};
+}
+
+// Meets this rank's transfers, in order, with what the peers told of the same direction.
+class Meeting {
+public:
+    Meeting(const std::vector<std::vector<Told>>& told, bool sends) : told_(told), next_(told.size()), sends_(sends) {}
+
+    Result<PeerRegion> meet(std::size_t array, const RankStep& step, const Transfer& transfer, const Region& mine) {
+        const auto peer = static_cast<std::size_t>(transfer.peer);
+        const Told* other = peer < told_.size() ? next(peer) : nullptr;
+        if (other == nullptr || other->array != array || other->box != transfer.box) {
+            return fail(Code::backend,
+                        fmt::format("array {}, step {} ({}): {} rank {} {}", array, step.step + 1,
+                                    name(step.schedule.kind), sends_ ? "sends to" : "receives from", transfer.peer,
+                                    sends_ ? "another box than it receives" : "another box than it sends"));
+        }
+        const Region theirs = region_told(*other, mine);
+        return sends_ ? PeerRegion{array, peer, mine, theirs} : PeerRegion{array, peer, theirs, mine};
+    }
+    /// An error where a peer tells of more than was met.
+    Result<void> all_met(std::span<const ArrayStep> steps) {
+        for (std::size_t peer = 0; peer < told_.size(); ++peer) {
+            const Told* more = next(peer);
+            if (more == nullptr) continue;
+            const bool known = more->array < steps.size() && steps[more->array].step != nullptr;
+            const std::string step = known ? fmt::format(", step {}", steps[more->array].step->step + 1) : "";
+            return fail(Code::backend, fmt::format("array {}{}: rank {} {} a box that this rank does not know of",
+                                                   more->array, step, peer, more->sends ? "sends" : "receives"));
+        }
+        return {};
+    }
+
+private:
+    const Told* next(std::size_t peer) {
+        std::size_t& at = next_[peer];
+        while (at < told_[peer].size() && told_[peer][at].sends == sends_) ++at;  // what it sends is what I receive
+        return at < told_[peer].size() ? &told_[peer][at++] : nullptr;
+    }
+
+    const std::vector<std::vector<Told>>& told_;
+    std::vector<std::size_t> next_;
+    bool sends_;
+};
+
+}  // namespace
+
+Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayStep> steps) {
+    const Index rank = rank_of(communicator);
+    const Index ranks = size_of_communicator(communicator);
+    std::vector<Letter> letters(static_cast<std::size_t>(ranks));
+    const auto visit = [&](const auto& body) -> Result<void> {
+        for (std::size_t array = 0; array < steps.size(); ++array) {
+            if (steps[array].step == nullptr) continue;
+            const RankStep& step = *steps[array].step;
+            const Index element_bytes = size_of(steps[array].dtype);
+            for (const bool sends : {true, false}) {
+                for (const Transfer& transfer : sends ? step.schedule.sends : step.schedule.receives) {
+                    if (count(transfer.box) == 0) continue;
+                    const Region mine = region_of(sends ? step.from : step.to, transfer.box, element_bytes);
+                    if (auto done = body(array, step, sends, transfer, mine); !done) return done;
+                }
+            }
+        }
+        return {};
+    };
+    auto written = visit([&](std::size_t array, const RankStep&, bool sends, const Transfer& transfer,
+                             const Region& mine) -> Result<void> {
+        if (transfer.peer != rank && transfer.peer >= 0 && transfer.peer < ranks) {
+            letters[static_cast<std::size_t>(transfer.peer)].write(array, sends, transfer.box, mine);
+        }
+        return {};
+    });
+    if (!written) return tl::unexpected(written.error());
+    const auto told = deliver(communicator, letters);
+    if (!told) return tl::unexpected(told.error());
+    PeerRegions parts;
+    Meeting receivers(*told, true);
+    Meeting senders(*told, false);
+    auto met = visit([&](std::size_t array, const RankStep& step, bool sends, const Transfer& transfer,
+                         const Region& mine) -> Result<void> {
+        if (transfer.peer == rank) {
+            const Index element_bytes = size_of(steps[array].dtype);
+            parts.own.push_back(
+                {array, static_cast<std::size_t>(rank), region_of(step.from, transfer.box, element_bytes), mine});
+            return {};
+        }
+        auto part = (sends ? receivers : senders).meet(array, step, transfer, mine);
+        if (!part) return tl::unexpected(part.error());
+        (sends ? parts.sends : parts.receives).push_back(std::move(*part));
+        return {};
+    });
+    if (!met) return tl::unexpected(met.error());
+    for (Meeting* one : {&receivers, &senders}) {
+        if (auto done = one->all_met(steps); !done) return tl::unexpected(done.error());
+    }
+    return parts;
+}
+
+}  // namespace reshard::mpi

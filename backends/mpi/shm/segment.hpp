@@ -1,0 +1,49 @@
+// Memory that other processes of this machine can map. It is anonymous (memfd), so a small /dev/shm does not limit it,
+// and all of its pages are taken when it is made: what is not there is an error then, and never a signal later.
+#pragma once
+
+#include <span>
+
+#include "reshard/algebra/integer.hpp"
+#include "reshard/result.hpp"
+
+namespace reshard::mpi {
+
+/// How a process names its segment to others. Plain bytes: it travels in messages and in shared memory.
+struct SegmentName {
+    std::int64_t process = 0;
+    std::int64_t descriptor = -1;
+    std::uint64_t inode = 0;  ///< tells a segment from a later one with the same descriptor
+    std::int64_t bytes = 0;
+    friend auto operator<=>(const SegmentName&, const SegmentName&) = default;
+};
+
+class Segment {
+public:
+    /// Page-aligned and zero. Errors: backend when there is not that much or the system has no such memory.
+    [[nodiscard]] static Result<Segment> make(Index bytes);
+
+    /// Another process's. Errors: backend when it cannot be reached, or is another one by now.
+    [[nodiscard]] static Result<Segment> open(const SegmentName& name);
+
+    Segment(Segment&& other) noexcept;
+    Segment& operator=(Segment&&) = delete;
+    ~Segment();  ///< of the maker: its pages are given back at once, even where others still map them
+
+    /// Others may still be looking: its pages and what is in them go with the last view, not with the maker's.
+    void leave_to_others() { left_ = true; }
+
+    [[nodiscard]] const SegmentName& name() const { return name_; }
+    [[nodiscard]] std::byte* data() const { return start_; }
+
+private:
+    Segment(const SegmentName& name, std::byte* start, int own_descriptor)
+        : name_(name), start_(start), own_descriptor_(own_descriptor) {}
+
+    SegmentName name_;
+    std::byte* start_;
+    int own_descriptor_;  // -1: another process's
+    bool left_ = false;
+};
+
+}  // namespace reshard::mpi

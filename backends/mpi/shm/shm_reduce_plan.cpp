@@ -1,0 +1,290 @@
+#include "backends/mpi/shm/shm_reduce_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "backends/mpi/base/agree.hpp"
+
+#include "src/schedule/box_cut.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+constexpr Index line_bytes = 64;
+constexpr Index aligned_bytes = 16;  // an element of any dtype
+
+Index up_to(Index bytes, Index unit) { return ceil_divide(bytes, unit) * unit; }
+
+Index bytes_of(const std::vector<Box>& boxes, DType dtype) {
+    Index bytes = 0;
+    for (const Box& box : boxes) bytes += up_to(count(box) * size_of(dtype), aligned_bytes);
+    return bytes;
+}
+
+// The parts of one kind, in the order of the schedules from which they were made.
+class Next {
+public:
+    explicit Next(const std::vector<PeerRegion>& parts) : parts_(parts) {}
+    const PeerRegion& operator()() { return parts_[at_++]; }
+
+private:
+    const std::vector<PeerRegion>& parts_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::optional<Summands> summands_of(const Schedule& schedule) {
+    std::vector<Transfer> receives = schedule.receives;
+    std::erase_if(receives, [](const Transfer& receive) { return count(receive.box) == 0; });
+    Summands found;
+    for (const Transfer& receive : receives) {
+        if (receive.peer == receives.front().peer) found.boxes.push_back(receive.box);
+    }
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+        if (receives[i].box != found.boxes[i % found.boxes.size()]) return std::nullopt;
+        if (i % found.boxes.size() == 0) found.ranks.push_back(receives[i].peer);
+        if (receives[i].peer != found.ranks.back()) return std::nullopt;
+    }
+    if (receives.size() != found.ranks.size() * found.boxes.size()) return std::nullopt;
+    return found;
+}
+
+Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks) {
+    if (box.empty()) return box;
+    const auto divides = [&](const Interval& side) { return side.size() >= ranks; };
+    auto longest = std::ranges::find_if(box, divides);
+    if (longest == box.end()) longest = std::ranges::max_element(box, {}, &Interval::size);
+    // Whole cache lines where there are many along it.
+    const Index line = line_bytes / element_bytes;
+    const Index unit = longest->size() >= line * ranks * 4 ? line : 1;
+    const Index units = ceil_divide(longest->size(), unit);
+    const auto begin_of = [&](Index which) {
+        const Index before = units / ranks * which + std::min(which, units % ranks);
+        return longest->begin + std::min(before * unit, longest->size());
+    };
+    Box share = box;
+    share[static_cast<std::size_t>(longest - box.begin())] = {begin_of(rank), begin_of(rank + 1)};
+    return share;
+}
+
+Region within(const Region& region, const Box& box, const Box& part) {
+    Region inside = region;
+    for (std::size_t k = 0; k < box.size(); ++k) {
+        inside.offset_bytes += (part[k].begin - box[k].begin) * region.strides_bytes[k];
+        inside.extents[k] = part[k].size();
+    }
+    return inside;
+}
+
+Index ShmReducePlan::smallest_window_bytes(Index ranks) { return 4 * ranks * line_bytes; }
+
+bool ShmReducePlan::takes(std::size_t array) const {
+    return std::ranges::find(arrays_, array, &Array::array) != arrays_.end();
+}
+
+std::string ShmReducePlan::describe() const {
+    if (at_once_) return fmt::format("sums through shared windows of {} bytes at once", window_bytes());
+    return fmt::format("sums in one pass through shared memory ({}; windows of {} bytes for other memory)",
+                       store_ == Store::streaming ? "streaming stores" : "cached stores", window_bytes());
+}
+
+Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
+                                                           std::span<const ArrayStep> steps, Index window_bytes,
+                                                           std::chrono::milliseconds timeout) {
+    std::unique_ptr<ShmReducePlan> plan(new ShmReducePlan);
+    plan->arena_ = arena;
+    plan->rank_ = static_cast<std::size_t>(rank_of(communicator));
+    plan->ranks_ = static_cast<std::size_t>(size_of_communicator(communicator));
+    const auto parts = exchange_parts(communicator, steps);
+    const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
+    if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
+    auto signals = Signals::make(communicator, arena, board_addresses(steps.size()), timeout);
+    if (!signals) return tl::unexpected(signals.error());
+    plan->signals_ = std::move(*signals);
+    if (auto made = plan->make_windows(communicator, window_bytes); !made) return tl::unexpected(made.error());
+    return plan;
+}
+
+Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const ArrayStep> steps) {
+    Next sent(parts.sends);
+    Next received(parts.receives);
+    Next kept(parts.own);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].step == nullptr) continue;
+        const Schedule& schedule = steps[i].step->schedule;
+        Array array{i,
+                    steps[i].step->step,
+                    steps[i].dtype,
+                    schedule.combine,
+                    schedule.kind == StepKind::all_reduce,
+                    {},
+                    std::vector<Taker>(ranks_),
+                    std::vector<std::vector<Region>>(ranks_),
+                    {}};
+        for (const Transfer& send : schedule.sends) {
+            if (count(send.box) == 0) continue;
+            const PeerRegion& part = sent();
+            Taker& taker = array.takers[part.peer];
+            taker.boxes.push_back(send.box);
+            taker.summands.push_back(part.source);
+            taker.targets.push_back(part.target);
+        }
+        Taker& own = array.takers[rank_];
+        for (const Transfer& receive : schedule.receives) {
+            if (count(receive.box) == 0) continue;
+            const PeerRegion& part = static_cast<std::size_t>(receive.peer) == rank_ ? kept() : received();
+            array.summands[part.peer].push_back(part.source);
+            if (part.peer != rank_) continue;
+            own.boxes.push_back(receive.box);
+            own.summands.push_back(part.source);
+            own.targets.push_back(part.target);
+        }
+        const auto summands = summands_of(schedule);
+        if (summands) array.order.assign(summands->ranks.begin(), summands->ranks.end());
+        if (auto well = fits(array); !well) return well;
+        add_folds(array);
+        arrays_.push_back(std::move(array));
+    }
+    return {};
+}
+
+// Of what a rank takes every other one has a summand, and what all take is the same.
+Result<void> ShmReducePlan::fits(const Array& array) const {
+    const Taker& own = array.takers[rank_];
+    bool well = own.boxes.empty() || array.order.size() == ranks_;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+        well = well && array.summands[rank].size() == own.boxes.size();
+        well = well && (!array.for_all || array.takers[rank].boxes == own.boxes);
+    }
+    if (well) return {};
+    return fail(Code::backend, fmt::format("array {}, step {}: the ranks of the sum do not add up the same boxes",
+                                           array.array, array.step + 1));
+}
+
+void ShmReducePlan::add_folds(Array& array) const {
+    const Taker& own = array.takers[rank_];
+    for (std::size_t i = 0; i < own.boxes.size(); ++i) {
+        const Box& box = own.boxes[i];
+        const Box part =
+            array.for_all ? share_of(box, size_of(array.dtype), static_cast<Index>(rank_), static_cast<Index>(ranks_))
+                          : box;
+        if (count(part) == 0) continue;
+        std::vector<MultiReduce::Operand> summands;
+        for (const std::size_t rank : array.order)
+            summands.push_back({rank, within(array.summands[rank][i], box, part)});
+        std::vector<MultiReduce::Operand> targets;
+        for (std::size_t k = 0; k < ranks_; ++k) {
+            const std::size_t rank = (rank_ + k) % ranks_;  // its own first: as that lies, the others most likely do
+            if (rank == rank_ || array.for_all)
+                targets.push_back({rank, within(array.takers[rank].targets[i], box, part)});
+        }
+        array.folds.emplace_back(array.dtype, array.combine, summands, targets);
+    }
+}
+
+// Streaming stores win where what all ranks touch does not fit the cache that they share. Through the windows at once,
+// each adding up for itself, wins where reading everything is cheaper than a second meeting.
+Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
+    Index scattered = 0;
+    Index for_all = 0;
+    for (const Array& array : arrays_) {
+        (array.for_all ? for_all : scattered) += bytes_of(array.takers[rank_].boxes, array.dtype);
+    }
+    std::array<Index, 3> least = {window_bytes, -scattered, -for_all};
+    const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
+    const auto ranks = static_cast<Index>(ranks_);
+    const Index others = ranks - 1;
+    const Index taken = -least[1] - least[2];
+    const Index touched = taken - ranks * least[1] - least[2];  // by each rank: what it writes and what it reads
+    store_ = touched > last_cache_bytes() / ranks ? Store::streaming : Store::cached;
+    if (others == 0) return {};
+    at_once_ = taken <= signals_->bytes_of_meeting() / ranks && 2 * others * up_to(taken, line_bytes) <= least[0];
+    const Index slots = others * (!at_once_ && least[2] < 0 ? 2 : 1);
+    const Index wanted = at_once_ ? taken : std::max(-least[1], ceil_divide(-least[2], ranks));
+    const Index granted = least[0] / 2 / slots / line_bytes * line_bytes;
+    slot_bytes_ = std::min(std::max(granted, line_bytes), up_to(wanted, line_bytes));
+    half_bytes_ = slots * slot_bytes_;
+    return {};
+}
+
+Result<void> ShmReducePlan::make_windows(MPI_Comm communicator, Index window_bytes) {
+    if (auto chosen = choose(communicator, window_bytes); !chosen) return chosen;
+    Address place;
+    Result<void> made;
+    if (half_bytes_ > 0) {
+        auto window = arena_->take(2 * half_bytes_);
+        if (window) {
+            window_ = std::move(*window);
+            place = arena_->find(window_->bytes().data(), 2 * half_bytes_).value_or(Address{});
+        } else {
+            made = tl::unexpected(window.error());
+        }
+    }
+    const auto places = gathered(communicator, place);
+    if (!places) return tl::unexpected(places.error());
+    for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_ && made; ++rank) {
+        auto reached = arena_->reach((*places)[rank]);
+        if (!reached) made = tl::unexpected(reached.error());
+        if (reached) windows_.push_back(*reached);
+    }
+    return all_succeeded(communicator, made, 1);
+}
+
+std::vector<ShmReducePlan::Piece> ShmReducePlan::cut(const Array& array, std::size_t taker) const {
+    std::vector<Piece> pieces;
+    const std::vector<Box>& boxes = array.takers[taker].boxes;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+        for (Box& part : slabs(boxes[i], slot_bytes_ / size_of(array.dtype))) {
+            pieces.push_back({&array, taker, i, std::move(part), 0});
+        }
+    }
+    return pieces;
+}
+
+// The same on all ranks: each has something of every box that any of them takes. First the sums that one rank takes,
+// slot by slot; then those that all take, of which the slots of a round are dealt out to the ranks.
+void ShmReducePlan::deal(const std::vector<char>& staged) {
+    if (staged == staged_) return;
+    staged_ = staged;
+    rounds_.clear();
+    const auto deal_to = [&](std::size_t first, std::size_t in_turn, std::size_t taker, bool back) {
+        std::size_t slot = 0;
+        Index used = 0;
+        for (std::size_t i = 0; i < arrays_.size(); ++i) {
+            if (staged_[i] == 0 || goes_back(arrays_[i]) != back) continue;
+            for (Piece& piece : cut(arrays_[i], taker)) {
+                const Index bytes = up_to(count(piece.box) * size_of(arrays_[i].dtype), aligned_bytes);
+                if (used + bytes > slot_bytes_) {
+                    ++slot;
+                    used = 0;
+                }
+                piece.offset = used;
+                used += bytes;
+                if (back) piece.taker = slot % in_turn;
+                const std::size_t round = first + slot / in_turn;
+                rounds_.resize(std::max(rounds_.size(), round + 1));
+                rounds_[round].for_all = back;
+                rounds_[round].pieces.push_back(std::move(piece));
+            }
+        }
+    };
+    for (std::size_t rank = 0; rank < ranks_; ++rank) deal_to(0, 1, rank, false);
+    deal_to(rounds_.size(), ranks_, rank_, true);
+}
+
+// Where a piece lies in the window of `owner`, written by another rank: its summand, or the sum when it comes back.
+Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
+                           bool back) const {
+    Region region = packed_region(piece.box, size_of(piece.array->dtype));
+    const std::size_t number = (writer < owner ? writer : writer - 1) + (back ? ranks_ - 1 : 0);
+    region.offset_bytes =
+        static_cast<Index>(half) * half_bytes_ + static_cast<Index>(number) * slot_bytes_ + piece.offset;
+    return region;
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,115 @@
+// Sums among ranks of one node, without messages. Every rank reads its peers' summands where they lie and adds them up
+// in the order of the schedule, into its own target; where all of them want the sum each adds up its share of it and
+// writes that into all targets, so that a summand is read once. What peers do not reach goes through windows in pieces:
+// each rank writes a piece of its summand into the window of the one that adds it up, and where all want the sum that
+// one writes it back into everybody's.
+#pragma once
+
+#include "backends/mpi/shm/peer_regions.hpp"
+#include "backends/mpi/shm/signals.hpp"
+#include "src/copy/multi_reduce.hpp"
+
+namespace reshard::mpi {
+
+/// What a step that reduces adds up on this rank: each box of its target of the same ranks' summands, in this order.
+struct Summands {
+    std::vector<Index> ranks;
+    std::vector<Box> boxes;
+};
+
+/// Nothing where the receives are of another form.
+[[nodiscard]] std::optional<Summands> summands_of(const Schedule& schedule);
+
+/// The sums of one wave that are made of the same ranks' summands. Ranks count from 0 among these.
+class ShmReducePlan {
+public:
+    /// Collective. Errors on all ranks alike: backend where the ranks' steps do not fit each other, or peers cannot
+    /// reach each other's memory. `steps` per array of the list.
+    [[nodiscard]] static Result<std::unique_ptr<ShmReducePlan>> make(MPI_Comm communicator,
+                                                                     const std::shared_ptr<Arena>& arena,
+                                                                     std::span<const ArrayStep> steps,
+                                                                     Index window_bytes,
+                                                                     std::chrono::milliseconds timeout);
+
+    /// Of a window among so many ranks.
+    [[nodiscard]] static Index smallest_window_bytes(Index ranks);
+    [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
+
+    [[nodiscard]] Index window_bytes() const { return window_ ? static_cast<Index>(window_->bytes().size()) : 0; }
+    [[nodiscard]] Index held_bytes() const { return window_bytes() + signals_->own_bytes(); }
+    /// How it adds up, for people.
+    [[nodiscard]] std::string describe() const;
+    [[nodiscard]] bool takes(std::size_t array) const;
+    [[nodiscard]] Arena& arena() const { return *arena_; }
+    /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
+    void fail_all(const Error& error) { signals_->fail_all(error); }
+    [[nodiscard]] Signals& signals() const { return *signals_; }
+
+private:
+    friend class ShmReduceRun;
+    // The boxes that one rank takes: where this rank's summands of them lie, and where they go there.
+    struct Taker {
+        std::vector<Box> boxes;
+        std::vector<Region> summands;
+        std::vector<Region> targets;
+    };
+    struct Array {
+        std::size_t array = 0;  // in the list
+        std::size_t step = 0;   // its number in the plan, for errors
+        DType dtype = DType::f32;
+        Combine combine = Combine::sum;
+        bool for_all = false;                       // every rank takes the same
+        std::vector<std::size_t> order;             // of the summands; empty where this rank takes nothing
+        std::vector<Taker> takers;                  // per rank
+        std::vector<std::vector<Region>> summands;  // per rank: its summands of the boxes that this rank takes
+        std::vector<MultiReduce> folds;             // of memory that all reach
+    };
+    // A piece of a sum in the windows: `box` of one of the taker's boxes, at `offset` of its slots.
+    struct Piece {
+        const Array* array;
+        std::size_t taker;  // who adds it up
+        std::size_t number;
+        Box box;
+        Index offset;
+    };
+    struct Round {
+        std::vector<Piece> pieces;
+        bool for_all = false;
+    };
+
+    ShmReducePlan() = default;
+    Result<void> add_arrays(const PeerRegions& parts, std::span<const ArrayStep> steps);
+    Result<void> fits(const Array& array) const;
+    void add_folds(Array& array) const;
+    Result<void> make_windows(MPI_Comm communicator, Index window_bytes);
+    Result<void> choose(MPI_Comm communicator, Index window_bytes);
+    void deal(const std::vector<char>& staged);
+    [[nodiscard]] std::vector<Piece> cut(const Array& array, std::size_t taker) const;
+    [[nodiscard]] bool goes_back(const Array& array) const { return array.for_all && !at_once_; }
+    [[nodiscard]] Region slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
+                              bool back) const;
+
+    std::shared_ptr<Arena> arena_;
+    std::unique_ptr<Signals> signals_;
+    std::size_t rank_ = 0;
+    std::size_t ranks_ = 1;
+    std::vector<Array> arrays_;
+    std::unique_ptr<Memory> window_;
+    std::vector<std::byte*> windows_;  // of all ranks
+    Index slot_bytes_ = 0;
+    Index half_bytes_ = 0;  // of a window: slots for what others bring, and for what they bring back
+    Store store_ = Store::cached;
+    bool at_once_ = false;  // through the windows without a meeting before, whatever the buffers are
+    std::vector<char> staged_;
+    std::vector<Round> rounds_;  // of the arrays that are staged
+    std::uint64_t runs_ = 0;
+    std::uint64_t turns_ = 0;  // of all runs that are over
+};
+
+/// The part of a box that one of so many ranks adds up for all: slabs of one dimension. May be empty.
+[[nodiscard]] Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks);
+
+/// The region of a box within another, of which `region` is.
+[[nodiscard]] Region within(const Region& region, const Box& box, const Box& part);
+
+}  // namespace reshard::mpi

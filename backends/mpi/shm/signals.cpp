@@ -1,0 +1,271 @@
+#include "backends/mpi/shm/signals.hpp"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "backends/mpi/base/agree.hpp"
+
+namespace reshard::mpi {
+
+struct Signals::Head {
+    std::atomic<std::uint32_t> failure;  // 0 none, 1 being written, 2 to be read
+    std::int32_t failed_rank;
+    char message[464];
+    std::atomic<std::uint32_t> excused_rank;  // on this board, from 1: whose excuse can be read; 0: none's
+    char excuse[224];
+};
+
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+constexpr int yields = 64;  // before a waiter sleeps
+constexpr std::uint32_t anyone = UINT32_MAX;
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
+    return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+}
+
+// Of all ranks on the machine together: each may be bound to cores of its own.
+Result<long> usable_cores(MPI_Comm communicator) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+    const int code =
+        MPI_Allreduce(MPI_IN_PLACE, &cores, static_cast<int>(sizeof cores), MPI_BYTE, MPI_BOR, communicator);
+    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    const int count = CPU_COUNT(&cores);
+    return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void write_text(const std::string& text, char* place, std::size_t size) { place[text.copy(place, size - 1)] = '\0'; }
+
+}  // namespace
+
+Signals::Head& Signals::head() const { return *reinterpret_cast<Head*>(start_); }
+
+SignalLine& Signals::line(std::size_t rank) const {
+    return reinterpret_cast<SignalLine*>(start_ +
+                                         ceil_divide(Index{sizeof(Head)}, Index{line_bytes}) * line_bytes)[rank];
+}
+
+Address& Signals::address(std::size_t rank, std::size_t index) const {
+    auto* first = reinterpret_cast<Address*>(&failed_from(size_));
+    return first[rank * addresses_ + index];
+}
+
+Counter& Signals::failed_from(std::size_t rank) const { return reinterpret_cast<Counter*>(&line(size_))[rank]; }
+
+Index Signals::bytes(Index ranks, std::size_t addresses) {
+    return 1024 + ranks * static_cast<Index>(sizeof(SignalLine) + sizeof(Counter) + addresses * sizeof(Address));
+}
+
+Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
+                                               std::size_t addresses, std::chrono::milliseconds timeout) {
+    std::unique_ptr<Signals> signals(new Signals);
+    signals->rank_ = static_cast<std::size_t>(rank_of(communicator));
+    signals->size_ = static_cast<std::size_t>(size_of_communicator(communicator));
+    signals->arena_ = arena;
+    signals->addresses_ = addresses;
+    signals->timeout_ = timeout;
+    const auto bytes = static_cast<std::size_t>(Signals::bytes(static_cast<Index>(signals->size_), addresses));
+    Result<void> made;
+    Address place;
+    if (signals->rank_ == 0) {
+        auto memory = arena->take(static_cast<Index>(bytes));
+        if (!memory) {
+            made = tl::unexpected(memory.error());
+        } else {
+            signals->own_ = std::move(*memory);
+            std::memset(signals->own_->bytes().data(), 0, bytes);
+            place = arena->find(signals->own_->bytes().data(), static_cast<Index>(bytes)).value_or(Address{});
+        }
+    }
+    const int code = MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, communicator);
+    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
+    auto start = arena->reach(place);
+    if (made && !start) made = tl::unexpected(start.error());
+    if (auto all = all_succeeded(communicator, made, 1); !all) return tl::unexpected(all.error());
+    signals->start_ = *start;
+    signals->line(signals->rank_).process = getpid();
+    signals->line(signals->rank_).rank = static_cast<std::int32_t>(arena->rank());
+    // Where ranks have a core each, a look is cheaper than sleep; where they share cores, it keeps the peer from
+    // running.
+    const auto cores = usable_cores(communicator);
+    if (!cores) return tl::unexpected(cores.error());
+    signals->looks_ = static_cast<std::size_t>(*cores) >= signals->size_ ? 4000 : 1;
+    return signals;
+}
+
+// What this rank wrote comes before it looks whether the other sleeps; the other says so before it looks a last time.
+void Signals::tell(std::size_t rank) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    SignalLine& theirs = line(rank);
+    std::uint32_t caller = theirs.asleep.load(std::memory_order_relaxed);
+    if (caller != rank_ + 1 && caller != anyone) return;
+    if (!theirs.asleep.compare_exchange_strong(caller, 0)) return;
+    theirs.bell.fetch_add(1, std::memory_order_release);
+    futex(theirs.bell, FUTEX_WAKE, 1, nullptr);
+}
+
+void Signals::fail_all(const Error& error) {
+    std::uint64_t never = 0;
+    failed_from(rank_).compare_exchange_strong(never, finished_ + 1);
+    std::uint32_t none = 0;
+    if (head().failure.compare_exchange_strong(none, 1)) {
+        head().failed_rank = line(rank_).rank;
+        write_text(error.message, head().message, sizeof(Head::message));
+        head().failure.store(2, std::memory_order_release);
+    }
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        line(rank).bell.fetch_add(1, std::memory_order_release);
+        futex(line(rank).bell, FUTEX_WAKE, 1, nullptr);
+    }
+}
+
+// The text is one rank's at a time; another's excuse goes without.
+void Signals::excuse(const Error& error) {
+    std::uint32_t none = 0;
+    constexpr std::uint32_t being_written = UINT32_MAX;
+    if (head().excused_rank.compare_exchange_strong(none, being_written)) {
+        write_text(error.message, head().excuse, sizeof(Head::excuse));
+        head().excused_rank.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
+    }
+    line(rank_).excused.store(1, std::memory_order_release);
+}
+
+void Signals::take_back_excuse() {
+    if (line(rank_).excused.load(std::memory_order_relaxed) == 0) return;
+    line(rank_).excused.store(0, std::memory_order_release);
+    std::uint32_t own = static_cast<std::uint32_t>(rank_) + 1;
+    head().excused_rank.compare_exchange_strong(own, 0);
+}
+
+std::string Signals::excuse_of(const SignalLine& excused) const {
+    const bool has_text = head().excused_rank.load(std::memory_order_acquire) == (&excused - &line(0)) + 1;
+    return has_text ? std::string(head().excuse) : std::string("could not bind or start");
+}
+
+// Of runs up to the one that is in flight. Who fails for another's failure may be the first to be heard.
+Result<void> Signals::hear_failures() const {
+    if (head().failure.load(std::memory_order_acquire) != 2) return {};
+    const SignalLine* other = nullptr;
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        const std::uint64_t from = failed_from(rank).load(std::memory_order_acquire);
+        if (from == 0 || from > finished_ + 1) continue;
+        other = &line(rank);
+        if (other->rank == head().failed_rank)
+            return fail(Code::backend, fmt::format("rank {} failed: {}", other->rank, head().message));
+    }
+    return other == nullptr ? Result<void>() : fail(Code::backend, fmt::format("rank {} failed", other->rank));
+}
+
+Result<void> Signals::look_after(const Wanteds& wanted, Clock::time_point since) const {
+    if (auto well = hear_failures(); !well) return well;
+    const auto waited = Clock::now() - since;
+    // What a rank did before it left, or after it excused itself, is there to be seen by whoever sees that it did.
+    for (const Wanted& one : wanted) {
+        const SignalLine& theirs = line(one.rank);
+        if (theirs.left.load(std::memory_order_acquire) != 0 && !one.there()) {
+            return fail(Code::backend, fmt::format("rank {} dropped its executor", theirs.rank));
+        }
+        if (waited > second_try && theirs.excused.load(std::memory_order_acquire) != 0 && !one.there()) {
+            return fail(Code::backend, fmt::format("rank {}: {}", theirs.rank, excuse_of(theirs)));
+        }
+    }
+    const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
+    return missing == wanted.end() ? Result<void>() : look_after(*missing, waited);
+}
+
+Result<void> Signals::look_after(const Wanted& missing, Clock::duration waited) const {
+    const SignalLine& theirs = line(missing.rank);
+    if (kill(static_cast<pid_t>(theirs.process), 0) != 0 && errno == ESRCH) {
+        return fail(Code::backend, fmt::format("rank {} died", theirs.rank));
+    }
+    if (waited < timeout_) return {};
+    const bool started =
+        theirs.entered.load(std::memory_order_relaxed) >= line(rank_).entered.load(std::memory_order_relaxed);
+    return fail(Code::backend, fmt::format("rank {} did not {} the run within {}", theirs.rank,
+                                           started ? "finish its part of" : "start", in_words(timeout_)));
+}
+
+Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
+    const auto ready = [&] {
+        return need == Need::all ? std::ranges::all_of(wanted, &Wanted::there)
+                                 : std::ranges::any_of(wanted, &Wanted::there);
+    };
+    const bool waits = most > only_look;
+    for (int look = 0; look < (waits ? looks_ : 1); ++look) {
+        if (ready()) return true;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    if (!waits) return look_after(wanted, since).map([&] { return ready(); });
+    for (int i = 0; i < yields; ++i) {
+        sched_yield();
+        if (ready()) return true;
+    }
+    return sleep(wanted, need, since, most);
+}
+
+// Who needs all is called by the first that is missing, and then by the next: one call for each that is late.
+Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
+    SignalLine& mine = line(rank_);
+    const auto until = Clock::now() + most;
+    while (true) {
+        const std::uint32_t heard = mine.bell.load(std::memory_order_acquire);
+        const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
+        if (missing == wanted.end()) return true;
+        mine.asleep.store(need == Need::all ? static_cast<std::uint32_t>(missing->rank) + 1 : anyone);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        const bool came = need == Need::all ? missing->there() : std::ranges::any_of(wanted, &Wanted::there);
+        auto well = look_after(wanted, since);
+        if (well && !came) {
+            const timespec timeout{0, std::chrono::nanoseconds(most).count()};
+            futex(mine.bell, FUTEX_WAIT, heard, &timeout);
+        }
+        mine.asleep.store(0);
+        if (!well) return tl::unexpected(well.error());
+        if (need == Need::any && std::ranges::any_of(wanted, &Wanted::there)) return true;
+        if (Clock::now() >= until) return std::ranges::all_of(wanted, &Wanted::there);
+    }
+}
+
+// The others may still look whether this rank is done, so the board's memory is not given back before all have left.
+Signals::~Signals() {
+    if (start_ == nullptr) return;
+    line(rank_).left.store(1, std::memory_order_release);
+    if (!own_) return;
+    const SignalLine* lines = &line(0);
+    const std::size_t ranks = size_;
+    arena_->retire(std::move(own_), [lines, ranks] {
+        return std::all_of(lines, lines + ranks,
+                           [](const SignalLine& one) { return one.left.load(std::memory_order_acquire) != 0; });
+    });
+}
+
+Result<bool> Waiting::on(const Signals::Wanteds& wanted, Signals::Need need, Slice most) {
+    if (wanted.empty()) return true;
+    const auto now = Signals::Clock::now();
+    since_ = since_ ? *since_ + forgiven(now - looked_, signals_.timeout()) : now;
+    auto there = signals_.wait(wanted, need, *since_, most);
+    if (there && *there) {
+        since_.reset();
+    } else {
+        looked_ = most > only_look ? Signals::Clock::now() : now;
+    }
+    return there;
+}
+
+}  // namespace reshard::mpi

@@ -1,0 +1,183 @@
+#include "backends/nccl/base/base.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/nccl/base/features.hpp"
+
+namespace reshard::nccl {
+namespace {
+
+constexpr Index votes_at_once = 8192;
+
+// Newer libraries run what was compiled for older ones, not the other way round.
+Result<void> require_version() {
+    int version = 0;
+    if (auto done = checked(ncclGetVersion(&version), "ncclGetVersion"); !done) return done;
+    if (version / 100 >= RESHARD_NCCL_VERSION / 100) return {};
+    return fail(Code::unsupported,
+                fmt::format("this was compiled for NCCL {}, the library here is {}", RESHARD_NCCL_VERSION, version));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Base>> Base::make(ncclComm_t callers, const Options& options) {
+    if (callers == nullptr) return fail(Code::backend, "there is no backend without a communicator");
+    if (auto done = require_version(); !done) return tl::unexpected(done.error());
+    std::unique_ptr<Base> made(new Base());
+    made->options_ = options;
+    if (auto done = made->set_up(callers); !done) return tl::unexpected(done.error());
+    return made;
+}
+
+Result<void> Base::set_up(ncclComm_t callers) {
+    int rank = 0;
+    int size = 0;
+    if (auto done = checked(ncclCommUserRank(callers, &rank), "ncclCommUserRank"); !done) return done;
+    if (auto done = checked(ncclCommCount(callers, &size), "ncclCommCount"); !done) return done;
+    if (auto done = checked(ncclCommCuDevice(callers, &device_), "ncclCommCuDevice"); !done) return done;
+    rank_ = rank;
+    size_ = size;
+    const OnDevice current(device_);
+    if (options_.stream == nullptr) {
+        auto stream = Stream::make();
+        if (!stream) return tl::unexpected(stream.error());
+        own_stream_ = std::move(*stream);
+        options_.stream = own_stream_->get();
+    }
+    auto votes = StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream());
+    if (!votes) return tl::unexpected(votes.error());
+    votes_ = std::move(*votes);
+    auto split =
+        counting([&] { return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout); });
+    if (!split) return tl::unexpected(split.error());
+    world_ = std::move(*split);
+    std::uint64_t nothing = 0;
+    return counting([&] { return vote(std::span(&nothing, 1), ncclMin); });  // connects
+}
+
+Base::~Base() {
+    const OnDevice current(device_);
+    groups_.clear();
+    world_.reset();
+    votes_ = {};
+}
+
+Index Base::free_bytes() {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<Index>(free) : 0;
+}
+
+Result<void> Base::vote(std::span<std::uint64_t> values, ncclRedOp_t op) {
+    if (auto done = usable(); !done) return done;
+    void* const there = votes_.get();
+    const auto once = [&](std::span<std::uint64_t> part) -> Result<void> {
+        const std::size_t bytes = part.size_bytes();
+        const auto there_and_back = [&]() -> Result<void> {
+            const cudaError_t up = cudaMemcpyAsync(there, part.data(), bytes, cudaMemcpyHostToDevice, stream());
+            if (auto done = checked(up, "cudaMemcpyAsync"); !done) return done;
+            const ncclResult_t reduced =
+                ncclAllReduce(there, there, part.size(), ncclUint64, op, world_->get(), stream());
+            if (auto done = checked(reduced, "ncclAllReduce"); !done) return done;
+            if (auto done = settle(world_->get(), options_.timeout); !done) return done;
+            const cudaError_t down = cudaMemcpyAsync(part.data(), there, bytes, cudaMemcpyDeviceToHost, stream());
+            return checked(down, "cudaMemcpyAsync");
+        };
+        if (auto done = there_and_back(); !done) {
+            abort(done.error());
+            return done;
+        }
+        return await(stream());
+    };
+    for (std::size_t begin = 0; begin < values.size(); begin += votes_at_once) {
+        const std::size_t count = std::min<std::size_t>(votes_at_once, values.size() - begin);
+        if (auto done = once(values.subspan(begin, count)); !done) {
+            return fail(done.error().code, fmt::format("while ranks agree: {}", done.error().message));
+        }
+    }
+    return {};
+}
+
+Result<void> Base::all_succeeded(const Result<void>& own) {
+    std::uint64_t good = own ? 1 : 0;
+    const Result<void> voted = vote(std::span(&good, 1), ncclMin);
+    if (!own) return own;
+    if (!voted) return voted;
+    if (good == 0) return fail(Code::backend, "another rank could not prepare");
+    return {};
+}
+
+Result<std::vector<std::uint64_t>> Base::gather(std::uint64_t own) {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(size_), 0);
+    all[static_cast<std::size_t>(rank_)] = own;
+    if (auto done = vote(all, ncclSum); !done) return tl::unexpected(done.error());
+    return all;
+}
+
+Result<std::shared_ptr<Group>> Base::group(std::uint64_t partition, const std::vector<Index>& members) {
+    if (auto done = usable(); !done) return tl::unexpected(done.error());
+    if (const auto found = groups_.find(partition); found != groups_.end()) return found->second;
+    // All ranks forget the same ones: those that no plan holds any more, which are dropped in one order everywhere.
+    if (groups_.size() >= options_.communicators_max) {
+        std::erase_if(groups_, [](const auto& one) { return one.second.use_count() == 1; });
+    }
+    if (groups_.size() >= options_.communicators_max) return nullptr;
+    const auto place = std::ranges::find(members, rank_);
+    const bool member = place != members.end();
+    const int color = member ? static_cast<int>(*std::ranges::min_element(members)) : NCCL_SPLIT_NOCOLOR;
+    const int key = static_cast<int>(place - members.begin());
+    auto made = counting(
+        [&] { return Communicator::split(world_->get(), color, key, options_.share_resources, options_.timeout); });
+    if (!made) {
+        abort(made.error());
+        return tl::unexpected(made.error());
+    }
+    return groups_.emplace(partition, std::make_shared<Group>(Group{std::move(*made)})).first->second;
+}
+
+Result<void> Base::await(cudaStream_t stream) {
+    const Clock::time_point end = Clock::now() + options_.timeout;
+    Backoff backoff;
+    for (;;) {
+        const cudaError_t state = cudaStreamQuery(stream);
+        if (state == cudaSuccess) return {};
+        Result<void> wrong = state == cudaErrorNotReady ? fault() : checked(state, "cudaStreamQuery");
+        if (wrong && Clock::now() > end) {
+            wrong = fail(Code::backend, fmt::format("no end within {} ms", options_.timeout.count()));
+        }
+        if (!wrong) {
+            abort(wrong.error());
+            return wrong;
+        }
+        backoff.pause();
+    }
+}
+
+Result<void> Base::fault() const {
+    if (auto done = usable(); !done) return done;
+    if (auto done = fault_of(world_->get()); !done) return done;
+    for (const auto& [partition, group] : groups_) {
+        if (!group->communicator) continue;
+        if (auto done = fault_of(group->communicator->get()); !done) return done;
+    }
+    return {};
+}
+
+void Base::abort(const Error& why) {
+    if (aborted_) return;
+    aborted_ = why;
+    for (auto& [partition, group] : groups_) {
+        if (group->communicator) group->communicator->abort();
+    }
+    world_->abort();
+}
+
+Result<void> Base::usable() const {
+    if (!aborted_) return {};
+    return fail(Code::backend,
+                fmt::format("the communicators were aborted, make the backend anew: {}", aborted_->message));
+}
+
+}  // namespace reshard::nccl

@@ -1,0 +1,83 @@
+// What everything of one backend shares: the device, the stream, communicators, and how ranks agree.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "backends/nccl/base/communicator.hpp"
+#include "reshard/nccl.hpp"
+
+namespace reshard::nccl {
+
+/// A communicator of some ranks; without one on the ranks that are no members.
+struct Group {
+    std::shared_ptr<Communicator> communicator;
+};
+
+class Base {
+public:
+    /// Collective over the caller's communicator.
+    [[nodiscard]] static Result<std::unique_ptr<Base>> make(ncclComm_t callers, const Options& options);
+    ~Base();
+    Base(const Base&) = delete;
+    Base& operator=(const Base&) = delete;
+
+    [[nodiscard]] int device() const { return device_; }
+    [[nodiscard]] Index rank() const { return rank_; }
+    [[nodiscard]] Index size() const { return size_; }
+    [[nodiscard]] const Options& options() const { return options_; }
+    [[nodiscard]] cudaStream_t stream() const { return options_.stream; }
+    [[nodiscard]] const std::shared_ptr<Communicator>& world() const { return world_; }
+    [[nodiscard]] Index communicator_bytes() const { return communicator_bytes_; }
+
+    /// Collective: element by element over all ranks.
+    [[nodiscard]] Result<void> vote(std::span<std::uint64_t> values, ncclRedOp_t op);
+
+    /// Collective: success when it is everyone's.
+    [[nodiscard]] Result<void> all_succeeded(const Result<void>& own);
+
+    /// Collective: what each rank brought, in rank order.
+    [[nodiscard]] Result<std::vector<std::uint64_t>> gather(std::uint64_t own);
+
+    /// Collective: the communicator of `members` in their order; `partition` tells apart, on all ranks alike, how the
+    /// ranks fall into groups. Null when there is no room for another. Plans hold theirs on every rank, members or not.
+    [[nodiscard]] Result<std::shared_ptr<Group>> group(std::uint64_t partition, const std::vector<Index>& members);
+
+    /// Runs something that makes NCCL take memory, and counts how much.
+    template <class Body>
+    [[nodiscard]] auto counting(const Body& body) {
+        const Index before = free_bytes();
+        auto made = body();
+        communicator_bytes_ += std::max<Index>(0, before - free_bytes());
+        return made;
+    }
+
+    /// Polls until the stream is idle. After a fault or without an end the communicators are aborted.
+    [[nodiscard]] Result<void> await(cudaStream_t stream);
+
+    [[nodiscard]] Result<void> fault() const;   ///< of any communicator, behind the host's back
+    void abort(const Error& why);               ///< all communicators; nothing starts after it
+    [[nodiscard]] Result<void> usable() const;  ///< or why it was aborted
+
+    /// Device memory for a few bytes to and from every peer, to connect them.
+    [[nodiscard]] std::byte* scratch() const { return static_cast<std::byte*>(votes_.get()); }
+
+private:
+    Base() = default;
+    [[nodiscard]] Result<void> set_up(ncclComm_t callers);
+    [[nodiscard]] static Index free_bytes();
+
+    Options options_;
+    int device_ = 0;
+    Index rank_ = 0;
+    Index size_ = 1;
+    std::optional<Stream> own_stream_;
+    StreamMemory votes_;
+    std::shared_ptr<Communicator> world_;
+    std::map<std::uint64_t, std::shared_ptr<Group>> groups_;  // by partition
+    std::optional<Error> aborted_;
+    Index communicator_bytes_ = 0;
+};
+
+}  // namespace reshard::nccl

@@ -1,0 +1,76 @@
+#include "backends/nccl/base/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+namespace reshard::nccl {
+
+void Backoff::pause() {
+    constexpr int yields = 64;
+    constexpr int naps = 64;
+    ++pauses_;
+    if (pauses_ <= yields) {
+        std::this_thread::yield();
+    } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(pauses_ <= yields + naps ? 20 : 500));
+    }
+}
+
+Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout) {
+    const Clock::time_point end = Clock::now() + timeout;
+    Backoff backoff;
+    for (;;) {
+        ncclResult_t state = ncclSuccess;
+        const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
+        if (auto done = checked(asked, "ncclCommGetAsyncError"); !done) return done;
+        if (state == ncclSuccess) return {};
+        if (state != ncclInProgress) return fault_of(communicator);
+        if (Clock::now() > end) {
+            return fail(Code::backend, fmt::format("NCCL did not come to an end within {} ms", timeout.count()));
+        }
+        backoff.pause();
+    }
+}
+
+Result<void> fault_of(ncclComm_t communicator) {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
+    if (auto done = checked(asked, "ncclCommGetAsyncError"); !done) return done;
+    if (state == ncclSuccess || state == ncclInProgress) return {};
+    const std::string_view last = ncclGetLastError(communicator);
+    return fail(Code::backend, fmt::format("NCCL: {}{}{}", ncclGetErrorString(state), last.empty() ? "" : ": ", last));
+}
+
+Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int color, int key, bool share,
+                                                          std::chrono::milliseconds timeout) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    config.splitShare = share ? 1 : 0;
+    auto written = std::make_unique<ncclComm_t>(nullptr);
+    const ncclResult_t code = ncclCommSplit(parent, color, key, written.get(), &config);
+    if (auto done = checked(code, "ncclCommSplit"); !done) return tl::unexpected(done.error());
+    if (auto done = settle(parent, timeout); !done) {
+        static_cast<void>(written.release());  // NCCL may write it yet
+        return tl::unexpected(done.error());
+    }
+    const ncclComm_t made = *written;
+    if (made == nullptr) return nullptr;
+    std::shared_ptr<Communicator> owned(new Communicator(made));
+    if (auto done = settle(made, timeout); !done) {
+        owned->abort();
+        return tl::unexpected(done.error());
+    }
+    return owned;
+}
+
+void Communicator::abort() {
+    if (communicator_ != nullptr) ncclCommAbort(std::exchange(communicator_, nullptr));
+}
+
+Communicator::~Communicator() {
+    if (communicator_ != nullptr) ncclCommDestroy(communicator_);
+}
+
+}  // namespace reshard::nccl

@@ -1,0 +1,153 @@
+// What one thread of a copy kernel does. The kernels on a device and their doubles on a host run these same functions,
+// so the doubles test the addresses; what they cannot test is how threads meet.
+#pragma once
+
+#include "backends/nccl/kernels/copy_box.hpp"
+
+namespace reshard::nccl {
+
+struct alignas(8) Word8 {
+    std::uint32_t part[2];
+};
+struct alignas(16) Word16 {
+    std::uint32_t part[4];
+};
+
+/// Rows: all loads of a thread before its first store, neighbours in a block on neighbouring vectors.
+template <class Vector>
+RESHARD_ON_DEVICE void copy_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
+    Vector vectors[units_thread];
+    std::int64_t targets[units_thread];
+    const std::uint32_t first = block * units_block + thread;
+    RESHARD_UNROLL
+    for (std::uint32_t i = 0; i < units_thread; ++i) {
+        const std::uint32_t unit = first + i * threads;
+        targets[i] = -1;
+        if (unit >= box.units) continue;
+        const Offsets at = offsets_of(box, unit);
+        targets[i] = at.target;
+        vectors[i] = *reinterpret_cast<const Vector*>(box.source + at.source);
+    }
+    RESHARD_UNROLL
+    for (std::uint32_t i = 0; i < units_thread; ++i) {
+        if (targets[i] >= 0) *reinterpret_cast<Vector*>(box.target + targets[i]) = vectors[i];
+    }
+}
+
+struct alignas(8) Word8x2 {
+    Word8 part[2];
+};
+
+/// As rows, with the pattern for every source.
+template <class Vector>
+RESHARD_ON_DEVICE void fill_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
+    RESHARD_UNROLL
+    for (std::uint32_t i = 0; i < units_thread; ++i) {
+        const std::uint32_t unit = block * units_block + thread + i * threads;
+        if (unit >= box.units) continue;
+        *reinterpret_cast<Vector*>(box.target + offsets_of(box, unit).target) =
+            *reinterpret_cast<const Vector*>(box.pattern);
+    }
+}
+
+/// Four bytes out of the eight of (low, high), each named by four bits of `selector`: the device's own instruction.
+RESHARD_ON_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(low, high, selector);
+#else
+    const std::uint64_t both = (static_cast<std::uint64_t>(high) << 32) | low;
+    std::uint32_t picked = 0;
+    for (unsigned i = 0; i < 4; ++i) {
+        const unsigned byte = (selector >> (4 * i)) & 7u;
+        picked |= static_cast<std::uint32_t>((both >> (8 * byte)) & 0xffu) << (8 * i);
+    }
+    return picked;
+#endif
+}
+
+/// A square of packed words turned in registers: word i gets element i of every word.
+template <class Word>
+RESHARD_ON_DEVICE void turn(Word (&)[1]) {}
+
+RESHARD_ON_DEVICE void turn(std::uint32_t (&words)[2]) {
+    const std::uint32_t first = words[0];
+    words[0] = pick_bytes(first, words[1], 0x5410);
+    words[1] = pick_bytes(first, words[1], 0x7632);
+}
+
+RESHARD_ON_DEVICE void turn(std::uint32_t (&words)[4]) {
+    const std::uint32_t low01 = pick_bytes(words[0], words[1], 0x5140);
+    const std::uint32_t low23 = pick_bytes(words[2], words[3], 0x5140);
+    const std::uint32_t high01 = pick_bytes(words[0], words[1], 0x7362);
+    const std::uint32_t high23 = pick_bytes(words[2], words[3], 0x7362);
+    words[0] = pick_bytes(low01, low23, 0x5410);
+    words[1] = pick_bytes(low01, low23, 0x7632);
+    words[2] = pick_bytes(high01, high23, 0x5410);
+    words[3] = pick_bytes(high01, high23, 0x7632);
+}
+
+inline constexpr std::uint32_t tile_words = 32;  ///< a tile is so many words across, and as many elements as they hold
+inline constexpr std::uint32_t tile_lines = threads / tile_words;  ///< of it that a block takes at once
+
+/// The tile of one block in shared memory, in words of `Pack` elements. Lines are rotated, so that the threads of a
+/// warp meet different banks when they write down a column and when they read along a line.
+template <class Word, std::uint32_t Pack>
+struct Tile {
+    Word words[Pack * tile_words][tile_words];
+};
+
+struct TilePlace {
+    Offsets plane;
+    std::uint32_t across;  ///< number of the tile in its plane
+    std::uint32_t down;
+};
+
+RESHARD_ON_DEVICE TilePlace tile_place(const DeviceBox& box, std::uint32_t tile) {
+    const std::uint32_t lines = quotient(box.tiles_across, tile);
+    const std::uint32_t plane = quotient(box.tiles_down, lines);
+    return {offsets_of(box, plane), tile - lines * box.tiles_across.value, lines - plane * box.tiles_down.value};
+}
+
+/// From the source into the tile, which a block does before all its threads meet. Extents divide by Pack.
+template <class Word, std::uint32_t Pack>
+RESHARD_ON_DEVICE void read_tile(const DeviceBox& box, std::uint32_t tile, std::uint32_t thread,
+                                 Tile<Word, Pack>& shared) {
+    constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(Word) / Pack);
+    const TilePlace place = tile_place(box, tile);
+    const std::uint32_t x = thread % tile_words;
+    const std::uint32_t column = (place.across * tile_words + x) * Pack;
+    const unsigned char* source = box.source + place.plane.source + column * element_bytes;
+    RESHARD_UNROLL
+    for (std::uint32_t y = thread / tile_words; y < tile_words; y += tile_lines) {
+        const std::uint32_t row = (place.down * tile_words + y) * Pack;
+        if (column >= box.columns || row >= box.rows) continue;
+        Word words[Pack];
+        RESHARD_UNROLL
+        for (std::uint32_t i = 0; i < Pack; ++i) {
+            words[i] = *reinterpret_cast<const Word*>(source + (row + i) * box.row_stride);
+        }
+        turn(words);
+        RESHARD_UNROLL
+        for (std::uint32_t i = 0; i < Pack; ++i) shared.words[x * Pack + i][(y + x) % tile_words] = words[i];
+    }
+}
+
+/// From the tile to the target, after they have met.
+template <class Word, std::uint32_t Pack>
+RESHARD_ON_DEVICE void write_tile(const DeviceBox& box, std::uint32_t tile, std::uint32_t thread,
+                                  const Tile<Word, Pack>& shared) {
+    constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(Word) / Pack);
+    const TilePlace place = tile_place(box, tile);
+    const std::uint32_t y = thread % tile_words;
+    const std::uint32_t row = (place.down * tile_words + y) * Pack;
+    unsigned char* target = box.target + place.plane.target + row * element_bytes;
+    RESHARD_UNROLL
+    for (std::uint32_t line = thread / tile_words; line < Pack * tile_words; line += tile_lines) {
+        const std::uint32_t column = place.across * tile_words * Pack + line;
+        if (column >= box.columns || row >= box.rows) continue;
+        *reinterpret_cast<Word*>(target + column * box.column_stride) =
+            shared.words[line][(y + line / Pack) % tile_words];
+    }
+}
+
+}  // namespace reshard::nccl

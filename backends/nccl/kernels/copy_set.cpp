@@ -1,0 +1,84 @@
+#include "backends/nccl/kernels/copy_set.hpp"
+
+namespace reshard::nccl {
+namespace {
+
+constexpr Index blocks_max = (Index{1} << 31) - 1;
+
+Fold fold_of(Combine combine) {
+    switch (combine) {
+        case Combine::prod:
+            return Fold::prod;
+        case Combine::max:
+            return Fold::max;
+        case Combine::min:
+            return Fold::min;
+        default:
+            return Fold::sum;
+    }
+}
+
+void append_launches(const Boxes& boxes, Placed& placed) {
+    for (const auto& entry : boxes) {
+        const Kernel kernel = entry.first;
+        Index blocks = 0;
+        std::size_t first = placed.table.size();
+        const auto close = [&] {
+            const std::size_t count = placed.table.size() - first;
+            placed.launches.push_back(
+                {kernel, first, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(blocks)});
+            first = placed.table.size();
+            blocks = 0;
+        };
+        for (const auto& [box, needed] : entry.second) {
+            if (blocks + needed > blocks_max) close();
+            placed.table.push_back(box);
+            placed.table.back().first_block = static_cast<std::uint64_t>(blocks);
+            blocks += needed;
+        }
+        close();
+    }
+}
+
+}  // namespace
+
+void CopySet::append(Entry entry) {
+    if (!entry.nest.empty) entries_.push_back(std::move(entry));
+}
+
+void CopySet::copy(BufferId from, const Region& source, BufferId to, const Region& target) {
+    append({Kind::copy, DType::u8, from, to, loop_nest(source, target), {}, {}, {}});
+}
+
+void CopySet::fill(BufferId to, const Region& target, const Pattern& pattern) {
+    append({Kind::fill, DType::u8, to, to, loop_nest(target, target), {}, {}, pattern});
+}
+
+void CopySet::combine(DType dtype, Combine combine, BufferId from, const Region& source, BufferId to,
+                      const Region& target) {
+    append({Kind::fold, dtype, from, to, loop_nest(source, target), fold_of(combine), {}, {}});
+}
+
+void CopySet::scale(DType dtype, Scale scale, BufferId to, const Region& target) {
+    append({Kind::fold, dtype, to, to, loop_nest(target, target), Fold::scale, scale, {}});
+}
+
+Result<void> CopySet::place(const Bases& bases, Placed& placed) const {
+    Boxes boxes;
+    for (const Entry& entry : entries_) {
+        const Nest nest{base_of(bases, entry.from) + entry.nest.source_offset,
+                        base_of(bases, entry.to) + entry.nest.target_offset, entry.nest.element_bytes,
+                        entry.nest.loops};
+        if (entry.kind == Kind::copy) {
+            emit_copy(nest, boxes);
+        } else if (entry.kind == Kind::fill) {
+            emit_fill(nest, entry.pattern, boxes);
+        } else if (auto done = emit_fold(nest, entry.dtype, entry.fold, entry.scale, boxes); !done) {
+            return done;
+        }
+    }
+    append_launches(boxes, placed);
+    return {};
+}
+
+}  // namespace reshard::nccl

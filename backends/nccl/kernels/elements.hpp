@@ -1,0 +1,179 @@
+// How elements of each dtype combine: the same bits on a device, on its double and in the other backends.
+#pragma once
+
+#include <cstring>
+
+#include "backends/nccl/kernels/copy_body.hpp"
+
+namespace reshard::nccl {
+
+template <class To, class From>
+RESHARD_ON_DEVICE To bits_as(From from) {
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+RESHARD_ON_DEVICE float from_bfloat16(std::uint16_t bits) {
+    return bits_as<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// Half of the last kept bit, less one where that bit is even, rounds to nearest even; NaN must not round to infinity.
+RESHARD_ON_DEVICE std::uint16_t to_bfloat16(float value) {
+    const auto bits = bits_as<std::uint32_t>(value);
+    if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+    return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// Scalings by powers of two are exact, so the hardware's own rounding of a float rounds the subnormals.
+RESHARD_ON_DEVICE float from_half(std::uint16_t half) {
+    const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+    const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+    if ((half & 0x7c00u) == 0x7c00u) return bits_as<float>(sign | 0x7f800000u | (magnitude & 0x7fffffu));
+    const float scaled = bits_as<float>(magnitude) * 0x1p112f;
+    return bits_as<float>(sign | bits_as<std::uint32_t>(scaled));
+}
+
+RESHARD_ON_DEVICE std::uint16_t to_half(float value) {
+    const auto bits = bits_as<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+    if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 2^16 or beyond
+    if (magnitude < 0x38800000u) {                                                    // below 2^-14: subnormal
+        const float shifted = bits_as<float>(magnitude) + 0.5f;  // one unit of 0.5f's last place is 2^-24
+        return static_cast<std::uint16_t>(sign | (bits_as<std::uint32_t>(shifted) - 0x3f000000u));
+    }
+    const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+    return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+/// Element types have the bits of memory. Integers wrap; bool is or and and; floats of 16 bits compute in float; of max
+/// and min NaN wins, and of two zeros max takes +0 and min -0; complex numbers multiply by the schoolbook.
+template <class T>
+struct Integer {
+    T value;
+    RESHARD_ON_DEVICE static std::uint64_t wide(Integer a) { return static_cast<std::uint64_t>(a.value); }
+    RESHARD_ON_DEVICE static Integer sum(Integer a, Integer b) { return {static_cast<T>(wide(a) + wide(b))}; }
+    RESHARD_ON_DEVICE static Integer prod(Integer a, Integer b) { return {static_cast<T>(wide(a) * wide(b))}; }
+    RESHARD_ON_DEVICE static Integer max(Integer a, Integer b) { return b.value > a.value ? b : a; }
+    RESHARD_ON_DEVICE static Integer min(Integer a, Integer b) { return b.value < a.value ? b : a; }
+    RESHARD_ON_DEVICE static Integer scaled(Integer a, std::int64_t, std::int64_t) { return a; }  // never asked for
+};
+
+struct Boolean {
+    std::uint8_t value;
+    RESHARD_ON_DEVICE static Boolean sum(Boolean a, Boolean b) {
+        return {static_cast<std::uint8_t>((a.value | b.value) != 0)};
+    }
+    RESHARD_ON_DEVICE static Boolean prod(Boolean a, Boolean b) {
+        return {static_cast<std::uint8_t>(a.value != 0 && b.value != 0)};
+    }
+    RESHARD_ON_DEVICE static Boolean max(Boolean a, Boolean b) { return sum(a, b); }
+    RESHARD_ON_DEVICE static Boolean min(Boolean a, Boolean b) { return prod(a, b); }
+    RESHARD_ON_DEVICE static Boolean scaled(Boolean a, std::int64_t, std::int64_t) { return a; }
+};
+
+template <class T>
+struct Whole {
+    using Number = T;
+    T bits;
+    RESHARD_ON_DEVICE static T number(Whole a) { return a.bits; }
+    RESHARD_ON_DEVICE static Whole of(T value) { return {value}; }
+};
+struct Half {
+    using Number = float;
+    std::uint16_t bits;
+    RESHARD_ON_DEVICE static float number(Half a) { return from_half(a.bits); }
+    RESHARD_ON_DEVICE static Half of(float value) { return {to_half(value)}; }
+};
+struct Brain {
+    using Number = float;
+    std::uint16_t bits;
+    RESHARD_ON_DEVICE static float number(Brain a) { return from_bfloat16(a.bits); }
+    RESHARD_ON_DEVICE static Brain of(float value) { return {to_bfloat16(value)}; }
+};
+
+template <class Held>
+struct Floating {
+    using Number = typename Held::Number;
+    Held held;
+    RESHARD_ON_DEVICE static Number number(Floating a) { return Held::number(a.held); }
+    RESHARD_ON_DEVICE static Floating of(Number value) { return {Held::of(value)}; }
+    RESHARD_ON_DEVICE static Floating sum(Floating a, Floating b) { return of(number(a) + number(b)); }
+    RESHARD_ON_DEVICE static Floating prod(Floating a, Floating b) { return of(number(a) * number(b)); }
+    RESHARD_ON_DEVICE static Floating max(Floating a, Floating b) { return first(a, b, number(a) > number(b), false); }
+    RESHARD_ON_DEVICE static Floating min(Floating a, Floating b) { return first(a, b, number(a) < number(b), true); }
+    RESHARD_ON_DEVICE static Floating scaled(Floating a, std::int64_t times, std::int64_t over) {
+        return of(number(a) * static_cast<Number>(times) / static_cast<Number>(over));
+    }
+    RESHARD_ON_DEVICE static bool is_negative(Number x) {
+        if constexpr (sizeof(Number) == 4) return (bits_as<std::uint32_t>(x) >> 31) != 0;
+        if constexpr (sizeof(Number) == 8) return (bits_as<std::uint64_t>(x) >> 63) != 0;
+    }
+    RESHARD_ON_DEVICE static Floating first(Floating a, Floating b, bool a_leads, bool negative) {
+        const Number x = number(a);
+        const Number y = number(b);
+        if (x == y) return is_negative(x) == negative ? a : b;
+        return a_leads || x != x ? a : b;  // when b is NaN nothing leads
+    }
+};
+
+template <class T>
+struct Complex {
+    T real;
+    T imaginary;
+    RESHARD_ON_DEVICE static Complex sum(Complex a, Complex b) { return {a.real + b.real, a.imaginary + b.imaginary}; }
+    RESHARD_ON_DEVICE static Complex prod(Complex a, Complex b) {
+        return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
+    }
+    RESHARD_ON_DEVICE static Complex max(Complex a, Complex) { return a; }  // never asked for
+    RESHARD_ON_DEVICE static Complex min(Complex a, Complex) { return a; }
+    RESHARD_ON_DEVICE static Complex scaled(Complex a, std::int64_t times, std::int64_t over) {
+        const auto up = static_cast<T>(times);
+        const auto down = static_cast<T>(over);
+        return {a.real * up / down, a.imaginary * up / down};
+    }
+};
+
+template <class Element>
+RESHARD_ON_DEVICE Element combined(const DeviceBox& box, Element target, Element source) {
+    switch (box.fold) {
+        case Fold::sum:
+            return Element::sum(target, source);
+        case Fold::prod:
+            return Element::prod(target, source);
+        case Fold::max:
+            return Element::max(target, source);
+        case Fold::min:
+            return Element::min(target, source);
+        case Fold::scale:
+            break;
+    }
+    return Element::scaled(source, box.times, box.over);
+}
+
+/// target = fold(target, source), for the elements of one vector at a time.
+template <class Element, class Vector>
+RESHARD_ON_DEVICE void fold_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
+    constexpr std::uint32_t elements = sizeof(Vector) / sizeof(Element);
+    struct alignas(Vector) Pack {
+        Element element[elements];
+    };
+    RESHARD_UNROLL
+    for (std::uint32_t i = 0; i < units_thread; ++i) {
+        const std::uint32_t unit = block * units_block + thread + i * threads;
+        if (unit >= box.units) continue;
+        const Offsets at = offsets_of(box, unit);
+        const Vector read = *reinterpret_cast<const Vector*>(box.source + at.source);  // whole vectors, then elements
+        const Vector old = *reinterpret_cast<const Vector*>(box.target + at.target);
+        const auto from = bits_as<Pack>(read);
+        auto to = bits_as<Pack>(old);
+        RESHARD_UNROLL
+        for (std::uint32_t k = 0; k < elements; ++k) to.element[k] = combined(box, to.element[k], from.element[k]);
+        *reinterpret_cast<Vector*>(box.target + at.target) = bits_as<Vector>(to);
+    }
+}
+
+}  // namespace reshard::nccl

@@ -1,0 +1,84 @@
+// The kernels: which box a block works on, and where its threads meet. All else is in copy_body.hpp and elements.hpp.
+#include "backends/nccl/kernels/kernels.hpp"
+
+namespace reshard::nccl {
+namespace {
+
+struct Work {
+    const DeviceBox& box;
+    std::uint32_t block;  // of the box
+};
+
+__device__ __forceinline__ Work work_of(const DeviceBoxes& boxes) {
+    const DeviceBox& box = box_of(boxes, blockIdx.x);
+    return {box, static_cast<std::uint32_t>(blockIdx.x - box.first_block)};
+}
+
+}  // namespace
+}  // namespace reshard::nccl
+
+using namespace reshard::nccl;
+
+#define X(name, Vector)                                                \
+    extern "C" __global__ void __launch_bounds__(threads)              \
+        reshard_copy_##name(const __grid_constant__ DeviceBoxes all) { \
+        const Work work = work_of(all);                                \
+        copy_rows<Vector>(work.box, work.block, threadIdx.x);          \
+    }                                                                  \
+    extern "C" __global__ void __launch_bounds__(threads)              \
+        reshard_fill_##name(const __grid_constant__ DeviceBoxes all) { \
+        const Work work = work_of(all);                                \
+        fill_rows<Vector>(work.box, work.block, threadIdx.x);          \
+    }
+RESHARD_ROW_KERNELS(X)
+#undef X
+
+#define X(name, Word, pack)                                                \
+    extern "C" __global__ void __launch_bounds__(threads)                  \
+        reshard_turn_##name(const __grid_constant__ DeviceBoxes all) {     \
+        __shared__ Tile<Word, pack> shared;                                \
+        const Work work = work_of(all);                                    \
+        read_tile<Word, pack>(work.box, work.block, threadIdx.x, shared);  \
+        __syncthreads();                                                   \
+        write_tile<Word, pack>(work.box, work.block, threadIdx.x, shared); \
+    }
+RESHARD_TILE_KERNELS(X)
+#undef X
+
+#define X(name, Element, Vector)                                              \
+    extern "C" __global__ void __launch_bounds__(threads)                     \
+        reshard_fold_##name(const __grid_constant__ DeviceBoxes all) {        \
+        const Work work = work_of(all);                                       \
+        fold_rows<Element, Vector>(work.box, work.block, threadIdx.x);        \
+    }                                                                         \
+    extern "C" __global__ void __launch_bounds__(threads)                     \
+        reshard_fold_##name##_wide(const __grid_constant__ DeviceBoxes all) { \
+        const Work work = work_of(all);                                       \
+        fold_rows<Element, Word16>(work.box, work.block, threadIdx.x);        \
+    }
+RESHARD_FOLD_KERNELS(X)
+#undef X
+
+namespace reshard::nccl {
+
+cudaError_t launch(Kernel kernel, const DeviceBoxes& boxes, std::uint32_t blocks, cudaStream_t stream) {
+    switch (kernel) {
+#define ONE(name)                                              \
+    case Kernel::name:                                         \
+        reshard_##name<<<blocks, threads, 0, stream>>>(boxes); \
+        break;
+#define X(name, Vector) ONE(copy_##name) ONE(fill_##name)
+        RESHARD_ROW_KERNELS(X)
+#undef X
+#define X(name, Word, pack) ONE(turn_##name)
+        RESHARD_TILE_KERNELS(X)
+#undef X
+#define X(name, Element, Vector) ONE(fold_##name) ONE(fold_##name##_wide)
+        RESHARD_FOLD_KERNELS(X)
+#undef X
+#undef ONE
+    }
+    return cudaGetLastError();
+}
+
+}  // namespace reshard::nccl

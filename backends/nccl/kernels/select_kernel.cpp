@@ -1,0 +1,298 @@
+#include "backends/nccl/kernels/select_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace reshard::nccl {
+namespace {
+
+using Loop = LoopNest::Loop;
+
+constexpr Index vector_bytes_max = 16;
+constexpr Index tile_extent_min = 8;  // below, a tile would be mostly empty
+
+Index element_count(const Nest& nest) {
+    Index all = 1;
+    for (const Loop& loop : nest.loops) all *= loop.extent;
+    return all;
+}
+
+Nest part_of(const Nest& nest, std::size_t loop, Index begin, Index end) {
+    Nest part = nest;
+    part.source += begin * part.loops[loop].source_stride;
+    part.target += begin * part.loops[loop].target_stride;
+    part.loops[loop].extent = end - begin;
+    if (end - begin == 1) part.loops.erase(part.loops.begin() + static_cast<std::ptrdiff_t>(loop));
+    return part;
+}
+
+// The bits that any address, stride or extent of an access must leave zero for it to be a whole vector.
+Index address_bits(const Nest& nest) {
+    return static_cast<Index>(reinterpret_cast<std::uintptr_t>(nest.source) |
+                              reinterpret_cast<std::uintptr_t>(nest.target));
+}
+
+Index stride_bits(std::span<const Loop> loops) {
+    Index bits = 0;
+    for (const Loop& loop : loops) bits |= loop.source_stride | loop.target_stride;
+    return bits;
+}
+
+Index width_of(Index bits) {
+    Index width = vector_bytes_max;
+    while ((bits & (width - 1)) != 0) width /= 2;
+    return width;
+}
+
+bool runs(const Nest& nest) {
+    return !nest.loops.empty() && nest.loops.back().source_stride == nest.element_bytes &&
+           nest.loops.back().target_stride == nest.element_bytes;
+}
+
+DeviceBox box_with(const Nest& nest, std::span<const Loop> loops) {
+    DeviceBox box{};
+    box.source = reinterpret_cast<const unsigned char*>(nest.source);
+    box.target = reinterpret_cast<unsigned char*>(nest.target);
+    for (const Loop& loop : loops) {
+        box.loops[box.loop_count++] = {divisor(static_cast<std::uint32_t>(loop.extent)), loop.source_stride,
+                                       loop.target_stride};
+    }
+    return box;
+}
+
+// Loops over vectors instead of elements.
+struct Rows {
+    Index width;
+    std::vector<Loop> loops;
+};
+
+// What a box of a fill, a fold or a scale has besides.
+struct Extra {
+    Fold fold = Fold::sum;
+    Scale scale;
+    Pattern pattern{};
+};
+
+Rows rows_of(const Nest& nest) {
+    std::vector<Loop> loops = nest.loops;
+    Index run = nest.element_bytes;
+    if (runs(nest)) {
+        run *= loops.back().extent;
+        loops.pop_back();
+    }
+    const Index width = width_of(run | address_bits(nest) | stride_bits(loops));
+    if (run > width) loops.push_back({run / width, width, width});
+    return {width, std::move(loops)};
+}
+
+void emit_rows(const Nest& nest, std::span<const Loop> loops, Kernel kernel, Boxes& boxes, const Extra& extra = {}) {
+    DeviceBox box = box_with(nest, loops);
+    box.fold = extra.fold;
+    box.times = extra.scale.times;
+    box.over = extra.scale.over;
+    std::memcpy(box.pattern, extra.pattern.data(), sizeof box.pattern);
+    Index units = 1;
+    for (const Loop& loop : loops) units *= loop.extent;
+    box.units = static_cast<std::uint32_t>(units);
+    boxes[kernel].emplace_back(box, (units + units_block - 1) / units_block);
+}
+
+Kernel row_kernel(Index width, bool fills) {
+    switch (width) {
+        case 1:
+            return fills ? Kernel::fill_1 : Kernel::copy_1;
+        case 2:
+            return fills ? Kernel::fill_2 : Kernel::copy_2;
+        case 4:
+            return fills ? Kernel::fill_4 : Kernel::copy_4;
+        case 8:
+            return fills ? Kernel::fill_8 : Kernel::copy_8;
+        default:
+            return fills ? Kernel::fill_16 : Kernel::copy_16;
+    }
+}
+
+// Source and target run along different loops: the last one in the target, `columns` in the source.
+struct Turn {
+    std::size_t columns;
+    std::size_t rows;
+};
+
+std::optional<Turn> turn_of(const Nest& nest) {
+    if (nest.loops.size() < 2 || runs(nest) || nest.loops.back().target_stride != nest.element_bytes) return {};
+    const std::size_t rows = nest.loops.size() - 1;
+    if (nest.loops[rows].extent < tile_extent_min) return {};
+    for (std::size_t k = 0; k < rows; ++k) {
+        const Loop& loop = nest.loops[k];
+        if (loop.source_stride == nest.element_bytes && loop.extent >= tile_extent_min) return Turn{k, rows};
+    }
+    return {};
+}
+
+void emit_tiles(const Nest& nest, const Turn& turn, Index pack, Boxes& boxes) {
+    std::vector<Loop> planes;
+    Index units = 1;
+    for (std::size_t k = 0; k < turn.rows; ++k) {
+        if (k == turn.columns) continue;
+        planes.push_back(nest.loops[k]);
+        units *= nest.loops[k].extent;
+    }
+    const Loop& columns = nest.loops[turn.columns];
+    const Loop& rows = nest.loops[turn.rows];
+    DeviceBox box = box_with(nest, planes);
+    const Index side = tile_words * pack;
+    const Index across = (columns.extent + side - 1) / side;
+    const Index down = (rows.extent + side - 1) / side;
+    box.tiles_across = divisor(static_cast<std::uint32_t>(across));
+    box.tiles_down = divisor(static_cast<std::uint32_t>(down));
+    box.columns = static_cast<std::uint32_t>(columns.extent);
+    box.rows = static_cast<std::uint32_t>(rows.extent);
+    box.row_stride = rows.source_stride;
+    box.column_stride = columns.target_stride;
+    units *= across * down;
+    box.units = static_cast<std::uint32_t>(units);
+    const bool packed = pack > 1;
+    const Kernel kernel = nest.element_bytes == 1   ? (packed ? Kernel::turn_1_packed : Kernel::turn_1)
+                          : nest.element_bytes == 2 ? (packed ? Kernel::turn_2_packed : Kernel::turn_2)
+                          : nest.element_bytes == 4 ? Kernel::turn_4
+                          : nest.element_bytes == 8 ? Kernel::turn_8
+                                                    : Kernel::turn_16;
+    boxes[kernel].emplace_back(box, units);
+}
+
+// Elements that pack into one word of a tile, when all that is reached by whole words is aligned to them.
+Index pack_of(const Nest& nest, const Turn& turn) {
+    constexpr Index word = 4;
+    if (nest.element_bytes >= word) return 1;
+    std::vector<Loop> reached = nest.loops;
+    reached[turn.columns].source_stride = 0;  // walked in words
+    reached[turn.rows].target_stride = 0;
+    return width_of(address_bits(nest) | stride_bits(reached)) >= word ? word / nest.element_bytes : 1;
+}
+
+void emit_one_copy(const Nest& nest, Boxes& boxes);
+
+// Cuts what does not fill whole words off the end of a loop. True when there was something.
+bool cut_rest(const Nest& nest, std::size_t loop, Index pack, Boxes& boxes) {
+    const Index extent = nest.loops[loop].extent;
+    const Index whole = extent / pack * pack;
+    if (whole == extent) return false;
+    emit_one_copy(part_of(nest, loop, 0, whole), boxes);
+    emit_one_copy(part_of(nest, loop, whole, extent), boxes);
+    return true;
+}
+
+void emit_one_copy(const Nest& nest, Boxes& boxes) {
+    const auto turn = turn_of(nest);
+    const bool aligned = width_of(address_bits(nest)) >= nest.element_bytes;
+    if (!turn || !aligned) {
+        const Rows rows = rows_of(nest);
+        return emit_rows(nest, rows.loops, row_kernel(rows.width, false), boxes);
+    }
+    const Index pack = pack_of(nest, *turn);
+    if (cut_rest(nest, turn->columns, pack, boxes) || cut_rest(nest, turn->rows, pack, boxes)) return;
+    emit_tiles(nest, *turn, pack, boxes);
+}
+
+// The two kernels of an element type.
+struct FoldKernels {
+    Kernel narrow;
+    Kernel wide;
+};
+
+FoldKernels fold_kernels(DType dtype) {
+    switch (dtype) {
+#define ONE(name)     \
+    case DType::name: \
+        return {Kernel::fold_##name, Kernel::fold_##name##_wide};
+#define X(name, Element, Vector) ONE(name)
+        RESHARD_FOLD_KERNELS(X)
+#undef X
+#undef ONE
+        case DType::f8_e4m3fn:  // bytes only; the precondition keeps them out
+        case DType::f8_e5m2:
+            break;
+    }
+    return {Kernel::fold_u8, Kernel::fold_u8_wide};
+}
+
+// A nest whose loops are the same, one access of `width` bytes further in.
+Nest shifted(const Nest& nest, Index bytes, Index width) {
+    Nest part = nest;
+    part.target += bytes;
+    part.element_bytes = width;
+    return part;
+}
+
+// Parts that a kernel can count and walk, each given to `emit`.
+template <class Emit>
+Result<void> in_parts(const Nest& nest, const Emit& emit) {
+    if (nest.loops.size() + 1 > static_cast<std::size_t>(loops_max)) {  // one loop is left for the vectors of a run
+        for (Index i = 0; i < nest.loops.front().extent; ++i) {
+            if (auto done = in_parts(part_of(nest, 0, i, i + 1), emit); !done) return done;
+        }
+        return {};
+    }
+    // Vectors may be as narrow as a byte.
+    if (element_count(nest) < Index{units_max} / nest.element_bytes) return emit(nest);
+    const Index half = nest.loops.front().extent / 2;
+    if (auto done = in_parts(part_of(nest, 0, 0, half), emit); !done) return done;
+    return in_parts(part_of(nest, 0, half, nest.loops.front().extent), emit);
+}
+
+// The pattern over and over, begun `shift` bytes into an element.
+Pattern repeated(const Pattern& pattern, Index element_bytes, Index shift) {
+    Pattern whole{};
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        whole[i] = pattern[(i + static_cast<std::size_t>(shift)) % static_cast<std::size_t>(element_bytes)];
+    }
+    return whole;
+}
+
+}  // namespace
+
+void emit_copy(const Nest& nest, Boxes& boxes) {
+    static_cast<void>(in_parts(nest, [&](const Nest& part) -> Result<void> {
+        emit_one_copy(part, boxes);
+        return {};
+    }));
+}
+
+// Where accesses are narrower than an element, each part of the element has a box and a pattern of its own.
+void emit_fill(const Nest& nest, const Pattern& pattern, Boxes& boxes) {
+    static_cast<void>(in_parts(nest, [&](const Nest& part) -> Result<void> {
+        const Index element = part.element_bytes;
+        const Index width = rows_of(part).width;
+        if (width >= element) {
+            emit_rows(part, rows_of(part).loops, row_kernel(width, true), boxes,
+                      {Fold::sum, {}, repeated(pattern, element, 0)});
+            return {};
+        }
+        for (Index begin = 0; begin < element; begin += width) {
+            const Nest one = shifted(part, begin, width);
+            emit_rows(one, one.loops, row_kernel(width, true), boxes,
+                      {Fold::sum, {}, repeated(pattern, element, begin)});
+        }
+        return {};
+    }));
+}
+
+Result<void> emit_fold(const Nest& nest, DType dtype, Fold fold, Scale scale, Boxes& boxes) {
+    constexpr Index alignment_max = 8;  // of an element: complex numbers are aligned as their parts
+    if (width_of(address_bits(nest)) < std::min(nest.element_bytes, alignment_max)) {
+        return fail(Code::mismatch, fmt::format("elements of {} bytes combine at an address that is no multiple of it",
+                                                nest.element_bytes));
+    }
+    const FoldKernels kernels = fold_kernels(dtype);
+    return in_parts(nest, [&](const Nest& part) -> Result<void> {
+        const Rows rows = rows_of(part);
+        const bool wide = rows.width == vector_bytes_max;
+        emit_rows(part, wide ? rows.loops : part.loops, wide ? kernels.wide : kernels.narrow, boxes, {fold, scale, {}});
+        return {};
+    });
+}
+
+}  // namespace reshard::nccl

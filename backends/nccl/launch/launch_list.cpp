@@ -1,0 +1,258 @@
+#include "backends/nccl/launch/launch_list.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "backends/nccl/base/features.hpp"
+
+namespace reshard::nccl {
+
+// Writes the actions of a run. A step in one piece stays on the queue; of one in several, pieces travel on the wire
+// while the queue packs the next and unpacks the last.
+class Writer {
+public:
+    explicit Writer(const Ready& ready) : ready_(ready) {}
+
+    Result<LaunchList> write(std::span<const Buffers> buffers) {
+        for (std::size_t array = 0; array < ready_.arrays.size(); ++array) {
+            take_bases(buffers[array]);
+            for (const StepProgram& step : ready_.arrays[array]) {
+                number_ = script_.steps_.size();
+                script_.steps_.push_back(&step);
+                Result<void> written = write_step(step);
+                if (written) written = place(step.after, bases_);
+                if (!written) {
+                    return fail(written.error().code, fmt::format("{}: {}", step.name, written.error().message));
+                }
+                add(On::queue, StepEnds{});
+            }
+        }
+        script_.launches_ = std::move(placed_.launches);
+        if (auto done = upload(); !done) return tl::unexpected(done.error());
+        return std::move(script_);
+    }
+
+private:
+    void take_bases(const Buffers& buffers) {
+        // A source is only read, unless it is donated: else no set that is placed writes it.
+        std::byte* const source =
+            buffers.donated.empty() ? const_cast<std::byte*>(buffers.source.data()) : buffers.donated.data();
+        bases_ = {source, buffers.target.data(), buffers.workspace.data(),
+                  ready_.staging ? ready_.staging->start() : nullptr};
+    }
+    [[nodiscard]] Bases bases_of(std::size_t piece) const {
+        Bases bases = bases_;
+        if (ready_.staging && piece % slots_max == 1)
+            bases[static_cast<std::size_t>(BufferId::staging)] += ready_.slot_bytes;
+        return bases;
+    }
+
+    template <class What>
+    void add(On on, What what) {
+        script_.actions_.push_back({number_, on, std::move(what)});
+    }
+
+    Result<void> place(const CopySet& set, const Bases& bases) {
+        if (set.empty()) return {};
+        const std::size_t begin = placed_.launches.size();
+        if (auto done = set.place(bases, placed_); !done) return done;
+        add(On::queue, Launches{begin, placed_.launches.size()});
+        return {};
+    }
+
+    Result<void> write_step(const StepProgram& step) {
+        for (const CopySet& set : step.before) {
+            if (auto done = place(set, bases_); !done) return done;
+        }
+        if (step.pieces.size() > 1) return write_pieces(step);
+        for (const Piece& piece : step.pieces) {
+            if (auto done = place(piece.packs, bases_); !done) return done;
+            travel(step, piece, On::queue, bases_);
+            if (auto done = unpack(piece, bases_); !done) return done;
+        }
+        return {};
+    }
+
+    // The wire waits until a piece is packed. By then its slot is free: what travelled in it was unpacked before the
+    // piece was packed, on the queue, which had waited for it to arrive.
+    Result<void> write_pieces(const StepProgram& step) {
+        if (auto done = pack(step, 0); !done) return done;
+        for (std::size_t p = 0; p < step.pieces.size(); ++p) {
+            const Bases bases = bases_of(p);
+            add(On::wire, Wait{ready_.packed[p % slots_max].get()});
+            travel(step, step.pieces[p], On::wire, bases);
+            add(On::wire, Record{ready_.moved[p % slots_max].get()});
+            if (p + 1 < step.pieces.size()) {
+                if (auto done = pack(step, p + 1); !done) return done;
+            }
+            add(On::queue, Wait{ready_.moved[p % slots_max].get()});
+            if (auto done = unpack(step.pieces[p], bases); !done) return done;
+        }
+        return {};
+    }
+
+    Result<void> pack(const StepProgram& step, std::size_t piece) {
+        if (auto done = place(step.pieces[piece].packs, bases_of(piece)); !done) return done;
+        add(On::queue, Record{ready_.packed[piece % slots_max].get()});
+        return {};
+    }
+
+    Result<void> unpack(const Piece& piece, const Bases& bases) {
+        for (const CopySet& set : piece.unpacks) {
+            if (auto done = place(set, bases); !done) return done;
+        }
+        return {};
+    }
+
+    static std::byte* at(const Run& run, const Bases& bases) { return base_of(bases, run.where) + run.offset_bytes; }
+
+    void travel(const StepProgram& step, const Piece& piece, On on, const Bases& bases) {
+        if (piece.collective) {
+            const Collective& call = *piece.collective;
+            add(on, Call{call, at(call.gives, bases), at(call.takes, bases), step.group->communicator});
+        }
+        if (piece.sends.empty() && piece.receives.empty()) return;
+        Exchange exchange;
+        for (const Message& send : piece.sends) exchange.sends.push_back(end_of(send, bases));
+        for (const Message& receive : piece.receives) exchange.receives.push_back(end_of(receive, bases));
+        add(on, std::move(exchange));
+    }
+    static Exchange::End end_of(const Message& message, const Bases& bases) {
+        return {message.peer, at(message.run, bases), static_cast<std::size_t>(message.run.bytes)};
+    }
+
+    Result<void> upload() {
+        const auto bytes = static_cast<Index>(placed_.table.size() * sizeof(DeviceBox));
+        if (bytes == 0) return {};
+        const cudaStream_t stream = ready_.base->stream();
+        auto made = StreamMemory::make(bytes, stream);
+        if (!made) return tl::unexpected(made.error());
+        script_.boxes_ = std::move(*made);
+        const cudaError_t code = cudaMemcpyAsync(script_.boxes_.get(), placed_.table.data(),
+                                                 static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream);
+        if (auto done = checked(code, "cudaMemcpyAsync"); !done) return done;
+        return ready_.base->await(stream);
+    }
+
+    const Ready& ready_;
+    LaunchList script_;
+    Placed placed_;
+    Bases bases_{};
+    std::size_t number_ = 0;
+};
+
+namespace {
+
+// A fault behind the host's back belongs to the first step that has not ended, which may be before the one that meets
+// it.
+std::size_t first_open(std::span<const Event> step_ends, std::size_t issued) {
+    for (std::size_t step = 0; step < issued && !step_ends.empty(); ++step) {
+        if (cudaEventQuery(step_ends[step + 1].get()) == cudaErrorNotReady) return step;
+    }
+    return issued;
+}
+
+Result<void> run_exchange(const Exchange& exchange, ncclComm_t world, cudaStream_t stream) {
+    if (auto done = checked(ncclGroupStart(), "ncclGroupStart"); !done) return done;
+    Result<void> result;
+    for (const Exchange::End& end : exchange.receives) {
+        const ncclResult_t code = ncclRecv(end.start, end.bytes, ncclUint8, end.peer, world, stream);
+        if (auto done = checked(code, "ncclRecv"); !done && result) result = done;
+    }
+    for (const Exchange::End& end : exchange.sends) {
+        const ncclResult_t code = ncclSend(end.start, end.bytes, ncclUint8, end.peer, world, stream);
+        if (auto done = checked(code, "ncclSend"); !done && result) result = done;
+    }
+    const Result<void> ended = checked(ncclGroupEnd(), "ncclGroupEnd");
+    return result ? ended : result;
+}
+
+ncclResult_t run_call(const Call& call, cudaStream_t stream) {
+    const Collective& of = call.collective;
+    const ncclComm_t communicator = call.communicator->get();
+    switch (of.native) {
+        case Native::all_gather:
+            return ncclAllGather(call.gives, call.takes, of.count, of.type, communicator, stream);
+        case Native::reduce_scatter:
+            return ncclReduceScatter(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
+        case Native::all_reduce:
+            return ncclAllReduce(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
+        case Native::all_to_all:
+            break;
+    }
+#if RESHARD_NCCL_HAS_ALL_TO_ALL
+    return ncclAlltoAll(call.gives, call.takes, of.count, of.type, communicator, stream);
+#else
+    return ncclInvalidUsage;  // no step is regular as an all-to-all then
+#endif
+}
+
+template <class... Cases>
+struct Match : Cases... {
+    using Cases::operator()...;
+};
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
+
+}  // namespace
+
+Result<LaunchList> LaunchList::write(const Ready& ready, std::span<const Buffers> buffers) {
+    return Writer(ready).write(buffers);
+}
+
+Result<void> LaunchList::issue_one(const Action& action, const Ready& ready, cudaStream_t stream) const {
+    const Base& base = *ready.base;
+    const auto timeout = base.options().timeout;
+    return std::visit(
+        Match{[&](const Launches& range) -> Result<void> {
+                  for (std::size_t i = range.begin; i < range.end; ++i) {
+                      const Launch& one = launches_[i];
+                      const DeviceBoxes boxes{static_cast<const DeviceBox*>(boxes_.get()) + one.first_box, one.boxes};
+                      if (auto done = checked(launch(one.kernel, boxes, one.blocks, stream), "a copy"); !done) {
+                          return done;
+                      }
+                  }
+                  return {};
+              },
+              [&](const Exchange& exchange) -> Result<void> {
+                  if (auto done = run_exchange(exchange, base.world()->get(), stream); !done) return done;
+                  return settle(base.world()->get(), timeout);
+              },
+              [&](const Call& call) -> Result<void> {
+                  if (auto done = checked(run_call(call, stream), name(call.collective.native)); !done) return done;
+                  return settle(call.communicator->get(), timeout);
+              },
+              [&](const Record& record) { return checked(cudaEventRecord(record.event, stream), "cudaEventRecord"); },
+              [&](const Wait& wait) {
+                  return checked(cudaStreamWaitEvent(stream, wait.event, 0), "cudaStreamWaitEvent");
+              },
+              [](const StepEnds&) -> Result<void> { return {}; }},
+        action.what);
+}
+
+Result<void> LaunchList::issue(const Ready& ready, cudaStream_t queue, std::span<const Event> step_ends) const {
+    for (const Action& action : actions_) {
+        const cudaStream_t stream = action.on == On::queue ? queue : ready.wire->get();
+        Result<void> done = issue_one(action, ready, stream);
+        if (std::holds_alternative<StepEnds>(action.what) && !step_ends.empty()) {
+            done = checked(cudaEventRecord(step_ends[action.step + 1].get(), queue), "cudaEventRecord");
+        }
+        if (done) continue;
+        const Result<void> fault = ready.base->fault();
+        const std::size_t step = fault ? action.step : first_open(step_ends, action.step);
+        const Error& why = fault ? done.error() : fault.error();
+        return fail(why.code, fmt::format("{}: {}", describe_step(step), why.message));
+    }
+    return {};
+}
+
+std::string LaunchList::describe_step(std::size_t step) const {
+    constexpr std::size_t named_max = 8;
+    const StepProgram& one = *steps_[step];
+    if (one.peers.empty()) return one.name;
+    const std::span<const Index> named = std::span(one.peers).first(std::min(named_max, one.peers.size()));
+    return fmt::format("{}, with {} {}{}", one.name, one.peers.size() == 1 ? "rank" : "ranks", fmt::join(named, ", "),
+                       named.size() < one.peers.size() ? ", ..." : "");
+}
+
+}  // namespace reshard::nccl

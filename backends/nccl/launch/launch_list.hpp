@@ -1,0 +1,74 @@
+// A run written out when buffers are bound: launches, calls and events in the order of issue. Starting it allocates
+// nothing and waits for nothing on the device.
+#pragma once
+
+#include <variant>
+
+#include "backends/nccl/prepare/prepared.hpp"
+
+namespace reshard::nccl {
+
+/// Which of the two streams: the one that the run was started on, or the one on which pieces travel.
+enum class On { queue, wire };
+
+/// Launches [begin, end) of the script.
+struct Launches {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+};
+
+/// Messages of one piece, as one group of calls.
+struct Exchange {
+    struct End {
+        int peer;
+        std::byte* start;
+        std::size_t bytes;
+    };
+    std::vector<End> sends;
+    std::vector<End> receives;
+};
+
+struct Call {
+    Collective collective;
+    std::byte* gives;
+    std::byte* takes;
+    std::shared_ptr<Communicator> communicator;
+};
+
+struct Record {
+    cudaEvent_t event;
+};
+struct Wait {
+    cudaEvent_t event;
+};
+struct StepEnds {};  ///< noted by an event of the step, unless a graph is being captured
+
+struct Action {
+    std::size_t step;  ///< of the list
+    On on;
+    std::variant<Launches, Exchange, Call, Record, Wait, StepEnds> what;
+};
+
+class LaunchList {
+public:
+    /// Puts the boxes of all copies on the device. Errors: mismatch when a buffer is not aligned; backend.
+    [[nodiscard]] static Result<LaunchList> write(const Ready& ready, std::span<const Buffers> buffers);
+
+    /// Issues the actions in order. Errors name the step.
+    [[nodiscard]] Result<void> issue(const Ready& ready, cudaStream_t queue, std::span<const Event> step_ends) const;
+
+    [[nodiscard]] std::size_t step_count() const { return steps_.size(); }
+    /// What a step does, and for whom it waits: "array 0, step 2 (exchange), with ranks 1 and 3".
+    [[nodiscard]] std::string describe_step(std::size_t step) const;
+
+private:
+    friend class Writer;
+    [[nodiscard]] Result<void> issue_one(const Action& action, const Ready& ready, cudaStream_t stream) const;
+
+    std::vector<const StepProgram*> steps_;
+    std::vector<Action> actions_;
+    std::vector<Launch> launches_;
+    StreamMemory boxes_;
+};
+
+}  // namespace reshard::nccl

@@ -1,0 +1,10 @@
+// What is prepared, bound and running, as the executor sees it.
+#pragma once
+
+#include "backends/nccl/prepare/prepared.hpp"
+
+namespace reshard::nccl {
+
+[[nodiscard]] std::unique_ptr<Prepared> prepared(std::unique_ptr<Ready> ready);
+
+}  // namespace reshard::nccl

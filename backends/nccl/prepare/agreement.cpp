@@ -1,0 +1,190 @@
+#include "backends/nccl/prepare/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace reshard::nccl {
+namespace {
+
+constexpr Index ranks_named_max = 256;  // up to here the two ranks of a mismatch are looked for
+
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
+    seed ^= value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2);
+    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9u;
+    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebu;
+    return seed ^ (seed >> 31);
+}
+
+std::uint64_t mixed_all(std::uint64_t seed, std::initializer_list<Index> values) {
+    for (const Index value : values) seed = mixed(seed, static_cast<std::uint64_t>(value));
+    return seed;
+}
+
+std::uint64_t shape_of(const Box& box) {
+    std::uint64_t shape = 1;
+    for (const Interval& side : box) shape = mixed(shape, static_cast<std::uint64_t>(side.size()));
+    return shape;
+}
+
+// What one rank says of one step. Sums over all ranks are 0 where both ends of everything agree.
+struct Vote {
+    std::uint64_t native = 1;    // least
+    std::uint64_t direct = 1;    // least
+    std::uint64_t unpacked = 1;  // least
+    std::uint64_t cuttable = 1;  // least
+    std::uint64_t peers = 0;     // most
+    std::uint64_t partition = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t members = 0;
+};
+
+// A number for each message, the same on both ends: a send counts up, its receive counts down.
+std::uint64_t messages_of(const Schedule& schedule) {
+    std::uint64_t sum = 0;
+    std::map<Index, Index> sent;
+    for (const Transfer& send : schedule.sends) {
+        if (send.peer == schedule.rank || count(send.box) == 0) continue;
+        sum += mixed_all(shape_of(send.box), {schedule.rank, send.peer, sent[send.peer]++});
+    }
+    std::map<Index, Index> received;
+    for (const Transfer& receive : schedule.receives) {
+        if (receive.peer == schedule.rank || count(receive.box) == 0) continue;
+        sum -= mixed_all(shape_of(receive.box), {receive.peer, schedule.rank, received[receive.peer]++});
+    }
+    return sum;
+}
+
+// Each member counts up for itself and down for the next one: 0 where all see the same members and shapes.
+void say_members(const NativeCollective& regular, Index rank, Vote& vote) {
+    std::uint64_t seen = shape_of(regular.gives.front());
+    for (const Index member : regular.members) seen = mixed(seen, static_cast<std::uint64_t>(member));
+    const auto place = std::ranges::find(regular.members, rank) - regular.members.begin();
+    const auto next = (place + 1) % static_cast<Index>(regular.members.size());
+    vote.members = mixed_all(seen, {place}) - mixed_all(seen, {next});
+    std::uint64_t order = 2;
+    for (const Index member : regular.members) order = mixed(order, static_cast<std::uint64_t>(member));
+    vote.partition = mixed_all(order, {rank});
+}
+
+Vote vote_on(const RankStep& step, DType dtype, const std::optional<NativeCollective>& regular) {
+    const Schedule& schedule = step.schedule;
+    Vote vote;
+    const auto is_empty = [](const Transfer& transfer) { return count(transfer.box) == 0; };
+    if (std::ranges::all_of(schedule.sends, is_empty) && std::ranges::all_of(schedule.receives, is_empty)) return vote;
+    vote.native = regular ? 1 : 0;
+    vote.direct = regular && is_direct(*regular, step, size_of(dtype)) ? 1 : 0;
+    vote.unpacked = nothing_packed(step, dtype) ? 1 : 0;
+    vote.cuttable = order_survives_cutting(schedule) ? 1 : 0;
+    std::set<Index> senders;
+    std::set<Index> receivers;
+    for (const Transfer& receive : schedule.receives) senders.insert(receive.peer);
+    for (const Transfer& send : schedule.sends) receivers.insert(send.peer);
+    vote.peers = std::max(senders.size(), receivers.size());
+    vote.messages = messages_of(schedule);
+    if (regular) say_members(*regular, schedule.rank, vote);
+    return vote;
+}
+
+using Field = std::uint64_t Vote::*;
+
+Result<void> count_votes(Base& base, std::vector<Vote>& votes, std::initializer_list<Field> fields, ncclRedOp_t op) {
+    std::vector<std::uint64_t> values;
+    for (const Vote& vote : votes) {
+        for (const Field field : fields) values.push_back(vote.*field);
+    }
+    if (auto done = base.vote(values, op); !done) return done;
+    std::size_t next = 0;
+    for (Vote& vote : votes) {
+        for (const Field field : fields) vote.*field = values[next++];
+    }
+    return {};
+}
+
+// Collective. Everyone says what it sends to and expects of every other rank, and all read the first difference.
+Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array, DType dtype) {
+    const std::string name = name_of(step, array);
+    const auto ranks = static_cast<std::size_t>(base.size());
+    if (base.size() > ranks_named_max) {
+        return fail(Code::mismatch, fmt::format("{}: what a rank sends is not what its peer expects", name));
+    }
+    std::vector<std::uint64_t> sent(ranks * ranks, 0);
+    std::vector<std::uint64_t> expected(ranks * ranks, 0);
+    const Schedule& schedule = step.schedule;
+    const auto me = static_cast<std::size_t>(schedule.rank);
+    const auto bytes = [&](const Transfer& one) { return static_cast<std::uint64_t>(count(one.box) * size_of(dtype)); };
+    for (const Transfer& send : schedule.sends) {
+        if (send.peer != schedule.rank) sent[me * ranks + static_cast<std::size_t>(send.peer)] += bytes(send);
+    }
+    for (const Transfer& receive : schedule.receives) {
+        if (receive.peer != schedule.rank) {
+            expected[static_cast<std::size_t>(receive.peer) * ranks + me] += bytes(receive);
+        }
+    }
+    if (auto done = base.vote(sent, ncclSum); !done) return done;
+    if (auto done = base.vote(expected, ncclSum); !done) return done;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+        if (sent[i] == expected[i]) continue;
+        return fail(Code::mismatch, fmt::format("{}: rank {} sends {} bytes to rank {}, which expects {}", name,
+                                                i / ranks, sent[i], i % ranks, expected[i]));
+    }
+    return fail(Code::mismatch, fmt::format("{}: the boxes that a rank sends are not those its peer expects", name));
+}
+
+Result<void> same_number_of_steps(Base& base, std::size_t steps) {
+    std::uint64_t least[] = {steps, ~std::uint64_t{steps}};
+    if (auto done = base.vote(least, ncclMin); !done) return done;
+    if (least[0] == ~least[1]) return {};
+    return fail(Code::mismatch, "ranks bring different numbers of steps");
+}
+
+Index elements_max(const Options& options, const Vote& vote, bool native, DType dtype) {
+    constexpr Index sides = 2;
+    const Index elements = options.staging_bytes_max / (sides * slots_max) / size_of(dtype);
+    const bool whole = !native && (vote.unpacked != 0 || vote.cuttable == 0);
+    if (whole) return index_max;
+    if (native) return std::max<Index>(1, elements);  // of all members together
+    return std::max<Index>(1, elements / std::max<Index>(1, static_cast<Index>(vote.peers)));
+}
+
+}  // namespace
+
+Result<std::vector<StepAgreed>> agree_on_steps(Base& base, const std::vector<RankPlan>& plans) {
+    std::vector<Vote> votes;
+    std::vector<StepAgreed> agreed;
+    for (const RankPlan& plan : plans) {
+        for (const RankStep& step : plan.steps) {
+            agreed.push_back({{regular(step, plan.dtype, base.options().ordered_sums)}});
+            votes.push_back(vote_on(step, plan.dtype, agreed.back().agreed.regular));
+        }
+    }
+    if (auto done = same_number_of_steps(base, votes.size()); !done) return tl::unexpected(done.error());
+    using V = Vote;
+    const auto least = {&V::native, &V::direct, &V::unpacked, &V::cuttable};
+    if (auto done = count_votes(base, votes, least, ncclMin); !done) return tl::unexpected(done.error());
+    if (auto done = count_votes(base, votes, {&V::peers}, ncclMax); !done) return tl::unexpected(done.error());
+    const auto sums = {&V::partition, &V::messages, &V::members};
+    if (auto done = count_votes(base, votes, sums, ncclSum); !done) return tl::unexpected(done.error());
+
+    std::size_t ordinal = 0;
+    for (std::size_t array = 0; array < plans.size(); ++array) {
+        for (const RankStep& step : plans[array].steps) {
+            const Vote& vote = votes[ordinal];
+            StepAgreed& one = agreed[ordinal++];
+            one.native = vote.native != 0 && vote.members == 0 && vote.partition != 0;
+            one.partition = vote.partition;
+            if (!one.native && vote.messages != 0) {
+                auto named = name_mismatch(base, step, array, plans[array].dtype);
+                return tl::unexpected(named.error());
+            }
+            if (!one.native) one.agreed.regular.reset();
+            one.agreed.direct = one.native && vote.direct != 0;
+            one.message_elements_max = elements_max(base.options(), vote, false, plans[array].dtype);
+            one.agreed.elements_max = elements_max(base.options(), vote, one.native, plans[array].dtype);
+        }
+    }
+    return agreed;
+}
+
+}  // namespace reshard::nccl

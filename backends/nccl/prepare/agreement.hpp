@@ -1,0 +1,20 @@
+// What ranks find out together about every step before anything is made: who needs what, and that the bytes which are
+// sent are those which are expected.
+#pragma once
+
+#include "backends/nccl/prepare/step_program.hpp"
+
+namespace reshard::nccl {
+
+struct StepAgreed {
+    Agreed agreed;
+    bool native = false;                     ///< on all ranks, members or not
+    Index message_elements_max = index_max;  ///< of a piece, should the step travel as messages after all
+    std::uint64_t partition = 0;             ///< how ranks fall into groups, the same number on all
+};
+
+/// Collective: one entry per step of the list. Errors, on all ranks: mismatch when ranks bring different numbers of
+/// steps, or a send and its receive differ; the latter names the step and both ranks.
+[[nodiscard]] Result<std::vector<StepAgreed>> agree_on_steps(Base& base, const std::vector<RankPlan>& plans);
+
+}  // namespace reshard::nccl

@@ -1,0 +1,44 @@
+// A list of arrays made ready: what all ranks agreed on, communicators, staging, steps.
+#pragma once
+
+#include "backends/nccl/prepare/step_program.hpp"
+
+namespace reshard::nccl {
+
+/// Staging in two slots, registered as a window of the communicators that use it where that is wanted.
+class Staging {
+public:
+    Staging() = default;
+    [[nodiscard]] static Result<std::unique_ptr<Staging>> make(Index bytes);
+    ~Staging();
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+
+    /// Collective over the communicator, with the same size on all its ranks.
+    [[nodiscard]] Result<void> add_window(const std::shared_ptr<Communicator>& communicator,
+                                          std::chrono::milliseconds timeout);
+    [[nodiscard]] std::byte* start() const { return static_cast<std::byte*>(start_); }
+
+private:
+    void* start_ = nullptr;
+    Index bytes_ = 0;
+    std::vector<std::pair<std::shared_ptr<Communicator>, ncclWindow_t>> windows_;
+};
+
+/// What runs share. One of them is in flight at a time.
+struct Ready {
+    Base* base = nullptr;
+    std::vector<std::vector<StepProgram>> arrays;
+    std::vector<std::shared_ptr<Group>> groups;  ///< held on all ranks, so that all forget the same
+    std::unique_ptr<Staging> staging;
+    Index slot_bytes = 0;
+    Index staging_bytes = 0;
+    std::optional<Stream> wire;  ///< where pieces travel while others are packed
+    std::vector<Event> packed;   ///< one a slot
+    std::vector<Event> moved;    ///< one a slot
+};
+
+/// Collective.
+[[nodiscard]] Result<std::unique_ptr<Ready>> make_ready(Base& base, const std::vector<RankPlan>& plans);
+
+}  // namespace reshard::nccl

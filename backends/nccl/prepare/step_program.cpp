@@ -1,0 +1,305 @@
+#include "backends/nccl/prepare/step_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backends/nccl/prepare/buffer_pieces.hpp"
+#include "src/schedule/split_receives.hpp"
+
+namespace reshard::nccl {
+namespace {
+
+constexpr Index alignment = 16;  // of messages in staging: that of the widest access
+constexpr Index nobody = -1;
+
+Index aligned(Index bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+using BoxesByPeer = std::map<Index, std::vector<Box>>;
+
+BoxesByPeer by_peer(const std::vector<Transfer>& transfers, Index own) {
+    BoxesByPeer boxes;
+    for (const Transfer& transfer : transfers) {
+        if (transfer.peer != own && count(transfer.box) > 0) boxes[transfer.peer].push_back(transfer.box);
+    }
+    return boxes;
+}
+
+Region packed_at(const Box& box, Index element_bytes, Index offset_bytes) {
+    Region region = packed_region(box, element_bytes);
+    region.offset_bytes = offset_bytes;
+    return region;
+}
+
+// Makes one step.
+class Maker {
+public:
+    Maker(const RankStep& step, DType dtype, const Agreed& agreed)
+        : step_(step), dtype_(dtype), element_bytes_(size_of(dtype)), agreed_(agreed) {}
+
+    StepProgram make(std::size_t array) {
+        made_.name = name_of(step_, array);
+        std::set<Index> peers;
+        for (const auto* transfers : {&step_.schedule.sends, &step_.schedule.receives}) {
+            for (const Transfer& transfer : *transfers) peers.insert(transfer.peer);
+        }
+        peers.erase(step_.schedule.rank);
+        made_.peers.assign(peers.begin(), peers.end());
+        if (agreed_.regular) {
+            make_collective(*agreed_.regular);
+        } else {
+            make_messages();
+        }
+        for (const Box& box : step_.schedule.scaled) {
+            made_.after.scale(dtype_, step_.schedule.scale, to(), in_target(box));
+        }
+        return std::move(made_);
+    }
+
+private:
+    [[nodiscard]] Region in_source(const Box& box) const { return region_of(step_.from, box, element_bytes_); }
+    [[nodiscard]] Region in_target(const Box& box) const { return region_of(step_.to, box, element_bytes_); }
+    [[nodiscard]] BufferId from() const { return step_.from.buffer; }
+    [[nodiscard]] BufferId to() const { return step_.to.buffer; }
+    [[nodiscard]] bool sums() const { return step_.schedule.combine != Combine::copy; }
+
+    [[nodiscard]] Region staged(const Box& box, Index offset) const { return packed_at(box, element_bytes_, offset); }
+    Piece& piece(std::size_t number) {
+        if (made_.pieces.size() <= number) made_.pieces.resize(number + 1);
+        if (used_.size() <= number) used_.resize(number + 1, 0);
+        return made_.pieces[number];
+    }
+    Index take(std::size_t number, Index bytes) {
+        const Index offset = used_[number];
+        used_[number] = aligned(offset + bytes);
+        made_.slot_bytes = std::max(made_.slot_bytes, used_[number]);
+        return offset;
+    }
+
+    void make_messages() {
+        CopySet fills;
+        for (const Box& box : step_.schedule.fills)
+            fills.fill(to(), in_target(box), identity_of(dtype_, step_.schedule.identity));
+        if (!fills.empty()) made_.before.push_back(std::move(fills));
+        make_sends();
+        if (sums()) {
+            make_sums();
+        } else {
+            make_receives();
+        }
+    }
+
+    void make_sends() {
+        for (const auto& [peer, boxes] : by_peer(step_.schedule.sends, step_.schedule.rank)) {
+            const auto pieces = pieces_of(boxes, agreed_.elements_max);
+            for (std::size_t p = 0; p < pieces.size(); ++p) {
+                Piece& into = piece(p);
+                into.sends.push_back({static_cast<int>(peer), send_of(pieces[p], p, into)});
+            }
+        }
+    }
+
+    Run send_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
+        const Region first = in_source(boxes.front());
+        if (boxes.size() == 1 && contiguous(first)) return {from(), first.offset_bytes, bytes_of(first)};
+        const Index bytes = bytes_together(boxes);
+        Index at = take(number, bytes);
+        const Run run{BufferId::staging, at, bytes};
+        for (const Box& box : boxes) {
+            into.packs.copy(from(), in_source(box), BufferId::staging, staged(box, at));
+            at += count(box) * element_bytes_;
+        }
+        return run;
+    }
+
+    [[nodiscard]] Index bytes_together(const std::vector<Box>& boxes) const {
+        Index bytes = 0;
+        for (const Box& box : boxes) bytes += count(box) * element_bytes_;
+        return bytes;
+    }
+
+    void make_receives() {
+        CopySet own;
+        for (const Transfer& receive : step_.schedule.receives) {
+            if (receive.peer == step_.schedule.rank)
+                own.copy(from(), in_source(receive.box), to(), in_target(receive.box));
+        }
+        if (!own.empty()) made_.before.push_back(std::move(own));
+        for (const auto& [peer, boxes] : by_peer(step_.schedule.receives, step_.schedule.rank)) {
+            const auto pieces = pieces_of(boxes, agreed_.elements_max);
+            for (std::size_t p = 0; p < pieces.size(); ++p) {
+                Piece& into = piece(p);
+                into.receives.push_back({static_cast<int>(peer), receive_of(pieces[p], p, into)});
+            }
+        }
+    }
+
+    Run receive_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
+        const Region first = in_target(boxes.front());
+        if (boxes.size() == 1 && contiguous(first)) return {to(), first.offset_bytes, bytes_of(first)};
+        const Index bytes = bytes_together(boxes);
+        Index at = take(number, bytes);
+        const Run run{BufferId::staging, at, bytes};
+        if (into.unpacks.empty()) into.unpacks.emplace_back();
+        for (const Box& box : boxes) {
+            into.unpacks.front().copy(BufferId::staging, staged(box, at), to(), in_target(box));
+            at += count(box) * element_bytes_;
+        }
+        return run;
+    }
+
+    // A box of a sum: where it comes from, and in which piece.
+    struct Summand {
+        std::size_t piece;
+        BufferId from;
+        Region region;
+        Box box;
+    };
+
+    // In the order of the list within a piece. Every piece of a peer is one message.
+    void make_sums() {
+        std::vector<Summand> summands = own_and_received();
+        std::ranges::stable_sort(summands, {}, &Summand::piece);
+        Schedule order{step_.schedule.kind, step_.schedule.rank, {}, {}, step_.schedule.combine, {}, {}, {}, {}};
+        for (const Summand& summand : summands) order.receives.push_back({0, summand.box});
+        const auto falls = arrivals(order);
+        for (std::size_t i = 0; i < falls.size(); ++i) {
+            CopySet set;
+            for (const SplitReceive& fall : falls[i]) land(summands[i], fall, set);
+            if (!set.empty()) piece(summands[i].piece).unpacks.push_back(std::move(set));
+        }
+    }
+
+    void land(const Summand& summand, const SplitReceive& fall, CopySet& set) const {
+        const Region part = part_of(summand, fall.box);
+        if (fall.adds) {
+            set.combine(dtype_, step_.schedule.combine, summand.from, part, to(), in_target(fall.box));
+        } else {
+            set.copy(summand.from, part, to(), in_target(fall.box));
+        }
+    }
+
+    static Region part_of(const Summand& summand, const Box& part) {
+        Region region = summand.region;
+        for (std::size_t k = 0; k < part.size(); ++k) {
+            region.offset_bytes += (part[k].begin - summand.box[k].begin) * region.strides_bytes[k];
+            region.extents[k] = part[k].size();
+        }
+        return region;
+    }
+
+    // The cut boxes of every receive in the order of the list; those of one peer and piece lie together in staging. The
+    // rank's own share is cut as a peer's is and stays where it lies.
+    std::vector<Summand> own_and_received() {
+        struct Incoming {
+            std::vector<std::vector<Box>> pieces;
+            std::vector<Index> offsets;  // in staging, of the next box of each piece
+            std::size_t piece = 0;
+            std::size_t box = 0;
+        };
+        std::map<Index, Incoming> incoming;
+        for (const auto& [peer, boxes] : by_peer(step_.schedule.receives, nobody)) {
+            Incoming& one = incoming[peer];
+            one.pieces = pieces_of(boxes, agreed_.elements_max);
+            for (std::size_t p = 0; p < one.pieces.size(); ++p) {
+                Piece& into = piece(p);
+                const bool own = peer == step_.schedule.rank;
+                const Index bytes = own ? 0 : bytes_together(one.pieces[p]);
+                one.offsets.push_back(take(p, bytes));
+                if (!own) into.receives.push_back({static_cast<int>(peer), {BufferId::staging, one.offsets[p], bytes}});
+            }
+        }
+        std::vector<Summand> summands;
+        for (const Transfer& receive : step_.schedule.receives) {
+            const bool own = receive.peer == step_.schedule.rank;
+            for (const Box& part : cut(receive.box, agreed_.elements_max)) {
+                Incoming& one = incoming[receive.peer];
+                Index& offset = one.offsets[one.piece];
+                summands.push_back(
+                    {one.piece, own ? from() : BufferId::staging, own ? in_source(part) : staged(part, offset), part});
+                offset += own ? 0 : count(part) * element_bytes_;
+                if (++one.box == one.pieces[one.piece].size()) {
+                    ++one.piece;
+                    one.box = 0;
+                }
+            }
+        }
+        return summands;
+    }
+
+    void make_collective(const NativeCollective& regular) {
+        const auto members = static_cast<Index>(regular.members.size());
+        const Index elements_max = agreed_.direct ? index_max : std::max<Index>(1, agreed_.elements_max / members);
+        std::vector<std::vector<Box>> gives;
+        std::vector<std::vector<Box>> takes;
+        for (const Box& box : regular.gives) gives.push_back(cut(box, elements_max));
+        for (const Box& box : regular.takes) takes.push_back(cut(box, elements_max));
+        for (std::size_t p = 0; p < gives.front().size(); ++p) {
+            Piece& into = piece(p);
+            Collective call{regular.native, regular.wire.type, regular.wire.op, 0, {}, {}};
+            call.count = static_cast<std::size_t>(count(gives.front()[p]) * regular.wire.elements);
+            call.gives = gives_of(gives, p, into);
+            call.takes = takes_of(takes, p, into);
+            into.collective = call;
+        }
+    }
+
+    [[nodiscard]] std::vector<Box> blocks_of(const std::vector<std::vector<Box>>& parts, std::size_t number) const {
+        std::vector<Box> blocks;
+        for (const std::vector<Box>& of_block : parts) blocks.push_back(of_block[number]);
+        return blocks;
+    }
+
+    Run gives_of(const std::vector<std::vector<Box>>& parts, std::size_t number, Piece& into) {
+        const std::vector<Box> blocks = blocks_of(parts, number);
+        if (!agreed_.direct) return send_of(blocks, number, into);
+        return {from(), in_source(blocks.front()).offset_bytes, bytes_together(blocks)};
+    }
+
+    Run takes_of(const std::vector<std::vector<Box>>& parts, std::size_t number, Piece& into) {
+        const std::vector<Box> blocks = blocks_of(parts, number);
+        if (!agreed_.direct) return receive_of(blocks, number, into);
+        return {to(), in_target(blocks.front()).offset_bytes, bytes_together(blocks)};
+    }
+
+    const RankStep& step_;
+    DType dtype_;
+    Index element_bytes_;
+    const Agreed& agreed_;
+    std::vector<Index> used_;  // of the slot, by each piece
+    StepProgram made_;
+};
+
+}  // namespace
+
+std::string name_of(const RankStep& step, std::size_t array) {
+    return fmt::format("array {}, step {} ({})", array, step.step + 1, name(step.schedule.kind));
+}
+
+StepProgram make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed) {
+    return Maker(step, dtype, agreed).make(array);
+}
+
+bool nothing_packed(const RankStep& step, DType dtype) {
+    const Schedule& schedule = step.schedule;
+    if (schedule.combine != Combine::copy) return false;
+    const auto whole = [&](const std::vector<Transfer>& transfers, const Slot& slot) {
+        return std::ranges::all_of(by_peer(transfers, schedule.rank), [&](const auto& boxes) {
+            return boxes.second.size() == 1 && contiguous(region_of(slot, boxes.second.front(), size_of(dtype)));
+        });
+    };
+    return whole(schedule.sends, step.from) && whole(schedule.receives, step.to);
+}
+
+bool order_survives_cutting(const Schedule& schedule) {
+    if (schedule.combine == Combine::copy || schedule.receives.empty()) return true;
+    const Box& first = schedule.receives.front().box;
+    std::set<Index> peers;
+    for (const Transfer& receive : schedule.receives) {
+        if (receive.box != first || !peers.insert(receive.peer).second) return false;
+    }
+    return true;
+}
+
+}  // namespace reshard::nccl

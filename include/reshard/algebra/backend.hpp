@@ -1,0 +1,124 @@
+// What a backend is given and what it must do. It moves boxes between ranks; it never plans and never sees a layout.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "reshard/algebra/schedule.hpp"
+#include "reshard/algebra/storage.hpp"
+
+namespace reshard {
+
+/// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
+/// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
+struct RankStep {
+    std::size_t step = 0;  ///< its number in the plan, from 0; the same on every rank
+    Schedule schedule;
+    Slot from;
+    Slot to;
+};
+
+/// One array on this rank.
+struct RankPlan {
+    DType dtype = DType::f32;
+    std::vector<RankStep> steps;
+    Index source_bytes = 0;  ///< least size of the buffers that are bound
+    Index target_bytes = 0;
+    Index workspace_bytes = 0;
+    /// The whole plan as one exchange from source to target; where it has several steps and reduces nothing.
+    std::optional<RankStep> fused = std::nullopt;
+};
+
+/// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
+/// it is when the plan was prepared with donate. A backend is given both names of such a source.
+struct Buffers {
+    std::span<const std::byte> source;
+    std::span<std::byte> target;
+    std::span<std::byte> workspace;
+    std::span<std::byte> donated = {};
+};
+
+/// A run in flight. Dropping it waits. An error names the step and, where one is known, the peer; after one nothing of
+/// the target's contents is promised.
+class Ticket {
+public:
+    virtual ~Ticket() = default;
+    virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
+    virtual Result<void> wait() = 0;  ///< returns when all is delivered on this rank
+    /// As wait, but returns false when that takes longer than about so long.
+    virtual Result<bool> wait_for(Index microseconds);
+};
+
+/// Buffers bound to prepared schedules; may be started any number of times, one run at a time.
+class Bound {
+public:
+    virtual ~Bound() = default;
+    virtual Result<std::unique_ptr<Ticket>> start() = 0;
+    /// As start, in the order of `queue`: of backends on devices a stream (cudaStream_t). A stream that is being
+    /// captured takes the run into its graph; the ticket is then done at once, and the graph is the caller's to launch,
+    /// while what was bound lives. Errors: as start; unsupported by backends without queues.
+    virtual Result<std::unique_ptr<Ticket>> start_on(void* queue);
+    [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< last run, one per RankStep
+};
+
+/// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.
+class Prepared {
+public:
+    virtual ~Prepared() = default;
+    [[nodiscard]] virtual Index staging_bytes() const = 0;  ///< what it holds beyond the caller's buffers
+    /// True when it runs the array's plan as its one fused exchange: without workspace, and timed as one step.
+    [[nodiscard]] virtual bool fuses(std::size_t) const { return false; }
+    [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
+    virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
+    /// This rank will take part in no run any more. Ranks that wait for it in one are told why, as they are when it
+    /// drops what is prepared before it has started that run.
+    virtual void give_up(const Error&) {}
+    /// It could not bind or start. Ranks that wait for it are told why, unless it starts a run within a second.
+    virtual void excuse(const Error&) {}
+};
+
+/// Memory that peers may reach faster than any other. Freed with the handle.
+class Memory {
+public:
+    virtual ~Memory() = default;
+    [[nodiscard]] virtual std::span<std::byte> bytes() = 0;
+};
+
+/// Bytes that a backend handed out or holds for itself: tiles, workspaces, staging, windows.
+struct MemoryUse {
+    Index held_bytes = 0;
+    Index most_bytes = 0;  ///< high-water mark
+};
+
+class Backend {
+public:
+    virtual ~Backend() = default;
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
+    [[nodiscard]] virtual Index rank() const = 0;
+    [[nodiscard]] virtual Index size() const = 0;
+    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
+    /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share
+    /// one thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
+    virtual Result<void> agree(std::uint64_t fingerprint) = 0;
+    /// Collective. Every rank must call it in the same order with schedules of the same plans.
+    virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
+    /// The same, holding at most so many bytes beyond the caller's buffers on this rank; where less is slower, in
+    /// smaller pieces. Errors: infeasible where that is not enough, backend on ranks that are told of another's.
+    virtual Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) {
+        auto prepared = prepare(std::move(plans));
+        if (prepared && (*prepared)->staging_bytes() > staging_bytes_max) {
+            return fail(Code::infeasible, "the backend cannot hold its staging within the footprint limit");
+        }
+        return prepared;
+    }
+    virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
+    /// True when buffers lie on a device: the program reaches them by put and get only.
+    [[nodiscard]] virtual bool on_device() const { return false; }
+    /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
+    /// pre: equal sizes.
+    virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
+    virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
+};
+
+}  // namespace reshard

@@ -1,0 +1,166 @@
+// Strided copies, fills and combinations between boxes of two tiles, each in a storage of its own. A loop nest is made
+// once, when a plan is prepared, and run whenever buffers are known.
+#pragma once
+
+#include "reshard/algebra/schedule.hpp"
+#include "reshard/algebra/storage.hpp"
+#include "src/copy/kernels/dispatch.hpp"
+
+namespace reshard {
+
+/// Where the elements of a box lie: bytes from the start of a buffer and, per dimension, how many and how far apart.
+struct Region {
+    Index offset_bytes = 0;
+    Index element_bytes = 1;
+    std::vector<Index> extents;
+    std::vector<Index> strides_bytes;
+    friend bool operator==(const Region&, const Region&) = default;
+};
+
+/// The region of `box` in a slot. pre: contains(slot.tile, box); the slot's storage fits 64 bits in bytes (lower
+/// checks).
+[[nodiscard]] Region region_of(const Slot& slot, const Box& box, Index element_bytes);
+
+/// `box` alone, dense and row-major from byte 0: how a staged box lies.
+[[nodiscard]] Region packed_region(const Box& box, Index element_bytes);
+
+[[nodiscard]] Index bytes_of(const Region& region);
+
+/// The same elements in fewer dimensions: extents of 1 dropped, dimensions that continue each other merged. Their order
+/// stays, so two regions of one box still list their elements in the same order.
+[[nodiscard]] Region coalesce(const Region& region);
+
+/// True when the elements lie one after another in row-major order: the region is one run of bytes.
+[[nodiscard]] bool contiguous(const Region& region);
+
+/// Loops over the elements of two regions of one shape, outermost first, in the order in which the target lies in
+/// memory. Dimensions that continue each other on both sides are one loop; extents of 1 are none.
+struct LoopNest {
+    struct Loop {
+        Index extent;
+        Index source_stride;  ///< bytes
+        Index target_stride;  ///< bytes
+    };
+    Index source_offset = 0;
+    Index target_offset = 0;
+    Index element_bytes = 1;
+    bool empty = false;
+    std::vector<Loop> loops;
+};
+
+/// pre: same extents and element size.
+[[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
+
+/// The innermost part of a copy, moved by one call of a kernel. `unit_bytes` are moved whole: an element, or a short
+/// run.
+struct Leaf {
+    bool turned = false;  ///< source and target run along different dimensions: plane, else rows
+    Index unit_bytes = 1;
+    Rows rows;
+    Plane plane;
+};
+
+[[nodiscard]] Index bytes_of(const Leaf& leaf);
+void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target);
+
+/// A nest as loops around a leaf. Takes the leaf's loops out of the nest; the others keep their order.
+[[nodiscard]] Leaf take_leaf(LoopNest& nest);
+
+/// Copies the elements of one region to another. pre: the regions do not overlap in memory.
+class BoxCopy {
+public:
+    BoxCopy(const Region& source, const Region& target);
+    void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
+    /// More than one run of bytes, at one distance on each side.
+    [[nodiscard]] bool in_rows() const;
+
+private:
+    friend class DealtCopies;
+    LoopNest nest_;  // without the leaf's loops
+    Leaf leaf_;
+};
+
+/// Copies that are run together. Those whose rows lie side by side in the source are moved row by row in turn: it is
+/// read once, in its order, whoever wants of it.
+class DealtCopies {
+public:
+    /// The copy lives until the next run.
+    void add(const BoxCopy& copy, const std::byte* source, std::byte* target);
+    /// Runs what was added since the last run.
+    void run(Store store);
+
+private:
+    struct Added {
+        const BoxCopy* copy;
+        const std::byte* source;
+        std::byte* target;
+    };
+    [[nodiscard]] bool deal(const Added& added, std::int64_t& rows);
+
+    std::vector<Added> added_;
+    std::vector<Lane> lanes_;
+};
+
+/// The bytes of one element; those past its size mean nothing.
+using Pattern = std::array<std::byte, 16>;
+
+/// The element that leaves every other as it is: 0 for sums, 1 for prod, for max and min the lowest and the highest,
+/// which are infinities for floats. pre: dtype and combination go together (can_reduce).
+[[nodiscard]] Pattern identity_of(DType dtype, Combine combine);
+
+/// Sets every element of a region to one value: zero, which is the value 0 (and false) of every dtype, or a pattern.
+class BoxFill {
+public:
+    explicit BoxFill(const Region& target, const Pattern& pattern = {});
+    void run(std::byte* target) const;
+
+private:
+    LoopNest nest_;
+    Index run_bytes_;
+    Pattern pattern_;
+};
+
+/// Combines the elements of one region into those of another: target = combine(target, source), as elements.hpp says.
+class BoxCombine {
+public:
+    /// pre: combine is not copy; dtype and combination go together (can_reduce).
+    BoxCombine(DType dtype, Combine combine, const Region& source, const Region& target);
+    void run(const std::byte* source, std::byte* target) const;
+
+private:
+    DType dtype_;
+    Combine combine_;
+    LoopNest nest_;
+};
+
+/// target[i] = combine(target[i], source[i]) along one loop. Null for a dtype and combination that do not go together.
+using CombineLine = void (*)(const LoopNest::Loop&, const std::byte* source, std::byte* target);
+[[nodiscard]] CombineLine combine_line_of(DType dtype, Combine combine);
+
+/// The same for `elements` dense elements. pre: as BoxCombine.
+void combine_dense(DType dtype, Combine combine, const std::byte* source, std::byte* target, Index elements);
+
+/// Multiplies the elements of a region by times, then divides them by over; f16 and bf16 round once for both.
+class BoxScale {
+public:
+    /// pre: a floating or complex dtype.
+    BoxScale(DType dtype, Scale scale, const Region& target);
+    void run(std::byte* target) const;
+
+private:
+    DType dtype_;
+    Scale scale_;
+    LoopNest nest_;
+};
+
+/// Runs leaf(source, target) for every combination of `loops`, the last one fastest.
+template <class Source, class Leaf>
+void for_each(std::span<const LoopNest::Loop> loops, Source* source, std::byte* target, const Leaf& leaf) {
+    if (loops.empty()) return leaf(source, target);
+    const LoopNest::Loop loop = loops.front();
+    for (Index i = 0; i < loop.extent; ++i) {
+        for_each(loops.subspan(1), source + i * loop.source_stride, target + i * loop.target_stride, leaf);
+    }
+}
+
+}  // namespace reshard

@@ -1,0 +1,23 @@
+// The family of copy_kernels.hpp, included once for each instruction set by a source compiled for it, which defines
+//   KERNELS_NAMESPACE   a name of its own
+//   KERNELS_NAME        the same for people
+//   KERNELS_REGISTER    bytes of a vector register
+// Nothing of the standard library but memcpy may be called here: an inline function compiled for a newer processor must
+// not become the one that the whole program uses. Vectors are the compilers' (GCC, Clang), so the same text is AVX-512,
+// AVX2, SSE2 or NEON; only streaming stores and prefetches have names of their own.
+#pragma once
+
+#include "src/copy/kernels/transpose.hpp"
+
+namespace reshard::KERNELS_NAMESPACE {
+
+extern const CopyKernels kernels;
+const CopyKernels kernels = {KERNELS_NAME,
+                             {copy_rows, stream_rows},
+                             {deal_rows<false>, deal_rows<true>},
+                             {{copy_transposed<Turn1>, copy_transposed<Turn2>, copy_transposed<Turn4>,
+                               copy_transposed<Turn8>, copy_transposed<Turn16>},
+                              {stream_transposed<Turn1>, stream_transposed<Turn2>, stream_transposed<Turn4>,
+                               stream_transposed<Turn8>, stream_transposed<Turn16>}}};
+
+}  // namespace reshard::KERNELS_NAMESPACE

@@ -1,0 +1,148 @@
+// Runs of bytes: a part of copy_kernels_body.hpp, which says how it is compiled.
+#pragma once
+
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "src/copy/kernels/dispatch.hpp"
+
+namespace reshard::KERNELS_NAMESPACE {
+namespace {
+
+using Size = std::int64_t;
+constexpr Size line_bytes = 64;
+
+[[gnu::always_inline]] inline void stream_line(std::byte* target, const std::byte* line) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(target), _mm512_loadu_si512(line));
+#elif defined(__AVX__)
+    for (int i = 0; i < 2; ++i) {
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(target) + i,
+                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line) + i));
+    }
+#elif defined(__x86_64__)
+    for (int i = 0; i < 4; ++i) {
+        _mm_stream_si128(reinterpret_cast<__m128i*>(target) + i,
+                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(line) + i));
+    }
+#else
+    std::memcpy(target, line, line_bytes);
+#endif
+}
+
+[[gnu::always_inline]] inline Size to_line(const std::byte* address) {
+    return static_cast<Size>(-reinterpret_cast<std::uintptr_t>(address) & (line_bytes - 1));
+}
+
+// Runs shorter than a call of memcpy is worth: two pieces that overlap.
+template <class Piece>
+[[gnu::always_inline]] inline void copy_ends(const std::byte* source, std::byte* target, Size bytes) {
+    Piece head;
+    Piece tail;
+    std::memcpy(&head, source, sizeof head);
+    std::memcpy(&tail, source + bytes - sizeof tail, sizeof tail);
+    std::memcpy(target, &head, sizeof head);
+    std::memcpy(target + bytes - sizeof tail, &tail, sizeof tail);
+}
+
+template <int bytes>
+struct Bytes {
+    std::byte all[bytes];
+};
+
+[[gnu::always_inline]] inline void copy_run(const std::byte* source, std::byte* target, Size bytes) {
+    if (bytes > 64) {
+        std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    } else if (bytes >= 32) {
+        copy_ends<Bytes<32>>(source, target, bytes);
+    } else if (bytes >= 16) {
+        copy_ends<Bytes<16>>(source, target, bytes);
+    } else if (bytes >= 8) {
+        copy_ends<Bytes<8>>(source, target, bytes);
+    } else if (bytes >= 4) {
+        copy_ends<Bytes<4>>(source, target, bytes);
+    } else if (bytes >= 2) {
+        copy_ends<Bytes<2>>(source, target, bytes);
+    } else if (bytes == 1) {
+        *target = *source;
+    }
+}
+
+// Single elements, each at a stride of its own.
+template <int bytes>
+void copy_elements(const Rows& rows, const std::byte* source, std::byte* target) {
+    for (Size row = 0; row < rows.count; ++row) {
+        std::memcpy(target + row * rows.target_stride, source + row * rows.source_stride, bytes);
+    }
+}
+
+void copy_rows(const Rows& rows, const std::byte* source, std::byte* target) {
+    switch (rows.bytes) {
+        case 1:
+            return copy_elements<1>(rows, source, target);
+        case 2:
+            return copy_elements<2>(rows, source, target);
+        case 4:
+            return copy_elements<4>(rows, source, target);
+        case 8:
+            return copy_elements<8>(rows, source, target);
+        case 16:
+            return copy_elements<16>(rows, source, target);
+        default:
+            break;
+    }
+    for (Size row = 0; row < rows.count; ++row) {
+        copy_run(source + row * rows.source_stride, target + row * rows.target_stride, rows.bytes);
+    }
+}
+
+// What lies past a run is prefetched too: in a sweep it is what is read next.
+[[gnu::always_inline]] inline void stream_run(const std::byte* source, std::byte* target, Size bytes) {
+    constexpr Size ahead = 1024;
+    Size head = to_line(target);
+    if (head >= bytes) return copy_run(source, target, bytes);
+    copy_run(source, target, head);
+    source += head;
+    target += head;
+    bytes -= head;
+    for (; bytes >= 4 * line_bytes; bytes -= 4 * line_bytes) {
+        for (Size i = 0; i < 4; ++i) __builtin_prefetch(source + ahead + i * line_bytes);
+        for (Size i = 0; i < 4; ++i) stream_line(target + i * line_bytes, source + i * line_bytes);
+        source += 4 * line_bytes;
+        target += 4 * line_bytes;
+    }
+    for (; bytes >= line_bytes; bytes -= line_bytes) {
+        stream_line(target, source);
+        source += line_bytes;
+        target += line_bytes;
+    }
+    copy_run(source, target, bytes);
+}
+
+void stream_rows(const Rows& rows, const std::byte* source, std::byte* target) {
+    if (rows.bytes < line_bytes) return copy_rows(rows, source, target);
+    for (Size row = 0; row < rows.count; ++row) {
+        stream_run(source + row * rows.source_stride, target + row * rows.target_stride, rows.bytes);
+    }
+}
+
+template <bool streams>
+void deal_rows(std::span<Lane> lanes, Size rows) {
+    for (Size row = 0; row < rows; ++row) {
+        for (Lane& lane : lanes) {
+            if constexpr (streams) {
+                stream_run(lane.source, lane.target, lane.bytes);
+            } else {
+                copy_run(lane.source, lane.target, lane.bytes);
+            }
+            lane.source += lane.source_stride;
+            lane.target += lane.target_stride;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace reshard::KERNELS_NAMESPACE

@@ -1,0 +1,79 @@
+// Many copies as one pass over memory: the parts of one tile go to (or come from) many other memories, in the order in
+// which the tile lies in memory, all of them at once. Each line of the tile is touched once, however many others want
+// it.
+#pragma once
+
+#include <optional>
+
+#include "src/copy/copy.hpp"
+
+namespace reshard {
+
+class MultiCopy {
+public:
+    /// Which side the one tile is: a push reads it, a pull writes it.
+    enum class Kind { push, pull };
+
+    explicit MultiCopy(Kind kind) : kind_(kind) {}
+
+    /// One more copy; `memory` is the number of the memory on the other side, from 0.
+    void add(std::size_t memory, const Region& source, const Region& target);
+
+    /// Puts the copies in order. Copies at regular distances become one. Called once, after the last add.
+    void arrange();
+
+    [[nodiscard]] Index bytes() const { return bytes_; }
+
+    /// For a push. `others[m]` is memory m; those of null are left out. Allocates nothing.
+    void push(const std::byte* tile, std::span<std::byte* const> others, Store store);
+    /// For a pull, likewise.
+    void pull(std::byte* tile, std::span<const std::byte* const> others, Store store);
+
+private:
+    // One memory's share of a part: where it starts, and its strides on the side of that memory.
+    struct Share {
+        std::size_t memory = 0;
+        Index tile_offset = 0;
+        Index other_offset = 0;
+        std::vector<Index> other_strides;  // per loop of the part
+        Index other_row_stride = 0;
+        Index run_bytes = 0;
+    };
+    struct Loop {
+        Index extent = 1;
+        Index tile_stride = 0;
+    };
+    // Shares that lie beside each other in the tile and repeat alike: one walk serves them all. A turned one is alone.
+    struct Part {
+        std::vector<Loop> loops;  // outermost first, in the order of the tile
+        Index rows = 1;
+        Index tile_row_stride = 0;
+        Index block_rows = 1;  // moved at once, before parts that lie further on get their turn
+        std::vector<Share> shares;
+        std::optional<Leaf> turned;
+    };
+    struct Cursor {
+        Index place = 0;  // in the tile
+        Index row = 0;
+        std::vector<Index> at;  // per loop
+    };
+
+    [[nodiscard]] Part part_of(std::size_t memory, LoopNest nest) const;
+    [[nodiscard]] static bool joins(const Part& part, const Part& other);
+    void merge_repeated();
+    bool advance(std::size_t number);
+    template <class Visit>
+    void walk(const Visit& visit);
+    template <class At>
+    void move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at);
+
+    Kind kind_;
+    Index bytes_ = 0;
+    std::vector<std::pair<std::size_t, LoopNest>> nests_;  // until arrange()
+    std::vector<Part> parts_;
+    std::vector<Cursor> cursors_;     // one per part
+    std::vector<std::size_t> order_;  // a heap of the parts whose cursor is not at its end
+    std::vector<Lane> lanes_;
+};
+
+}  // namespace reshard

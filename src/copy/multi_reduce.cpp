@@ -1,0 +1,114 @@
+#include "src/copy/multi_reduce.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace reshard {
+namespace {
+
+constexpr Index sum_bytes = Index{16} << 10;  // what is added up at once: with a line of a summand in the nearest cache
+
+// The dimensions that have more than one element, in the order in which they lie in `region`.
+std::vector<std::size_t> order_of(const Region& region) {
+    std::vector<std::size_t> dims;
+    for (std::size_t k = 0; k < region.extents.size(); ++k) {
+        if (region.extents[k] != 1) dims.push_back(k);
+    }
+    std::ranges::stable_sort(dims, std::ranges::greater(), [&](std::size_t k) { return region.strides_bytes[k]; });
+    return dims;
+}
+
+}  // namespace
+
+MultiReduce::MultiReduce(DType dtype, Combine combine, std::span<const Operand> summands,
+                         std::span<const Operand> targets)
+    : combine_line_(combine_line_of(dtype, combine)), element_bytes_(size_of(dtype)) {
+    const Region& shape = targets.front().region;
+    const std::vector<std::size_t> dims = order_of(shape);
+    for (const std::size_t k : dims) extents_.push_back(shape.extents[k]);
+    empty_ = std::ranges::find(extents_, 0) != extents_.end();
+    const auto walks_of = [&](std::span<const Operand> operands, std::vector<Walk>& walks) {
+        for (const Operand& operand : operands) {
+            walks.push_back({operand.memory, operand.region.offset_bytes, {}});
+            for (const std::size_t k : dims) walks.back().strides.push_back(operand.region.strides_bytes[k]);
+        }
+    };
+    walks_of(summands, summands_);
+    walks_of(targets, targets_);
+    merge();
+}
+
+// Loops that continue each other everywhere are one; there is always one.
+void MultiReduce::merge() {
+    const auto continues = [&](const std::vector<Walk>& walks, std::size_t i) {
+        return std::ranges::all_of(
+            walks, [&](const Walk& walk) { return walk.strides[i - 1] == walk.strides[i] * extents_[i]; });
+    };
+    for (std::size_t i = extents_.size(); i-- > 1;) {
+        if (!continues(summands_, i) || !continues(targets_, i)) continue;
+        extents_[i] *= extents_[i - 1];
+        const auto outer = static_cast<std::ptrdiff_t>(i) - 1;
+        extents_.erase(extents_.begin() + outer);
+        for (auto* walks : {&summands_, &targets_}) {
+            for (Walk& walk : *walks) walk.strides.erase(walk.strides.begin() + outer);
+        }
+    }
+    if (!extents_.empty()) return;
+    extents_.push_back(1);
+    for (auto* walks : {&summands_, &targets_}) {
+        for (Walk& walk : *walks) walk.strides.push_back(element_bytes_);
+    }
+}
+
+void MultiReduce::add_up(std::span<const std::byte* const> from, Index elements, std::byte* sum) const {
+    const Index first = summands_.front().strides.back();
+    copy_kernels().rows[static_cast<std::size_t>(Store::cached)](
+        first == element_bytes_ ? Rows{1, elements * element_bytes_, 0, 0}
+                                : Rows{elements, element_bytes_, first, element_bytes_},
+        from.front(), sum);
+    for (std::size_t i = 1; i < summands_.size(); ++i) {
+        combine_line_({elements, summands_[i].strides.back(), element_bytes_}, from[i], sum);
+    }
+}
+
+// The innermost loop, as much at once as fits the sum. Moves the operands along.
+void MultiReduce::run_line(std::span<const std::byte*> from, std::span<std::byte*> to, Store store) const {
+    alignas(64) std::array<std::byte, sum_bytes> sum;
+    const auto rows = copy_kernels().rows[static_cast<std::size_t>(store)];
+    for (Index left = extents_.back(); left > 0;) {
+        const Index now = std::min(left, sum_bytes / element_bytes_);
+        left -= now;
+        add_up(from, now, sum.data());
+        for (std::size_t i = 0; i < targets_.size(); ++i) {
+            const Index stride = targets_[i].strides.back();
+            rows(stride == element_bytes_ ? Rows{1, now * element_bytes_, 0, 0}
+                                          : Rows{now, element_bytes_, element_bytes_, stride},
+                 sum.data(), to[i]);
+            to[i] += now * stride;
+        }
+        for (std::size_t i = 0; i < summands_.size(); ++i) from[i] += now * summands_[i].strides.back();
+    }
+}
+
+void MultiReduce::run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets,
+                      Store store) const {
+    if (empty_) return;
+    const std::span<const Index> outer = std::span(extents_).first(extents_.size() - 1);
+    std::vector<Index> at(outer.size());
+    std::vector<const std::byte*> from(summands_.size());
+    std::vector<std::byte*> to(targets_.size());
+    const auto offset = [&](const Walk& walk) {
+        return std::inner_product(at.begin(), at.end(), walk.strides.begin(), walk.offset);
+    };
+    while (true) {
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = sources[summands_[i].memory] + offset(summands_[i]);
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = targets[targets_[i].memory] + offset(targets_[i]);
+        run_line(from, to, store);
+        std::size_t k = at.size();
+        while (k > 0 && ++at[k - 1] == outer[k - 1]) at[--k] = 0;
+        if (k == 0) return;
+    }
+}
+
+}  // namespace reshard

@@ -1,0 +1,249 @@
+#include "reshard/execute.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/execute/bucket_run.hpp"
+#include "src/execute/lower_list.hpp"
+
+namespace reshard {
+
+namespace {
+
+// One buffer that a run touches, for the overlap check.
+struct Range {
+    const std::byte* begin;
+    const std::byte* end;
+    BufferId buffer;
+    std::size_t array;
+    std::size_t bucket;
+};
+
+std::string_view buffer_name(BufferId buffer, bool donate) {
+    switch (buffer) {
+        case BufferId::source:
+            return donate ? "donated source" : "source";
+        case BufferId::target:
+            return "target";
+        case BufferId::workspace:
+        case BufferId::staging:
+            break;
+    }
+    return "workspace";
+}
+
+// Workspaces are shared by arrays that run one after another, and sources are only read; but donated ones are written.
+// Where those are given away, a later bucket may write where they were. All else must be apart.
+bool may_overlap(const Range& a, const Range& b, bool donate) {
+    if (a.buffer == b.buffer) return a.buffer == BufferId::workspace || (a.buffer == BufferId::source && !donate);
+    const Range& source = a.buffer == BufferId::source ? a : b;
+    const Range& other = a.buffer == BufferId::source ? b : a;
+    return donate && source.buffer == BufferId::source && other.bucket > source.bucket;
+}
+
+Result<void> require_apart(const std::vector<Range>& ranges, bool donate) {
+    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        for (std::size_t j = i + 1; j < ranges.size(); ++j) {
+            const Range& a = ranges[i];
+            const Range& b = ranges[j];
+            if (!before(a.begin, b.end) || !before(b.begin, a.end) || may_overlap(a, b, donate)) continue;
+            return fail(Code::mismatch,
+                        fmt::format("the {} of array {} and the {} of array {} overlap in memory",
+                                    buffer_name(a.buffer, donate), a.array, buffer_name(b.buffer, donate), b.array));
+        }
+    }
+    return {};
+}
+
+Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Range range) {
+    if (static_cast<std::uint64_t>(needed) > bytes.size()) {
+        return fail(Code::mismatch, fmt::format("the {} of array {} needs {} bytes, the buffer has {}",
+                                                buffer_name(range.buffer, false), range.array, needed, bytes.size()));
+    }
+    if (bytes.data() == nullptr && !bytes.empty()) {
+        return fail(Code::mismatch, fmt::format("the {} of array {} is null but {} bytes long",
+                                                buffer_name(range.buffer, false), range.array, bytes.size()));
+    }
+    // Only what a run may touch counts: a buffer may be larger than the tile in it.
+    range.begin = bytes.data();
+    range.end = bytes.data() + needed;
+    if (needed > 0) ranges.push_back(range);
+    return {};
+}
+
+// A donated source under both its names. One that is not needed may be given as it likes: a rank may have no tile.
+Result<Buffers> name_source(Buffers buffers, const RankPlan& plan, std::size_t array, bool donate) {
+    if (!buffers.donated.empty()) {
+        buffers.source = buffers.donated;
+    } else if (donate && plan.source_bytes > 0) {
+        return fail(Code::mismatch,
+                    fmt::format("the source of array {} is donated and may be written: it must be given "
+                                "as Buffers::donated",
+                                array));
+    }
+    return buffers;
+}
+
+// Never 0, which stands for a rank that failed.
+std::uint64_t number_of(const ListPlan& list) {
+    const std::uint64_t number = fingerprint(list);
+    return number == 0 ? 1 : number;
+}
+
+}  // namespace
+
+Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::span<const Storages> storages,
+                                   const PrepareOptions& options) {
+    auto lowered = lower_list(list, backend, storages, options);
+    // A rank that failed still takes part, so that the others are told instead of waiting for it.
+    const auto agreed = backend.agree(lowered ? number_of(list) : 0);
+    if (!lowered) return tl::unexpected(lowered.error());
+    if (!agreed) return tl::unexpected(agreed.error());
+    Executor executor;
+    executor.plans_ = std::move(lowered->arrays);
+    executor.donate_ = options.donate;
+    for (LoweredBucket& bucket : lowered->buckets) {
+        auto prepared = options.footprint_bytes_max
+                            ? backend.prepare_within(std::move(bucket.pieces), bucket.staging_room)
+                            : backend.prepare(std::move(bucket.pieces));
+        if (!prepared) return tl::unexpected(prepared.error());
+        for (std::size_t i = 0; i < bucket.array_of.size(); ++i) {
+            if ((*prepared)->fuses(i)) run_fused(executor.plans_[bucket.array_of[i]]);
+        }
+        executor.arrays_.push_back(std::move(bucket.arrays));
+        executor.buckets_.push_back({std::move(bucket.array_of), std::move(*prepared)});
+    }
+    executor.state_ = std::make_shared<RunState>();
+    for (const Bucket& bucket : executor.buckets_) executor.state_->buckets.push_back(bucket.prepared);
+    return executor;
+}
+
+Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
+                                   const PrepareOptions& options) {
+    return prepare(in_one_bucket({plans.begin(), plans.end()}), backend, storages, options);
+}
+
+Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Storages& storages,
+                                   const PrepareOptions& options) {
+    return prepare(std::span(&plan, 1), backend, std::span(&storages, 1), options);
+}
+
+std::size_t Executor::piece_count() const {
+    std::size_t pieces = 0;
+    for (const Bucket& bucket : buckets_) pieces += bucket.array_of.size();
+    return pieces;
+}
+
+Index Executor::workspace_bytes() const {
+    Index bytes = 0;
+    for (const RankPlan& plan : plans_) bytes = std::max(bytes, plan.workspace_bytes);
+    return bytes;
+}
+
+Index Executor::staging_bytes() const {
+    Index bytes = 0;
+    for (const Bucket& bucket : buckets_) bytes = saturating_add(bytes, bucket.prepared->staging_bytes());
+    return bytes;
+}
+
+Index Executor::footprint_bytes() const {
+    return saturating_add(bytes_of_buffers(plans_, arrays_, donate_), staging_bytes());
+}
+
+std::string Executor::describe() const {
+    std::vector<std::string> ways;  // each once
+    for (const Bucket& bucket : buckets_) {
+        std::string way = bucket.prepared->describe();
+        if (!way.empty() && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+    }
+    return fmt::format("{}", fmt::join(ways, "; then "));
+}
+
+Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) {
+    std::vector<std::size_t> all(plans_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return bind_buckets(0, buckets_.size(), all, buffers);
+}
+
+Result<std::unique_ptr<Bound>> Executor::bind(std::size_t bucket, std::span<const Buffers> buffers) {
+    if (bucket < buckets_.size()) return bind_buckets(bucket, 1, arrays_[bucket], buffers);
+    return fail(Code::mismatch, fmt::format("there is no bucket {}, the list has {}", bucket, buckets_.size()));
+}
+
+Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::size_t count,
+                                                      std::span<const std::size_t> arrays,
+                                                      std::span<const Buffers> buffers) {
+    auto bound = try_bind(first, count, arrays, buffers);
+    for (std::size_t b = first; !bound && b < first + count; ++b) {
+        buckets_[b].prepared->excuse(named("bind failed", bound.error()));
+    }
+    return bound;
+}
+
+Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t count,
+                                                  std::span<const std::size_t> arrays,
+                                                  std::span<const Buffers> buffers) {
+    if (buffers.size() != arrays.size()) {
+        return fail(Code::mismatch,
+                    fmt::format("{} arrays were given {} sets of buffers", arrays.size(), buffers.size()));
+    }
+    // By array: its buffers, and the place of its first step among those of all that are bound.
+    std::vector<Buffers> buffers_of(plans_.size());
+    std::vector<std::size_t> first_step_of(plans_.size());
+    std::size_t steps = 0;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        auto named = name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_);
+        if (!named) return tl::unexpected(named.error());
+        buffers_of[arrays[i]] = *named;
+        first_step_of[arrays[i]] = std::exchange(steps, steps + plans_[arrays[i]].steps.size());
+    }
+    std::vector<Range> ranges;
+    for (std::size_t b = first; b < first + count; ++b) {
+        for (const std::size_t i : arrays_[b]) {
+            const RankPlan& plan = plans_[i];
+            const Buffers& own = buffers_of[i];
+            for (auto added :
+                 {add_range(ranges, own.source, plan.source_bytes, {{}, {}, BufferId::source, i, b}),
+                  add_range(ranges, own.target, plan.target_bytes, {{}, {}, BufferId::target, i, b}),
+                  add_range(ranges, own.workspace, plan.workspace_bytes, {{}, {}, BufferId::workspace, i, b})}) {
+                if (!added) return tl::unexpected(added.error());
+            }
+        }
+    }
+    if (auto apart = require_apart(ranges, donate_); !apart) return tl::unexpected(apart.error());
+    // All pieces of an array lie in its buffers and share its workspace, one after another.
+    BoundBuckets all;
+    for (std::size_t b = first; b < first + count; ++b) {
+        std::vector<Buffers> of_pieces;
+        std::vector<std::size_t>& places = all.steps.emplace_back();
+        for (const std::size_t array : buckets_[b].array_of) {
+            of_pieces.push_back(buffers_of[array]);
+            for (std::size_t k = 0; k < plans_[array].steps.size(); ++k) places.push_back(first_step_of[array] + k);
+        }
+        auto bound = buckets_[b].prepared->bind(of_pieces);
+        if (!bound) return bound;
+        all.prepared.push_back(buckets_[b].prepared);
+        all.bounds.push_back(std::move(*bound));
+    }
+    return guarded(std::move(all), state_);
+}
+
+Result<void> Executor::run(std::span<const std::byte> source, std::span<std::byte> target,
+                           std::span<std::byte> workspace) {
+    return run(Buffers{source, target, workspace});
+}
+
+Result<void> Executor::run(const Buffers& buffers) {
+    auto bound = bind(std::span(&buffers, 1));
+    if (!bound) return tl::unexpected(bound.error());
+    auto ticket = (*bound)->start();
+    if (!ticket) return tl::unexpected(ticket.error());
+    return (*ticket)->wait();
+}
+
+}  // namespace reshard

@@ -1,0 +1,187 @@
+// From a plan to what one rank does: schedules, and where each tile lies.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reshard/check.hpp"
+#include "reshard/execute.hpp"
+#include "src/copy/copy.hpp"
+#include "src/plan/buffer_assignment.hpp"
+
+namespace reshard {
+namespace {
+
+// The array's two ends on this rank, in the caller's memory.
+struct Ends {
+    Slot source;
+    Slot target;
+    Index source_bytes = 0;
+    Index target_bytes = 0;
+};
+
+// Strides from the innermost out: each must step over all that the inner dimensions cover, or two elements would share
+// a place. Dense when it steps over nothing more.
+struct Cover {
+    bool distinct = true;
+    bool dense = true;
+};
+
+Cover cover_of(const Storage& storage, const Tile& tile) {
+    std::vector<std::pair<Index, Index>> sides;  // stride, extent
+    for (std::size_t k = 0; k < tile.size(); ++k) {
+        if (tile[k].size() > 1) sides.emplace_back(storage.strides[k], tile[k].size());
+    }
+    std::sort(sides.begin(), sides.end());
+    Cover cover;
+    Index covered = 1;
+    for (const auto& [stride, extent] : sides) {
+        cover.distinct = cover.distinct && stride >= covered;
+        cover.dense = cover.dense && stride == covered;
+        covered = stride * extent;  // fits: extent_of did
+    }
+    return cover;
+}
+
+Result<Index> bytes_needed(const Storage& storage, const Tile& tile, Index element_bytes, std::string_view end) {
+    const auto extent = extent_of(storage, tile);
+    if (!extent) return fail(extent.error().code, fmt::format("the {} storage: {}", end, extent.error().message));
+    const auto bytes = checked_multiply(*extent, element_bytes);
+    // A stride along an extent of 1 is never walked, but it is multiplied all the same.
+    const bool strides_fit = std::ranges::all_of(
+        storage.strides, [&](Index stride) { return checked_multiply(stride, element_bytes).has_value(); });
+    if (!bytes || !strides_fit)
+        return fail(Code::overflow, fmt::format("the {} storage reaches beyond 64 bits of bytes", end));
+    return *bytes;
+}
+
+Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) {
+    const Index element_bytes = size_of(plan.source.dtype);
+    const Tile source = tile(plan.source, rank);
+    const Tile target = tile(plan.target, rank);
+    // What a caller says of a tile that a rank outside of the mesh does not have is of no account.
+    const auto storage_of = [&](const Layout& layout, const Tile& held, const std::optional<Storage>& given) {
+        return given && position_of(layout.mesh, rank) ? *given : row_major(held);
+    };
+    Ends ends{{BufferId::source, 0, source, storage_of(plan.source, source, storages.source)},
+              {BufferId::target, 0, target, storage_of(plan.target, target, storages.target)},
+              0,
+              0};
+    const auto source_bytes = bytes_needed(ends.source.storage, source, element_bytes, "source");
+    if (!source_bytes) return tl::unexpected(source_bytes.error());
+    const auto target_bytes = bytes_needed(ends.target.storage, target, element_bytes, "target");
+    if (!target_bytes) return tl::unexpected(target_bytes.error());
+    if (count(target) > 0 && !cover_of(ends.target.storage, target).distinct) {
+        return fail(Code::mismatch, "the target storage puts two elements in one place");
+    }
+    ends.source_bytes = *source_bytes;
+    ends.target_bytes = *target_bytes;
+    return ends;
+}
+
+// Tiles between may lie in the memory of an end only where every byte there is the end's: what lies between the
+// elements of a strided tile is not ours to write.
+bool is_all_ours(const Slot& end) { return count(end.tile) == 0 || cover_of(end.storage, end.tile).dense; }
+
+Index start_of(const Slot& end, Index element_bytes) { return end.storage.offset * element_bytes; }
+
+// A run of bytes in the source's buffer.
+struct Run {
+    Index offset_bytes = 0;
+    Index bytes = 0;
+};
+
+// The longer one beside what the first step reads of a dense source. pre: all tiles of both have one shape.
+Run unread_run(const Plan& plan, Index rank, const Slot& source) {
+    const Index element_bytes = size_of(plan.source.dtype);
+    const Region read = region_of(source, as_box(tile(first_read(plan), rank)), element_bytes);
+    Index end = read.offset_bytes + element_bytes;
+    for (std::size_t k = 0; k < read.extents.size(); ++k) end += (read.extents[k] - 1) * read.strides_bytes[k];
+    const Index start = start_of(source, element_bytes);
+    const Run before{start, read.offset_bytes - start};
+    const Run after{end, start + count(source.tile) * element_bytes - end};
+    return before.bytes >= after.bytes ? before : after;
+}
+
+// Where the tiles between lie on this rank.
+class Places {
+public:
+    Places(const Plan& plan, Index rank, const Ends& ends, bool donate) : rank_(rank), ends_(ends) {
+        Capacities rooms = capacities_of(plan, donate);
+        if (!is_all_ours(ends.target)) rooms.target = 0;
+        if (!is_all_ours(ends.source)) rooms.source = rooms.unread = 0;
+        if (rooms.unread > 0 && count(ends.source.tile) > 0) unread_ = unread_run(plan, rank, ends.source);
+        if (unread_ && unread_->bytes < rooms.unread) rooms.unread = 0;  // it is not row-major
+        tiles_ = assign_buffers(plan, rooms);
+    }
+
+    [[nodiscard]] const BufferAssignment& tiles() const { return tiles_; }
+
+    /// Of the i-th tile that is written, which is of `layout`.
+    [[nodiscard]] Slot slot(std::size_t i, const Layout& layout) const {
+        const AssignedBuffer& at = tiles_.places[i];
+        const Tile held = tile(layout, rank_);
+        return {at.buffer, start(i, at.buffer, size_of(layout.dtype)) + at.offset_bytes, held, row_major(held)};
+    }
+
+private:
+    [[nodiscard]] Index start(std::size_t i, BufferId place, Index element_bytes) const {
+        if (place == BufferId::workspace) return 0;
+        if (place == BufferId::source && i == 0) return unread_ ? unread_->offset_bytes : 0;
+        return start_of(place == BufferId::source ? ends_.source : ends_.target, element_bytes);
+    }
+
+    const Index rank_;
+    const Ends& ends_;
+    std::optional<Run> unread_;
+    BufferAssignment tiles_;
+};
+
+// A plan without a step that writes: source and target are the same tiles, and the rank copies its own.
+RankStep copy_step(const Ends& ends, Index rank) {
+    Schedule schedule{StepKind::exchange, rank, ends.source.tile, ends.target.tile, Combine::copy, {}, {}, {}, {}};
+    for (Box& box : boxes_of(ends.target.tile)) schedule.receives.push_back({rank, std::move(box)});
+    return {0, std::move(schedule), ends.source, ends.target};
+}
+
+// What a plan without reductions does as a whole is an exchange, whatever its steps are.
+bool is_one_exchange(const Plan& plan) {
+    const Step whole{StepKind::exchange, plan.target};
+    return plan.steps.size() > 1 && type_step(plan.source, whole) &&
+           std::ranges::none_of(plan.steps, [](const Step& step) {
+               return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||
+                      step.kind == StepKind::zero_fill;
+           });
+}
+
+}  // namespace
+
+Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, bool donate) {
+    if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
+    if (const auto verdict = check(plan); !verdict) return tl::unexpected(verdict.error());
+    const auto ends = lower_ends(plan, rank, storages);
+    if (!ends) return tl::unexpected(ends.error());
+    const Places places(plan, rank, *ends, donate);
+    const BufferAssignment& placement = places.tiles();
+    if (placement.workspace_bytes == index_max)
+        return fail(Code::overflow, "the workspace is larger than 64 bits count");
+
+    RankPlan lowered{plan.source.dtype, {}, ends->source_bytes, ends->target_bytes, placement.workspace_bytes};
+    Slot from = ends->source;
+    for (std::size_t i = 0; i < placement.written.size(); ++i) {
+        const std::size_t number = placement.written[i];
+        const Step& step = plan.steps[number];
+        const bool last = i + 1 == placement.written.size();
+        Slot to = last ? ends->target : places.slot(i, step.layout);
+        lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank), from, to});
+        from = std::move(to);
+    }
+    if (lowered.steps.empty()) lowered.steps.push_back(copy_step(*ends, rank));
+    if (lowered.steps.size() > 1 && is_one_exchange(plan)) {
+        const Step whole{StepKind::exchange, plan.target};
+        lowered.fused =
+            RankStep{lowered.steps.back().step, schedule(plan.source, whole, rank), ends->source, ends->target};
+    }
+    return lowered;
+}
+
+}  // namespace reshard

@@ -1,0 +1,109 @@
+// Device orders that permute digits become atoms; only what is left needs a table.
+#include "reshard/algebra/normalize_devices.hpp"
+
+#include <algorithm>
+
+namespace reshard {
+
+namespace {
+
+// A digit of the position and the stride that it has in the device number.
+struct Digit {
+    Atom atom;
+    Index device_stride = 0;
+};
+
+using Layouts = std::initializer_list<const Layout*>;
+
+// The coarsest digits in which all axes and atoms of these layouts can be written, most major first; none when their
+// borders do not align. pre: one order of the devices.
+std::vector<Digit> digits_of(Layouts layouts) {
+    std::vector<Index> borders = {1};
+    const auto add = [&](const AtomList& atoms) {
+        for (const Atom& atom : atoms) borders.insert(borders.end(), {atom.stride, atom.stride * atom.size});
+    };
+    for (const Layout* layout : layouts) {
+        Index stride = 1;
+        for (auto axis = layout->mesh.axes.rbegin(); axis != layout->mesh.axes.rend(); ++axis)
+            borders.push_back(stride *= axis->size);
+        for (const Dim& dim : layout->dims) add(dim.atoms);
+        add(layout->unreduced);
+    }
+    std::ranges::sort(borders);
+    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+    std::vector<Digit> digits;
+    for (std::size_t i = borders.size(); i-- > 1;) {
+        if (borders[i] % borders[i - 1] != 0) return {};
+        const Atom atom{borders[i] / borders[i - 1], borders[i - 1]};
+        digits.push_back({atom, device_at((*layouts.begin())->mesh, atom.stride)});
+    }
+    return digits;
+}
+
+// True when the device number is the sum of digit x stride everywhere, and these are all the devices.
+bool permutes(const Layout& layout, const std::vector<Digit>& digits) {
+    const Index devices = device_count(layout);
+    if (digits.empty() || world_size(layout.mesh) != devices) return false;
+    for (Index position = 0; position < devices; ++position) {
+        Index device = 0;
+        for (const Digit& digit : digits) device += coordinate(digit.atom, position) * digit.device_stride;
+        if (device != device_at(layout.mesh, position)) return false;
+    }
+    return true;
+}
+
+AtomList moved(const AtomList& atoms, const std::vector<Digit>& digits) {
+    AtomList list;
+    for (const Atom& atom : atoms)
+        for (const Digit& digit : digits)
+            if (digit.atom.stride >= atom.stride && digit.atom.stride < atom.stride * atom.size)
+                list.push_back({digit.atom.size, digit.device_stride});
+    return canonical(std::move(list));
+}
+
+// The axes by their strides in the device number, or one axis where one of them has no single stride there.
+Mesh mesh_of(const Layout& layout, const std::vector<Digit>& digits) {
+    std::vector<std::pair<Index, Axis>> placed;
+    Index stride = device_count(layout);
+    for (const Axis& axis : layout.mesh.axes) {
+        stride /= axis.size;
+        const AtomList here = moved({{axis.size, stride}}, digits);
+        if (axis.size > 1 && here.size() > 1) return Mesh{{"device", device_count(layout)}};
+        placed.emplace_back(here.empty() ? 0 : here.front().stride, axis);
+    }
+    std::ranges::stable_sort(placed, [](const auto& a, const auto& b) { return a.first > b.first; });
+    Mesh mesh;
+    for (auto& [place, axis] : placed) mesh.axes.push_back(std::move(axis));
+    return mesh;
+}
+
+// In these digits; nullopt where the list of devices does not permute them.
+std::optional<Layout> straightened_in(const std::vector<Digit>& digits, const Layout& layout) {
+    if (!permutes(layout, digits)) return std::nullopt;
+    Layout straight = layout;
+    straight.mesh = mesh_of(layout, digits);
+    straight.unreduced = as_set(moved(layout.unreduced, digits));
+    for (Dim& dim : straight.dims) dim.atoms = moved(dim.atoms, digits);
+    return straight;
+}
+
+Layout straightened_alone(const Layout& layout) {
+    if (layout.mesh.devices.in_order()) return layout;
+    return straightened_in(digits_of({&layout}), layout).value_or(layout);
+}
+
+}  // namespace
+
+std::pair<Layout, Layout> straightened(const Layout& source, const Layout& target) {
+    std::pair<Layout, Layout> straight{straightened_alone(source), straightened_alone(target)};
+    const auto in_order = [](const Layout& layout) { return layout.mesh.devices.in_order(); };
+    if (!same_order(source.mesh, target.mesh) || in_order(straight.first) == in_order(straight.second)) return straight;
+    // One end alone has too few digits to tell, or others than the list permutes.
+    const std::vector<Digit> digits = digits_of({&source, &target});
+    const auto first = straightened_in(digits, source);
+    const auto second = straightened_in(digits, target);
+    if (first && second) return {*first, *second};
+    return {source, target};
+}
+
+}  // namespace reshard

@@ -1,0 +1,216 @@
+#include "reshard/algebra/view.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace reshard {
+
+namespace {
+
+constexpr Index pieces_max = Index{1} << 22;
+
+Index elements_of(const std::vector<Dim>& dims) {
+    Index elements = 1;
+    for (const Dim& dim : dims) elements *= dim.extent;
+    return elements;
+}
+
+// The shortest leading runs of both shapes that have as many elements. What follows of extent 1 goes along.
+std::pair<std::size_t, std::size_t> first_group(std::span<const Dim> a, std::span<const Dim> b) {
+    std::size_t i = 0;
+    std::size_t j = 0;
+    Index left = 1;
+    Index right = 1;
+    do {
+        if (i < a.size() && (left <= right || j == b.size()))
+            left *= a[i++].extent;
+        else if (j < b.size())
+            right *= b[j++].extent;
+    } while (left != right || (i == 0 && j == 0));
+    if (j == 0 && j < b.size() && b[j].extent == left) ++j;
+    while (i < a.size() && a[i].extent == 1 && j == b.size()) ++i;
+    while (j < b.size() && b[j].extent == 1 && i == a.size()) ++j;
+    return {i, j};
+}
+
+// The extents into which both runs can be split, major to minor; none when their borders do not align.
+std::vector<Index> refined(std::span<const Dim> a, std::span<const Dim> b) {
+    std::vector<Index> borders = {1};
+    for (const auto& dims : {a, b}) {
+        Index inner = 1;
+        for (std::size_t i = dims.size(); i-- > 0;) borders.push_back(inner *= dims[i].extent);
+    }
+    std::ranges::sort(borders);
+    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+    std::vector<Index> extents;
+    for (std::size_t i = borders.size(); i-- > 1;) {
+        if (borders[i] % borders[i - 1] != 0) return {};
+        extents.push_back(borders[i] / borders[i - 1]);
+    }
+    return extents;
+}
+
+// The leading atoms that count up to `size`, cut off of `atoms`; nullopt when none do.
+std::optional<AtomList> take_leading(AtomList& atoms, Index size) {
+    AtomList leading;
+    while (size > 1) {
+        if (atoms.empty()) return std::nullopt;
+        Atom& head = atoms.front();
+        const Index part = std::min(head.size, size);
+        if (head.size % part != 0 || size % part != 0) return std::nullopt;
+        leading.push_back({part, head.size / part * head.stride});
+        size /= part;
+        head.size /= part;
+        if (head.size == 1) atoms.erase(atoms.begin());
+    }
+    return canonical(std::move(leading));
+}
+
+// A dimension in pieces that keep whole rows of `inner` indices, by its rows; nullopt when one cuts through a row.
+std::optional<Dim> by_rows(const Dim& dim, Index inner) {
+    std::vector<Dim::Piece> pieces = pieces_of(dim);
+    for (Dim::Piece& piece : pieces) {
+        if (piece.end % inner != 0) return std::nullopt;
+        piece.end /= inner;
+    }
+    Dim rows(dim.extent / inner, dim.atoms, std::move(pieces));
+    rows.pieces = canonical_pieces(rows);
+    return rows;
+}
+
+// A dimension as several, whose extents multiply to its own; nullopt when a shard is no product of theirs.
+std::optional<std::vector<Dim>> split(const Dim& dim, std::span<const Index> parts) {
+    if (parts.size() == 1) return std::vector<Dim>{dim};
+    std::vector<Dim> dims;
+    AtomList atoms = dim.atoms;
+    if (!divides(dim)) {
+        const auto rows = by_rows(dim, dim.extent / parts[0]);
+        if (!rows) return std::nullopt;
+        dims.push_back(*rows);
+        for (const Index part : parts.subspan(1)) dims.emplace_back(part);
+        return dims;
+    }
+    for (const Index part : parts) {
+        const Index shards = combinations(atoms);
+        if (part % shards == 0) {
+            dims.emplace_back(part, std::exchange(atoms, {}));
+            continue;
+        }
+        const auto leading = shards % part == 0 ? take_leading(atoms, part) : std::nullopt;
+        if (!leading) return std::nullopt;
+        dims.emplace_back(part, *leading);
+    }
+    return dims;
+}
+
+std::optional<std::vector<Dim>> split(std::span<const Dim> dims, std::span<const Index> parts) {
+    std::vector<Dim> all;
+    std::size_t at = 0;
+    for (const Dim& dim : dims) {
+        const std::size_t first = at;
+        for (Index left = dim.extent; left > 1; left /= parts[at++]) {
+        }
+        if (first == at) {
+            if (!dim.atoms.empty()) return std::nullopt;  // an extent of 1 that is sharded: others hold nothing
+            continue;
+        }
+        auto split_dim = split(dim, parts.subspan(first, at - first));
+        if (!split_dim) return std::nullopt;
+        std::ranges::move(*split_dim, std::back_inserter(all));
+    }
+    return all;
+}
+
+// Two dimensions as one, whose shards are pairs of theirs.
+Result<Dim> merge(const Dim& outer, const Dim& inner) {
+    const Index shards = shard_count(inner);
+    std::vector<Dim::Piece> pieces;
+    const std::vector<Dim::Piece> within = pieces_of(inner);
+    const bool whole_rows = within.size() == 1;
+    Index row = 0;
+    for (const Dim::Piece& piece : pieces_of(outer)) {
+        const Index rows = piece.end - row;
+        const Index more = saturating_multiply(whole_rows ? 1 : rows, static_cast<Index>(within.size()));
+        if (saturating_add(more, static_cast<Index>(pieces.size())) > pieces_max)
+            return fail(Code::unsupported,
+                        fmt::format("the common view of the two shapes has more than {} pieces", pieces_max));
+        if (whole_rows) {
+            pieces.push_back({piece.end * inner.extent, piece.shard * shards + within[0].shard});
+        } else {
+            for (Index i = row; i < piece.end; ++i)
+                for (const Dim::Piece& part : within)
+                    pieces.push_back({i * inner.extent + part.end, piece.shard * shards + part.shard});
+        }
+        row = piece.end;
+    }
+    AtomList atoms = outer.atoms;
+    atoms.insert(atoms.end(), inner.atoms.begin(), inner.atoms.end());
+    Dim merged(outer.extent * inner.extent, canonical(std::move(atoms)), std::move(pieces));
+    merged.pieces = canonical_pieces(merged);
+    return merged;
+}
+
+Result<Dim> merge(std::span<const Dim> dims) {
+    Dim merged(1);
+    for (std::size_t i = dims.size(); i-- > 0;) {
+        auto wider = merge(dims[i], merged);
+        if (!wider) return wider;
+        merged = std::move(*wider);
+    }
+    return merged;
+}
+
+bool same_extents(std::span<const Dim> a, std::span<const Dim> b) {
+    return std::ranges::equal(a, b, {}, &Dim::extent, &Dim::extent);
+}
+
+}  // namespace
+
+Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target) {
+    for (const Layout* end : {&source, &target})
+        if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
+    if (source.dtype != target.dtype || elements_of(source.dims) != elements_of(target.dims)) {
+        auto same = same_array(source, target);  // says what differs
+        return tl::unexpected(same.error());
+    }
+    if (shape(source) == shape(target)) return std::pair{source, target};
+    Layout from = source;
+    Layout to = target;
+    from.dims.clear();
+    to.dims.clear();
+    if (elements_of(source.dims) == 0) {
+        from.dims.emplace_back(0);
+        to.dims.emplace_back(0);
+        return std::pair{from, to};
+    }
+    std::span<const Dim> a = source.dims;
+    std::span<const Dim> b = target.dims;
+    while (!a.empty() || !b.empty()) {
+        const auto [i, j] = first_group(a, b);
+        const std::span<const Dim> here = a.first(i);
+        const std::span<const Dim> there = b.first(j);
+        a = a.subspan(i);
+        b = b.subspan(j);
+        const std::vector<Index> parts = refined(here, there);
+        const auto one = parts.empty() ? std::nullopt : split(here, parts);
+        const auto other = parts.empty() ? std::nullopt : split(there, parts);
+        if (same_extents(here, there)) {
+            from.dims.insert(from.dims.end(), here.begin(), here.end());
+            to.dims.insert(to.dims.end(), there.begin(), there.end());
+        } else if (one && other) {
+            from.dims.insert(from.dims.end(), one->begin(), one->end());
+            to.dims.insert(to.dims.end(), other->begin(), other->end());
+        } else {
+            auto merged = merge(here);
+            if (!merged) return tl::unexpected(merged.error());
+            auto merged_there = merge(there);
+            if (!merged_there) return tl::unexpected(merged_there.error());
+            from.dims.push_back(std::move(*merged));
+            to.dims.push_back(std::move(*merged_there));
+        }
+    }
+    return std::pair{from, to};
+}
+
+}  // namespace reshard

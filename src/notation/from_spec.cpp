@@ -1,0 +1,73 @@
+// Layouts from names: JAX's partition spec and PyTorch's placements.
+#include <fmt/format.h>
+
+#include "reshard/layout.hpp"
+#include "src/notation/scanner.hpp"
+
+namespace reshard {
+
+namespace {
+
+Result<AtomList> atoms_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+    AtomList atoms;
+    for (const std::string& axis : axes) {
+        notation::Scanner scanner(axis);
+        auto atom = notation::scan_axis(scanner, mesh);
+        if (!atom) return tl::unexpected(atom.error());
+        if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+        atoms.push_back(*atom);
+    }
+    // Canonical form would hide an axis used twice in one dimension.
+    if (!disjoint(atoms)) return fail(Code::layout, "an axis, or parts of it that overlap, is used twice");
+    return atoms;
+}
+
+}  // namespace
+
+Result<Layout> make_layout(const Mesh& mesh, DType dtype, std::vector<Index> shape, const P& spec,
+                           const std::vector<std::string>& unreduced) {
+    if (auto valid = validate(mesh); !valid) return tl::unexpected(valid.error());
+    if (spec.size() > shape.size())
+        return fail(Code::layout, fmt::format("the partition spec has {} entries, the shape {} dimensions", spec.size(),
+                                              shape.size()));
+    Layout layout{dtype, mesh, {}, {}};
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        auto atoms = atoms_of(mesh, i < spec.size() ? spec[i].axes : std::vector<std::string>{});
+        if (!atoms) return tl::unexpected(atoms.error());
+        layout.dims.push_back({shape[i], canonical(std::move(*atoms))});
+    }
+    auto atoms = atoms_of(mesh, unreduced);
+    if (!atoms) return tl::unexpected(atoms.error());
+    layout.unreduced = as_set(std::move(*atoms));
+    if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
+    return layout;
+}
+
+Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index> shape,
+                               const std::vector<Placement>& placements) {
+    if (placements.size() != mesh.axes.size())
+        return fail(Code::layout,
+                    fmt::format("{} placements for a mesh of {} axes", placements.size(), mesh.axes.size()));
+    P spec(shape.size());
+    std::vector<std::string> unreduced;
+    for (std::size_t i = 0; i < placements.size(); ++i) {
+        if (placements[i].kind == Placement::Kind::partial) unreduced.push_back(mesh.axes[i].name);
+        if (placements[i].kind != Placement::Kind::shard) continue;
+        if (placements[i].dim >= shape.size())
+            return fail(Code::layout, fmt::format("Shard({}) of an array of rank {}", placements[i].dim, shape.size()));
+        spec[placements[i].dim].axes.push_back(mesh.axes[i].name);
+    }
+    auto layout = make_layout(mesh, dtype, std::move(shape), spec, unreduced);
+    if (!layout) return layout;
+    // torch.chunk splits axis by axis; that is ceil-div at once only while every split but the last is even.
+    for (std::size_t d = 0; d < layout->dims.size(); ++d) {
+        std::vector<Index> factors;
+        for (std::size_t i = 0; i < placements.size(); ++i)
+            if (placements[i] == Shard(d)) factors.push_back(mesh.axes[i].size);
+        Dim& dim = layout->dims[d];
+        if (dim.extent % shard_count(dim) != 0) dim = cut_by_turns(dim.extent, dim.atoms, factors);
+    }
+    return layout;
+}
+
+}  // namespace reshard

@@ -1,0 +1,39 @@
+#include "src/plan/axis_delta.hpp"
+
+namespace reshard {
+
+namespace {
+
+// Every tile of the longer list lies within one tile of the shorter: exactly `factor` of them make one up, or the
+// shorter list's first tile is the whole dimension. In pieces: the longer cut, made coarser, is the shorter one.
+bool boundaries_nest(const Dim& shorter, const Dim& longer, const AtomList& suffix) {
+    const Index factor = combinations(suffix);
+    if (!shorter.pieces.empty() || !longer.pieces.empty())
+        return coarsened(longer, shorter.atoms, factor).pieces == shorter.pieces;
+    return tile_extent(shorter) == shorter.extent ||
+           checked_multiply(tile_extent(longer), factor) == tile_extent(shorter);
+}
+
+}  // namespace
+
+AxisDelta change_of(const Layout& before, const Layout& after) {
+    AxisDelta change;
+    for (std::size_t i = 0; i < before.dims.size(); ++i) {
+        const Dim& b = before.dims[i];
+        const Dim& a = after.dims[i];
+        if (const auto entered = after_prefix(a.atoms, b.atoms)) {
+            change.entered.insert(change.entered.end(), entered->begin(), entered->end());
+            change.nests = change.nests && (b == a || boundaries_nest(b, a, *entered));
+        } else if (const auto left = after_prefix(b.atoms, a.atoms)) {
+            change.left.insert(change.left.end(), left->begin(), left->end());
+            change.nests = change.nests && boundaries_nest(a, b, *left);
+        } else {
+            change.prefixes = false;
+        }
+    }
+    change.left = as_set(std::move(change.left));
+    change.entered = as_set(std::move(change.entered));
+    return change;
+}
+
+}  // namespace reshard

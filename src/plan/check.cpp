@@ -1,0 +1,126 @@
+#include "reshard/check.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reshard/text.hpp"
+#include "src/plan/split_run.hpp"
+
+namespace reshard {
+
+namespace {
+
+/// Up to here the busiest device is found by adding up every device; beyond it the sum over steps stands for it.
+constexpr Index totaled_devices_max = 4096;
+
+// Elements that one device receives in one step.
+Index received_by(Index device, const Layout& before, const Step& step, const Move& move) {
+    const Layout& after = step.layout;
+    if (!position_of(after.mesh, device)) return 0;
+    if (move.uniform || move.received == 0) return move.received;
+    const Tile wanted = tile(after, device);
+    if (step.kind == StepKind::reduce_scatter) return count(wanted) * (move.group_size - 1);
+    if (step.kind == StepKind::all_reduce)
+        return scale_up(saturating_multiply(2, count(wanted)), move.group_size - 1, move.group_size);
+    const bool same = summand(before, device) == summand(after, device);
+    return count(wanted) - (same ? count(intersect(wanted, tile(before, device))) : 0);
+}
+
+Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index sum) {
+    const auto varies = [](const Move& move) { return !move.uniform && move.received > 0; };
+    const Index devices = world_size(plan);
+    const bool one_mesh = std::ranges::all_of(
+        plan.steps, [&](const Step& step) { return same_devices(step.layout.mesh, plan.source.mesh); });
+    if ((one_mesh && std::ranges::count_if(moves, varies) <= 1) || devices > totaled_devices_max) return sum;
+    Index most = 0;
+    for (Index device = 0; device < devices && most < sum; ++device) {
+        Index total = 0;
+        for (std::size_t i = 0; i < moves.size(); ++i)
+            total = saturating_add(total, received_by(device, layout_before(plan, i), plan.steps[i], moves[i]));
+        most = std::max(most, total);
+    }
+    return most;
+}
+
+// Devices that are in one mesh or in both.
+Index devices_of(const Mesh& a, const Mesh& b) {
+    if (same_devices(a, b)) return device_count(a);
+    Index devices = device_count(a);
+    for (Index position = 0; position < device_count(b); ++position)
+        devices += position_of(a, device_at(b, position)) ? 0 : 1;
+    return devices;
+}
+
+Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits& limits) {
+    const auto over = [](std::string_view what, Index needed, Index limit, Index floor) {
+        return fail(Code::infeasible,
+                    fmt::format("{}: needs {} a device, limit is {}; no plan needs less than {}", what,
+                                format_bytes(needed), format_bytes(limit), format_bytes(floor)));
+    };
+    if (limits.peak_bytes_max && verdict.peak_bytes > *limits.peak_bytes_max)
+        return over("peak", verdict.peak_bytes, *limits.peak_bytes_max, verdict.floor_bytes);
+    if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
+        return over("footprint", verdict.footprint_bytes, *limits.footprint_bytes_max,
+                    saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)));
+    return {};
+}
+
+}  // namespace
+
+Result<Verdict> check(const Plan& plan, const Limits& limits) {
+    for (const Layout* end : {&plan.source, &plan.target})
+        if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
+    if (auto same = same_array(plan.source, plan.target); !same) return tl::unexpected(same.error());
+    if (auto countable = can_count(plan.source, plan.target); !countable) return tl::unexpected(countable.error());
+    const Index element = size_of(plan.source.dtype);
+    Verdict verdict;
+    verdict.floor_bytes = std::max(tile_bytes(plan.source), tile_bytes(plan.target));
+    verdict.peak_bytes = verdict.floor_bytes;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const auto move = type_step(layout_before(plan, i), plan.steps[i]);
+        if (!move) return fail(move.error().code, fmt::format("step {}: {}", i + 1, move.error().message));
+        verdict.moves.push_back(*move);
+        verdict.peak_bytes = std::max(verdict.peak_bytes, tile_bytes(plan.steps[i].layout));
+        const auto add = [&](Index& sum, Index elements) {
+            sum = saturating_add(sum, saturating_multiply(elements, element));
+        };
+        add(verdict.received_bytes, move->received);
+        add(verdict.sent_bytes_max_device, move->sent);
+    }
+    if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
+        return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
+                                            format(layout_before(plan, plan.steps.size())), format(plan.target)));
+    verdict.footprint_bytes = footprint_bytes(plan, {}, limits.donate);
+    verdict.received_bytes_max_device =
+        saturating_multiply(busiest_receiver(plan, verdict.moves, verdict.received_bytes / element), element);
+    verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), element);
+    if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
+        if (const auto pieces = split_within(plan, *limits.footprint_bytes_max, limits.donate)) {
+            verdict.pieces = pieces->count;
+            verdict.footprint_bytes = footprint_bytes(plan, *pieces, limits.donate);
+        }
+    if (auto kept = keep_limits(plan, verdict, limits); !kept) return tl::unexpected(kept.error());
+    return verdict;
+}
+
+Index lower_bound(const Layout& source, const Layout& target) {
+    const Index before = summand_count(source);
+    const Index after = summand_count(target);
+    if (before == 1 && after == 1) return foreign_elements(source, target);
+    // Where the target has summands, any split that adds up will do: holders may add up what they have and leave zero
+    // to the others, also when the source has the same summands. That is not bounded here.
+    if (after > 1) return 0;
+    // `before` summands of each element are wanted, added up, on every device that has a place for it: a tree of
+    // receipts joins the holders of the summands and those devices.
+    Index copies = device_count(target);
+    Index elements = 1;
+    for (const Dim& dim : target.dims) {
+        copies /= shard_count(dim);
+        elements *= dim.extent;
+    }
+    const Index receipts = saturating_add(before, copies) - 2;
+    return std::max(tile_elements(target), scale_up(elements, receipts, devices_of(source.mesh, target.mesh)));
+}
+
+}  // namespace reshard

@@ -1,0 +1,229 @@
+// What of its next tile a device does not hold: in closed form where digits have a common refinement and sizes divide,
+// else by looking at every device.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reshard/algebra/step.hpp"
+#include "src/plan/axis_delta.hpp"
+
+namespace reshard {
+
+namespace {
+
+/// Devices are enumerated where no closed form holds; beyond this many that takes too long to be an answer.
+constexpr Index enumerated_devices_max = Index{1} << 22;
+
+bool commensurable(const Layout& a, const Layout& b) {
+    // The borders of all digits must form one chain of divisors. Of each list by itself: neighbours from different
+    // lists would merge to one atom, and the border between them would be lost.
+    std::vector<Index> borders;
+    const auto add = [&](const AtomList& atoms) {
+        for (const Atom& atom : atoms) {
+            borders.push_back(atom.stride);
+            borders.push_back(atom.stride * atom.size);
+        }
+    };
+    for (const Layout* layout : {&a, &b}) {
+        for (const Dim& dim : layout->dims) add(dim.atoms);
+        add(layout->unreduced);
+    }
+    std::ranges::sort(borders);
+    for (std::size_t i = 1; i < borders.size(); ++i)
+        if (borders[i] % borders[i - 1] != 0) return false;
+    return true;
+}
+
+bool closed_form(const Layout& before, const Layout& after, const AxisDelta& change) {
+    return same_order(before.mesh, after.mesh) && divides(before) && divides(after) &&
+           ((change.prefixes && before.unreduced == after.unreduced) || commensurable(before, after));
+}
+
+// Indices of one dimension that lie in a tile of each of two cuts, by shard numbers.
+class Overlap {
+public:
+    Overlap(const Dim& before, const Dim& after)
+        : extent_(after.extent), held_size_(tile_extent(before)), wanted_size_(tile_extent(after)) {
+        if (before.pieces.empty() && after.pieces.empty()) return;
+        held_ = sides(before);
+        wanted_ = sides(after);
+    }
+    [[nodiscard]] Index wanted(Index shard) const {
+        return wanted_.empty() ? block(extent_, wanted_size_, shard).size()
+                               : wanted_[static_cast<std::size_t>(shard)].size();
+    }
+    [[nodiscard]] Index common(Index held, Index wanted) const {
+        if (!wanted_.empty())
+            return intersect(held_[static_cast<std::size_t>(held)], wanted_[static_cast<std::size_t>(wanted)]).size();
+        const Interval b = block(extent_, held_size_, held);
+        const Interval a = block(extent_, wanted_size_, wanted);
+        return std::max<Index>(0, std::min(b.end, a.end) - std::max(b.begin, a.begin));
+    }
+
+private:
+    Index extent_;
+    Index held_size_;
+    Index wanted_size_;
+    std::vector<Side> held_;
+    std::vector<Side> wanted_;
+};
+
+// The shard number in each dimension, and that of the summand, of two layouts.
+class Numbers {
+public:
+    Numbers(const Layout& before, const Layout& after) : before_(before), after_(after) {}
+    [[nodiscard]] std::size_t width() const { return 2 * (before_.dims.size() + 1); }
+    [[nodiscard]] std::size_t wanted() const { return before_.dims.size() + 1; }  // where those of `after` begin
+
+    void append(Index held_at, Index wanted_at, std::vector<Index>& numbers) const {
+        for (const auto& [layout, position] : {std::pair(&before_, held_at), std::pair(&after_, wanted_at)}) {
+            for (const Dim& dim : layout->dims) numbers.push_back(value_of(dim.atoms, position));
+            numbers.push_back(value_of(layout->unreduced, position));
+        }
+    }
+
+    // The number of a position is the sum of those of its rest by `border` and of what is left without the rest.
+    [[nodiscard]] bool add_up_at(Index border, const AtomList& told_apart) const {
+        const auto splits = [&](const AtomList& atoms) {
+            return std::ranges::all_of(atoms, [&](const Atom& atom) {
+                const Index top = atom.stride * atom.size;
+                return atom.stride % border == 0 || border % top == 0 ||
+                       (border % atom.stride == 0 && top % border == 0);
+            });
+        };
+        for (const Layout* layout : {&before_, &after_})
+            if (!splits(layout->unreduced) ||
+                !std::ranges::all_of(layout->dims, [&](const Dim& dim) { return splits(dim.atoms); }))
+                return false;
+        return splits(told_apart);
+    }
+
+private:
+    const Layout& before_;
+    const Layout& after_;
+};
+
+// Below a border of digits numbers are worked out once; 1 where there is no such border, or few devices.
+Index best_border(const Numbers& numbers, const Mesh& mesh, const AtomList& told_apart, Index devices) {
+    if (combinations(told_apart) < 4096) return 1;
+    Index best = 1;
+    Index border = 1;
+    const auto longer = [&](Index at) { return std::max(at, devices / at); };
+    for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis)
+        for (const Index prime : prime_factors(axis->size)) {
+            border *= prime;
+            if (longer(border) < longer(best) && numbers.add_up_at(border, told_apart)) best = border;
+        }
+    return best;
+}
+
+// The digits below the border, or above it.
+AtomList part(const AtomList& atoms, Index border, bool below) {
+    AtomList kept;
+    for (const Atom& atom : atoms) {
+        const Index top = atom.stride * atom.size;
+        const Index low = below ? atom.stride : std::max(atom.stride, border);
+        const Index high = below ? std::min(top, border) : top;
+        if (low < high) kept.push_back({high / low, low});
+    }
+    return kept;
+}
+
+Index count_foreign(const Layout& before, const Layout& after) {
+    const std::size_t dims = before.dims.size();
+    std::vector<Overlap> overlaps;
+    overlaps.reserve(dims);
+    for (std::size_t i = 0; i < dims; ++i) overlaps.emplace_back(before.dims[i], after.dims[i]);
+    // Devices that differ only where both ends replicate lack the same.
+    const bool one_order = same_order(before.mesh, after.mesh);
+    const Index devices = device_count(after);
+    const AtomList told_apart = one_order ? complement(idle_atoms(before, after), devices) : AtomList{{devices, 1}};
+    const Numbers numbers(before, after);
+    const Index border = one_order ? best_border(numbers, after.mesh, told_apart, devices) : 1;
+    const AtomList minor = part(told_apart, border, true);
+    const AtomList major = part(told_apart, border, false);
+    std::vector<Index> table;
+    for (Index number = 0; number < combinations(minor); ++number) {
+        const Index position = with_value(minor, 0, number);
+        numbers.append(position, position, table);
+    }
+    const Index all = tile_elements(after);  // none lacks more
+    const Index count = combinations(major);
+    const std::size_t wants = numbers.wanted();
+    Index most = 0;
+    std::vector<Index> base;
+    for (Index number = 0; number < count && most < all; ++number) {
+        const Index position = with_value(major, 0, number);
+        const std::optional<Index> held_at =
+            one_order ? std::optional(position) : position_of(before.mesh, device_at(after.mesh, position));
+        base.clear();
+        numbers.append(held_at.value_or(0), position, base);
+        for (std::size_t row = 0; row < table.size() && most < all; row += numbers.width()) {
+            const auto shard = [&](std::size_t i) { return base[i] + table[row + i]; };
+            Index wanted = 1;
+            for (std::size_t i = 0; i < dims; ++i) wanted *= overlaps[i].wanted(shard(wants + i));
+            if (wanted <= most) continue;
+            Index kept = held_at && shard(dims) == shard(wants + dims) ? 1 : 0;
+            for (std::size_t i = 0; kept > 0 && i < dims; ++i) kept *= overlaps[i].common(shard(i), shard(wants + i));
+            most = std::max(most, wanted - kept);
+        }
+    }
+    return most;
+}
+
+}  // namespace
+
+AtomList spread_atoms(const Layout& before, const Layout& after) {
+    return without(used_atoms(after), used_atoms(before), device_count(before)).value_or(AtomList{});
+}
+
+AtomList idle_atoms(const Layout& before, const Layout& after) {
+    const Index devices = device_count(before);
+    return common_digits(complement(used_atoms(before), devices), complement(used_atoms(after), devices));
+}
+
+AtomList touched_atoms(const Layout& before, const Layout& after) {
+    AtomList untouched = idle_atoms(before, after);
+    const auto add = [&](const AtomList& atoms) { untouched.insert(untouched.end(), atoms.begin(), atoms.end()); };
+    for (std::size_t i = 0; i < before.dims.size(); ++i) {
+        const Dim& b = before.dims[i];
+        const Dim& a = after.dims[i];
+        const AtomList prefix = common_prefix(b.atoms, a.atoms);
+        // Where sizes do not divide, the same leading axes may still cut at other places.
+        const auto factor = [&](const Dim& dim) { return shard_count(dim) / combinations(prefix); };
+        const auto block = [&](const Dim& dim) {
+            return std::min(dim.extent, saturating_multiply(tile_extent(dim), factor(dim)));
+        };
+        const bool even = b.pieces.empty() && a.pieces.empty();
+        if (even ? block(b) == block(a) : coarsened(b, prefix, factor(b)) == coarsened(a, prefix, factor(a)))
+            add(prefix);
+    }
+    if (same_summands(before, after)) add(before.unreduced);
+    return complement(untouched, device_count(before));
+}
+
+Index foreign_elements(const Layout& before, const Layout& after) {
+    if (!same_order(before.mesh, after.mesh)) return count_foreign(before, after);
+    const AxisDelta change = change_of(before, after);
+    if (!closed_form(before, after, change)) return count_foreign(before, after);
+    const bool comparable = change.prefixes && before.unreduced == after.unreduced;
+    // Incomparable lists: some device holds nothing that it wants (theorem lower_bound_incomparable).
+    if (!comparable) return tile_elements(after);
+    Index kept = 1;
+    for (std::size_t i = 0; i < before.dims.size(); ++i)
+        kept *= std::min(tile_extent(before.dims[i]), tile_extent(after.dims[i]));
+    return tile_elements(after) - kept;
+}
+
+Result<void> can_count(const Layout& before, const Layout& after) {
+    const Index devices = std::max(device_count(before), device_count(after));
+    if (devices <= enumerated_devices_max || closed_form(before, after, change_of(before, after))) return {};
+    return fail(
+        Code::unsupported,
+        fmt::format(
+            "sizes do not divide, devices are reordered, or axes are cut at places without a common refinement, "
+            "on {} devices: more than the {} that can be enumerated",
+            devices, enumerated_devices_max));
+}
+
+}  // namespace reshard

@@ -1,0 +1,205 @@
+// The typing rules. Each is a predicate over axis lists; nothing here enumerates devices unless sizes do not divide.
+#include "reshard/algebra/step.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/plan/axis_delta.hpp"
+
+namespace reshard {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> names = {"slice",          "all_gather", "all_to_all", "permute",
+                                                   "reduce_scatter", "all_reduce", "zero_fill",  "exchange"};
+
+}  // namespace
+
+std::string_view name(StepKind kind) { return names[static_cast<std::size_t>(kind)]; }
+
+Result<StepKind> parse_step_kind(std::string_view text) {
+    for (const StepKind kind : all_step_kinds)
+        if (text == name(kind)) return kind;
+    return fail(Code::syntax, fmt::format("'{}' is not a kind of step", text.substr(0, 40)));
+}
+
+namespace {
+
+tl::unexpected<Error> not_typed(StepKind kind, std::string_view why) {
+    return fail(Code::step, fmt::format("not a {}: {}", name(kind), why));
+}
+
+// Devices that hold the same tile of the same summand.
+Index replica_count(const Layout& layout) {
+    Index kinds = summand_count(layout);
+    for (const Dim& dim : layout.dims) kinds *= shard_count(dim);
+    return device_count(layout) / kinds;
+}
+
+// The most source tiles that one target tile of this dimension touches.
+Index touched(const Dim& before, const Dim& after) {
+    if (!before.pieces.empty() || !after.pieces.empty()) return shard_count(before);
+    const Index b = tile_extent(before);
+    const Index a = tile_extent(after);
+    if (b % a == 0) return 1;
+    if (a % b == 0) return a / b;
+    return std::min(shard_count(before), ceil_divide(a, b) + 1);
+}
+
+bool has_elements(const Layout& layout) {
+    return std::ranges::all_of(layout.dims, [](const Dim& dim) { return dim.extent > 0; });
+}
+
+// A move over a group: every member receives from every other.
+Move group_move(const AtomList& group, Index received, Index sent, bool uniform) {
+    const Index size = combinations(group);
+    return {group, size, received, sent, size - 1, uniform};
+}
+
+Result<Move> type_local(StepKind kind, const Layout& before, const Layout& after, const AxisDelta& change) {
+    const bool slice = kind == StepKind::slice;
+    if (slice && !same_summands(before, after)) return not_typed(kind, "the unreduced axes change");
+    if (slice && !change.left.empty()) return not_typed(kind, "axes leave a dimension");
+    if (slice) return Move{};
+    // zero_fill: what becomes unreduced left a dimension or was replicated.
+    if (!change.entered.empty()) return not_typed(kind, "axes enter a dimension");
+    const Index devices = device_count(before);
+    const auto fresh = without(after.unreduced, before.unreduced, devices);
+    const auto replicated = fresh ? without(*fresh, change.left, devices) : std::nullopt;
+    if (!replicated) return not_typed(kind, "axes leave the dimensions or the unreduced axes for good");
+    AtomList used = used_atoms(before);
+    used.insert(used.end(), replicated->begin(), replicated->end());
+    if (!disjoint(used)) return not_typed(kind, "an axis that becomes unreduced is neither replicated nor a suffix");
+    return Move{*fresh, combinations(*fresh), 0, 0, 0, true};
+}
+
+Result<Move> type_reduction(StepKind kind, const Layout& before, const Layout& after, const AxisDelta& change) {
+    const auto reduced = without(before.unreduced, after.unreduced, device_count(before));
+    if (!reduced || reduced->empty()) return not_typed(kind, "no unreduced axis is reduced");
+    if (!change.left.empty()) return not_typed(kind, "axes leave a dimension");
+    const Index size = combinations(*reduced);
+    const Index tile = tile_elements(before);
+    if (kind == StepKind::all_reduce) {
+        if (!change.entered.empty()) return not_typed(kind, "axes enter a dimension");
+        const Index moved = scale_up(saturating_multiply(2, tile), size - 1, size);
+        Move move = group_move(*reduced, moved, moved, divides(before));
+        move.messages = 2 * (size - 1);
+        return move;
+    }
+    if (change.entered != *reduced) return not_typed(kind, "the reduced axes are not the axes that enter dimensions");
+    const bool even = divides(before) && divides(after);
+    const Index received = saturating_multiply(tile_elements(after), size - 1);
+    return group_move(*reduced, received, even ? received : tile, even);
+}
+
+// Who takes part in an exchange: the atoms that it touches, or, between two device orders, all devices of both.
+AtomList parties_of(const Layout& before, const Layout& after) {
+    if (same_order(before.mesh, after.mesh)) return touched_atoms(before, after);
+    return canonical({{std::max(world_size(before.mesh), world_size(after.mesh)), 1}});
+}
+
+// Groups of an exchange that need nothing of each other.
+Index idle_groups(const Layout& before, const Layout& after) {
+    return same_order(before.mesh, after.mesh) ? combinations(idle_atoms(before, after)) : 1;
+}
+
+Result<Move> type_permute(const Layout& before, const Layout& after) {
+    if (!same_devices(before.mesh, after.mesh)) return not_typed(StepKind::permute, "the devices change");
+    for (std::size_t i = 0; i < before.dims.size(); ++i)
+        if (shard_count(before.dims[i]) != shard_count(after.dims[i]) || before.dims[i].pieces != after.dims[i].pieces)
+            return not_typed(StepKind::permute, "the tiles change shape");
+    Move move;
+    move.group = parties_of(before, after);
+    move.group_size = combinations(move.group);
+    move.received = move.sent = tile_elements(before);
+    move.messages = 1;
+    move.uniform = false;
+    return move;
+}
+
+Result<Move> type_exchange(const Layout& before, const Layout& after) {
+    const bool even = divides(before) && divides(after);
+    Move move;
+    move.group = parties_of(before, after);
+    move.group_size = combinations(move.group);
+    if (!has_elements(before)) return move;
+    move.received = foreign_elements(before, after);
+    move.uniform = even && same_order(before.mesh, after.mesh) && same_summands(before, after) &&
+                   change_of(before, after).prefixes;
+    // Each element of a source tile is wanted by `wanting` devices and served by `serving` of them in equal parts.
+    const Index groups = idle_groups(before, after);
+    const Index wanting = replica_count(after) / groups;
+    const Index serving = replica_count(before) / groups;
+    move.sent = move.uniform ? move.received : scale_up(tile_elements(before), wanting, serving);
+    // A piece reaches over as many parts of its tile's demand (the stripe rule) as are served by different holders.
+    Index piece = 1;
+    for (std::size_t i = 0; i < before.dims.size(); ++i)
+        piece *= std::min(tile_extent(before.dims[i]), tile_extent(after.dims[i]));
+    const Index wanted = saturating_multiply(tile_elements(before), wanting);
+    const Index kept = saturating_multiply(piece, serving);  // at most, by the holders themselves
+    Index peers = serving;
+    if (even && wanted > kept) peers = std::min(serving, ceil_divide(piece, ceil_divide(wanted - kept, serving)) + 1);
+    for (std::size_t i = 0; i < before.dims.size(); ++i)
+        peers = saturating_multiply(peers, touched(before.dims[i], after.dims[i]));
+    move.messages = move.received == 0 ? 0 : std::min(peers, move.group_size - 1);
+    return move;
+}
+
+// Reducing may divide, and what makes summands may multiply: nothing else changes what a sum is divided by.
+Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& after) {
+    const bool both = !before.unreduced.empty() && !after.unreduced.empty();
+    if (both && combine_of(before.reduction) != combine_of(after.reduction))
+        return not_typed(kind, fmt::format("summands of a {} do not become summands of a {}", name(before.reduction),
+                                           name(after.reduction)));
+    const bool reduces = kind == StepKind::reduce_scatter || kind == StepKind::all_reduce;
+    const Index from = divisor(before);
+    const Index to = divisor(after);
+    const bool right = reduces ? from % to == 0 : kind == StepKind::zero_fill ? to % from == 0 : !both || from == to;
+    if (right) return {};
+    return not_typed(kind, fmt::format("summands of a sum over {} do not become summands of a sum over {}", from, to));
+}
+
+}  // namespace
+
+Result<Move> type_step(const Layout& before, const Step& step) {
+    if (auto valid = validate(step.layout); !valid) return tl::unexpected(valid.error());
+    if (auto same = same_array(before, step.layout); !same) return tl::unexpected(same.error());
+    if (auto countable = can_count(before, step.layout); !countable) return tl::unexpected(countable.error());
+    return type_valid_step(before, step);
+}
+
+Result<Move> type_valid_step(const Layout& before, const Step& step) {
+    const Layout& after = step.layout;
+    const StepKind kind = step.kind;
+    const bool one_order = same_order(before.mesh, after.mesh);
+    if (one_order && before.dims == after.dims && same_summands(before, after))
+        return not_typed(kind, "nothing changes");
+    const bool reorders = kind == StepKind::permute || kind == StepKind::exchange;
+    if (!one_order && !reorders) return not_typed(kind, "the order of the devices changes");
+    if (auto kept = keeps_reduction(kind, before, after); !kept) return tl::unexpected(kept.error());
+    if (reorders) {
+        if (summand_count(before) != summand_count(after)) return not_typed(kind, "the number of summands changes");
+        return kind == StepKind::permute ? type_permute(before, after) : type_exchange(before, after);
+    }
+    const AxisDelta change = change_of(before, after);
+    if (!change.prefixes) return not_typed(kind, "in some dimension neither axis list is a prefix of the other");
+    if (!change.nests) return not_typed(kind, "the boundaries of the tiles do not nest");
+    if (is_local(kind)) return type_local(kind, before, after, change);
+    if (kind == StepKind::reduce_scatter || kind == StepKind::all_reduce)
+        return type_reduction(kind, before, after, change);
+
+    if (before.unreduced != after.unreduced) return not_typed(kind, "the unreduced axes change");
+    const bool even = divides(before) && divides(after);
+    const Index received = foreign_elements(before, after);
+    if (kind == StepKind::all_gather) {
+        if (!change.entered.empty()) return not_typed(kind, "axes enter a dimension");
+        // A member sends its tile, full at most, to every other.
+        const Index sent = saturating_multiply(tile_elements(before), combinations(change.left) - 1);
+        return group_move(change.left, received, sent, even);
+    }
+    if (change.left != change.entered) return not_typed(kind, "the axes that leave are not the axes that enter");
+    return group_move(change.left, received, even ? received : tile_elements(before), even);
+}
+
+}  // namespace reshard

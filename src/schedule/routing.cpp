@@ -1,0 +1,204 @@
+#include "src/schedule/routing.hpp"
+
+#include <algorithm>
+
+namespace reshard {
+
+TileNumber tile_number(const Layout& layout, Index device) {
+    const Index position = *position_of(layout.mesh, device);
+    TileNumber number;
+    for (const Dim& dim : layout.dims) number.push_back(value_of(dim.atoms, position));
+    return number;
+}
+
+Tile tile_of(const Layout& layout, const TileNumber& number) {
+    Tile tile;
+    for (std::size_t i = 0; i < number.size(); ++i) tile.push_back(side(layout.dims[i], number[i]));
+    return tile;
+}
+
+namespace {
+
+// The shards of one dimension that a side touches, ascending.
+std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
+    std::vector<Index> shards;
+    if (dim.pieces.empty()) {
+        const Index size = tile_extent(dim);
+        for (const Interval& interval : side.intervals)
+            for (Index shard = interval.begin / size; shard * size < interval.end; ++shard)
+                if (shards.empty() || shards.back() < shard) shards.push_back(shard);
+        return shards;
+    }
+    Index begin = 0;
+    auto interval = side.intervals.begin();
+    for (const Dim::Piece& piece : dim.pieces) {
+        while (interval != side.intervals.end() && interval->end <= begin) ++interval;
+        if (interval != side.intervals.end() && interval->begin < piece.end) shards.push_back(piece.shard);
+        begin = piece.end;
+    }
+    std::sort(shards.begin(), shards.end());
+    shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+    return shards;
+}
+
+}  // namespace
+
+std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile) {
+    if (count(tile) == 0) return {};
+    std::vector<TileNumber> numbers = {{}};
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+        const std::vector<Index> shards = touched_shards(layout.dims[i], tile[i]);
+        std::vector<TileNumber> longer;
+        longer.reserve(numbers.size() * shards.size());
+        for (const TileNumber& number : numbers)
+            for (const Index shard : shards) {
+                longer.push_back(number);
+                longer.back().push_back(shard);
+            }
+        numbers = std::move(longer);
+    }
+    return numbers;
+}
+
+Routing::Routing(const Layout& before, const Layout& after, Index rank)
+    : before_(before),
+      after_(after),
+      rank_(rank),
+      idle_(same_order(before.mesh, after.mesh) ? idle_atoms(before, after) : AtomList{}) {}
+
+std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& number, Index summand) const {
+    Index position = idle_.empty() ? 0 : with_value(idle_, 0, value_of(idle_, *position_of(layout.mesh, rank_)));
+    position = with_value(layout.unreduced, position, summand);
+    for (std::size_t i = 0; i < number.size(); ++i) position = with_value(layout.dims[i].atoms, position, number[i]);
+    // Replicas differ in the unused digits; most major first makes them ascend.
+    AtomList fixed = used_atoms(layout);
+    fixed.insert(fixed.end(), idle_.begin(), idle_.end());
+    std::vector<Index> devices = group_of(complement(fixed, device_count(layout)), position);
+    if (layout.mesh.devices.in_order()) return devices;
+    for (Index& device : devices) device = device_at(layout.mesh, device);
+    std::ranges::sort(devices);
+    return devices;
+}
+
+Index Routing::partner(const Layout& mine, const Layout& theirs) const {
+    const TileNumber number = tile_number(mine, rank_);
+    const Index which = summand(mine, rank_);
+    const std::vector<Index> here = devices_of(mine, number, which);
+    const std::vector<Index> there = devices_of(theirs, number, which);
+    const auto holds = [](const std::vector<Index>& devices, Index one) {
+        return std::ranges::binary_search(devices, one);
+    };
+    if (holds(there, rank_)) return rank_;
+    Index place = std::ranges::count_if(here, [&](Index d) { return d < rank_ && !holds(there, d); });
+    for (const Index other : there)
+        if (!holds(here, other) && place-- == 0) return other;
+    return rank_;
+}
+
+std::pair<Index, Index> Stripes::served(const Demand& demand, Index holder) const {
+    const Index place = std::ranges::lower_bound(holders, holder) - holders.begin();
+    const auto within = [&](Index offset) { return std::clamp<Index>(offset - demand.offset, 0, demand.elements); };
+    return {within(place * part), within((place + 1) * part)};
+}
+
+Stripes Routing::stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const {
+    Stripes stripes{std::move(holders), {}, 0};
+    const Tile source = tile_of(before_, number);
+    for (const TileNumber& wanted : touched_tiles(after_, source)) {
+        const Index elements = count(intersect(source, tile_of(after_, wanted)));
+        if (elements == 0) continue;
+        for (const Index device : devices_of(after_, wanted, summand))
+            if (!std::ranges::binary_search(stripes.holders, device)) stripes.demands.push_back({device, 0, elements});
+    }
+    std::ranges::sort(stripes.demands, {}, &Demand::device);
+    Index total = 0;
+    for (Demand& demand : stripes.demands) {
+        demand.offset = total;
+        total += demand.elements;
+    }
+    stripes.part = ceil_divide(total, static_cast<Index>(stripes.holders.size()));
+    return stripes;
+}
+
+std::vector<Share> Routing::shares_of(const TileNumber& number, Index summand,
+                                      const std::vector<Index>& holders) const {
+    const Index all = count(intersect(tile_of(before_, number), tile(after_, rank_)));
+    if (holders.size() == 1) return {{holders.front(), 0, all}};
+    const Stripes stripes = stripes_of(number, summand, holders);
+    const auto mine = std::ranges::lower_bound(stripes.demands, rank_, {}, &Demand::device);
+    std::vector<Share> shares;
+    for (Index place = mine->offset / stripes.part; place * stripes.part < mine->offset + all; ++place) {
+        const Index holder = stripes.holders[static_cast<std::size_t>(place)];
+        const auto [begin, end] = stripes.served(*mine, holder);
+        shares.push_back({holder, begin, end});
+    }
+    return shares;
+}
+
+namespace {
+
+// Appends the boxes of elements [begin, end) of `box` from dimension `dim` on; earlier dimensions are one index wide.
+void append_range(Box& box, std::size_t dim, Index begin, Index end, std::vector<Box>& boxes) {
+    if (begin >= end) return;
+    if (dim == box.size()) {
+        boxes.push_back(box);
+        return;
+    }
+    const Interval whole = box[dim];
+    Index row = 1;  // elements per index of this dimension
+    for (std::size_t i = dim + 1; i < box.size(); ++i) row *= box[i].size();
+    const auto rows = [&](Index first, Index last) {
+        box[dim] = {whole.begin + first, whole.begin + last};
+        if (first < last) boxes.push_back(box);
+    };
+    const auto part = [&](Index index, Index from, Index to) {
+        box[dim] = {whole.begin + index, whole.begin + index + 1};
+        append_range(box, dim + 1, from, to, boxes);
+    };
+    const Index first_full = ceil_divide(begin, row);
+    const Index last_full = end / row;
+    if (first_full > last_full) {
+        part(last_full, begin - last_full * row, end - last_full * row);
+    } else {
+        if (begin < first_full * row) part(first_full - 1, begin - (first_full - 1) * row, row);
+        rows(first_full, last_full);
+        if (last_full * row < end) part(last_full, 0, end - last_full * row);
+    }
+    box[dim] = whole;
+}
+
+}  // namespace
+
+namespace {
+
+// The intervals of a side at its own indices [from.begin, from.end).
+Side part_of(const Side& side, const Interval& from) {
+    Side part;
+    Index before = 0;
+    for (const Interval& interval : side.intervals) {
+        const Index begin = std::max(from.begin - before, Index{0});
+        const Index end = std::min(from.end - before, interval.size());
+        if (begin < end) part.intervals.push_back({interval.begin + begin, interval.begin + end});
+        before += interval.size();
+    }
+    return part;
+}
+
+}  // namespace
+
+std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end) {
+    // First as if every side were one interval, counted in its own indices.
+    Box own;
+    for (const Side& side : tile) own.push_back({0, side.size()});
+    std::vector<Box> parts;
+    append_range(own, 0, begin, end, parts);
+    std::vector<Box> boxes;
+    for (const Box& part : parts) {
+        Tile global;
+        for (std::size_t i = 0; i < tile.size(); ++i) global.push_back(part_of(tile[i], part[i]));
+        for (Box& box : boxes_of(global)) boxes.push_back(std::move(box));
+    }
+    return boxes;
+}
+
+}  // namespace reshard

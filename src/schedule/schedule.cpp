@@ -1,0 +1,129 @@
+// A step on one rank, as boxes and peers. Both ends compute their side alone; they agree because both walk the same
+// tiles in the same order.
+#include "reshard/algebra/schedule.hpp"
+
+#include <algorithm>
+
+#include "src/schedule/routing.hpp"
+
+namespace reshard {
+
+namespace {
+
+void scale(Schedule& schedule, Scale factor) {
+    if (factor == Scale{} || count(schedule.target_tile) == 0) return;
+    schedule.scale = factor;
+    for (Box& box : boxes_of(schedule.target_tile)) schedule.scaled.push_back(std::move(box));
+}
+
+void receive(Schedule& schedule, Index peer, const std::vector<Box>& boxes) {
+    for (const Box& box : boxes) schedule.receives.push_back({peer, box});
+}
+
+void send(Schedule& schedule, Index peer, const std::vector<Box>& boxes) {
+    if (peer == schedule.rank) return;
+    for (const Box& box : boxes) schedule.sends.push_back({peer, box});
+}
+
+bool in_one_run(const Tile& tile) {
+    return std::ranges::all_of(tile, [](const Side& side) { return side.intervals.size() <= 1; });
+}
+
+// Each member sends to each other what that one wants of its tile. Reductions are no different: every member holds
+// what the others want, and the receiver adds up.
+void schedule_group(Schedule& schedule, const Layout& before, const Layout& after, const AtomList& group) {
+    const std::vector<Index> members = group_of(before, group, schedule.rank);
+    for (const Index peer : members) {
+        receive(schedule, peer, boxes_of(intersect(tile(before, peer), schedule.target_tile)));
+        send(schedule, peer, boxes_of(intersect(schedule.source_tile, tile(after, peer))));
+    }
+    // Tiles of several intervals are no regular collective's business.
+    if (in_one_run(schedule.source_tile) && in_one_run(schedule.target_tile)) schedule.group = members;
+}
+
+void schedule_permute(Schedule& schedule, const Layout& before, const Layout& after) {
+    const Routing routing(before, after, schedule.rank);
+    receive(schedule, routing.partner(after, before), boxes_of(schedule.target_tile));
+    send(schedule, routing.partner(before, after), boxes_of(schedule.source_tile));
+}
+
+// Receives: every source tile that the target tile touches, from the holder whose turn it is.
+void receive_exchange(Schedule& schedule, const Layout& before, const Layout& after) {
+    const Routing routing(before, after, schedule.rank);
+    const Index wanted = summand(after, schedule.rank);
+    for (const TileNumber& number : touched_tiles(before, schedule.target_tile)) {
+        const Tile piece = intersect(tile_of(before, number), schedule.target_tile);
+        if (count(piece) == 0) continue;
+        const std::vector<Index> holders = routing.devices_of(before, number, wanted);
+        if (std::ranges::binary_search(holders, schedule.rank)) {
+            receive(schedule, schedule.rank, boxes_of(piece));
+            continue;
+        }
+        for (const Share& share : routing.shares_of(number, wanted, holders))
+            receive(schedule, share.holder, boxes_of_range(piece, share.begin, share.end));
+    }
+}
+
+// Sends: every device that wants some of the source tile and does not hold it, as far as it is this holder's turn.
+void send_exchange(Schedule& schedule, const Layout& before, const Layout& after) {
+    const Routing routing(before, after, schedule.rank);
+    const TileNumber number = tile_number(before, schedule.rank);
+    const Index held = summand(before, schedule.rank);
+    const std::vector<Index> holders = routing.devices_of(before, number, held);
+    const Stripes stripes = routing.stripes_of(number, held, holders);
+    for (const Demand& demand : stripes.demands) {
+        const auto [begin, end] = stripes.served(demand, schedule.rank);
+        if (begin == end) continue;
+        const Tile piece = intersect(schedule.source_tile, tile(after, demand.device));
+        send(schedule, demand.device, boxes_of_range(piece, begin, end));
+    }
+}
+
+Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
+    const Tile none = nothing(layout.dims.size());
+    return {kind, rank, none, none, Combine::copy, {}, {}, {}, {}};
+}
+
+}  // namespace
+
+Schedule schedule(const Layout& before, const Step& step, Index rank) {
+    const Layout& after = step.layout;
+    Schedule made = empty_schedule(after, step.kind, rank);
+    const bool holds = position_of(before.mesh, rank).has_value();
+    const bool wants = position_of(after.mesh, rank).has_value();
+    if (!holds && !wants) return made;
+    made.source_tile = tile(before, rank);
+    made.target_tile = tile(after, rank);
+    const auto move = type_step(before, step);
+    switch (step.kind) {
+        case StepKind::slice:
+            receive(made, rank, boxes_of(made.target_tile));
+            break;
+        case StepKind::zero_fill:
+            made.fills = boxes_of(made.target_tile);
+            made.identity = combine_of(after.reduction);
+            scale(made, {divisor(after) / divisor(before), 1});
+            if (value_of(spread_atoms(before, after), *position_of(before.mesh, rank)) == 0)
+                receive(made, rank, boxes_of(made.source_tile));
+            break;
+        case StepKind::reduce_scatter:
+        case StepKind::all_reduce:
+            made.combine = combine_of(before.reduction);
+            scale(made, {1, divisor(before) / divisor(after)});
+            [[fallthrough]];
+        case StepKind::all_gather:
+        case StepKind::all_to_all:
+            schedule_group(made, before, after, move->group);
+            break;
+        case StepKind::permute:
+            schedule_permute(made, before, after);
+            break;
+        case StepKind::exchange:
+            if (wants) receive_exchange(made, before, after);
+            if (holds) send_exchange(made, before, after);
+            break;
+    }
+    return made;
+}
+
+}  // namespace reshard

@@ -1,0 +1,164 @@
+#include "synth/candidates.hpp"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "reshard/text.hpp"
+#include "synth/rules/fuse_steps.hpp"
+
+namespace reshard {
+
+namespace {
+
+// The order of candidates under an objective; later entries break ties.
+using Rank = std::tuple<Index, Index, Index, Index, Index>;
+
+Rank rank_of(const Alternative& candidate, Objective objective) {
+    const Index received = candidate.verdict.received_bytes_max_device;
+    const Index moves = moving_steps(candidate.plan);
+    const Index peak = candidate.verdict.peak_bytes;
+    const Index time = candidate.picoseconds;
+    const auto steps = static_cast<Index>(candidate.plan.steps.size());
+    switch (objective) {
+        case Objective::time:
+            return {time, moves, steps, peak, received};
+        case Objective::bytes:
+            return {received, moves, time, steps, peak};
+        case Objective::steps:
+            break;
+    }
+    return {moves, received, time, steps, peak};
+}
+
+// A plan in pieces starts its steps and waits for its messages once for each.
+Index time_of(const Plan& plan, const Verdict& verdict, const Machine& machine) {
+    Index time = plan_picoseconds(plan, verdict, machine);
+    for (std::size_t i = 0; i < plan.steps.size() && verdict.pieces > 1; ++i) {
+        if (verdict.moves[i].messages == 0) continue;
+        Index first = index_max;
+        for (const Level& level : machine.levels)
+            first = std::min(first, saturating_add(level.start_ps,
+                                                   saturating_multiply(verdict.moves[i].messages, level.latency_ps)));
+        time = saturating_add(time, saturating_multiply(verdict.pieces - 1, first));
+    }
+    return time;
+}
+
+// What the user's first steps hold is the user's; a limit on it is the judge's.
+Index peak_allowed(const Problem& problem, const std::vector<Step>& first_steps) {
+    Index peak = std::max(tile_bytes(problem.source), tile_bytes(problem.target));
+    for (const Step& step : first_steps) peak = std::max(peak, tile_bytes(step.layout));
+    return peak;
+}
+
+}  // namespace
+
+Index moving_steps(const Plan& plan) {
+    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
+}
+
+Candidates::Candidates(const Problem& problem, const Options& options)
+    : problem_(problem),
+      options_(options),
+      floor_bytes_(peak_allowed(problem, {})),
+      peak_bytes_max_(peak_allowed(problem, options.first_steps)) {}
+
+bool Candidates::consider(std::string rule, Plan plan) {
+    return judge(std::move(rule), shortcut(std::move(plan), options_));
+}
+
+bool Candidates::judge(std::string rule, Plan plan) {
+    // Ends in the user's own names.
+    if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
+        plan.steps.back().layout = plan.target;
+    if (!options_.first_steps.empty()) {
+        plan.steps.insert(plan.steps.begin(), options_.first_steps.begin(), options_.first_steps.end());
+        plan.source = problem_.source;
+    }
+    // The first rule that finds a plan keeps it.
+    const auto same = [&](const Alternative& other) { return other.plan == plan; };
+    if (std::ranges::any_of(kept_, same)) return true;
+    if (std::ranges::any_of(rejected_, same)) return false;
+    auto verdict = check(plan, {std::nullopt, std::nullopt, options_.limits.donate});
+    if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
+    Alternative candidate{std::move(rule), std::move(plan), std::move(*verdict), 0, {}};
+    candidate.lost = over_limit(candidate);
+    candidate.picoseconds = time_of(candidate.plan, candidate.verdict, options_.machine);
+    const bool kept = candidate.lost.empty();
+    (kept ? kept_ : rejected_).push_back(std::move(candidate));
+    return kept;
+}
+
+// Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered. One
+// that keeps the footprint limit in pieces gets the verdict that says so.
+std::string Candidates::over_limit(Alternative& candidate) {
+    const Verdict& verdict = candidate.verdict;
+    // The user's first steps may be of any kind.
+    const auto own = std::span(candidate.plan.steps).subspan(options_.first_steps.size());
+    if (!std::ranges::all_of(own, [&](const Step& step) { return allows(options_.vocabulary, step.kind); }))
+        return "it exchanges, which is no collective";
+    if (verdict.peak_bytes > peak_bytes_max_)
+        return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
+                           format_bytes(peak_bytes_max_));
+    if (!options_.limits.footprint_bytes_max && options_.first_steps.empty()) return {};
+    auto within = check(candidate.plan, options_.limits);
+    if (within) {
+        candidate.verdict = std::move(*within);
+        return {};
+    }
+    if (!limit_error_ || verdict.footprint_bytes < nearest_footprint_) {
+        limit_error_ = within.error();
+        nearest_footprint_ = verdict.footprint_bytes;
+    }
+    return within.error().message;
+}
+
+std::size_t Candidates::best_place() const {
+    if (chosen_) return *chosen_;
+    const auto found =
+        std::ranges::min_element(kept_, {}, [&](const Alternative& a) { return rank_of(a, options_.objective); });
+    return static_cast<std::size_t>(found - kept_.begin());
+}
+
+const Alternative* Candidates::best() const { return kept_.empty() ? nullptr : &kept_[best_place()]; }
+
+void Candidates::settle() { chosen_ = best_place(); }
+
+Error Candidates::no_plan() const {
+    if (limit_error_) return *limit_error_;
+    if (!same_order(problem_.source.mesh, problem_.target.mesh))
+        return {Code::infeasible,
+                "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};
+    return {Code::infeasible, fmt::format("no sequence of collectives keeps the peak at the floor of {}: sizes do not "
+                                          "divide; the vocabulary 'all' has a plan",
+                                          format_bytes(floor_bytes_))};
+}
+
+std::vector<Alternative> Candidates::take_all() {
+    const auto winner = kept_.begin() + static_cast<std::ptrdiff_t>(best_place());
+    std::rotate(kept_.begin(), winner, winner + 1);
+    std::stable_sort(kept_.begin() + 1, kept_.end(), [&](const Alternative& a, const Alternative& b) {
+        return rank_of(a, options_.objective) < rank_of(b, options_.objective);
+    });
+    for (std::size_t i = 1; i < kept_.size(); ++i) kept_[i].lost = reason_against(kept_[i], kept_[0]);
+    std::ranges::move(rejected_, std::back_inserter(kept_));
+    return std::move(kept_);
+}
+
+std::string Candidates::reason_against(const Alternative& loser, const Alternative& winner) const {
+    const auto bytes = [](const Alternative& a) { return a.verdict.received_bytes_max_device; };
+    const auto more_bytes = [&] { return fmt::format("receives {} more", format_bytes(bytes(loser) - bytes(winner))); };
+    if (options_.objective == Objective::time && loser.picoseconds > winner.picoseconds)
+        return fmt::format("{:.2f}x the time",
+                           static_cast<double>(loser.picoseconds) / static_cast<double>(winner.picoseconds));
+    if (options_.objective == Objective::bytes && bytes(loser) > bytes(winner)) return more_bytes();
+    if (moving_steps(loser.plan) > moving_steps(winner.plan)) return "more steps";
+    if (bytes(loser) > bytes(winner)) return more_bytes();
+    if (loser.picoseconds > winner.picoseconds) return "as good, but slower";
+    return "as good, found later";
+}
+
+}  // namespace reshard

@@ -1,0 +1,52 @@
+// Candidates, judged: which may be chosen, which is the best, and why the others lost.
+#pragma once
+
+#include "reshard/synthesize.hpp"
+
+namespace reshard {
+
+/// Steps that move between devices.
+[[nodiscard]] Index moving_steps(const Plan& plan);
+
+class Candidates {
+public:
+    Candidates(const Problem& problem, const Options& options);
+
+    [[nodiscard]] Index floor_bytes() const { return floor_bytes_; }
+    /// No plan may hold a larger tile: the floor, also of the user's first steps.
+    [[nodiscard]] Index peak_bytes_max() const { return peak_bytes_max_; }
+
+    /// Judges a candidate with the user's first steps in front; keeps it when it is right and within the limits, else
+    /// notes why not. True when it is kept.
+    bool judge(std::string rule, Plan plan);
+    /// The same after `shortcut`.
+    bool consider(std::string rule, Plan plan);
+
+    /// The cheapest that is kept; nullptr for none. Later ones must be cheaper, so that the first rule keeps a plan.
+    [[nodiscard]] const Alternative* best() const;
+    /// The best so far is chosen: what is judged from now on is only listed beside it, so that asking for the others
+    /// changes no plan. pre: best().
+    void settle();
+    [[nodiscard]] bool settled() const { return chosen_.has_value(); }
+    /// Why there is none.
+    [[nodiscard]] Error no_plan() const;
+    /// All candidates, the winner first, with the reason against each. Leaves none behind.
+    [[nodiscard]] std::vector<Alternative> take_all();
+
+private:
+    [[nodiscard]] std::size_t best_place() const;
+    [[nodiscard]] std::string over_limit(Alternative& candidate);
+    [[nodiscard]] std::string reason_against(const Alternative& loser, const Alternative& winner) const;
+
+    const Problem& problem_;
+    const Options& options_;
+    const Index floor_bytes_;
+    const Index peak_bytes_max_;
+    std::optional<std::size_t> chosen_;  // in kept_
+    std::vector<Alternative> kept_;
+    std::vector<Alternative> rejected_;
+    std::optional<Error> limit_error_;
+    Index nearest_footprint_ = 0;
+};
+
+}  // namespace reshard

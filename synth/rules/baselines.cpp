@@ -1,0 +1,26 @@
+// What others do, as plans: for `explain`, the benchmarks and the tests to compare with.
+#include "synth/rules/fuse_steps.hpp"
+
+namespace reshard {
+
+Result<Plan> gather_then_slice(const Problem& problem) {
+    if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
+    if (!same_summands(problem.source, problem.target) && !problem.target.unreduced.empty())
+        return fail(Code::unsupported, "gather, then slice has no step that makes an array unreduced");
+    Plan plan{problem.source, problem.target, {}};
+    Layout layout = problem.source;
+    for (Dim& dim : layout.dims) dim = Dim(dim.extent);
+    const auto step = [&](StepKind kind) {
+        if (!same_tiles(layout_before(plan, plan.steps.size()), layout)) plan.steps.push_back({kind, layout});
+    };
+    step(StepKind::all_gather);
+    layout.unreduced = problem.target.unreduced;
+    step(StepKind::all_reduce);
+    layout.mesh = problem.target.mesh;
+    step(StepKind::exchange);
+    layout.dims = problem.target.dims;
+    step(StepKind::slice);
+    return plan;
+}
+
+}  // namespace reshard

@@ -1,0 +1,33 @@
+// Candidates where the search has no common digits to search over: source and target list their devices in different
+// orders or are on different devices, or a dimension is cut in pieces.
+#pragma once
+
+#include <optional>
+
+#include "reshard/problem.hpp"
+
+namespace reshard {
+
+/// True when every layout on the way can be written in the digits of one mesh, without pieces.
+[[nodiscard]] bool searchable(const Problem& problem);
+
+struct Proposal {
+    std::string rule;
+    Plan plan;
+};
+
+/// Plans of a problem that is not searchable, besides its one-step plans; the judge decides which are right.
+///   reduce_first         sums are reduced at the source, where they lie; then one exchange; then zero_fill
+///   scatter_then_gather  the exchange brings each element once to a target that is scattered further over the axes on
+///                        which it replicates, and a gather inside the target's mesh spreads it
+///   reduce_last          summands are carried to tiles of the target without its summand axes, and reduced there
+///   gather_differing     dimensions that are cut differently are gathered as far as they differ, then sliced
+[[nodiscard]] std::vector<Proposal> between(const Problem& problem, Vocabulary vocabulary);
+
+/// The rule `reorder`: the target's layout is made in the source's order of devices, then whole tiles are permuted.
+/// This is the problem of making it; nullopt where the orders are one already or the devices others.
+[[nodiscard]] std::optional<Problem> in_the_order_of_the_source(const Problem& problem);
+/// The plan of `problem`, given the steps that solve that one.
+[[nodiscard]] Plan reordered(const Problem& problem, std::vector<Step> steps);
+
+}  // namespace reshard

@@ -1,0 +1,45 @@
+// What a hop costs under an objective, in the same numbers as the judge's costs (src/cost.cpp).
+#pragma once
+
+#include "synth/search/expand.hpp"
+
+namespace reshard {
+
+/// Two costs, compared in order: bytes and moves, moves and bytes, or time and moves.
+struct EdgeCost {
+    Index first = 0;
+    Index second = 0;
+    friend auto operator<=>(const EdgeCost&, const EdgeCost&) = default;
+    friend EdgeCost operator+(EdgeCost a, EdgeCost b) {
+        return {saturating_add(a.first, b.first), saturating_add(a.second, b.second)};
+    }
+};
+
+/// More network levels than that no search prices.
+inline constexpr std::size_t levels_max = 16;
+
+class EdgeCosts {
+public:
+    EdgeCosts(const SearchSpace& frame, Objective objective, const Machine& machine);
+
+    /// Of a hop from `before`. `arrives`: it ends at the target, where a slice is charged with the copy of its tile.
+    [[nodiscard]] EdgeCost of(const State& before, const Edge& hop, bool arrives) const;
+    /// No way on which the busiest device receives so many elements costs less. `elements` may be 0, the end of the way
+    /// not yet reached.
+    [[nodiscard]] EdgeCost at_least(Index elements) const;
+
+private:
+    [[nodiscard]] Index picoseconds(const State& before, const Edge& hop, bool arrives) const;
+    void exchange_loads(const State& before, const Edge& hop, std::span<Index> loads) const;
+    [[nodiscard]] Index members_within(std::uint32_t group, Index devices) const;
+
+    const SearchSpace& frame_;
+    const Objective objective_;
+    const Machine& machine_;
+    const Index element_;
+    Index last_copy_ = 0;      ///< of the target's tile
+    Index first_message_ = 0;  ///< start and latency, the least of all levels
+    Index fastest_ = 1;        ///< bytes a second, the most of all levels
+};
+
+}  // namespace reshard

@@ -1,0 +1,225 @@
+#include "synth/search/expand.hpp"
+
+#include <algorithm>
+
+namespace reshard {
+
+Moves::Moves(const SearchSpace& frame, bool grouped)
+    : frame_(frame),
+      grouped_(grouped),
+      there_(sides_of(frame.target)),
+      foreign_(frame.exact ? std::make_unique<MissingElements>(frame) : nullptr) {
+    for (const Index extent : frame.extents) whole_ = saturating_multiply(whole_, extent);
+}
+
+Sides Moves::sides_of(const State& state) const {
+    Sides sides;
+    for (std::size_t i = 0; i < frame_.lists; ++i) {
+        const List list = state.lists[i];
+        Index shards = 1;
+        for (std::size_t j = 0; j < list.size(); ++j) {
+            const Piece& piece = frame_.pieces[list[j]];
+            shards *= piece.size;
+            sides.cover |= piece.cover;
+            sides.clashes |= piece.clashes;
+        }
+        sides.shards[i] = shards;
+        if (i == dims()) continue;
+        sides.extent[i] = shards == 1 ? frame_.extents[i] : ceil_divide(frame_.extents[i], shards);
+        if (!frame_.even) sides.even = sides.even && frame_.extents[i] % shards == 0;
+        sides.tile *= sides.extent[i];
+    }
+    return sides;
+}
+
+std::uint64_t Moves::shape_code(const State& state) const {
+    std::uint64_t word = 1;
+    for (std::size_t i = 0; i < frame_.lists; ++i)
+        word = word * 1000003 + static_cast<std::uint64_t>(frame_.shards(state.lists[i]));
+    return word;
+}
+
+Index Moves::least_to_target(const State& state) const {
+    // Holders may share their values out over new summands: nothing is sure to move.
+    if (there_.shards[dims()] > 1) return 0;
+    if (state.lists[dims()] != frame_.target.lists[dims()]) return there_.tile;
+    bool prefixes = true;
+    for (std::size_t i = 0; i < dims(); ++i)
+        prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
+    if (frame_.even) {
+        if (!prefixes && frame_.commensurable(state, frame_.target)) return there_.tile;
+        // What is kept of each side is its part in the finer of the two cuts.
+        Index finer = 1;
+        for (std::size_t i = 0; i < dims(); ++i) finer *= std::max(frame_.shards(state.lists[i]), there_.shards[i]);
+        return there_.tile - whole_ / finer;
+    }
+    const Sides here = sides_of(state);
+    Index kept = 1;
+    for (std::size_t i = 0; i < dims(); ++i) kept *= std::min(here.extent[i], there_.extent[i]);
+    // Device 0 holds the first tile of both; without even sizes and a common refinement only that much is sure.
+    const bool even = here.even && there_.even;
+    return !prefixes && even && frame_.commensurable(state, frame_.target) ? there_.tile : there_.tile - kept;
+}
+
+Index Moves::foreign_to_target(const State& state, Index least) const {
+    if (!foreign_ || there_.shards[dims()] > 1 || state.lists[dims()] != frame_.target.lists[dims()]) return least;
+    return foreign(state, frame_.target, sides_of(state).even && there_.even && !frame_.mixed, least);
+}
+
+// `in_closed_form` where that holds: between tiles of one shape each.
+Index Moves::foreign(const State& before, const State& after, bool even, Index in_closed_form) const {
+    return even || !foreign_ ? in_closed_form : foreign_->elements(before, after);
+}
+
+bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
+    if (frame_.even || fewer == more) return true;
+    const Index extent = frame_.extents[dim];
+    const Index tile = ceil_divide(extent, fewer);
+    // Behind a cancelled prefix `extent` is a tile, not the dimension.
+    const bool whole = tile == extent && frame_.prefixes[dim].empty();
+    return whole || checked_multiply(ceil_divide(extent, more), more / fewer) == tile;
+}
+
+// In every dimension that a step has changed.
+bool Moves::all_nest(const Sides& before, const Sides& after) const {
+    if (!frame_.exact) return true;  // as each digit entered
+    for (std::size_t i = 0; i < dims(); ++i)
+        if (!nests(i, std::min(before.shards[i], after.shards[i]), std::max(before.shards[i], after.shards[i])))
+            return false;
+    return true;
+}
+
+void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& hops) const {
+    const Expansion from{state, sides_of(state), tile_max, hops};
+    append_slices(from);
+    append_gathers(from, state, 0);
+    append_all_to_alls(from, state, 0);
+    append_reductions(from);
+    append_fills(from);
+}
+
+void Moves::append_slices(const Expansion& from) const {
+    if (frame_.exact) {
+        for (std::size_t i = 0; i < dims(); ++i) append_slices_of(from, from.state, i, from.sides.clashes);
+        return;
+    }
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((from.sides.clashes >> piece & 1) != 0) continue;
+        for (std::size_t i = 0; i < dims(); ++i) {
+            if (!nests(i, from.sides.shards[i], from.sides.shards[i] * frame_.size(piece))) continue;
+            Edge hop{from.state, StepKind::slice};
+            frame_.append(hop.state.lists[i], piece);
+            from.hops.push_back(hop);
+        }
+    }
+}
+
+// Every list of more digits: ragged tiles of many digits may nest where those of fewer do not.
+void Moves::append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const {
+    const List list = state.lists[dim];
+    const Index now = frame_.shards(list);
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((clashes >> piece & 1) != 0) continue;
+        state.lists[dim] = list;
+        frame_.append(state.lists[dim], piece);
+        if (nests(dim, from.sides.shards[dim], now * frame_.size(piece))) from.hops.push_back({state, StepKind::slice});
+        append_slices_of(from, state, dim, clashes | frame_.pieces[piece].clashes);
+    }
+}
+
+// Every choice of how much each dimension from `dim` on drops.
+void Moves::append_gathers(const Expansion& from, State state, std::size_t dim) const {
+    if (dim == dims()) {
+        const Sides after = sides_of(state);
+        if (after.tile > from.tile_max || after.cover == from.sides.cover) return;
+        const Index received = foreign(from.state, state, from.sides.even && after.even, after.tile - from.sides.tile);
+        Edge hop{state, StepKind::all_gather, after.tile, received};
+        for (std::size_t i = 0; i < dims(); ++i) hop.group_size *= from.sides.shards[i] / after.shards[i];
+        hop.sent = saturating_multiply(from.sides.tile, hop.group_size - 1);
+        hop.messages = hop.group_size - 1;
+        hop.group = from.sides.cover & ~after.cover;
+        from.hops.push_back(hop);
+        return;
+    }
+    append_gathers(from, state, dim + 1);
+    for_each_shorter(from, state, dim, [&](List list) {
+        state.lists[dim] = list;
+        append_gathers(from, state, dim + 1);
+    });
+}
+
+// Every choice of suffixes that leave, then every way to deal them out.
+void Moves::append_all_to_alls(const Expansion& from, State state, std::size_t dim) const {
+    if (dim == dims()) {
+        std::uint32_t cover = 0;
+        for (std::size_t i = 0; i <= dims(); ++i) cover |= frame_.cover_of(state.lists[i]);
+        const std::uint32_t pool = from.sides.cover & ~cover;
+        if (pool != 0) deal(from, state, 0, pool);
+        return;
+    }
+    append_all_to_alls(from, state, dim + 1);
+    for_each_shorter(from, state, dim, [&](List list) {
+        state.lists[dim] = list;
+        append_all_to_alls(from, state, dim + 1);
+    });
+}
+
+// Deals the digits in the cover `pool` to dimensions from `dim` on that lost none, in every order.
+void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const {
+    const Sides& before = from.sides;
+    if (pool == 0) {
+        const Sides after = sides_of(state);
+        if (after.tile > from.tile_max || !all_nest(before, after)) return;  // uneven tiles may grow
+        Edge hop{state, StepKind::all_to_all, after.tile};
+        Index kept = 1;
+        for (std::size_t i = 0; i < dims(); ++i) {
+            kept *= std::min(before.extent[i], after.extent[i]);
+            if (after.shards[i] <= before.shards[i]) continue;
+            hop.group_size *= after.shards[i] / before.shards[i];
+            hop.group |= frame_.cover_of(state.lists[i]) & ~frame_.cover_of(from.state.lists[i]);
+        }
+        const bool even = before.even && after.even;
+        hop.received = foreign(from.state, state, even, after.tile - kept);
+        hop.sent = even ? hop.received : before.tile;
+        hop.messages = hop.group_size - 1;
+        from.hops.push_back(hop);
+        return;
+    }
+    if (dim == dims()) return;
+    deal(from, state, dim + 1, pool);
+    if (frame_.shards(state.lists[dim]) < before.shards[dim]) return;  // it lost digits
+    for_each_entering(state, dim, pool, [&](const State& next, std::uint32_t rest) { deal(from, next, dim, rest); });
+}
+
+void Moves::append_permutes(const State& state, std::vector<Edge>& hops) const {
+    State next;
+    next.lists[dims()] = state.lists[dims()];
+    arrange(state, sides_of(state), next, 0, 1, frame_.clashes_of(next.lists[dims()]), hops);
+}
+
+// Every way to fill the dimensions from `dim` on with digits to the same number of shards.
+void Moves::arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
+                    std::uint32_t clashes, std::vector<Edge>& hops) const {
+    if (dim == dims()) {
+        Edge hop{state, StepKind::permute, sides.tile, sides.tile, sides.tile, 1, frame_.devices};
+        if (grouped_) {
+            hop.group = touched(before, sides, state, sides_of(state));
+            hop.group_size = std::max<Index>(frame_.combinations_of(hop.group), 1);
+        }
+        hops.push_back(hop);
+        return;
+    }
+    if (shards == sides.shards[dim]) {
+        arrange(before, sides, state, dim + 1, 1, clashes, hops);
+        return;
+    }
+    const List list = state.lists[dim];
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((clashes >> piece & 1) != 0 || sides.shards[dim] / shards % frame_.size(piece) != 0) continue;
+        frame_.append(state.lists[dim], piece);
+        arrange(before, sides, state, dim, shards * frame_.size(piece), clashes | frame_.pieces[piece].clashes, hops);
+        state.lists[dim] = list;
+    }
+}
+
+}  // namespace reshard

@@ -1,0 +1,119 @@
+// The typed moves of the vocabulary in digits: every state that one step reaches, with what it moves.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "synth/search/missing_elements.hpp"
+
+namespace reshard {
+
+/// One step in digits: as Move, in elements, and the digits of its group.
+struct Edge {
+    State state;
+    StepKind kind = StepKind::slice;
+    Index tile = 1;  ///< after the step
+    Index received = 0;
+    Index sent = 0;
+    Index messages = 0;
+    Index group_size = 1;
+    std::uint32_t group = 0;  ///< a cover
+};
+
+/// Sizes of one state.
+struct Sides {
+    std::array<Index, lists_max> extent{};
+    std::array<Index, lists_max> shards{};
+    Index tile = 1;
+    std::uint32_t cover = 0;
+    std::uint32_t clashes = 0;  ///< the pieces that can not be added
+    bool even = true;           ///< all tiles have one shape
+};
+
+/// Sizes of one state, and the moves out of it. Slices are given one digit at a time, or, where sizes do not divide, in
+/// one dimension at a time: they cost nothing and add up. The other kinds are given as wide as they come.
+class Moves {
+public:
+    /// `grouped`: permutes and exchanges say who takes part, which only a network of several levels asks for.
+    Moves(const SearchSpace& frame, bool grouped);
+
+    [[nodiscard]] Sides sides_of(const State& state) const;
+    /// At least this is received by the busiest device on any way from `state` to the target (theorem
+    /// heuristic_admissible; the incomparable case is lower_bound_incomparable).
+    [[nodiscard]] Index least_to_target(const State& state) const;
+    /// The same, never less: where sizes do not divide, by looking at every device.
+    [[nodiscard]] Index foreign_to_target(const State& state, Index least) const;
+    /// The sizes of the tile's sides and of the summands: what a permute keeps.
+    [[nodiscard]] std::uint64_t shape_code(const State& state) const;
+
+    /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes and exchanges excepted.
+    void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops) const;
+    /// Appends every permute of `state` that keeps the unreduced axes.
+    void append_permutes(const State& state, std::vector<Edge>& hops) const;
+    /// The exchange of `state` to `next`. pre: the same unreduced axes.
+    [[nodiscard]] Edge exchange(const State& state, const State& next) const;
+    /// Where an exchange may lead: the target, and its tiles split further by what it leaves unused; up to `most`
+    /// states. With `anywhere` every state with the target's summands, if those are no more than `most`.
+    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most) const;
+
+private:
+    struct Expansion {
+        const State& state;
+        const Sides sides;
+        const Index tile_max;
+        std::vector<Edge>& hops;
+    };
+    /// visit(list) for every shorter list of dimension `dim` whose boundaries nest in those before the move.
+    template <class Visit>
+    void for_each_shorter(const Expansion& from, const State& state, std::size_t dim, const Visit& visit) const {
+        SearchSpace::Shorter shorter;
+        frame_.append_shorter(state.lists[dim], shorter);
+        for (const List list : shorter)
+            if (nests(dim, frame_.shards(list), from.sides.shards[dim])) visit(list);
+    }
+    /// visit(next, rest) for every piece of the cover `pool` that can enter dimension `dim`: the state with it, and
+    /// what is left of the pool.
+    template <class Visit>
+    void for_each_entering(const State& state, std::size_t dim, std::uint32_t pool, const Visit& visit) const {
+        const Index now = frame_.shards(state.lists[dim]);
+        const std::uint32_t clashes = frame_.mixed ? sides_of(state).clashes : 0;
+        for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+            const Piece& entering = frame_.pieces[piece];
+            if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0) continue;
+            // Ragged tiles may nest in the end that do not on the way.
+            if (!frame_.exact && !nests(dim, now, now * entering.size)) continue;
+            State next = state;
+            frame_.append(next.lists[dim], piece);
+            visit(next, pool & ~entering.cover);
+        }
+    }
+    void append_slices(const Expansion& from) const;
+    void append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const;
+    void append_gathers(const Expansion& from, State state, std::size_t dim) const;
+    void append_all_to_alls(const Expansion& from, State state, std::size_t dim) const;
+    void deal(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
+    void append_reductions(const Expansion& from) const;
+    void append_scatters(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
+    void append_fills(const Expansion& from) const;
+    void arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
+                 std::uint32_t clashes, std::vector<Edge>& hops) const;
+    void append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
+                      std::vector<State>& states) const;
+    [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
+    [[nodiscard]] bool all_nest(const Sides& before, const Sides& after) const;
+    [[nodiscard]] Index foreign(const State& before, const State& after, bool even, Index in_closed_form) const;
+    [[nodiscard]] std::uint32_t idle(std::uint32_t used, std::uint32_t wanted) const;
+    [[nodiscard]] std::uint32_t touched(const State& state, const Sides& sides, const State& next,
+                                        const Sides& after) const;
+    [[nodiscard]] std::size_t dims() const { return frame_.dims(); }
+    [[nodiscard]] std::uint32_t all_pieces() const { return (1u << frame_.pieces.size()) - 1; }
+    [[nodiscard]] List with_summand(List list, std::uint8_t piece) const;
+
+    const SearchSpace& frame_;
+    const bool grouped_;
+    const Sides there_;                               ///< of the target
+    Index whole_ = 1;                                 ///< elements before any cut
+    const std::unique_ptr<MissingElements> foreign_;  ///< where sizes do not divide and all devices can be looked at
+};
+
+}  // namespace reshard

@@ -1,0 +1,59 @@
+#include "synth/search/missing_elements.hpp"
+
+#include <algorithm>
+
+namespace reshard {
+
+// Most searches meet no ragged tile where the ends divide.
+void MissingElements::list_positions() {
+    positions_ = {0};
+    for (std::size_t bit = 0; bit < frame_.lows.size(); ++bit) {
+        const Index low = frame_.lows[bit];
+        while (bit + 1 < frame_.lows.size() && frame_.lows[bit + 1] == frame_.highs[bit]) ++bit;
+        const std::size_t count = positions_.size();
+        for (Index digit = low; digit < frame_.highs[bit]; digit += low)
+            for (std::size_t i = 0; i < count; ++i) positions_.push_back(positions_[i] + digit);
+    }
+}
+
+std::size_t MissingElements::shares(std::size_t dim, List list) {
+    const auto [known, added] =
+        known_.try_emplace(static_cast<std::uint64_t>(dim) << 32 | list.word(), intervals_.size());
+    if (!added) return known->second;
+    const Index extent = frame_.extents[dim];
+    const Index size = ceil_divide(extent, frame_.shards(list));
+    for (const Index position : positions_) {
+        Index shard = 0;
+        for (std::size_t j = 0; j < list.size(); ++j) {
+            const Piece& piece = frame_.pieces[list[j]];
+            shard = shard * piece.size + position / piece.stride % piece.size;
+        }
+        intervals_.push_back(block(extent, size, shard));
+    }
+    return known->second;
+}
+
+Index MissingElements::elements(const State& held, const State& wanted) {
+    if (positions_.empty()) list_positions();
+    std::array<std::size_t, lists_max> before{};
+    std::array<std::size_t, lists_max> after{};
+    for (std::size_t i = 0; i < frame_.dims(); ++i) {
+        before[i] = shares(i, held.lists[i]);
+        after[i] = shares(i, wanted.lists[i]);
+    }
+    Index most = 0;
+    for (std::size_t at = 0; at < positions_.size(); ++at) {
+        Index all = 1;
+        Index kept = 1;
+        for (std::size_t i = 0; i < frame_.dims(); ++i) {
+            const Interval has = intervals_[before[i] + at];
+            const Interval wants = intervals_[after[i] + at];
+            all *= wants.end - wants.begin;
+            kept *= std::max<Index>(0, std::min(has.end, wants.end) - std::max(has.begin, wants.begin));
+        }
+        most = std::max(most, all - kept);
+    }
+    return most;
+}
+
+}  // namespace reshard

@@ -1,0 +1,31 @@
+// What devices lack where sizes do not divide: the judge's count (src/foreign.cpp) between two states of one search.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "synth/search/space.hpp"
+
+namespace reshard {
+
+/// Looks at every device, with the shares of each list of digits worked out once.
+class MissingElements {
+public:
+    /// pre: frame.exact.
+    explicit MissingElements(const SearchSpace& frame) : frame_(frame) {}
+
+    /// The most elements of its `wanted` tile that a device does not hold. pre: the same unreduced digits.
+    [[nodiscard]] Index elements(const State& held, const State& wanted);
+
+private:
+    void list_positions();
+    /// Where in `intervals_` those begin that the devices hold of dimension `dim` when `list` shards it.
+    std::size_t shares(std::size_t dim, List list);
+
+    const SearchSpace& frame_;
+    std::vector<Index> positions_;  // of the devices that differ in the frame's digits
+    std::vector<Interval> intervals_;
+    std::unordered_map<std::uint64_t, std::size_t> known_;
+};
+
+}  // namespace reshard

@@ -1,0 +1,219 @@
+#include "synth/search/search.hpp"
+
+#include <algorithm>
+
+namespace reshard {
+
+namespace {
+
+constexpr std::size_t behind_max = 64;     // states that an exchange may lead to
+constexpr std::size_t anywhere_max = 400;  // the same on several network levels
+
+constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
+
+struct Node {
+    State state;
+    EdgeCost paid;
+    Index least = 0;  // elements still to receive, at least
+    std::uint32_t parent = 0;
+    StepKind kind = StepKind::slice;
+    bool closed = false;
+};
+
+struct Entry {
+    EdgeCost total;  // paid and at least still to pay
+    std::uint32_t node;
+    EdgeCost paid;  // to recognize entries that a cheaper way has outdated
+    friend bool operator<(const Entry& a, const Entry& b) {
+        if (a.total != b.total) return a.total > b.total;
+        return a.node > b.node;
+    }
+};
+
+// Where the node of each state is: open addressing, since a search asks for each of its hops.
+class Places {
+public:
+    Places() : slots_(256) {}
+
+    /// The place for this code; 0 when it is new.
+    std::uint32_t& at(std::uint64_t code) {
+        if (2 * (++used_) > slots_.size()) grow();
+        Slot& slot = find(code);
+        if (slot.code == code)
+            --used_;
+        else
+            slot = {code, 0};
+        return slot.node;
+    }
+
+private:
+    struct Slot {
+        std::uint64_t code = 0;
+        std::uint32_t node = 0;
+    };
+
+    Slot& find(std::uint64_t code) {
+        std::size_t at = (code * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
+        while (slots_[at].code != 0 && slots_[at].code != code) at = (at + 1) & (slots_.size() - 1);
+        return slots_[at];
+    }
+
+    void grow() {
+        std::vector<Slot> old(4 * slots_.size());
+        old.swap(slots_);
+        for (const Slot& slot : old)
+            if (slot.code != 0) find(slot.code) = slot;
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t used_ = 0;
+};
+
+class Search {
+public:
+    Search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine)
+        : frame_(frame),
+          options_(options),
+          levels_(options.objective == Objective::time && machine.levels.size() > 1),
+          moves_(frame, levels_),
+          prices_(frame, options.objective, machine),
+          effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
+        nodes_.reserve(64);
+        open_.reserve(128);
+        hops_.reserve(256);
+    }
+
+    Found run() {
+        reach(frame_.source, {}, 0, StepKind::slice);
+        Found found;
+        while (!open_.empty()) {
+            std::pop_heap(open_.begin(), open_.end());
+            const Entry entry = open_.back();
+            open_.pop_back();
+            if (arrived_ != 0 && entry.total >= nodes_[arrived_ - 1].paid) {
+                found.complete = true;
+                break;
+            }
+            Node& node = nodes_[entry.node];
+            if (node.closed || entry.paid != node.paid) continue;
+            node.closed = true;
+            ++found.states;
+            expand(entry.node);
+            looked_at_ += saturating_multiply(static_cast<Index>(hops_.size()), effort_);
+            if (looked_at_ > options_.hops_max) break;
+        }
+        found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
+        found.arrived = arrived_ != 0;
+        if (found.arrived) {
+            found.steps = path_to(arrived_ - 1);
+            found.price = nodes_[arrived_ - 1].paid;
+        }
+        return found;
+    }
+
+private:
+    void reach(const State& state, EdgeCost paid, std::uint32_t parent, StepKind kind) {
+        const bool goal = state == frame_.target;
+        Index least = goal ? 0 : moves_.least_to_target(state);
+        EdgeCost total = goal ? paid : paid + prices_.at_least(least);
+        const auto late = [&] { return arrived_ != 0 && total >= nodes_[arrived_ - 1].paid; };
+        if (late()) return;
+        std::uint32_t& place = places_.at(state.code(frame_.lists));
+        if (place != 0 && paid >= nodes_[place - 1].paid) return;
+        if (frame_.exact && !goal) {
+            least = place != 0 ? nodes_[place - 1].least : moves_.foreign_to_target(state, least);
+            total = paid + prices_.at_least(least);
+            if (late()) return;
+        }
+        const Node node{state, paid, least, parent, kind, false};
+        if (place == 0) {
+            nodes_.push_back(node);
+            place = static_cast<std::uint32_t>(nodes_.size());
+        } else {
+            nodes_[place - 1] = node;
+        }
+        if (goal) arrived_ = place;
+        open_.push_back({total, place - 1, paid});
+        std::push_heap(open_.begin(), open_.end());
+    }
+
+    void expand(std::uint32_t index) {
+        const State state = nodes_[index].state;
+        const EdgeCost paid = nodes_[index].paid;
+        hops_.clear();
+        moves_.append_moves(state, options_.tile_max, hops_);
+        if (state.lists[frame_.dims()] == frame_.target.lists[frame_.dims()]) {
+            if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
+            if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
+        }
+        // What arrives comes first: it bounds the rest.
+        for (const bool arrives : {true, false})
+            for (const Edge& hop : hops_)
+                if ((hop.state == frame_.target) == arrives)
+                    reach(hop.state, paid + prices_.of(state, hop, arrives), index, hop.kind);
+    }
+
+    bool cheapest_of_shape(const State& state, EdgeCost paid) {
+        const std::uint64_t shape = moves_.shape_code(state);
+        const auto known = std::ranges::find(shapes_, shape, &std::pair<std::uint64_t, EdgeCost>::first);
+        if (known == shapes_.end()) {
+            shapes_.emplace_back(shape, paid);
+            return true;
+        }
+        if (known->second <= paid) return false;
+        known->second = paid;
+        return true;
+    }
+
+    void append_exchanges(const State& state, EdgeCost paid) {
+        if (options_.objective != Objective::time) {
+            hops_.push_back(moves_.exchange(state, frame_.target));
+            return;
+        }
+        if (exchanged_.empty())
+            for (const State& next : moves_.states_to_exchange_to(levels_, levels_ ? anywhere_max : behind_max))
+                if (moves_.sides_of(next).tile <= options_.tile_max)
+                    exchanged_.emplace_back(next, prices_.at_least(moves_.least_to_target(next)));
+        for (const auto& [next, least] : exchanged_) {
+            const bool late = arrived_ != 0 && next != frame_.target && paid + least >= nodes_[arrived_ - 1].paid;
+            if (!late && next != state) hops_.push_back(moves_.exchange(state, next));
+        }
+    }
+
+    // Neighbouring local steps of one kind are one step.
+    std::vector<Step> path_to(std::uint32_t index) const {
+        std::vector<Step> steps;
+        bool fuses = false;
+        for (; index != 0; index = nodes_[index].parent) {
+            const Node& node = nodes_[index];
+            fuses = fuses && steps.back().kind == node.kind;
+            if (!fuses) steps.push_back({node.kind, frame_.layout(node.state)});
+            fuses = is_local(node.kind);
+        }
+        std::ranges::reverse(steps);
+        return steps;
+    }
+
+    const SearchSpace& frame_;
+    const SearchOptions& options_;
+    const bool levels_;
+    const Moves moves_;
+    const EdgeCosts prices_;
+    const Index effort_;  // of one hop
+    std::vector<Node> nodes_;
+    Places places_;
+    std::vector<std::pair<std::uint64_t, EdgeCost>> shapes_;
+    std::vector<std::pair<State, EdgeCost>> exchanged_;  // and what is at least to pay from there
+    std::vector<Entry> open_;
+    std::vector<Edge> hops_;
+    std::uint32_t arrived_ = 0;  // the node of the target, plus one
+    Index looked_at_ = 0;
+};
+
+}  // namespace
+
+Found search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine) {
+    return Search(frame, options, machine).run();
+}
+
+}  // namespace reshard

@@ -1,0 +1,29 @@
+// Best-first search over the typed steps of the vocabulary: the shortest path from source to target in digits.
+#pragma once
+
+#include "synth/search/edge_cost.hpp"
+
+namespace reshard {
+
+struct SearchOptions {
+    Objective objective = Objective::bytes;
+    Vocabulary vocabulary = Vocabulary::collectives;
+    Index tile_max = index_max;  ///< elements: the memory bound
+    Index hops_max = 20'000;     ///< moves looked at before it gives up
+};
+
+struct Found {
+    std::vector<Step> steps;
+    bool arrived = false;
+    bool complete = false;  ///< nothing cheaper exists in these digits
+    EdgeCost price;         ///< of the steps, which is what the judge's numbers add up to where sizes divide
+    Index states = 0;       ///< states expanded
+};
+
+/// A* with least_to_target as the heuristic; ties go to fewer moves between devices, then to the earlier state, so that
+/// the answer is the same everywhere. On one network level permutes are tried from the cheapest states of each shape
+/// only: the others pay as much for theirs. Exchanges lead to the target, for the time also to what can be gathered to
+/// it, and on several levels anywhere.
+[[nodiscard]] Found search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine);
+
+}  // namespace reshard

@@ -1,0 +1,88 @@
+// A problem in digits: what the search sees. Names, meshes and devices are gone; what is left is a handful of numbers.
+#pragma once
+
+#include <optional>
+
+#include "reshard/problem.hpp"
+#include "synth/search/inline_vector.hpp"
+#include "synth/search/state.hpp"
+
+namespace reshard {
+
+/// A digit that lists may use. An axis of mixed primes can be cut in several ways (6 is 2 x 3 or 3 x 2), so the pieces
+/// of a frame may exclude each other.
+struct Piece {
+    Index size = 1;
+    Index stride = 1;
+    std::uint32_t cover = 0;    ///< the intervals between borders, from the minor end, that it takes up
+    std::uint32_t clashes = 0;  ///< the pieces that no layout has beside it, itself among them
+};
+
+/// What pieces of one region of the devices can be told apart by: its numbers, ascending.
+using Borders = InlineVector<Index, 32>;
+
+/// A problem whose common prefixes are cancelled: axes that lead a dimension in both layouts never move.
+struct SearchSpace {
+    const Layout* like = nullptr;            ///< dtype, mesh and shape of the layouts that states stand for
+    Reduction reduction = Reduction::sum;    ///< of the unreduced axes on the way
+    std::vector<AtomList> prefixes;          ///< what was cancelled, by dimension
+    InlineVector<Index, lists_max> extents;  ///< what is left of each dimension behind its common prefix
+    InlineVector<Piece, pieces_max> pieces;
+    InlineVector<Index, 32> lows;   ///< for each bit of a cover, the border below it
+    InlineVector<Index, 32> highs;  ///< and above it
+    State source;
+    State target;
+    std::size_t lists = 0;    ///< dimensions + 1
+    Index devices = 1;        ///< combinations of the digits that are left
+    std::uint32_t cover = 0;  ///< all bits
+    bool mixed = false;       ///< some axis is there in more cuts than one
+    bool even = false;        ///< every choice of digits divides every dimension
+    bool exact = false;       ///< not even, but few devices and no prefix cancelled: all devices can be looked at
+    bool whole = false;       ///< every digit of the devices is in it, cut to primes: what it has not, nothing has
+
+    [[nodiscard]] Layout layout(const State& state) const;
+
+    [[nodiscard]] std::size_t dims() const { return lists - 1; }
+    [[nodiscard]] Index size(std::uint8_t piece) const { return pieces[piece].size; }
+    [[nodiscard]] Index shards(List list) const;
+    /// The union of the pieces' members.
+    [[nodiscard]] std::uint32_t cover_of(List list) const;
+    [[nodiscard]] std::uint32_t clashes_of(List list) const;
+    /// The digits of a cover as numbers: how many values they take together; 0 when they are no digits.
+    [[nodiscard]] Index combinations_of(std::uint32_t cover) const;
+
+    /// Appends a piece at the minor end. Of the cuts of neighbours that continue each other one is kept, that with
+    /// ascending sizes, so that equal lists are equal words.
+    void append(List& list, std::uint8_t piece) const;
+    /// Every list that leads this one and is shorter.
+    using Shorter = InlineVector<List, 32>;
+    void append_shorter(List list, Shorter& shorter) const;
+    /// One list leads the other, whatever their cuts.
+    [[nodiscard]] bool comparable(List a, List b) const;
+    /// The cover of the longest list that leads both.
+    [[nodiscard]] std::uint32_t common_cover(List a, List b) const;
+    /// The borders of both states' lists form one chain of divisors.
+    [[nodiscard]] bool commensurable(const State& a, const State& b) const;
+
+    /// The digits of a list with neighbours that continue each other as one.
+    [[nodiscard]] InlineVector<Atom, digits_max> merged(List list) const;
+
+private:
+    [[nodiscard]] int find(Index size, Index stride) const;
+};
+
+/// Looking at more devices than that for each move takes longer than a plan may.
+inline constexpr Index exact_devices_max = 1024;
+
+/// Beyond so many prime digits an exact search takes milliseconds.
+inline constexpr std::size_t searched_max = 5;
+
+/// The problem in digits: in primes with those that neither end uses, else in primes without them, else in atoms that
+/// travel together, whichever is the first with at most `searched_max` digits; nullopt when all have more, when there
+/// are too many dimensions, or when an atom has no place in the axes of the mesh.
+/// Where not every choice of digits divides, the problem in primes with nothing cancelled comes first (`exact`): what
+/// leads a dimension need not stay there when its tiles are ragged.
+/// Common prefixes stay on `levels` of a network, where it can pay to move through them, if the digits are one less.
+[[nodiscard]] std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels = false);
+
+}  // namespace reshard

@@ -1,0 +1,284 @@
+// Ranks that never come to a call, and options that cannot be.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "backends/mpi/shm/peer_regions.hpp"
+#include "conformance/harness.hpp"
+#include "conformance/move.hpp"
+#include "reshard/mpi.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using enum StepKind;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto timeout = std::chrono::milliseconds(500);
+constexpr auto long_after = std::chrono::seconds(5);
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+Plan turning_plan() {
+    return *plan_of(fmt::format("x={}", harness().ranks()), "f32[24@x,16]", exchange, "f32[24,16@x]");
+}
+
+// Inside a node, on nodes of two, and by messages.
+std::vector<mpi::BackendOptions> transports() {
+    std::vector<mpi::BackendOptions> all(3);
+    for (mpi::BackendOptions& options : all) options.timeout = timeout;
+    all[1].ranks_per_node = 2;
+    all[2].shared_memory = false;
+    return all;
+}
+
+// Each rank in turn stays away, and is named by all others soon after the timeout; who comes late is told too.
+template <class Body>
+void expect_named(const mpi::BackendOptions& options, const Body& body) {
+    for (const int away : {0, static_cast<int>(harness().ranks()) - 1}) {
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        body(**backend, away);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+TEST(Absence, ARankThatNeverCallsIsNamedAfterTheTimeout) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
+    for (const mpi::BackendOptions& options : transports()) {
+        expect_named(options, [](Backend& backend, int away) {
+            const Plan plan = turning_plan();
+            auto executor = Executor::prepare(plan, backend);
+            ASSERT_TRUE(executor) << executor.error().message;
+            Workbench bench({plan}, backend.rank(), 1, 0);
+            const Buffers buffers = bench.buffers();
+            const auto begin = Clock::now();
+            if (backend.rank() == away) {
+                MPI_Barrier(MPI_COMM_WORLD);
+                return;
+            }
+            const auto done = executor->run(buffers.source, buffers.target);
+            EXPECT_LT(Clock::now() - begin, long_after);
+            ASSERT_FALSE(done);
+            EXPECT_NE(done.error().message.find(fmt::format("rank {}", away)), std::string::npos)
+                << done.error().message;
+            EXPECT_FALSE(executor->run(buffers.source, buffers.target));
+            MPI_Barrier(MPI_COMM_WORLD);
+        });
+    }
+}
+
+TEST(Absence, ARankThatNeverComesToPrepareIsNamed) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
+    expect_named(transports().front(), [](Backend& backend, int away) {
+        if (backend.rank() == away) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            const auto late = Executor::prepare(turning_plan(), backend);
+            EXPECT_FALSE(late);
+            return;
+        }
+        const auto begin = Clock::now();
+        const auto executor = Executor::prepare(turning_plan(), backend);
+        EXPECT_LT(Clock::now() - begin, long_after);
+        ASSERT_FALSE(executor);
+        EXPECT_NE(executor.error().message.find(fmt::format("rank {} did not come to ", away)), std::string::npos)
+            << executor.error().message;
+        EXPECT_NE(executor.error().message.find("within 500 ms"), std::string::npos) << executor.error().message;
+        const auto again = Executor::prepare(turning_plan(), backend);
+        ASSERT_FALSE(again);
+        EXPECT_NE(again.error().message.find("an earlier call of this backend failed"), std::string::npos);
+        MPI_Barrier(MPI_COMM_WORLD);
+    });
+}
+
+TEST(Absence, ARankThatDropsItsBackendTellsTheOthers) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank has no peer to tell";
+    for (const int away : {0, static_cast<int>(harness().ranks()) - 1}) {
+        auto backend = mpi::make_backend(MPI_COMM_WORLD);
+        ASSERT_TRUE(backend) << backend.error().message;
+        if (world_rank() == away) {
+            backend->reset();
+        } else {
+            const auto begin = Clock::now();
+            const auto executor = Executor::prepare(turning_plan(), **backend);
+            EXPECT_LT(Clock::now() - begin, long_after);
+            ASSERT_FALSE(executor);
+            EXPECT_EQ(executor.error().message, fmt::format("rank {} dropped its backend", away));
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+TEST(Absence, ARankThatNeverComesToMakeABackend) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    mpi::BackendOptions options;
+    options.timeout = timeout;
+    const auto begin = Clock::now();
+    if (world_rank() > 0) {
+        const auto backend = mpi::make_backend(own, options);
+        ASSERT_FALSE(backend);
+        EXPECT_EQ(backend.error().message, "not all ranks came to mpi::make_backend within 500 ms");
+        EXPECT_LT(Clock::now() - begin, long_after);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == 0) {
+        EXPECT_FALSE(mpi::make_backend(own, options));  // too late
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// MPI cannot take back an all-reduce: when the late rank goes on, what it brings belongs to callers who were told an
+// error, and have freed their tiles.
+TEST(Absence, ARankThatIsLateInAnAllReduceWritesIntoNobodysTile) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank is never late";
+    const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[262144]{U:x}", all_reduce, "f32[262144]");
+    for (const int looks : {20, 400}) {
+        expect_named(transports().back(), [&](Backend& backend, int away) {
+            Executor executor = Executor::prepare(plan, backend).value();
+            Workbench bench({plan}, backend.rank(), 1, executor.workspace_bytes());
+            const Buffers buffers = bench.buffers();
+            MPI_Barrier(MPI_COMM_WORLD);
+            bool told = false;
+            if (backend.rank() == away) {
+                const auto bound = executor.bind({&buffers, 1});
+                ASSERT_TRUE(bound) << bound.error().message;
+                const auto ticket = (*bound)->start();
+                ASSERT_TRUE(ticket) << ticket.error().message;
+                for (int look = 0; look < looks; ++look) static_cast<void>((*ticket)->test());
+                std::this_thread::sleep_for(2 * timeout);
+                static_cast<void>((*ticket)->wait());
+            } else {
+                told = !executor.run(buffers.source, buffers.target);
+            }
+            constexpr auto freed = std::byte{0x5a};
+            if (told) std::ranges::fill(buffers.target, freed);
+            for (int i = 0; i < 100; ++i) MPI_Barrier(MPI_COMM_WORLD);
+            if (told) {
+                EXPECT_EQ(std::ranges::count(buffers.target, freed), std::ssize(buffers.target));
+            }
+        });
+    }
+}
+
+// Ranks 0 and 1 are done with the first run, and rank 1 fails in the second; the others are still in the first.
+TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
+    if (harness().ranks() < 4) GTEST_SKIP() << "needs two pairs of ranks";
+    const Index pairs = harness().ranks() / 2;
+    if (harness().ranks() != 2 * pairs) GTEST_SKIP() << "needs pairs of ranks";
+    const Plan plan = *plan_of(fmt::format("x={},y=2", pairs), "f32[24@x,16@y]", all_gather, "f32[24@x,16]");
+    for (mpi::BackendOptions options : transports()) {
+        options.timeout = std::chrono::seconds(20);
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        auto executor = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+        Workbench bench({plan}, world_rank(), 1, executor->workspace_bytes());
+        const Buffers buffers = bench.buffers();
+        const auto run = [&] { return executor->run(buffers.source, buffers.target); };
+        std::unique_ptr<Ticket> ticket;
+        if (world_rank() < 2) {
+            EXPECT_TRUE(run());
+        } else if (world_rank() % 2 == 0) {
+            ticket = executor->bind({&buffers, 1}).value()->start().value();
+        }
+        if (world_rank() == 0) executor.reset();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (world_rank() == 1) {
+            const auto done = run();
+            ASSERT_FALSE(done);
+            EXPECT_NE(done.error().message.find("rank 0 dropped its executor"), std::string::npos);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (ticket) {
+            const auto done = ticket->wait();
+            EXPECT_TRUE(done) << done.error().message;
+        } else if (world_rank() > 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            EXPECT_TRUE(run());
+        }
+        EXPECT_EQ(bench.wrong(), "");
+        ticket.reset();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// What a dropped executor's peers may still have sent is nobody's to take later, whatever becomes of its communicator.
+TEST(Absence, MessagesToADroppedExecutorAreLost) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
+    mpi::BackendOptions options;
+    options.shared_memory = false;
+    auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Plan plan = turning_plan();
+    for (std::uint64_t round = 1; round <= 10; ++round) {
+        auto executor = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+        Workbench lost({plan}, world_rank(), 2 * round, 0);
+        const Buffers buffers = lost.buffers();
+        if (world_rank() == 0) {
+            executor.reset();
+        } else {
+            EXPECT_FALSE(executor->run(buffers.source, buffers.target));
+            executor.reset();
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        Executor next = Executor::prepare(plan, **backend).value();
+        Workbench bench({plan}, world_rank(), 2 * round + 1, 0);
+        const Buffers right = bench.buffers();
+        const auto done = next.run(right.source, right.target);
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(bench.wrong(), "");
+    }
+}
+
+TEST(Absence, OptionsThatCannotBe) {
+    const auto message_of = [](const mpi::BackendOptions& options) {
+        const auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        return backend ? std::string() : std::string(name(backend.error().code)) + ": " + backend.error().message;
+    };
+    const auto with = [](auto member, auto value) {
+        mpi::BackendOptions options;
+        options.*member = value;
+        return options;
+    };
+    using Options = mpi::BackendOptions;
+    EXPECT_EQ(message_of(with(&Options::window_bytes, Index{-1})),
+              "usage: BackendOptions::window_bytes is negative: -1");
+    EXPECT_EQ(message_of(with(&Options::piece_bytes, Index{-2})), "usage: BackendOptions::piece_bytes is negative: -2");
+    EXPECT_EQ(message_of(with(&Options::staging_bytes, -index_max)),
+              fmt::format("usage: BackendOptions::staging_bytes is negative: {}", -index_max));
+    EXPECT_EQ(message_of(with(&Options::ranks_per_node, Index{-1})),
+              "usage: BackendOptions::ranks_per_node is negative: -1");
+    EXPECT_EQ(message_of(with(&Options::timeout, std::chrono::milliseconds(0))),
+              "usage: BackendOptions::timeout is not more than 0: 0 ms");
+    EXPECT_EQ(message_of(with(&Options::piece_bytes, Index{0})), "");
+    // Of one rank alone: the others are told.
+    const bool odd_one = world_rank() == 0;
+    const std::string said = message_of(with(&Options::window_bytes, Index{odd_one ? -1 : 1 << 20}));
+    EXPECT_EQ(said, odd_one ? "usage: BackendOptions::window_bytes is negative: -1"
+                            : "backend: another rank failed in mpi::make_backend");
+}
+
+// Boxes that only one side knows of are an error that says of which step.
+TEST(Absence, AStepThatDoesNotFitIsNamed) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
+    const Plan plan = turning_plan();
+    RankStep step = lower(plan, world_rank()).value().steps.front();
+    step.step = 4;
+    if (world_rank() == 0) step.schedule.receives.clear();
+    const mpi::ArrayStep array{&step, DType::f32};
+    const auto parts = mpi::exchange_parts(MPI_COMM_WORLD, {&array, 1});
+    ASSERT_FALSE(parts);
+    EXPECT_NE(parts.error().message.find("array 0, step 5"), std::string::npos) << parts.error().message;
+}
+
+}  // namespace
+}  // namespace reshard::conformance

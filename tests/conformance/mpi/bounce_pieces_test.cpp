@@ -1,0 +1,126 @@
+// Parts cut into pieces: what a sender packs into slots is what the receiver copies out of them, whatever the slots
+// hold.
+#include "backends/mpi/shm/bounce_pieces.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace reshard::mpi {
+namespace {
+
+using Random = std::mt19937_64;
+
+Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
+
+// The extents in a random order of dimensions, now and then with gaps.
+Region random_region(Random& random, const std::vector<Index>& extents, Index element_bytes) {
+    std::vector<std::size_t> order(extents.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::shuffle(order, random);
+    Region region{below(random, 3) * element_bytes, element_bytes, extents, std::vector<Index>(extents.size())};
+    Index stride = element_bytes * (below(random, 8) == 0 ? 2 : 1);
+    for (const std::size_t k : order) {
+        region.strides_bytes[k] = stride;
+        stride *= extents[k];
+        if (below(random, 3) == 0) stride += below(random, 4) * element_bytes;
+    }
+    return region;
+}
+
+Index end_of(const Region& region) {
+    Index end = region.offset_bytes + region.element_bytes;
+    for (std::size_t k = 0; k < region.extents.size(); ++k) end += (region.extents[k] - 1) * region.strides_bytes[k];
+    return end;
+}
+
+// Visits the places of one element after another in both regions.
+template <class Visit>
+void visit(const Region& source, const Region& target, const Visit& visit_places) {
+    std::vector<Index> at(source.extents.size(), 0);
+    while (true) {
+        Index from = source.offset_bytes;
+        Index to = target.offset_bytes;
+        for (std::size_t k = 0; k < at.size(); ++k) {
+            from += at[k] * source.strides_bytes[k];
+            to += at[k] * target.strides_bytes[k];
+        }
+        visit_places(from, to);
+        std::size_t k = at.size();
+        while (k > 0 && ++at[k - 1] == source.extents[k - 1]) at[--k] = 0;
+        if (k == 0) return;
+    }
+}
+
+PeerRegion random_part(Random& random, Index element_bytes) {
+    std::vector<Index> extents(static_cast<std::size_t>(below(random, 4)));
+    for (Index& extent : extents) extent = 1 + below(random, extents.size() > 2 ? 20 : 200);
+    return {0, 0, random_region(random, extents, element_bytes), random_region(random, extents, element_bytes)};
+}
+
+TEST(BouncePieces, ArriveAsTheyLeft) {
+    Random random(20261121);
+    for (int round = 0; round < 300; ++round) {
+        const Index element_bytes = Index{1} << below(random, 5);
+        const Index slot_bytes = Index{64} << below(random, 11);
+        const Store store = below(random, 2) == 0 ? Store::streaming : Store::cached;
+        std::vector<PeerRegion> parts;
+        std::vector<std::vector<std::byte>> sources;
+        std::vector<std::vector<std::byte>> targets;
+        std::vector<char> staged;
+        for (Index i = 0; i <= below(random, 4); ++i) {
+            parts.push_back(random_part(random, element_bytes));
+            parts.back().array = static_cast<std::size_t>(i);
+            sources.emplace_back(static_cast<std::size_t>(end_of(parts.back().source)));
+            for (std::byte& byte : sources.back()) byte = static_cast<std::byte>(random());
+            targets.emplace_back(static_cast<std::size_t>(end_of(parts.back().target)), std::byte{0x5a});
+            staged.push_back(below(random, 4) != 0 ? 1 : 0);
+        }
+        std::vector<const std::byte*> from;
+        std::vector<std::byte*> to;
+        auto expected = targets;
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            from.push_back(sources[i].data());
+            to.push_back(targets[i].data());
+            if (staged[i] == 0) continue;
+            visit(parts[i].source, parts[i].target, [&](Index source, Index target) {
+                std::copy_n(sources[i].data() + source, element_bytes, expected[i].data() + target);
+            });
+        }
+        DealtCopies copies;
+        BouncePieces sender(parts, slot_bytes, BouncePieces::Side::sender);
+        BouncePieces receiver(parts, slot_bytes, BouncePieces::Side::receiver);
+        sender.restart(staged);
+        receiver.restart(staged);
+        std::vector<std::byte> slot(static_cast<std::size_t>(slot_bytes));
+        Index slots = 0;
+        while (!sender.finished()) {
+            Index used = 0;
+            while (sender.pack(slot.data(), used, from, copies)) {
+            }
+            copies.run(store);
+            ASSERT_LE(used, slot_bytes);
+            ASSERT_GT(used, 0) << "a slot that takes nothing";
+            ASSERT_FALSE(receiver.finished());
+            receiver.unpack(slot.data(), to, store);
+            ++slots;
+        }
+        EXPECT_TRUE(receiver.finished());
+        BouncePieces staying(parts, slot_bytes, BouncePieces::Side::both);
+        staying.restart(staged);
+        auto moved = std::vector<std::vector<std::byte>>();
+        for (const auto& target : targets) moved.emplace_back(target.size(), std::byte{0x5a});
+        for (std::size_t i = 0; i < moved.size(); ++i) to[i] = moved[i].data();
+        while (staying.move(from, to, store)) {
+        }
+        ASSERT_EQ(moved, expected) << fmt::format("round {}: what stays", round);
+        ASSERT_EQ(targets, expected) << fmt::format("round {}: elements of {}, slots of {}, {} of them", round,
+                                                    element_bytes, slot_bytes, slots);
+    }
+}
+
+}  // namespace
+}  // namespace reshard::mpi

@@ -1,0 +1,133 @@
+// What travels between nodes, cut into messages: both ends cut alike, whatever storages they have; small transfers
+// share messages; nothing is staged that need not be. Every process looks at the streams of all ranks.
+#include "backends/mpi/messages/channel.hpp"
+#include "src/schedule/box_cut.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "conformance/move.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+using conformance::Item;
+using conformance::plan_of;
+using conformance::Style;
+using Random = std::mt19937_64;
+
+constexpr Index all_ranks = 6;
+constexpr Index ample = Index{1} << 19;
+
+Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
+
+TEST(Streams, ACutCoversTheBoxInOrder) {
+    Random random(1);
+    for (int trial = 0; trial < 2000; ++trial) {
+        Box box(static_cast<std::size_t>(below(random, 5)));
+        for (Interval& side : box) {
+            side.begin = below(random, 9);
+            side.end = side.begin + 1 + below(random, 7);
+        }
+        const Index most = below(random, 40);
+        Index next = 0;  // the number, in row-major order, of the first element that is not covered
+        for (const Box& part : slabs(box, most)) {
+            Index first = 0;
+            Index last = 0;
+            for (std::size_t k = 0; k < box.size(); ++k) {
+                first = first * box[k].size() + part[k].begin - box[k].begin;
+                last = last * box[k].size() + part[k].end - 1 - box[k].begin;
+            }
+            ASSERT_EQ(first, next);
+            ASSERT_EQ(last - first + 1, count(part));
+            ASSERT_LE(count(part), std::max<Index>(most, 1));
+            next = last + 1;
+        }
+        ASSERT_EQ(next, count(box));
+    }
+}
+
+// The first step of each item on one rank, and its streams.
+struct Travel {
+    std::vector<RankPlan> plans;
+    std::vector<Channel> streams;
+    Index staged_bytes = 0;
+
+    Travel(const std::vector<Item>& items, Index rank, Index ranks_per_node, Framing framing) {
+        for (const Item& item : items) plans.push_back(*lower(item.plan, rank, storages_of(item, rank)));
+        std::vector<ChannelStep> steps;
+        for (std::size_t i = 0; i < plans.size(); ++i) {
+            steps.push_back({i, &plans[i].steps.front(), size_of(plans[i].dtype)});
+        }
+        NodeMap nodes;
+        for (Index peer = 0; peer < all_ranks; ++peer) {
+            if (peer / ranks_per_node == rank / ranks_per_node) nodes.members.push_back(peer);
+        }
+        streams = *make_streams(steps, nodes, framing, staged_bytes);
+    }
+};
+
+using Lengths = std::map<std::pair<Index, Index>, std::vector<Index>>;  // of the messages from one rank to another
+
+std::vector<Item> mixed_items() {
+    std::vector<Item> items;
+    for (const Style style : conformance::all_styles) {
+        items.push_back({*plan_of("x=2,y=3", "f32[13@x,7]", StepKind::exchange, "f32[13,7@(x,y)]"), style});
+        items.push_back(
+            {*plan_of("x=2,y=3", "c128[5@y,9,4]", StepKind::exchange, "c128[5,9@x,4]"), Style::row_major, style});
+        items.push_back({*plan_of("x=2,y=3", "u8[30@(y,x)]", StepKind::all_gather, "u8[30@y]"), style, style});
+    }
+    return items;
+}
+
+TEST(Streams, BothEndsCutAlike) {
+    for (const Index per_node : {1, 2, 3}) {
+        for (const Index piece : {Index{0}, Index{16}, Index{100}, Index{1000}, ample}) {
+            SCOPED_TRACE(fmt::format("{} ranks a node, pieces of {} bytes", per_node, piece));
+            Lengths sent;
+            Lengths received;
+            for (Index rank = 0; rank < all_ranks; ++rank) {
+                const Travel travel(mixed_items(), rank, per_node, {piece});
+                for (const Channel& stream : travel.streams) {
+                    EXPECT_NE(stream.peer / per_node, rank / per_node);
+                    std::vector<Index>& lengths =
+                        stream.sends ? sent[{rank, stream.peer}] : received[{stream.peer, rank}];
+                    for (const Packet& part : stream.pieces) lengths.push_back(part.bytes);
+                }
+                EXPECT_LE(travel.staged_bytes,
+                          static_cast<Index>(travel.streams.size() * stream_slots) * ceil_divide(piece, 64) * 64);
+            }
+            EXPECT_FALSE(sent.empty());
+            EXPECT_EQ(sent, received);
+        }
+    }
+}
+
+TEST(Streams, SmallTensorsShareMessages) {
+    const std::vector<Item> items(300, {*plan_of("x=6", "f32[12@x,12]", StepKind::exchange, "f32[12,12@x]")});
+    const Travel travel(items, 1, 1, {ample});
+    ASSERT_EQ(travel.streams.size(), 2 * (all_ranks - 1));
+    for (const Channel& stream : travel.streams) {
+        ASSERT_EQ(stream.pieces.size(), 1U);
+        EXPECT_EQ(stream.pieces.front().bytes, 300 * 4 * 4);
+        EXPECT_EQ(stream.pieces.front().copies.size(), 300U);
+    }
+}
+
+// Blocks of rows are runs at both ends, blocks of columns of a row-major target are none.
+TEST(Streams, RunsStayWhereTheyAre) {
+    const Item rows{*plan_of("x=6", "f32[6@x,4096]", StepKind::all_gather, "f32[6,4096]")};
+    EXPECT_EQ(Travel({rows}, 0, 1, {ample}).staged_bytes, 0);
+    EXPECT_EQ(Travel({rows}, 0, 1, {4096}).staged_bytes, 0);  // not even in pieces
+    const Item columns{*plan_of("x=6", "f32[4,6144@x]", StepKind::all_gather, "f32[4,6144]")};
+    const Travel travel({columns}, 0, 1, {ample});
+    EXPECT_GT(travel.staged_bytes, 0);
+    for (const Channel& stream : travel.streams) EXPECT_EQ(stream.pieces.front().copies.empty(), stream.sends);
+}
+
+}  // namespace
+}  // namespace reshard::mpi

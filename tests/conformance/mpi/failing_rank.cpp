@@ -1,0 +1,87 @@
+// Four ranks move an array once, all well; then rank 1 fails in the way that is asked for, and the others run again.
+// Each prints what came of it. test_failures.py looks at that.
+#include <fmt/format.h>
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "reshard/execute.hpp"
+#include "reshard/mpi.hpp"
+#include "reshard/text.hpp"
+
+namespace {
+
+using namespace reshard;
+
+constexpr Index failing = 1;
+
+Plan rows_to_columns() {
+    const Mesh mesh{{"x", 4}};
+    const auto target = parse_layout(mesh, "f32[256,256@x]").value();
+    return {parse_layout(mesh, "f32[256@x,256]").value(), target, {{StepKind::exchange, target}}};
+}
+
+Plan rows_added_up() {
+    const Mesh mesh{{"x", 4}};
+    const auto target = parse_layout(mesh, "f32[256,256]").value();
+    return {parse_layout(mesh, "f32[256,256]{U:x}").value(), target, {{StepKind::all_reduce, target}}};
+}
+
+void say(Index rank, int run, const Result<void>& done) {
+    fmt::print("rank {} run {}: {}\n", rank, run, done ? "good" : done.error().message);
+    std::fflush(stdout);
+}
+
+int move_and_fail(const std::string& how, const std::string& transport) {
+    mpi::BackendOptions options;
+    options.shared_memory = transport != "messages";
+    options.ranks_per_node = transport == "nodes" ? 2 : 0;
+    const bool adds = transport.ends_with("sums");
+    const bool own_memory = transport == "datatypes" || transport == "staged_sums";
+    if (transport == "datatypes") options.unregistered_buffers = mpi::UnregisteredBuffers::mpi_datatypes;
+    options.timeout = std::chrono::seconds(2);
+    auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
+    auto executor = Executor::prepare(adds ? rows_added_up() : rows_to_columns(), *backend).value();
+    auto source = backend->allocate(executor.plans().front().source_bytes).value();
+    auto target = backend->allocate(executor.plans().front().target_bytes).value();
+    std::vector<std::byte> own_source(source->bytes().size());
+    std::vector<std::byte> own_target(target->bytes().size());
+    const Buffers buffers{own_memory ? own_source : source->bytes(), own_memory ? own_target : target->bytes(), {}};
+    const Index rank = backend->rank();
+    say(rank, 1, executor.run(buffers.source, buffers.target));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == failing && how == "killed") raise(SIGKILL);
+    if (rank == failing && how == "absent") {
+        std::this_thread::sleep_for(std::chrono::seconds(5));
+        return 0;
+    }
+    if (rank == failing &&
+        how == "lost") {  // a buffer that is bound and given back before the run: nobody can map what took its place
+        auto other = backend->allocate(buffers.target.size()).value();
+        const Buffers gone{source->bytes(), other->bytes(), {}};
+        auto bound = executor.bind({&gone, 1}).value();
+        other.reset();
+        const auto larger = backend->allocate(Index{16} << 20).value();  // what is kept and does not fit is let go
+        auto run = bound->start();
+        say(rank, 2, run ? (*run)->wait() : tl::unexpected(run.error()));
+        return 0;
+    }
+    say(rank, 2, executor.run(buffers.source, buffers.target));
+    return 0;
+}
+
+}  // namespace
+
+// failing_rank killed|absent|lost shared|nodes|messages|datatypes|sums|staged_sums
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    if (argc < 3) return 2;
+    const int code = move_and_fail(argv[1], argv[2]);
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::seconds(4));  // an exit ends the job, and the others have something to say
+    _exit(code);                                           // MPI_Finalize would wait for the dead
+}

@@ -1,0 +1,186 @@
+// What only MPI has: the caller's communicators, and the all-to-all-w baseline.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <array>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "conformance/harness.hpp"
+#include "conformance/move.hpp"
+#include "reshard/mpi.hpp"
+#include "reshard/text.hpp"
+#include "src/copy/kernels/dispatch.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using enum StepKind;
+
+Item turning_item(Index ranks) {
+    return {*plan_of(fmt::format("x={}", ranks), "f32[13@x,7]", exchange, "f32[13,7@x]"), Style::padded,
+            Style::column_major};
+}
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+// Two halves run different plans at the same time, each on its own communicator, in reversed order.
+TEST(Mpi, CommunicatorsOfTheCaller) {
+    MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, -world_rank(), &half);
+    {
+        auto backend = mpi::make_backend(half);
+        ASSERT_TRUE(backend) << backend.error().message;
+        expect_moves(**backend, {turning_item((*backend)->size())}, {3, false});
+        if ((*backend)->size() > 1) {
+            EXPECT_EQ((*backend)->rank() == 0, world_rank() / 2 == (harness().ranks() - 1 - world_rank() % 2) / 2);
+        }
+    }
+    MPI_Comm_free(&half);
+}
+
+TEST(Mpi, TheCallersErrorHandlerStays) {
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(own, &before);
+    {
+        auto backend = mpi::make_backend(own);
+        ASSERT_TRUE(backend);
+        expect_moves(**backend, {turning_item(harness().ranks())});
+    }
+    MPI_Errhandler after = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(own, &after);
+    EXPECT_EQ(before, after);
+    MPI_Errhandler_free(&before);
+    MPI_Errhandler_free(&after);
+    MPI_Comm_free(&own);
+}
+
+// The library's messages and the caller's pass each other on one communicator, whatever the tag.
+TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
+    const auto ranks = static_cast<int>(harness().ranks());
+    const int right = (world_rank() + 1) % ranks;
+    const int sent = world_rank();
+    int received = -1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+    harness().on_every_rank([&](Backend& backend) { expect_moves(backend, {turning_item(backend.size())}); });
+    MPI_Send(&sent, 1, MPI_INT, right, 0, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(received, (world_rank() + ranks - 1) % ranks);
+}
+
+// Beyond the caches every way of moving the caller's own memory is tried, and the fastest kept; whichever a run takes,
+// it is right.
+TEST(Mpi, OtherMemoryFindsItsWay) {
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Index ranks = (*backend)->size();
+    const Index rows = last_cache_bytes() / 2 / (2053 * 4) + 13;
+    const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
+                               fmt::format("f32[{},2053@x]", rows));
+    auto executor = Executor::prepare(plan, **backend);
+    ASSERT_TRUE(executor) << executor.error().message;
+    if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
+        GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
+    Workbench bench({plan}, (*backend)->rank(), 1, 0);
+    EXPECT_NE(executor->describe().find("or what is found to be faster"), std::string::npos) << executor->describe();
+    for (int run = 0; run < 12; ++run) {
+        std::ranges::fill(bench.target.bytes, std::byte{0});
+        const Buffers buffers = bench.buffers();
+        const auto done = executor->run(buffers.source, buffers.target);
+        ASSERT_TRUE(done) << done.error().message;
+        ASSERT_EQ(bench.wrong(), "") << "run " << run;
+    }
+    EXPECT_NE(executor->describe().find("the fastest of"), std::string::npos) << executor->describe();
+    // Memory that peers reach has nothing to choose, and the choice stays as it was.
+    auto reached = (*backend)->allocate(static_cast<Index>(bench.target.bytes.size()));
+    ASSERT_TRUE(reached);
+    const auto done = executor->run(bench.source.bytes, (*reached)->bytes());
+    ASSERT_TRUE(done) << done.error().message;
+    std::ranges::copy((*reached)->bytes(), bench.target.bytes.begin());
+    EXPECT_EQ(bench.wrong(), "");
+}
+
+TEST(Mpi, TheBaselineMovesTheSame) {
+    auto backend = mpi::make_alltoallw_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const std::string mesh = fmt::format("x={}", harness().ranks());
+    const Item item = turning_item(harness().ranks());
+    const Item replicating{*plan_of(mesh, "u8[9@x]", exchange, "u8[9]"), Style::row_major, Style::spaced};
+    expect_moves(**backend, {item, replicating}, {3, false});
+    expect_moves(**backend, {item, replicating}, {3, true});
+}
+
+TEST(Mpi, TheBaselineRunsOneExchangeOnly) {
+    auto backend = mpi::make_alltoallw_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend);
+    const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[6]", zero_fill, "f32[6]{U:x}");
+    const auto executor = Executor::prepare(plan, **backend);
+    ASSERT_FALSE(harness().ranks() > 1 && executor);
+    if (!executor) {
+        EXPECT_EQ(executor.error().code, Code::unsupported);
+    }
+}
+
+// Prepared in one thread, run in two at once: between the ranks of a node a run calls no MPI.
+TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Plan plan = turning_item(harness().ranks()).plan;
+    std::vector<Executor> executors;
+    for (int i = 0; i < 2; ++i) executors.push_back(Executor::prepare(plan, **backend).value());
+    if (executors.front().describe().find("messages") != std::string::npos)
+        GTEST_SKIP() << "messages in threads need MPI_THREAD_MULTIPLE";
+    std::array<std::string, 2> wrong;
+    const auto run_often = [&](std::size_t which) {
+        for (std::uint64_t run = 0; run < 50; ++run) {
+            Workbench bench({plan}, (*backend)->rank(), 10 * run + which, 0);
+            const Buffers buffers = bench.buffers();
+            const auto done = executors[which].run(buffers.source, buffers.target);
+            wrong[which] += done ? bench.wrong() : done.error().message;
+        }
+    };
+    std::thread other(run_often, 1);
+    run_often(0);
+    other.join();
+    EXPECT_EQ(wrong[0], "");
+    EXPECT_EQ(wrong[1], "");
+}
+
+// Segments of this process and views of others'.
+int mapped_segments() {
+    std::ifstream maps("/proc/self/maps");
+    int found = 0;
+    for (std::string line; std::getline(maps, line);) found += line.find("memfd:reshard") != std::string::npos ? 1 : 0;
+    return found;
+}
+
+// Ranks leave a run at different times: the memory in which they met waits for the last, and goes with the backend.
+TEST(Mpi, ABackendTakesItsMemoryWithIt) {
+    const int before = mapped_segments();
+    for (const Index ranks_per_node : {0, 2}) {
+        mpi::BackendOptions options;
+        options.ranks_per_node = ranks_per_node;
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        for (int run = 0; run < 5; ++run) expect_moves(**backend, {turning_item(harness().ranks())}, {3, false});
+    }
+    EXPECT_EQ(mapped_segments(), before);
+}
+
+TEST(Mpi, NoBackendWithoutACommunicator) {
+    const auto backend = mpi::make_backend(MPI_COMM_NULL);
+    ASSERT_FALSE(backend);
+    EXPECT_EQ(backend.error().code, Code::backend);
+}
+
+}  // namespace
+}  // namespace reshard::conformance

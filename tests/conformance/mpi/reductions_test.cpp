@@ -1,0 +1,249 @@
+// Sums between the ranks of a node: whosever memory they lie in, they have the bits that messages give them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "conformance/harness.hpp"
+#include "conformance/move.hpp"
+#include "reshard/mpi.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using enum StepKind;
+
+using Bytes = std::vector<std::byte>;
+
+std::unique_ptr<Backend> backend_with(bool shared_memory, Index ranks_per_node = 0, Index window_bytes = 4096) {
+    mpi::BackendOptions options;
+    options.shared_memory = shared_memory;
+    options.ranks_per_node = ranks_per_node;
+    options.window_bytes = window_bytes;
+    options.timeout = std::chrono::seconds(60);
+    auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+    EXPECT_TRUE(backend) << backend.error().message;
+    return backend ? std::move(*backend) : nullptr;
+}
+
+// Numbers of which the order of addition decides the last bits, and none of which is NaN: so many bits of mantissa, and
+// exponents from `lowest` on.
+template <class Word>
+void fill_floats(std::span<std::byte> bytes, std::mt19937_64& draw, int mantissa_bits, std::uint64_t lowest,
+                 std::uint64_t exponents) {
+    const std::uint64_t sign = std::uint64_t{1} << (8 * sizeof(Word) - 1);
+    for (std::size_t at = 0; at + sizeof(Word) <= bytes.size(); at += sizeof(Word)) {
+        const std::uint64_t mantissa = draw() & ((std::uint64_t{1} << mantissa_bits) - 1);
+        const auto word =
+            static_cast<Word>((draw() & sign) | mantissa | ((lowest + draw() % exponents) << mantissa_bits));
+        std::memcpy(bytes.data() + at, &word, sizeof word);
+    }
+}
+
+void fill_numbers(DType dtype, std::span<std::byte> bytes, std::uint64_t seed) {
+    std::mt19937_64 draw(seed);
+    switch (dtype) {
+        case DType::f16:
+            return fill_floats<std::uint16_t>(bytes, draw, 10, 10, 8);
+        case DType::bf16:
+            return fill_floats<std::uint16_t>(bytes, draw, 7, 0x78, 12);
+        case DType::f32:
+        case DType::c64:
+            return fill_floats<std::uint32_t>(bytes, draw, 23, 0x74, 20);
+        case DType::f64:
+        case DType::c128:
+            return fill_floats<std::uint64_t>(bytes, draw, 52, 0x3f4, 20);
+        default:
+            for (std::byte& byte : bytes) byte = static_cast<std::byte>(draw() & (dtype == DType::boolean ? 1U : 255U));
+    }
+}
+
+enum class Whose { backends, callers, mixed };
+constexpr std::array all_owners = {Whose::backends, Whose::callers, Whose::mixed};
+
+// Memory of the backend or of the caller's, as each rank likes.
+class Tile {
+public:
+    Tile(Backend& backend, Index bytes, bool own) : callers_(own ? 0 : static_cast<std::size_t>(bytes)) {
+        if (own) backends_ = backend.allocate(bytes).value();
+    }
+    [[nodiscard]] std::span<std::byte> bytes() { return backends_ ? backends_->bytes() : std::span(callers_); }
+
+private:
+    Bytes callers_;
+    std::unique_ptr<Memory> backends_;
+};
+
+// An array of a list: its tiles, and what came to lie in the target.
+struct Tiles {
+    Tile source;
+    Tile target;
+    Tile workspace;
+    Tiles(Backend& backend, const RankPlan& plan, Whose whose)
+        : source(backend, plan.source_bytes, is_own(whose, backend.rank())),
+          target(backend, plan.target_bytes, is_own(whose, backend.rank() / 2)),
+          workspace(backend, plan.workspace_bytes, whose == Whose::backends) {}
+    [[nodiscard]] Buffers buffers() { return {source.bytes(), target.bytes(), workspace.bytes()}; }
+    [[nodiscard]] Bytes result() { return {target.bytes().begin(), target.bytes().end()}; }
+
+private:
+    static bool is_own(Whose whose, Index number) {
+        return whose == Whose::backends || (whose == Whose::mixed && number % 2 == 1);
+    }
+};
+
+void start_over(Tiles& tiles, DType dtype, Index rank, std::uint64_t seed) {
+    fill_numbers(dtype, tiles.source.bytes(), 1000 * seed + static_cast<std::uint64_t>(rank));
+    std::ranges::fill(tiles.target.bytes(), std::byte{0x5a});
+}
+
+// Prepared once, bound in every manner in turn, each run twice.
+std::vector<Bytes> results_of(Backend& backend, const Plan& plan, std::span<const Whose> owners) {
+    std::vector<Bytes> results;
+    auto executor = Executor::prepare(plan, backend);
+    EXPECT_TRUE(executor) << executor.error().message;
+    if (!executor) return results;
+    for (const Whose whose : owners) {
+        Tiles tiles(backend, executor->plans().front(), whose);
+        const Buffers buffers = tiles.buffers();
+        auto bound = executor->bind(std::span(&buffers, 1));
+        EXPECT_TRUE(bound);
+        for (const std::uint64_t seed : {1, 2}) {
+            start_over(tiles, plan.source.dtype, backend.rank(), seed);
+            auto ticket = (*bound)->start();
+            EXPECT_TRUE(ticket && (*ticket)->wait()) << format(plan);
+            results.push_back(tiles.result());
+        }
+    }
+    return results;
+}
+
+Plan plan_through(const std::string& mesh_text, const std::vector<std::pair<StepKind, std::string>>& stops,
+                  const std::string& source) {
+    const Mesh mesh = parse_mesh(mesh_text).value();
+    Plan plan{parse_layout(mesh, source).value(), {}, {}};
+    for (const auto& [kind, layout] : stops) plan.steps.push_back({kind, parse_layout(mesh, layout).value()});
+    plan.target = plan.steps.back().layout;
+    return plan;
+}
+
+// Scattered sums against the same by messages; reduced ones against scattered by messages, then gathered: MPI's own
+// reduction adds in another order.
+void expect_same_bits(Backend& shared, Backend& messages, const std::string& mesh, const std::string& type,
+                      const std::string& kind) {
+    const std::string source = fmt::format("{}{{{}:x}}", type, kind);
+    const std::string scattered = fmt::format("{}@x{}", type.substr(0, type.find(',')), type.substr(type.find(',')));
+    const Plan scatter = plan_through(mesh, {{reduce_scatter, scattered}}, source);
+    const Plan reduce = plan_through(mesh, {{all_reduce, type}}, source);
+    const Plan gathered = plan_through(mesh, {{reduce_scatter, scattered}, {exchange, type}}, source);
+    for (const auto& [tried, wanted] : {std::pair{&scatter, &scatter}, std::pair{&reduce, &gathered}}) {
+        const std::vector<Bytes> right = results_of(messages, *wanted, std::array{Whose::callers});
+        const std::vector<Bytes> got = results_of(shared, *tried, all_owners);
+        ASSERT_EQ(right.size(), 2U);
+        ASSERT_EQ(got.size(), 2 * all_owners.size());
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            EXPECT_TRUE(got[i] == right[i % 2]) << "run " << i << " on rank " << shared.rank() << ":\n"
+                                                << format(*tried);
+        }
+    }
+}
+
+void expect_same_bits_of(DType dtype, Backend& shared, Backend& messages, const std::string& mesh) {
+    for (const Reduction reduction : all_reductions) {
+        if (!can_reduce(dtype, reduction)) continue;
+        const std::string kind(reduction == Reduction::sum ? "U" : name(reduction));
+        for (const char* shape : {"[9,5]", "[61,37]"})
+            expect_same_bits(shared, messages, mesh, fmt::format("{}{}", name(dtype), shape), kind);
+    }
+}
+
+TEST(Sums, HaveTheBitsOfMessages) {
+    const Index ranks = harness().ranks();
+    if (ranks == 1) GTEST_SKIP() << "nothing is added up";
+    auto messages = backend_with(false);
+    for (const Index per_node : {0, 2}) {
+        if (per_node > 0 && ranks % per_node != 0) continue;
+        auto shared = backend_with(true, per_node);
+        ASSERT_TRUE(messages && shared);
+        const std::string mesh =
+            per_node == 0 ? fmt::format("x={}", ranks) : fmt::format("y={},x={}", ranks / per_node, per_node);
+        for (int type = 0; type <= static_cast<int>(DType::c128); ++type)
+            expect_same_bits_of(static_cast<DType>(type), *shared, *messages, mesh);
+    }
+}
+
+// Windows of one size for many rounds, and shares of boxes that are long, short and turned.
+TEST(Sums, HaveTheBitsOfMessagesInEveryShape) {
+    const Index ranks = harness().ranks();
+    if (ranks == 1) GTEST_SKIP() << "nothing is added up";
+    auto messages = backend_with(false);
+    for (const Index window : {4096, 1 << 20}) {
+        auto shared = backend_with(true, 0, window);
+        ASSERT_TRUE(messages && shared);
+        for (const char* type : {"f32[300,129]", "f64[3,5000]", "bf16[40000,1]", "f32[2,3]", "f32[2,1,30000]"})
+            expect_same_bits(*shared, *messages, fmt::format("x={}", ranks), type, "U");
+    }
+}
+
+// Some over one axis, some over another, moves among them; all of them beside each other, or with a workspace alone.
+TEST(Sums, InListsBesideOthers) {
+    const Index ranks = harness().ranks();
+    if (ranks < 4 || ranks % 2 != 0) GTEST_SKIP() << "the mesh has two axes";
+    const std::string mesh = fmt::format("y={},x=2", ranks / 2);
+    std::vector<Item> items;
+    const auto add = [&](const char* source, StepKind kind, const char* target, Style style = Style::row_major) {
+        const auto plan = plan_of(mesh, source, kind, target);
+        ASSERT_TRUE(plan);
+        items.push_back({*plan, style, style});
+    };
+    add("f32[300,7]{U:x}", reduce_scatter, "f32[300@x,7]");
+    add("f32[40@x,7]", exchange, "f32[40,7@x]");
+    add("bf16[31,5]{U:y}", all_reduce, "bf16[31,5]", Style::padded);
+    add("i64[2000]{max:x}", all_reduce, "i64[2000]");
+    add("f16[9,50]{avg:(y,x)}", all_reduce, "f16[9,50]", Style::column_major);
+    add("f32[77,7]{U:(y,x)}", reduce_scatter, "f32[77@y,7]{U:x}", Style::spaced);
+    add("u8[12,7]", zero_fill, "u8[12,7]{U:x}");
+    items.push_back({plan_through(mesh,
+                                  {{reduce_scatter, "f32[30@x,40]"},
+                                   {exchange, "f32[30,40@x]"},
+                                   {zero_fill, "f32[30,40@x]{U:y}"},
+                                   {all_reduce, "f32[30,40@x]"}},
+                                  "f32[30,40]{U:x}")});
+    for (const bool polled : {false, true}) {
+        for (int turn = 0; turn < 3; ++turn) expect_moves_everywhere(items, {4, polled});  // each time in other memory
+    }
+}
+
+TEST(Sums, SayHowTheyMove) {
+    const Index ranks = harness().ranks();
+    if (ranks < 2) GTEST_SKIP() << "nothing is added up";
+    const Plan plan = *plan_of(fmt::format("x={}", ranks), "f32[1000,64]{U:x}", all_reduce, "f32[1000,64]");
+    auto shared = backend_with(true);
+    auto messages = backend_with(false);
+    ASSERT_TRUE(shared && messages);
+    const std::string how = Executor::prepare(plan, *shared).value().describe();
+    EXPECT_NE(how.find("sums in one pass through shared memory"), std::string::npos) << how;
+    EXPECT_EQ(how.find("messages"), std::string::npos) << how;
+    EXPECT_EQ(Executor::prepare(plan, *messages).value().describe(), "messages");
+}
+
+// A sum of which some ranks are on another node goes by messages, and those that are not do not.
+TEST(Sums, OnlyInsideNodes) {
+    const Index ranks = harness().ranks();
+    if (ranks != 4) GTEST_SKIP() << "the mesh is of four ranks";
+    auto nodes = backend_with(true, 2);
+    ASSERT_TRUE(nodes);
+    const auto how = [&](const char* source, const char* target) {
+        return Executor::prepare(*plan_of("y=2,x=2", source, all_reduce, target), *nodes).value().describe();
+    };
+    EXPECT_NE(how("f32[999]{U:x}", "f32[999]").find("sums"), std::string::npos);
+    EXPECT_EQ(how("f32[999]{U:y}", "f32[999]"), "messages");
+    EXPECT_EQ(how("f32[999]{U:(y,x)}", "f32[999]"), "messages");
+}
+
+}  // namespace
+}  // namespace reshard::conformance

@@ -1,0 +1,190 @@
+// Every kernel that this processor runs, and sweeps of several memories, against naive loops.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "src/copy/kernels/dispatch.hpp"
+#include "src/copy/multi_copy.hpp"
+
+namespace reshard {
+namespace {
+
+using Random = std::mt19937_64;
+using Bytes = std::vector<std::byte>;
+
+Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
+
+Bytes random_bytes(Random& random, Index bytes) {
+    Bytes made(static_cast<std::size_t>(bytes));
+    for (std::byte& byte : made) byte = static_cast<std::byte>(random());
+    return made;
+}
+
+constexpr std::array<Store, 2> stores = {Store::cached, Store::streaming};
+
+void expect_rows(Random& random, const CopyKernels& kernels, Store store) {
+    Rows rows{1 + below(random, 5), 1 + below(random, below(random, 2) == 0 ? 80 : 3000), 0, 0};
+    rows.source_stride = rows.bytes + below(random, 100);
+    rows.target_stride = rows.bytes + below(random, 100);
+    const Index source_start = below(random, 70);
+    const Index target_start = below(random, 70);
+    const Bytes source = random_bytes(random, source_start + rows.count * rows.source_stride);
+    Bytes target = random_bytes(random, target_start + rows.count * rows.target_stride);
+    Bytes wanted = target;
+    for (Index i = 0; i < rows.count; ++i) {
+        std::memcpy(wanted.data() + target_start + i * rows.target_stride,
+                    source.data() + source_start + i * rows.source_stride, static_cast<std::size_t>(rows.bytes));
+    }
+    kernels.rows[static_cast<std::size_t>(store)](rows, source.data() + source_start, target.data() + target_start);
+    store_fence();
+    ASSERT_EQ(target, wanted) << kernels.name << ", " << rows.count << " runs of " << rows.bytes;
+}
+
+void expect_plane(Random& random, const CopyKernels& kernels, Store store, std::size_t log_unit) {
+    const Index unit = Index{1} << log_unit;
+    Plane plane{1 + below(random, 150), 1 + below(random, 300), 0, 0};
+    plane.source_stride = unit * plane.outer + (below(random, 2) == 0 ? 0 : below(random, 100));
+    plane.target_stride = unit * plane.inner + below(random, 100);
+    if (below(random, 2) == 0) plane.target_stride = (plane.target_stride + 63) / 64 * 64;
+    const Index source_start = below(random, 70);
+    const Index target_start = below(random, 3) * 16 + (below(random, 4) == 0 ? below(random, 9) : 0);
+    const Bytes source = random_bytes(random, source_start + plane.inner * plane.source_stride);
+    Bytes target = random_bytes(random, target_start + plane.outer * plane.target_stride);
+    Bytes wanted = target;
+    for (Index i = 0; i < plane.outer; ++i) {
+        for (Index j = 0; j < plane.inner; ++j) {
+            std::memcpy(wanted.data() + target_start + i * plane.target_stride + j * unit,
+                        source.data() + source_start + j * plane.source_stride + i * unit,
+                        static_cast<std::size_t>(unit));
+        }
+    }
+    kernels.transpose[static_cast<std::size_t>(store)][log_unit](plane, source.data() + source_start,
+                                                                 target.data() + target_start);
+    store_fence();
+    ASSERT_EQ(target, wanted) << kernels.name << ", " << plane.outer << " x " << plane.inner << " units of " << unit;
+}
+
+TEST(Kernels, RowsOfAnyLengthAndAlignment) {
+    Random random(1);
+    for (const CopyKernels* kernels : all_copy_kernels()) {
+        for (int i = 0; i < 400; ++i) ASSERT_NO_FATAL_FAILURE(expect_rows(random, *kernels, stores[i % 2]));
+    }
+}
+
+TEST(Kernels, PlanesOfEveryElementSize) {
+    Random random(2);
+    for (const CopyKernels* kernels : all_copy_kernels()) {
+        for (std::size_t i = 0; i < 300; ++i) {
+            ASSERT_NO_FATAL_FAILURE(expect_plane(random, *kernels, stores[i % 2], i % 5));
+        }
+    }
+}
+
+TEST(Kernels, ThePlainOnesAreAlwaysThere) {
+    ASSERT_FALSE(all_copy_kernels().empty());
+    EXPECT_EQ(all_copy_kernels().front(), &copy_kernels());
+    EXPECT_GT(last_cache_bytes(), 0);
+}
+
+// A tile whose rows are dealt out to several memories, each in an order of dimensions of its own.
+struct Dealt {
+    std::vector<Region> of_tile;
+    std::vector<Region> of_other;
+    std::vector<std::size_t> memory;
+    Index tile_bytes = 0;
+    std::vector<Index> other_bytes;
+};
+
+Region region(Index offset, Index element_bytes, std::vector<Index> extents, std::vector<Index> strides) {
+    return {offset, element_bytes, std::move(extents), std::move(strides)};
+}
+
+Dealt random_dealt(Random& random) {
+    const Index size = Index{1} << below(random, 5);
+    const std::array<Index, 3> shape = {1 + below(random, 9), 1 + below(random, 70), 1 + below(random, 70)};
+    const Index memories = 1 + below(random, 4);
+    const Index block = 1 + below(random, 8);  // rows go round the memories, block by block
+    Dealt dealt;
+    dealt.tile_bytes = shape[0] * shape[1] * shape[2] * size;
+    dealt.other_bytes.assign(static_cast<std::size_t>(memories), dealt.tile_bytes);
+    const bool turned = below(random, 2) == 0;
+    for (Index row = 0; row < shape[1]; row += block) {
+        const Index rows = std::min(block, shape[1] - row);
+        const std::array<Index, 3> tile_strides = {shape[1] * shape[2] * size, shape[2] * size, size};
+        const std::array<Index, 3> turned_strides = {size, shape[0] * size, shape[0] * shape[1] * size};
+        const auto& strides = turned ? turned_strides : tile_strides;
+        dealt.of_tile.push_back(region(row * tile_strides[1], size, {shape[0], rows, shape[2]},
+                                       {tile_strides.begin(), tile_strides.end()}));
+        dealt.of_other.push_back(
+            region(row * strides[1], size, {shape[0], rows, shape[2]}, {strides.begin(), strides.end()}));
+        dealt.memory.push_back(static_cast<std::size_t>(row / block % memories));
+    }
+    return dealt;
+}
+
+void expect_sweep(Random& random, MultiCopy::Kind kind, Store store) {
+    const Dealt dealt = random_dealt(random);
+    const bool push = kind == MultiCopy::Kind::push;
+    Bytes tile = random_bytes(random, dealt.tile_bytes);
+    std::vector<Bytes> others;
+    for (const Index bytes : dealt.other_bytes) others.push_back(random_bytes(random, bytes));
+    Bytes tile_wanted = tile;
+    std::vector<Bytes> others_wanted = others;
+    MultiCopy sweep(kind);
+    Index bytes = 0;
+    for (std::size_t i = 0; i < dealt.memory.size(); ++i) {
+        const std::size_t m = dealt.memory[i];
+        bytes += bytes_of(dealt.of_tile[i]);
+        if (push) {
+            sweep.add(m, dealt.of_tile[i], dealt.of_other[i]);
+            BoxCopy(dealt.of_tile[i], dealt.of_other[i]).run(tile.data(), others_wanted[m].data());
+        } else {
+            sweep.add(m, dealt.of_other[i], dealt.of_tile[i]);
+            BoxCopy(dealt.of_other[i], dealt.of_tile[i]).run(others[m].data(), tile_wanted.data());
+        }
+    }
+    sweep.arrange();
+    ASSERT_EQ(sweep.bytes(), bytes);
+    std::vector<std::byte*> written;
+    std::vector<const std::byte*> read;
+    for (Bytes& other : others) {
+        written.push_back(other.data());
+        read.push_back(other.data());
+    }
+    for (int run = 0; run < 2; ++run) {
+        if (push) {
+            sweep.push(tile.data(), written, store);
+        } else {
+            sweep.pull(tile.data(), read, store);
+        }
+    }
+    store_fence();
+    ASSERT_EQ(tile, tile_wanted);
+    ASSERT_EQ(others, others_wanted);
+}
+
+TEST(Sweeps, AsBoxByBox) {
+    Random random(3);
+    for (int i = 0; i < 300; ++i) {
+        SCOPED_TRACE(i);
+        const auto kind = i % 2 == 0 ? MultiCopy::Kind::push : MultiCopy::Kind::pull;
+        ASSERT_NO_FATAL_FAILURE(expect_sweep(random, kind, stores[static_cast<std::size_t>(i / 2 % 2)]));
+    }
+}
+
+TEST(Sweeps, MemoriesThatAreNotThereAreLeftOut) {
+    MultiCopy sweep(MultiCopy::Kind::push);
+    sweep.add(0, region(0, 1, {4}, {1}), region(0, 1, {4}, {1}));
+    sweep.add(1, region(4, 1, {4}, {1}), region(0, 1, {4}, {1}));
+    sweep.arrange();
+    const Bytes tile(8, std::byte{7});
+    Bytes other(4, std::byte{1});
+    const std::array<std::byte*, 2> others = {nullptr, other.data()};
+    sweep.push(tile.data(), others, Store::cached);
+    EXPECT_EQ(other, Bytes(4, std::byte{7}));
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,136 @@
+// Where tiles between source and target lie: as good as trying all places, never where they are read, and on every
+// rank within what the judge states.
+#include "src/plan/buffer_assignment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reshard/execute.hpp"
+#include "reshard/text.hpp"
+#include "src/copy/copy.hpp"
+#include "support/anywhere.hpp"
+#include "support/generators.hpp"
+#include "support/property.hpp"
+
+namespace reshard::test {
+
+namespace {
+
+// The least workspace of all ways to put the tiles from number `i` on somewhere, by trying them.
+struct Trial {
+    const Plan& plan;
+    const Capacities& rooms;
+    std::vector<std::size_t> written;
+
+    [[nodiscard]] Index bytes(std::size_t i) const { return tile_bytes(plan.steps[written[i]].layout); }
+    [[nodiscard]] bool on(std::size_t i, const Mesh& mesh) const {
+        return same_devices(plan.steps[written[i]].layout.mesh, mesh);
+    }
+    [[nodiscard]] Index least(std::size_t i, BufferId before) const {
+        if (i + 1 >= written.size()) return before == BufferId::target ? index_max : 0;
+        Index best =
+            std::max(bytes(i) + (before == BufferId::workspace ? bytes(i - 1) : 0), least(i + 1, BufferId::workspace));
+        if (before != BufferId::target && bytes(i) <= rooms.target && on(i, plan.target.mesh))
+            best = std::min(best, least(i + 1, BufferId::target));
+        if (before != BufferId::source && bytes(i) <= rooms.source && on(i, plan.source.mesh))
+            best = std::min(best, least(i + 1, BufferId::source));
+        return best;
+    }
+    [[nodiscard]] Index least() const {
+        if (written.size() < 2) return 0;
+        Index best = std::max(bytes(0), least(1, BufferId::workspace));
+        if (bytes(0) <= rooms.target && on(0, plan.target.mesh)) best = std::min(best, least(1, BufferId::target));
+        if (bytes(0) <= rooms.unread) best = std::min(best, least(1, BufferId::source));
+        return best;
+    }
+};
+
+// From the first byte of a box to behind its last one, in the buffer of the slot.
+std::pair<Index, Index> reach_of(const Slot& slot, const Tile& tile, Index element_bytes) {
+    if (count(tile) == 0) return {0, 0};
+    Index begin = index_max;
+    Index end = 0;
+    for (const Box& box : boxes_of(tile)) {
+        const Region region = region_of(slot, box, element_bytes);
+        Index last = region.offset_bytes + element_bytes;
+        for (std::size_t k = 0; k < region.extents.size(); ++k)
+            last += (region.extents[k] - 1) * region.strides_bytes[k];
+        begin = std::min(begin, region.offset_bytes);
+        end = std::max(end, last);
+    }
+    return {begin, end};
+}
+
+// Empty when every step writes inside a buffer that is its to write, and not where it reads.
+std::string fault_of(const RankPlan& lowered, bool donate) {
+    const Index element_bytes = size_of(lowered.dtype);
+    for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
+        const RankStep& step = lowered.steps[i];
+        const auto [read, read_end] = reach_of(step.from, step.schedule.source_tile, element_bytes);
+        const auto [begin, end] = reach_of(step.to, step.to.tile, element_bytes);
+        const Slot* written = i == 0 ? nullptr : &lowered.steps[i - 1].to;
+        if (written == nullptr ? step.from.buffer != BufferId::source
+                               : step.from.buffer != written->buffer || step.from.offset_bytes != written->offset_bytes)
+            return fmt::format("step {} does not read what was written before it", i);
+        if (begin == end) continue;
+        const bool apart = step.from.buffer != step.to.buffer || read_end <= begin || end <= read;
+        if (!apart) return fmt::format("step {} reads where it writes", i);
+        const Index room = step.to.buffer == BufferId::source   ? lowered.source_bytes
+                           : step.to.buffer == BufferId::target ? lowered.target_bytes
+                                                                : lowered.workspace_bytes;
+        if (end > room) return fmt::format("step {} writes past a buffer", i);
+        if (step.to.buffer == BufferId::source && !donate)
+            return fmt::format("step {} writes a source that is kept", i);
+    }
+    return {};
+}
+
+// Is as good as trying all, sound on all ranks, and what is stated there is within what is judged.
+void expect_placed(const Plan& plan) {
+    Index without = 0;
+    for (const bool donate : {false, true}) {
+        const Capacities rooms = capacities_of(plan, donate);
+        const BufferAssignment places = assign_buffers(plan, rooms);
+        RC_ASSERT(places.workspace_bytes == (Trial{plan, rooms, places.written}.least()));
+        if (donate) RC_ASSERT(places.workspace_bytes <= without);
+        without = places.workspace_bytes;
+        const auto verdict = check(plan, {std::nullopt, std::nullopt, donate});
+        RC_ASSERT(verdict.has_value());
+        Index most = 0;
+        for (Index rank = 0; rank < std::min<Index>(world_size(plan), 64); ++rank) {
+            const auto lowered = lower(plan, rank, {}, donate);
+            RC_ASSERT(lowered.has_value());
+            RC_ASSERT(fault_of(*lowered, donate) == "");
+            RC_ASSERT(lowered->workspace_bytes == places.workspace_bytes);
+            const Index stated = lowered->source_bytes + lowered->target_bytes + lowered->workspace_bytes;
+            RC_ASSERT(stated <= verdict->footprint_bytes);
+            most = std::max(most, stated);
+        }
+        const bool one_shape = divides(plan.source) && divides(plan.target);
+        if (one_shape && same_devices(plan.source.mesh, plan.target.mesh)) RC_ASSERT(most == verdict->footprint_bytes);
+        if (donate) {
+            RC_CLASSIFY(places.workspace_bytes < assign_buffers(plan, capacities_of(plan, false)).workspace_bytes,
+                        "donation helps");
+        }
+    }
+}
+
+TEST(PlacementProperty, WalksArePlacedAsWellAsCanBe) {
+    check_property(cases(1500), [] { expect_placed(plan_of(*walks())); });
+}
+
+// Uneven tiles, two meshes, cuts of every kind.
+TEST(PlacementProperty, PlansBetweenAnyLayoutsAreToo) {
+    check_property(cases(400), [] {
+        const std::string question = *questions(8);
+        RC_LOG(question);
+        const auto made = synthesize(problem_of(question), {.explain = true});
+        RC_ASSERT(made.has_value());
+        for (const Alternative& one : made->alternatives) expect_placed(one.plan);
+    });
+}
+
+}  // namespace
+
+}  // namespace reshard::test

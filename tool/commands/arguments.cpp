@@ -1,0 +1,237 @@
+#include "tool/commands/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "tool/console/exit.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/files/file.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr Index rounds_max = 1000000;
+constexpr Index text_bytes_max = Index{1} << 24;  // of a machine, of first steps
+
+constexpr const char* footer =
+    "Layouts are written as JAX prints them, axes major to minor: f32[8192@(x,y),4096,128@z:(2)2], unreduced sums\n"
+    "f32[64]{U:w}. Sizes in bytes take units: 1024, 96MiB, 1.5GiB, 2GB.\n"
+    "Exit: 0 ok, 1 infeasible or wrong, 2 bad input, 3 the backend failed.";
+
+void add_problem(CLI::App& command, Question& question) {
+    command.add_option("source", question.source, "layout of the array now, f32[12288@x,4096]");
+    command.add_option("target", question.target, "layout wanted, f32[12288@y,4096]");
+    command.add_option("--mesh", question.mesh, "named axes of devices, x=2,y=3");
+    command.add_option("--target-mesh", question.target_mesh, "mesh of the target, when it has other axes");
+    command.add_option("--notation", question.notation,
+                       "of meshes and layouts: jax (the default), spec, sdy, hlo, dtensor");
+    command.add_option("--array", question.array, "f32[8,4], where the notation does not say it");
+    command.add_option("--target-array", question.target_array, "of the target, when it is reshaped");
+}
+
+void add_options(CLI::App& command, Question& question) {
+    command.add_option("--vocabulary", question.vocabulary, "all (the default) or collectives");
+    command.add_option("--objective", question.objective, "time (the default), bytes or steps");
+    command.add_option("--machine", question.machine,
+                       "laptop (the default), dgx-h100:nodes=N, tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or a file");
+    command.add_option("--peak-bytes-max", question.peak_bytes_max, "largest tile allowed on the way");
+    command.add_option("--footprint-bytes-max", question.footprint_bytes_max, "most bytes a device may hold at once");
+    command
+        .add_option(
+            "--first", question.first_steps,
+            "a first step to take, 'all_gather f32[12288,4096]'; may be given again, or name a file of such lines")
+        ->allow_extra_args(false);
+    command.add_flag("--donate", question.donate, "the source's memory may hold tiles between steps once it is read");
+}
+
+CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, const char* about) {
+    CLI::App* command = app.add_subcommand(name, about);
+    command->footer(footer);
+    add_problem(*command, arguments.question);
+    add_options(*command, arguments.question);
+    command->add_flag("--json", arguments.json, "the answer as JSON");
+    return command;
+}
+
+void add_list_options(CLI::App& command, Arguments& arguments) {
+    CLI::Option* list = command.add_option(
+        "--list", arguments.list, "a file of problems, one line of JSON each, that are moved together; or - for stdin");
+    command.add_option("--staging-bytes", arguments.staging, "of a list's limit, what is kept free for the backend")
+        ->needs(list);
+}
+
+void add_timeout(CLI::App& command, Arguments& arguments) {
+    constexpr Index most = 1'000'000'000;
+    command
+        .add_option("--timeout", arguments.timeout, "seconds that a rank waits for one that does not come, under MPI")
+        ->check(CLI::Range(Index{1}, most));
+}
+
+void add_run_options(CLI::App& command, Arguments& arguments) {
+    command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
+    add_timeout(command, arguments);
+    command.add_option("--input", arguments.input, "read the array from this .npy file");
+    command.add_option("--output", arguments.output, "write the moved array to this .npy file, a pipe or a device");
+    command.add_option("--tiles", arguments.tiles,
+                       "write every rank's tiles to this folder, in the place of earlier ones");
+    command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
+}
+
+CLI::App* add_translate(CLI::App& app, Arguments& arguments) {
+    CLI::App* command = app.add_subcommand("translate", "a layout from one notation to another");
+    Question& question = arguments.question;
+    command->add_option("layout", question.source, "the layout to translate")->required();
+    command->add_option("--from", question.notation, "its notation: jax (the default), spec, sdy, hlo or dtensor");
+    command->add_option("--to", arguments.to, "the notation wanted; jax when not given");
+    command->add_option("--mesh", question.mesh,
+                        "where the notation does not say it; of hlo and dtensor sizes will do");
+    command->add_option("--array", question.array, "f32[8,4], where the notation does not say it");
+    command->add_flag("--json", arguments.json, "the answer as JSON");
+    return command;
+}
+
+// CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
+Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
+    const bool misnamed = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && argc > 1 && argv[1][0] != '-';
+    std::string message = misnamed ? fmt::format("there is no subcommand '{}'", argv[1]) : error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return {Code::usage, message + " (see reshard --help)"};
+}
+
+// The problems come from the file, the options from the command line.
+Result<void> complete_list(const Arguments& arguments) {
+    const Question& question = arguments.question;
+    const bool one = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
+                     question.target_mesh || question.array || question.target_array || question.notation ||
+                     !question.first_steps.empty();
+    if (one) return fail(Code::usage, "--list takes its problems from its file alone");
+    const bool files = !arguments.input.empty() || !arguments.output.empty() || !arguments.tiles.empty();
+    if (files || arguments.certify || !arguments.dtype.empty())
+        return fail(Code::usage, "--input, --output, --tiles, --dtype and --certify are for one array, not for --list");
+    return {};
+}
+
+Result<void> complete(const Arguments& arguments) {
+    const Question& question = arguments.question;
+    if (arguments.rounds < 1 || arguments.rounds > rounds_max) {
+        return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
+    }
+    if (arguments.batch) {
+        if (!arguments.list.empty()) return fail(Code::usage, "--batch plans problem by problem, --list all together");
+        if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
+        const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
+                           question.target_mesh || question.notation || question.array || question.target_array ||
+                           question.vocabulary || question.objective || question.machine || question.peak_bytes_max ||
+                           question.footprint_bytes_max || question.donate || !question.first_steps.empty();
+        if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
+        return {};
+    }
+    if (!arguments.list.empty()) return complete_list(arguments);
+    if (arguments.command == Command::calibrate) return {};
+    const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
+    if (arguments.command == Command::bench && none) return {};
+    if (arguments.command == Command::translate) return {};
+    if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
+    if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
+    return {};
+}
+
+// A machine in a file becomes its text.
+Result<void> read_machine(Question& question) {
+    if (!question.machine || !is_text_file(*question.machine)) return {};
+    auto text = read_text(*question.machine, text_bytes_max);
+    if (!text) return in("--machine", text.error());
+    question.machine = std::move(*text) + "\n";
+    return {};
+}
+
+// First steps in a file become its lines; empty ones and those after # are left out.
+Result<void> read_first_steps(Question& question) {
+    std::vector<std::string> steps;
+    for (const std::string& given : question.first_steps) {
+        if (!is_text_file(given)) {
+            steps.push_back(given);
+            continue;
+        }
+        const auto text = read_text(given, text_bytes_max);
+        if (!text) return in("--first", text.error());
+        std::istringstream file(*text);
+        for (std::string line; std::getline(file, line);)
+            if (line.find_first_not_of(' ') != std::string::npos && line[line.find_first_not_of(' ')] != '#')
+                steps.push_back(line);
+    }
+    question.first_steps = std::move(steps);
+    return {};
+}
+
+// An empty value is a variable that was not set, a mistake; it must not be taken for no value. What is parsed says so
+// itself, or is a mesh: an empty one is one device.
+Result<void> no_empty_values(const CLI::App& app) {
+    for (const CLI::App* command : app.get_subcommands()) {
+        for (const CLI::Option* option : command->get_options()) {
+            const bool parsed =
+                option->get_positional() || option->check_name("--mesh") || option->check_name("--target-mesh");
+            if (!parsed && std::ranges::count(option->results(), std::string()) > 0)
+                return fail(Code::usage, fmt::format("{}: its value is empty", option->get_name()));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
+    CLI::App app("reshard: the cheapest way from one layout of a distributed array to another", "reshard");
+    app.footer(footer);
+    app.require_subcommand(1);
+    app.set_version_flag("--version", "reshard " RESHARD_VERSION);
+    Arguments arguments;
+    CLI::App* plan = add_command(app, arguments, "plan", "the steps, and what they cost, before a byte moves");
+    CLI::App* explain = add_command(app, arguments, "explain", "the plan beside the alternatives, and why each lost");
+    CLI::App* draw = add_command(app, arguments, "draw", "which device holds what after each step");
+    CLI::App* run = add_command(app, arguments, "run", "move real data, verify it, predicted beside measured");
+    CLI::App* bench = add_command(app, arguments, "bench", "the plan measured against the baselines");
+    CLI::App* calibrate = app.add_subcommand("calibrate", "measure this machine, for --machine");
+    calibrate->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    calibrate->add_option("--output", arguments.output, "write the machine to this file");
+    calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement");
+    calibrate->add_flag("--json", arguments.json, "the answer as JSON");
+    CLI::App* translate = add_translate(app, arguments);
+    plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
+    CLI::Option* certify = plan->add_flag("--certify", arguments.certify, "ask the checker that the proofs gave, too");
+    plan->add_option("--checker", arguments.checker, "that checker; else RESHARD_CHECKER, else reshard-checker")
+        ->needs(certify);
+    draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
+    add_run_options(*run, arguments);
+    add_list_options(*plan, arguments);
+    add_list_options(*run, arguments);
+    bench->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    add_timeout(*bench, arguments);
+    add_timeout(*calibrate, arguments);
+    bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success&) {
+        const bool version = app.get_option("--version")->count() > 0;
+        answer(version ? "reshard " RESHARD_VERSION "\n" : app.help());
+        return std::optional<Arguments>();
+    } catch (const CLI::ParseError& error) {
+        return tl::unexpected(usage_error(error, argc, argv));
+    }
+    if (explain->parsed()) arguments.command = Command::explain;
+    if (draw->parsed()) arguments.command = Command::draw;
+    if (run->parsed()) arguments.command = Command::run;
+    if (bench->parsed()) arguments.command = Command::bench;
+    if (calibrate->parsed()) arguments.command = Command::calibrate;
+    if (translate->parsed()) arguments.command = Command::translate;
+    if (auto full = no_empty_values(app); !full) return tl::unexpected(full.error());
+    if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
+    if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
+    if (auto read = read_first_steps(arguments.question); !read) return tl::unexpected(read.error());
+    return std::optional<Arguments>(std::move(arguments));
+}
+
+}  // namespace reshard::cli

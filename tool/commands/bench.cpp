@@ -1,0 +1,190 @@
+// `reshard bench`: the plan against the baselines, in one process a rank, round by round in turn, so that what the
+// machine does to one it does to all.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reshard/check.hpp"
+#include "reshard/text.hpp"
+#include "tool/commands/commands.hpp"
+#include "tool/commands/contestant.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/console/numbers.hpp"
+#include "tool/console/table.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/report/plan_table.hpp"
+#include "tool/request/json.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr const char* naive_name = "gather, then slice";
+
+// Without a question of its own: 256 MiB from row blocks to column blocks over all ranks.
+Question with_default_problem(Question question, Index ranks) {
+    question.mesh = fmt::format("x={}", ranks);
+    question.source = "f32[8192@x,8192]";
+    question.target = "f32[8192,8192@x]";
+    return question;
+}
+
+std::vector<Contestant> contestants(const Request& asked, const Synthesis& made, bool mpi) {
+    const Problem& problem = asked.problem;
+    std::vector<Contestant> all;
+    all.emplace_back("this plan", made.plan, Carrier::own);
+    all.emplace_back(naive_name, gather_then_slice(problem), mpi ? Carrier::messages : Carrier::own);
+    const Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
+    if (made.plan.steps.size() > 1 && check(direct)) all.emplace_back("direct exchange", direct, Carrier::own);
+    if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
+    return all;
+}
+
+std::vector<Score> measure(Rank& rank, const Request& asked, const Synthesis& made, Index rounds) {
+    const Layout& source = asked.problem.source;
+    const bool reduced = summand_count(source) > 1 || summand_count(asked.problem.target) > 1;
+    const auto values = generated(source, reduced);
+    std::vector<Contestant> all = contestants(asked, made, rank.backend().name() == "mpi");
+    std::vector<Contestant*> order;
+    for (Contestant& one : all) order.push_back(&one);
+    Progress progress(rank.index() == 0);
+    for (Contestant& one : all) one.measure_memory(rank, *values, progress);
+    for (Contestant& one : all) one.take_place(rank, *values, progress);
+    for (Index round = 0; round < rounds; ++round) {
+        progress.at("measuring", round, rounds);
+        for (Contestant* one : order) one->round(rank, *values, progress);
+        std::rotate(order.begin(), order.begin() + 1, order.end());  // nobody is always first
+    }
+    std::vector<Score> scores;
+    for (const Contestant& one : all) scores.push_back(one.score());
+    return scores;
+}
+
+double naive_seconds(const std::vector<Score>& scores) {
+    for (const Score& score : scores) {
+        if (score.name == naive_name && !score.seconds.empty()) return median(score.seconds);
+    }
+    return 0;
+}
+
+std::string ratio(double naive, double seconds) {
+    return naive > 0 && seconds > 0 ? fmt::format("{:.2f}x", naive / seconds) : "-";
+}
+
+std::string table_of(const std::vector<Score>& scores) {
+    using Align = Table::Align;
+    Table table({{"contestant"},
+                 {"median", Align::right},
+                 {"[min, max]"},
+                 {"rate", Align::right},
+                 {"accounted", Align::right},
+                 {"resident", Align::right},
+                 {"wrong", Align::right},
+                 {"vs naive", Align::right}});
+    const double naive = naive_seconds(scores);
+    for (const Score& score : scores) {
+        if (score.error) continue;
+        const double seconds = median(score.seconds);
+        const auto [least, most] = std::minmax_element(score.seconds.begin(), score.seconds.end());
+        table.row({score.name, format_seconds(seconds),
+                   fmt::format("[{}, {}]", format_seconds(*least), format_seconds(*most)),
+                   format_rate(static_cast<double>(score.target_bytes) / seconds), format_bytes(score.accounted.all()),
+                   format_bytes(score.growth_bytes), std::to_string(score.wrong), ratio(naive, seconds)});
+    }
+    return table.text(line_width());
+}
+
+std::string notes(const std::vector<Score>& scores, Index rounds, bool one_process) {
+    std::string text;
+    for (const Score& score : scores) {
+        if (score.error) text += fmt::format("{} took no part: {}\n", score.name, score.error->message);
+    }
+    Index verified = 0;
+    for (const Score& score : scores) verified += score.verified;
+    text += fmt::format(
+        "{} timed rounds each, in turn, on memory touched before; rate: target bytes of all ranks in the "
+        "median time\n",
+        rounds);
+    text += "accounted: source + target + workspace + staging of the rank with most\n";
+    const bool exact =
+        std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.growth_exact; });
+    text += fmt::format("resident: growth of {} in a window of its own (VmHWM{}); shared pages count where touched\n",
+                        one_process ? "the one process with all ranks" : "the largest rank",
+                        exact ? "" : ", which could not be reset");
+    return text + fmt::format("every result was looked at: {} elements.\n", verified);
+}
+
+Json json_of(const Score& score, double naive) {
+    Json json = {{"contestant", score.name}};
+    if (score.error) {
+        json["error"] = {{"code", name(score.error->code)}, {"message", readable(*score.error).message}};
+        return json;
+    }
+    const double seconds = median(score.seconds);
+    json["seconds_median"] = seconds;
+    json["seconds"] = score.seconds;
+    json["target_bytes_all_ranks"] = score.target_bytes;
+    json["bytes_per_second"] = static_cast<double>(score.target_bytes) / seconds;
+    json["source_bytes"] = score.accounted.source;
+    json["target_bytes"] = score.accounted.target;
+    json["workspace_bytes"] = score.accounted.workspace;
+    json["staging_bytes"] = score.accounted.staging;
+    json["accounted_bytes"] = score.accounted.all();
+    json["resident_growth_bytes"] = score.growth_bytes;
+    json["resident_growth_exact"] = score.growth_exact;
+    json["wrong"] = score.wrong;
+    json["elements_verified"] = score.verified;
+    if (naive > 0) json["speed_against_naive"] = naive / seconds;
+    return json;
+}
+
+// What is asked of every rank, and how the answers end the program.
+int bench_rank(Rank& rank, const Arguments& arguments, const Request& asked, const Synthesis& made,
+               const Ranks& ranks) {
+    const std::vector<Score> scores = measure(rank, asked, made, arguments.rounds);
+    if (rank.index() == 0 && arguments.json) {
+        Json json = plan_json(nullptr, asked, made, 0);
+        json.erase("synthesis_us");
+        json["backend"] = ranks.name();
+        json["ranks"] = rank.size();
+        json["rounds"] = arguments.rounds;
+        json["resident_growth_of"] = ranks.one_process() ? "one process with all ranks" : "the largest rank";
+        json["contestants"] = Json::array();
+        for (const Score& score : scores) json["contestants"].push_back(json_of(score, naive_seconds(scores)));
+        answer(line(json));
+    } else if (rank.index() == 0) {
+        answer(fmt::format("{} to {}   {} in all   {} ranks   {}\n", format(asked.problem.source),
+                           format(asked.problem.target), format_bytes(global_bytes(asked.problem.source)), rank.size(),
+                           ranks.name()));
+        answer(table_of(scores) + notes(scores, arguments.rounds, ranks.one_process()));
+    }
+    const Score& plan = scores.front();
+    if (plan.error) return rank.index() == 0 ? complain(*plan.error) : exit_code(plan.error->code);
+    const bool wrong = std::any_of(scores.begin(), scores.end(), [](const Score& score) { return score.wrong > 0; });
+    return wrong ? exit_wrong : exit_ok;
+}
+
+}  // namespace
+
+int bench(const Arguments& arguments) {
+    const bool own = !arguments.question.source.empty();
+    const Index ranks_started = default_rank_count(arguments.backend);
+    const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
+    const auto asked = understand(question);
+    if (!asked) return refuse(arguments.json, asked.error());
+    const auto made = synthesize(asked->problem, asked->options);
+    if (!made) return refuse(arguments.json, made.error());
+    if (asked->options.limits.donate)
+        return refuse(arguments.json, {Code::usage, "bench moves one source again and again: it cannot be donated"});
+    if (made->verdict.pieces > 1)
+        return refuse(arguments.json,
+                      {Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
+                                                      "contestants move an array in one",
+                                                      made->verdict.pieces)});
+    auto ranks = make_ranks(arguments.backend,
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
+                            std::chrono::seconds(arguments.timeout));
+    if (!ranks) return refuse(arguments.json, ranks.error());
+    return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,160 @@
+// `reshard calibrate`: what this machine's messages, links and copies cost, measured through the backend that will
+// move the arrays, as a machine that --machine reads.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "reshard/cost.hpp"
+#include "tool/commands/commands.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/files/tile_files.hpp"
+#include "tool/ranks/session.hpp"
+#include "tool/request/json.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr Index small_tile_elements = 16;
+constexpr Index large_tile_elements = Index{1} << 20;  // 4 MiB of f32
+constexpr Index copied_bytes = Index{1} << 25;
+constexpr double second_ps = 1e12;
+
+double median(std::vector<double> values) {
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+}
+
+/// Three digits are more than these measurements have.
+Index rounded(double value) {
+    Index scale = 1;
+    while (value / static_cast<double>(scale) >= 1000) scale *= 10;
+    return std::max<Index>(static_cast<Index>(value / static_cast<double>(scale) + 0.5), 1) * scale;
+}
+
+/// Collective: the slowest rank's median rate of plain copies while all ranks copy.
+Index copy_rate(Rank& rank, Index rounds) {
+    std::vector<std::byte> from(copied_bytes, std::byte{1});
+    std::vector<std::byte> to(copied_bytes);
+    std::vector<double> times;
+    for (Index round = 0; round < rounds; ++round) {
+        rank.barrier();
+        const auto begin = std::chrono::steady_clock::now();
+        std::memcpy(to.data(), from.data(), to.size());
+        from[static_cast<std::size_t>(round)] = to.back();  // so that no copy is left out
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        times.push_back(taken.count());
+    }
+    const double slowest = largest(rank, std::vector<double>{median(std::move(times))}).front();
+    return rounded(static_cast<double>(copied_bytes) / std::max(slowest, 1e-9));
+}
+
+/// Collective: median seconds of an all_to_all with tiles of so many elements among the members of one axis.
+Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index rounds) {
+    Index members = 1;
+    for (const Axis& one : mesh.axes)
+        if (one.name == axis) members = one.size;
+    const std::vector<Index> shape = {members, members * ceil_divide(tile, members)};
+    const auto source = make_layout(mesh, DType::f32, shape, P{axis, {}});
+    const auto target = make_layout(mesh, DType::f32, shape, P{{}, axis});
+    if (!source) return tl::unexpected(source.error());
+    auto mover = Session::make(rank, rank.backend(), {*source, *target, {{StepKind::all_to_all, *target}}});
+    if (!mover) return tl::unexpected(mover.error());
+    std::ranges::fill((*mover)->source(), std::byte{1});
+    std::vector<double> times;
+    for (Index round = 0; round <= rounds; ++round) {
+        const auto taken = (*mover)->move(rank);
+        if (!taken) return tl::unexpected(taken.error());
+        if (round > 0) times.push_back(*taken);  // the first one warms up
+    }
+    return largest(rank, std::vector<double>{median(std::move(times))}).front();
+}
+
+/// Collective: latency and bandwidth of the level that an axis of `members` ranks reaches.
+Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index copies, Index rounds,
+                     Level& level) {
+    const auto small = exchange_seconds(rank, mesh, axis, small_tile_elements, rounds);
+    if (!small) return tl::unexpected(small.error());
+    const auto large = exchange_seconds(rank, mesh, axis, large_tile_elements, rounds);
+    if (!large) return tl::unexpected(large.error());
+    const double tile = 4.0 * static_cast<double>(members * ceil_divide(large_tile_elements, members));
+    const double load = tile * static_cast<double>(members - 1) / static_cast<double>(members);
+    // The model pays for messages, for the link, and for one copy of the tile that arrives.
+    const double link = *large - *small - tile / static_cast<double>(copies);
+    level.latency_ps = rounded(*small / static_cast<double>(members - 1) * second_ps);
+    level.bytes_per_second = rounded(load / std::max(link, *large / 20));
+    return {};
+}
+
+/// Collective: ranks of a node, when every node has as many and they follow one another; else 0.
+Index ranks_per_node(Rank& rank) {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    const std::vector<std::string> hosts = rank.share(host.data());
+    std::size_t first = 1;
+    while (first < hosts.size() && hosts[first] == hosts[0]) ++first;
+    for (std::size_t r = 0; r < hosts.size(); ++r)
+        if (hosts[r] != hosts[r / first * first]) return 0;
+    return hosts.size() % first == 0 ? static_cast<Index>(first) : 0;
+}
+
+Result<Machine> calibrated(Rank& rank, Index rounds) {
+    const Index ranks = rank.size();
+    if (ranks < 2) return fail(Code::mismatch, "there is nothing to measure between fewer than 2 ranks");
+    const Index inside = ranks_per_node(rank);
+    Machine machine{"calibrated", {}, copy_rate(rank, rounds)};
+    if (inside == 0 || inside == ranks) {
+        Level level{inside == 0 ? "network" : "node", index_max};
+        const auto done =
+            measure(rank, Mesh{{"rank", ranks}}, "rank", ranks, machine.copy_bytes_per_second, rounds, level);
+        if (!done) return tl::unexpected(done.error());
+        machine.levels.push_back(level);
+        return machine;
+    }
+    const Mesh mesh{{"node", ranks / inside}, {"rank", inside}};
+    for (const auto& [name, axis, members, devices] :
+         {std::tuple("node", "rank", inside, inside), std::tuple("network", "node", ranks / inside, index_max)}) {
+        if (members < 2) continue;
+        Level level{name, devices};
+        const auto done = measure(rank, mesh, axis, members, machine.copy_bytes_per_second, rounds, level);
+        if (!done) return tl::unexpected(done.error());
+        machine.levels.push_back(level);
+    }
+    return machine;
+}
+
+// To the file as it is by then.
+Result<void> write(const std::string& path, const std::string& text) {
+    const auto destination = destination_of_file(path);
+    return destination ? write_text(*destination, text) : tl::unexpected(destination.error());
+}
+
+int calibrate_rank(Rank& rank, const Arguments& arguments) {
+    if (auto may = may_write(rank, arguments.output, ""); !may)
+        return rank.index() == 0 ? complain(may.error()) : exit_code(may.error().code);
+    const auto machine = calibrated(rank, arguments.rounds);
+    if (!machine) return rank.index() == 0 ? complain(machine.error()) : exit_code(machine.error().code);
+    const std::string text = format(*machine);
+    Result<void> written;
+    if (rank.index() == 0 && !arguments.output.empty()) written = write(arguments.output, text);
+    if (auto all = agree(rank, written); !all)
+        return rank.index() == 0 ? complain(all.error()) : exit_code(all.error().code);
+    if (rank.index() == 0) answer(arguments.json ? line(Json{{"machine", text}, {"ranks", rank.size()}}) : text);
+    return exit_ok;
+}
+
+}  // namespace
+
+int calibrate(const Arguments& arguments) {
+    auto ranks =
+        make_ranks(arguments.backend, default_rank_count(arguments.backend), std::chrono::seconds(arguments.timeout));
+    if (!ranks) return complain(ranks.error());
+    return (*ranks)->each([&](Rank& rank) { return calibrate_rank(rank, arguments); });
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,81 @@
+#include "tool/commands/contestant.hpp"
+
+#include <utility>
+
+namespace reshard::cli {
+
+Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier)
+    : plan_(std::move(plan)), carrier_(carrier) {
+    score_.name = std::move(name);
+    if (!plan_) score_.error = plan_.error();
+}
+
+Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) {
+    if (carrier_ != Carrier::own) {
+        auto baseline = carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages();
+        const auto made = baseline ? Result<void>() : tl::unexpected(baseline.error());
+        if (auto all = agree(rank, made); !all) return all;
+        baseline_ = std::move(*baseline);
+    }
+    auto mover = Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_);
+    if (!mover) return tl::unexpected(mover.error());
+    mover_ = std::move(*mover);
+    return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));
+}
+
+Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& progress) {
+    mover_->wipe();
+    const auto seconds = mover_->move(rank);
+    if (!seconds) return seconds;
+    const auto verified = verify(rank, values, plan_->target, false, mover_->target(), progress);
+    if (!verified) return tl::unexpected(verified.error());
+    score_.wrong += verified->wrong;
+    score_.verified += verified->of;
+    return seconds;
+}
+
+void Contestant::measure_memory(Rank& rank, Values& values, Progress& progress) {
+    if (score_.error) return;
+    rank.barrier();
+    const ResidentGrowth growth;
+    rank.barrier();  // ranks of one process share its memory: all windows open before anything is taken
+    auto made = set_up(rank, values, progress);
+    if (made) {
+        const auto seconds = move_and_look(rank, values, progress);
+        if (!seconds) made = tl::unexpected(seconds.error());
+    }
+    if (made) {
+        score_.growth_exact = growth.exact();
+        score_.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();
+        score_.accounted = largest(rank, mover_->accounted());
+        score_.target_bytes = sum(rank, {static_cast<Index>(mover_->target().size())}).front();
+    } else {
+        score_.error = made.error();
+    }
+    rank.barrier();
+    mover_.reset();
+    baseline_.reset();
+    rank.barrier();
+}
+
+void Contestant::take_place(Rank& rank, Values& values, Progress& progress) {
+    if (score_.error) return;
+    auto made = set_up(rank, values, progress);
+    if (made) {
+        const auto seconds = move_and_look(rank, values, progress);
+        if (!seconds) made = tl::unexpected(seconds.error());
+    }
+    if (!made) score_.error = made.error();
+}
+
+void Contestant::round(Rank& rank, Values& values, Progress& progress) {
+    if (score_.error) return;
+    const auto seconds = move_and_look(rank, values, progress);
+    if (seconds) {
+        score_.seconds.push_back(*seconds);
+    } else {
+        score_.error = seconds.error();
+    }
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,57 @@
+// One way of moving the array that `bench` measures against the others, on one rank.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tool/data/verify.hpp"
+#include "tool/ranks/memory_use.hpp"
+#include "tool/ranks/session.hpp"
+
+namespace reshard::cli {
+
+/// What is measured of a contestant. Equal on all ranks.
+struct Score {
+    std::string name;
+    std::optional<Error> error;   ///< why it did not take part
+    std::vector<double> seconds;  ///< a round
+    Accounted accounted;          ///< of the rank that accounts for most
+    Index growth_bytes = 0;       ///< of the process whose resident set grew most
+    bool growth_exact = false;
+    Index target_bytes = 0;  ///< over all ranks
+    Index wrong = 0;         ///< over all rounds and ranks
+    Index verified = 0;
+};
+
+/// What carries a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
+enum class Carrier { own, messages, alltoallw };
+
+class Contestant {
+public:
+    /// An error instead of a plan keeps it out, with the reason in its score.
+    Contestant(std::string name, Result<Plan> plan, Carrier carrier);
+
+    /// Collective: everything it needs is taken, used once and given back inside a window of memory use.
+    void measure_memory(Rank& rank, Values& values, Progress& progress);
+
+    /// Collective: takes what it needs for the rounds, which start on memory that has been touched.
+    void take_place(Rank& rank, Values& values, Progress& progress);
+
+    /// Collective: one timed move, and a look at every element after it.
+    void round(Rank& rank, Values& values, Progress& progress);
+
+    [[nodiscard]] const Score& score() const { return score_; }
+
+private:
+    [[nodiscard]] Result<void> set_up(Rank& rank, Values& values, Progress& progress);
+    [[nodiscard]] Result<double> move_and_look(Rank& rank, Values& values, Progress& progress);
+
+    Result<Plan> plan_;
+    Carrier carrier_;
+    Score score_;
+    std::unique_ptr<Backend> baseline_;  // outlives the mover
+    std::unique_ptr<Session> mover_;
+};
+
+}  // namespace reshard::cli

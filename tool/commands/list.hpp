@@ -1,0 +1,24 @@
+// A list of problems from a file, under the options of the command line.
+#pragma once
+
+#include "tool/commands/arguments.hpp"
+#include "tool/request/json.hpp"
+
+namespace reshard::cli {
+
+/// `problems` in the order of the file; `options` are of each array, without limits but the peak's, `limits` of all.
+struct RequestList {
+    std::vector<Json> ids;
+    std::vector<Problem> problems;
+    Options options;
+    ListLimits limits;
+};
+
+/// Errors: io; usage (options in a line); as the parsers, the number of the line in front.
+[[nodiscard]] Result<RequestList> read_list(const Arguments& arguments);
+
+/// What the judge stated, as a table of buckets and two lines for the whole.
+[[nodiscard]] std::string list_text(const RequestList& asked, const ListSynthesis& made);
+[[nodiscard]] Json list_json(const RequestList& asked, const ListSynthesis& made);
+
+}  // namespace reshard::cli

@@ -1,0 +1,194 @@
+// `reshard run`: moves real data, and believes nothing: every element that arrived is looked at.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <new>
+
+#include "reshard/text.hpp"
+#include "tool/commands/commands.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/data/verify.hpp"
+#include "tool/files/tile_files.hpp"
+#include "tool/ranks/memory_use.hpp"
+#include "tool/ranks/session.hpp"
+#include "tool/report/run_report.hpp"
+
+namespace reshard::cli {
+namespace {
+
+// A run's question, the same on every rank.
+struct Job {
+    const Arguments& arguments;
+    const Request& asked;
+    const Synthesis& made;
+    std::optional<DType> raw;  // what raw elements of the input are
+};
+
+// The array's values on one rank, and how it lies in files.
+struct Opened {
+    std::unique_ptr<Values> values;
+    FileStyle style;
+};
+
+Result<Opened> open_input(const Job& job) {
+    const Layout& source = job.asked.problem.source;
+    auto file = ArrayFile::open(job.arguments.input, job.raw);
+    if (!file) return tl::unexpected(file.error());
+    if (file->header().shape != shape(source)) {
+        return fail(Code::mismatch, fmt::format("'{}' has shape [{}], the source layout has [{}]", job.arguments.input,
+                                                fmt::join(file->header().shape, ","), fmt::join(shape(source), ",")));
+    }
+    if (file->dtype() != source.dtype) {
+        return fail(Code::mismatch, fmt::format("'{}' has elements of {}, the source layout of {}", job.arguments.input,
+                                                name(file->dtype()), name(source.dtype)));
+    }
+    FileStyle style{file->header().descr, file->header().fortran_order};
+    if (style.descr[0] != '|') style.descr[0] = '<';
+    return Opened{from_file(std::move(*file), source.reduction), style};
+}
+
+Result<Opened> open_values(const Job& job) {
+    if (!job.arguments.input.empty()) return open_input(job);
+    const Layout& source = job.asked.problem.source;
+    const bool reduced = summand_count(source) > 1 || summand_count(job.asked.problem.target) > 1;
+    return Opened{generated(source, reduced), {descr_of(source.dtype), false}};
+}
+
+Storages storages_of(const Plan& plan, Index rank, bool fortran_order) {
+    if (!fortran_order) return {};
+    // The file's order is kept in memory, and the move is left to go from one column-major tile to the other.
+    return {column_major(tile(plan.source, rank)), column_major(tile(plan.target, rank))};
+}
+
+// Both are written before either has its name.
+Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Session& mover) {
+    const std::string& tiles = job.arguments.tiles;
+    const std::string& output = job.arguments.output;
+    std::optional<NewFolder> folder;
+    std::optional<NewFile> array;
+    if (!tiles.empty()) {
+        auto written = write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target());
+        if (!written) return tl::unexpected(written.error());
+        folder = std::move(*written);
+    }
+    if (!output.empty()) {
+        auto written = write_array(rank, output, job.made.plan.target, opened.style, mover.target());
+        if (!written) return tl::unexpected(written.error());
+        array = std::move(*written);
+    }
+    Result<void> named;
+    if (folder) named = folder->commit();
+    if (named && array) named = array->commit();
+    return agree(rank, named);
+}
+
+RunReport report_of(Rank& rank, const Job& job, Session& mover, const ResidentGrowth& growth) {
+    RunReport report;
+    report.target_bytes = sum(rank, {static_cast<Index>(mover.target().size())}).front();
+    report.step_seconds = largest(rank, seconds_of_plan(job.made.plan, mover.rank_plan(), mover.step_seconds()));
+    report.transport = mover.transport();
+    report.fused = mover.rank_plan().fused.has_value() && mover.rank_plan().steps.size() == 1;
+    report.step_seconds.resize(job.made.plan.steps.size(), -1.0);
+    report.growth_exact = growth.exact();
+    report.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();
+    report.accounted = largest(rank, mover.accounted());
+    return report;
+}
+
+Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
+    const Plan& plan = job.made.plan;
+    Progress progress(rank.index() == 0);
+    if (auto may = may_write(rank, job.arguments.output, job.arguments.tiles); !may) return tl::unexpected(may.error());
+    auto opened = open_values(job);
+    if (auto all = agree(rank, opened ? Result<void>() : tl::unexpected(opened.error())); !all) {
+        return tl::unexpected(all.error());
+    }
+    const bool fortran = opened->style.fortran_order;
+    const ResidentGrowth growth;
+    const Limits& limits = job.asked.options.limits;
+    const PrepareOptions options{limits.footprint_bytes_max, limits.donate};
+    auto mover = Session::make(rank, rank.backend(), plan, storages_of(plan, rank.index(), fortran), options);
+    if (!mover) return tl::unexpected(mover.error());
+    const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
+    if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
+    (*mover)->wipe();
+    progress.at("moving", 0, 1);
+    const auto seconds = (*mover)->move(rank);
+    if (!seconds) return tl::unexpected(seconds.error());
+    const auto verified = verify(rank, *opened->values, plan.target, fortran, (*mover)->target(), progress);
+    if (!verified) return tl::unexpected(verified.error());
+    RunReport report = report_of(rank, job, **mover, growth);
+    report.seconds = *seconds;
+    report.verified = *verified;
+    // What is wrong is not written: a file under its own name is a file that was verified.
+    if (verified->wrong > 0) return report;
+    if (auto written = write_files(rank, job, *opened, **mover); !written) return tl::unexpected(written.error());
+    return report;
+}
+
+int run_rank(Rank& rank, const Job& job, const Ranks& ranks) {
+    const bool first = rank.index() == 0;
+    auto report = move_and_verify(rank, job);
+    if (!report) {
+        return first ? refuse(job.arguments.json, report.error()) : exit_code(report.error().code);
+    }
+    report->backend = ranks.name();
+    report->ranks = rank.size();
+    report->one_process = ranks.one_process();
+    if (first) {
+        answer(job.arguments.json ? line(run_json(job.asked, job.made, *report))
+                                  : run_text(job.asked, job.made, *report));
+    }
+    return report->verified.wrong == 0 ? exit_ok : exit_wrong;
+}
+
+Result<void> sensible(const Arguments& arguments, const Problem& problem) {
+    if (!arguments.tiles.empty() && arguments.question.donate) {
+        return fail(Code::usage, "--tiles writes the sources too, and --donate gives their memory away");
+    }
+    if (!arguments.dtype.empty() && arguments.input.empty()) {
+        return fail(Code::usage, "--dtype says what the elements of --input are; there is no --input");
+    }
+    const Layout& source = problem.source;
+    const bool is_complex = source.dtype == DType::c64 || source.dtype == DType::c128;
+    const bool rounds = source.reduction == Reduction::avg || (source.reduction == Reduction::prod && is_complex);
+    if (!arguments.input.empty() && summand_count(source) > 1 && rounds) {
+        return fail(Code::unsupported, fmt::format("--input: {} of {} rounds; it is verified with generated data only",
+                                                   name(source.reduction), name(source.dtype)));
+    }
+    if (summand_count(problem.target) == 1) return {};
+    if (!arguments.output.empty()) {
+        return fail(Code::usage, "--output: a target with unreduced axes is many summands, not one array");
+    }
+    if (!arguments.input.empty()) {
+        return fail(Code::unsupported, "--input: a target with unreduced axes is verified with generated data only");
+    }
+    return {};
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+    if (!arguments.list.empty()) return run_list(arguments);
+    const auto asked = understand(arguments.question);
+    if (!asked) return refuse(arguments.json, asked.error());
+    if (auto sense = sensible(arguments, asked->problem); !sense) return refuse(arguments.json, sense.error());
+    std::optional<DType> raw;
+    if (!arguments.dtype.empty()) {
+        const auto dtype = parse_dtype(arguments.dtype);
+        if (!dtype) return refuse(arguments.json, in("--dtype", dtype.error()).value());
+        raw = *dtype;
+    }
+    const auto made = synthesize(asked->problem, asked->options);
+    if (!made) return refuse(arguments.json, made.error());
+    auto ranks = make_ranks(arguments.backend,
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
+                            std::chrono::seconds(arguments.timeout));
+    if (!ranks) return refuse(arguments.json, ranks.error());
+    const Job job{arguments, *asked, *made, raw};
+    return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,195 @@
+// `reshard run --list`: many arrays, bucket by bucket under one limit, every element that arrived looked at.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "reshard/execute.hpp"
+#include "reshard/text.hpp"
+#include "tool/commands/commands.hpp"
+#include "tool/commands/list.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/console/numbers.hpp"
+#include "tool/data/verify.hpp"
+#include "tool/ranks/ranks.hpp"
+#include "tool/ranks/session.hpp"
+
+namespace reshard::cli {
+namespace {
+
+struct Job {
+    const RequestList& asked;
+    const ListSynthesis& made;
+};
+
+struct ListReport {
+    Verified verified;
+    double seconds = 0;    ///< of all buckets, each from the barrier before to the slowest rank's end
+    Index most_bytes = 0;  ///< of the rank with most, by the backend's own count; 0 where it does not count
+    Index accounted = 0;   ///< of that with most: what the executor says that it holds
+};
+
+/// One rank's memory for the arrays of a list.
+class ListMover {
+public:
+    ListMover(Rank& rank, const Job& job, Executor executor)
+        : rank_(rank),
+          job_(job),
+          executor_(std::move(executor)),
+          sources_(job.made.list.plans.size()),
+          targets_(job.made.list.plans.size()) {}
+
+    Result<ListReport> move() {
+        ListReport report;
+        Progress progress(rank_.index() == 0);
+        for (std::size_t i = 0; i < sources_.size(); ++i)
+            if (auto all = agree(rank_, fill_source(i, progress)); !all) return tl::unexpected(all.error());
+        for (std::size_t bucket = 0; bucket < executor_.bucket_count(); ++bucket) {
+            progress.at("moving", static_cast<Index>(bucket), static_cast<Index>(executor_.bucket_count()));
+            if (auto all = agree(rank_, take_targets(bucket)); !all) return tl::unexpected(all.error());
+            rank_.barrier();
+            const auto begin = std::chrono::steady_clock::now();
+            const auto moved = run(bucket);
+            const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+            if (auto all = agree(rank_, moved); !all) return tl::unexpected(all.error());
+            report.seconds += largest(rank_, std::vector<double>{spent.count()}).front();
+            for (const std::size_t i : executor_.bucket(bucket))
+                if (job_.asked.limits.donate) sources_[i].reset();
+        }
+        for (std::size_t i = 0; i < targets_.size(); ++i) {
+            const auto verified = verify_target(i, progress);
+            if (!verified) return tl::unexpected(verified.error());
+            report.verified.wrong += verified->wrong;
+            report.verified.of += verified->of;
+        }
+        const std::vector<Index> most =
+            largest(rank_, std::vector<Index>{rank_.backend().memory_use().most_bytes, executor_.footprint_bytes()});
+        report.most_bytes = most[0];
+        report.accounted = most[1];
+        return report;
+    }
+
+private:
+    [[nodiscard]] std::unique_ptr<Values> values(std::size_t array) const {
+        const Plan& plan = job_.made.list.plans[array];
+        const bool reduced = summand_count(plan.source) > 1 || summand_count(plan.target) > 1;
+        return generated(plan.source, reduced, array + 1);
+    }
+
+    // The program's own copy is gone before the next array is filled.
+    Result<void> fill_source(std::size_t array, Progress& progress) {
+        const Index bytes = executor_.plans()[array].source_bytes;
+        auto taken = rank_.backend().allocate(bytes);
+        if (!taken) return tl::unexpected(taken.error());
+        sources_[array] = std::move(*taken);
+        std::vector<std::byte> own(static_cast<std::size_t>(bytes));
+        const Layout& source = job_.made.list.plans[array].source;
+        if (auto filled = fill(*values(array), source, rank_.index(), false, own, progress); !filled) return filled;
+        return rank_.backend().put(own, sources_[array]->bytes().first(own.size()));
+    }
+
+    // Overwritten, so that nothing found there later is what another move brought.
+    Result<void> take_targets(std::size_t bucket) {
+        auto workspace = rank_.backend().allocate(executor_.workspace_bytes());
+        if (!workspace) return tl::unexpected(workspace.error());
+        workspace_ = std::move(*workspace);
+        for (const std::size_t i : executor_.bucket(bucket)) {
+            const Index bytes = executor_.plans()[i].target_bytes;
+            auto taken = rank_.backend().allocate(bytes);
+            if (!taken) return tl::unexpected(taken.error());
+            targets_[i] = std::move(*taken);
+            const std::vector<std::byte> wiped(static_cast<std::size_t>(bytes), std::byte{0xa5});
+            if (auto put = rank_.backend().put(wiped, targets_[i]->bytes().first(wiped.size())); !put) return put;
+        }
+        return {};
+    }
+
+    Result<void> run(std::size_t bucket) {
+        std::vector<Buffers> buffers;
+        for (const std::size_t i : executor_.bucket(bucket)) {
+            buffers.push_back({sources_[i]->bytes(), targets_[i]->bytes(), workspace_->bytes()});
+            if (job_.asked.limits.donate) buffers.back().donated = sources_[i]->bytes();
+        }
+        auto bound = executor_.bind(bucket, buffers);
+        if (!bound) return tl::unexpected(bound.error());
+        auto ticket = (*bound)->start();
+        auto done = ticket ? (*ticket)->wait() : tl::unexpected(ticket.error());
+        workspace_.reset();
+        return done;
+    }
+
+    Result<Verified> verify_target(std::size_t array, Progress& progress) {
+        std::vector<std::byte> own(static_cast<std::size_t>(executor_.plans()[array].target_bytes));
+        auto got = rank_.backend().get(targets_[array]->bytes().first(own.size()), own);
+        if (auto all = agree(rank_, got); !all) return tl::unexpected(all.error());
+        return verify(rank_, *values(array), job_.made.list.plans[array].target, false, own, progress);
+    }
+
+    Rank& rank_;
+    const Job& job_;
+    Executor executor_;
+    std::vector<std::unique_ptr<Memory>> sources_;
+    std::vector<std::unique_ptr<Memory>> targets_;
+    std::unique_ptr<Memory> workspace_;
+};
+
+Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
+    const PrepareOptions options{job.asked.limits.footprint_bytes_max, job.asked.limits.donate};
+    auto executor = Executor::prepare(job.made.list, rank.backend(), {}, options);
+    const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
+    if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
+    const Index wanted = executor->footprint_bytes() - executor->staging_bytes();
+    if (auto enough = enough_memory(rank, wanted); !enough) return tl::unexpected(enough.error());
+    return ListMover(rank, job, std::move(*executor)).move();
+}
+
+std::string run_list_text(const Job& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
+    std::string text =
+        fmt::format("{}   {} ranks   {}   wrong {} of {}\n", report.verified.wrong == 0 ? green("ok") : red("WRONG"),
+                    rank.size(), ranks.name(), report.verified.wrong, report.verified.of);
+    text += list_text(job.asked, job.made);
+    text += fmt::format("moved in {}   a rank accounts for {}", format_seconds(report.seconds),
+                        format_bytes(report.accounted));
+    if (report.most_bytes > 0) text += fmt::format("   high-water mark {}", format_bytes(report.most_bytes));
+    return text + "\n";
+}
+
+Json run_list_json(const Job& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
+    Json json = list_json(job.asked, job.made);
+    json["backend"] = ranks.name();
+    json["ranks"] = rank.size();
+    json["wrong"] = report.verified.wrong;
+    json["elements_verified"] = report.verified.of;
+    json["seconds_measured"] = report.seconds;
+    json["accounted_bytes"] = report.accounted;
+    json["high_water_bytes"] = report.most_bytes > 0 ? Json(report.most_bytes) : Json();
+    return json;
+}
+
+int run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
+    const bool first = rank.index() == 0;
+    const auto report = move_and_verify(rank, job);
+    if (!report) {
+        return first ? refuse(as_json, report.error()) : exit_code(report.error().code);
+    }
+    if (first)
+        answer(as_json ? line(run_list_json(job, *report, rank, ranks)) : run_list_text(job, *report, rank, ranks));
+    return report->verified.wrong == 0 ? exit_ok : exit_wrong;
+}
+
+}  // namespace
+
+int run_list(const Arguments& arguments) {
+    if (arguments.list == "-")
+        return refuse(arguments.json, {Code::usage, "--list: every rank reads the list, give a file"});
+    const auto asked = read_list(arguments);
+    if (!asked) return refuse(arguments.json, asked.error());
+    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->limits);
+    if (!made) return refuse(arguments.json, made.error());
+    auto ranks = make_ranks(arguments.backend, world_size(made->list), std::chrono::seconds(arguments.timeout));
+    if (!ranks) return refuse(arguments.json, ranks.error());
+    const Job job{*asked, *made};
+    return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks, arguments.json); });
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,88 @@
+#include "tool/console/exit.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "tool/console/terminal.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr std::size_t message_max = 400;
+constexpr std::size_t text_before = 60;  // bytes of the offending text that are shown before its caret
+constexpr std::size_t text_after = 40;
+constexpr std::chrono::seconds timeout{10};  // of a silent rank, for the one that speaks
+
+std::string untold;  // what a silent rank would have said
+
+// Bytes outside printable ASCII would let an input draw on the terminal, and would push the caret aside.
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte > 0x7e) {
+            out += fmt::format("\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+std::string clipped(const std::string& text) {
+    return text.size() <= message_max ? text : text.substr(0, message_max) + "...";
+}
+
+}  // namespace
+
+int exit_code(Code code) {
+    switch (code) {
+        case Code::infeasible:
+        case Code::plan:
+            return exit_wrong;
+        case Code::backend:
+            return exit_backend;
+        default:
+            return exit_usage;
+    }
+}
+
+Error readable(const Error& error) {
+    Error shown{error.code, clipped(escaped(clipped(error.message)))};
+    if (error.text.empty()) return shown;
+    const std::size_t place = std::min(error.offset, error.text.size());
+    const std::size_t begin = place > text_before ? place - text_before : 0;
+    const std::size_t end = std::min(error.text.size(), place + text_after);
+    const std::string lead =
+        fmt::format("{}{}", begin > 0 ? "..." : "", escaped(std::string_view(error.text).substr(begin, place - begin)));
+    const std::string rest = escaped(std::string_view(error.text).substr(place, end - place));
+    shown.text = lead + rest + (end < error.text.size() ? "..." : "");
+    shown.offset = lead.size();
+    return shown;
+}
+
+int complain(const Error& error) {
+    const std::string text = fmt::format("reshard: {}\n", describe(readable(error)));
+    if (speaks())
+        fmt::print(stderr, "{}", text);
+    else
+        untold = text;
+    return exit_code(error.code);
+}
+
+int leave(int code) {
+    if (code == exit_ok || speaks()) return code;
+    std::this_thread::sleep_for(timeout);
+    fmt::print(stderr, "{}", untold);
+    return code;
+}
+
+tl::unexpected<Error> in(const std::string& where, Error error) {
+    error.message = where + ": " + error.message;
+    return tl::unexpected<Error>(std::move(error));
+}
+
+}  // namespace reshard::cli

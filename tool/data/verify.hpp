@@ -1,0 +1,29 @@
+// Target tiles held against what they must be.
+#pragma once
+
+#include "reshard/layout.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/data/values.hpp"
+#include "tool/ranks/ranks.hpp"
+
+namespace reshard::cli {
+
+struct Verified {
+    Index wrong = 0;
+    Index of = 0;  ///< elements that were looked at, over all devices
+};
+
+/// The tile of a device in the order of its storage; an empty tile for ranks beyond the mesh.
+[[nodiscard]] Tile storage_tile(const Layout& layout, Index rank, bool fortran_order);
+
+/// Fills the source tile of this rank. Errors: io.
+[[nodiscard]] Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order,
+                                std::span<std::byte> tile, Progress& progress);
+
+/// Collective: looks at every element of every target tile; of a target with unreduced axes, at what the
+/// devices that differ only there combine to; of sums through a random weight an element (wrong tiles count as wholly
+/// wrong).
+[[nodiscard]] Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool fortran_order,
+                                      std::span<const std::byte> tile, Progress& progress);
+
+}  // namespace reshard::cli

@@ -1,0 +1,18 @@
+// An array in the order of its file, from tiles that lie on many ranks.
+#pragma once
+
+#include "reshard/layout.hpp"
+#include "tool/files/file.hpp"
+#include "tool/ranks/ranks.hpp"
+
+namespace reshard::cli {
+
+/// True of the first of the devices that hold the same tile: it writes it.
+[[nodiscard]] bool writes_array(const Layout& layout, Index rank);
+
+/// Collective: the elements of the array, window by window; rank 0 has the stream, the others null. Errors, on all
+/// ranks: io.
+[[nodiscard]] Result<void> stream_array(Rank& rank, const File* stream, const Layout& layout, bool fortran_order,
+                                        std::span<const std::byte> tile);
+
+}  // namespace reshard::cli

@@ -1,0 +1,120 @@
+#include "tool/files/box_runs.hpp"
+
+#include <algorithm>
+
+namespace reshard::cli {
+namespace {
+
+// Trailing dimensions from `first_whole` on are covered whole, so a run spans them and the one before.
+std::size_t first_whole(const std::vector<Index>& shape, const Box& box) {
+    std::size_t dim = box.size();
+    while (dim > 0 && box[dim - 1].size() == shape[dim - 1]) --dim;
+    return dim;
+}
+
+Index product(const std::vector<Index>& shape, std::size_t first) {
+    Index elements = 1;
+    for (std::size_t d = first; d < shape.size(); ++d) elements *= shape[d];
+    return elements;
+}
+
+Index below(const Box& box, std::size_t dim) {
+    Index elements = 1;
+    for (std::size_t d = dim + 1; d < box.size(); ++d) elements *= box[d].size();
+    return elements;
+}
+
+}  // namespace
+
+Result<void> for_each_piece(const Box& box, Index elements_max,
+                            const std::function<Result<void>(const Box&, Index)>& visit) {
+    const Index all = count(box);
+    if (all == 0) return {};
+    // The first dimension whose indices are not too large by themselves is the one to cut in slabs.
+    std::size_t cut = 0;
+    while (cut < box.size() && below(box, cut) > elements_max) ++cut;
+    if (cut == box.size()) return visit(box, 0);
+    const Index slab = std::max<Index>(1, elements_max / below(box, cut));
+    Box piece = box;
+    for (std::size_t d = 0; d < cut; ++d) piece[d].end = piece[d].begin + 1;
+    for (Index first = 0; first < all;) {
+        for (Index begin = box[cut].begin; begin < box[cut].end; begin += slab) {
+            piece[cut] = {begin, std::min(box[cut].end, begin + slab)};
+            if (auto visited = visit(piece, first); !visited) return visited;
+            first += count(piece);
+        }
+        for (std::size_t d = cut; d-- > 0;) {
+            if (++piece[d].end <= box[d].end) {
+                ++piece[d].begin;
+                break;
+            }
+            piece[d] = {box[d].begin, box[d].begin + 1};
+        }
+    }
+    return {};
+}
+
+Result<void> for_each_piece(const Tile& tile, Index elements_max,
+                            const std::function<Result<void>(const Box&, Index)>& visit) {
+    if (count(tile) == 0) return {};
+    std::size_t split = tile.size();  // the last dimension of several intervals
+    while (split > 0 && tile[split - 1].intervals.size() == 1) --split;
+    if (split == 0) return for_each_piece(as_box(tile), elements_max, visit);
+    --split;
+    // Before it one index at a time, in it one interval: such a box lies in one stretch of the dense tile.
+    Index outer = 1;
+    for (std::size_t d = 0; d < split; ++d) outer *= tile[d].size();
+    Index first = 0;
+    for (Index number = 0; number < outer; ++number) {
+        Box box = as_box(tile);
+        Index rest = number;
+        for (std::size_t d = split; d-- > 0; rest /= tile[d].size()) {
+            const Index index = tile[d].at(rest % tile[d].size());
+            box[d] = {index, index + 1};
+        }
+        for (const Interval& interval : tile[split].intervals) {
+            box[split] = interval;
+            auto visited = for_each_piece(box, elements_max,
+                                          [&](const Box& piece, Index inner) { return visit(piece, first + inner); });
+            if (!visited) return visited;
+            first += count(box);
+        }
+    }
+    return {};
+}
+
+Result<void> for_each_run(const std::vector<Index>& shape, const Box& box,
+                          const std::function<Result<void>(const Run&)>& visit) {
+    const Index all = count(box);
+    if (all == 0) return {};
+    const std::size_t whole = first_whole(shape, box);
+    if (whole == 0) return visit({0, 0, all});
+    const std::size_t last = whole - 1;
+    Run run;
+    run.elements = box[last].size() * product(shape, whole);
+    std::vector<Index> index;
+    for (std::size_t d = 0; d <= last; ++d) index.push_back(box[d].begin);
+    for (; run.in_tile < all; run.in_tile += run.elements) {
+        run.in_array = 0;
+        for (std::size_t d = 0; d <= last; ++d) run.in_array = run.in_array * shape[d] + index[d];
+        run.in_array *= product(shape, whole);
+        if (auto visited = visit(run); !visited) return visited;
+        for (std::size_t d = last; d-- > 0;) {
+            if (++index[d] < box[d].end) break;
+            index[d] = box[d].begin;
+        }
+    }
+    return {};
+}
+
+Index run_stride(const std::vector<Index>& shape, const Box& box) {
+    const std::size_t whole = first_whole(shape, box);
+    return product(shape, whole > 0 ? whole - 1 : 0);
+}
+
+Tile reversed(Tile tile) {
+    std::reverse(tile.begin(), tile.end());
+    return tile;
+}
+
+}  // namespace reshard::cli

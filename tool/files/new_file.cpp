@@ -1,0 +1,158 @@
+#include "tool/files/new_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+namespace reshard::cli {
+namespace {
+
+std::string folder_of(const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    return folder.empty() ? "." : folder;
+}
+
+// The name itself is to last too. What cannot be flushed has nothing to wait for.
+void sync_folder(const std::string& folder) {
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::fsync(descriptor);
+    ::close(descriptor);
+}
+
+// As an editor does: who may read and write it stays, as far as one may give away what is one's own.
+void take_over(int descriptor, const Destination& destination) {
+    if (destination.kind != Destination::Kind::old) return;
+    const bool given = ::fchown(descriptor, destination.user, destination.group) == 0;
+    [[maybe_unused]] const bool shared = given || ::fchown(descriptor, static_cast<uid_t>(-1), destination.group) == 0;
+    [[maybe_unused]] const int kept = ::fchmod(descriptor, destination.mode & 0777U);
+}
+
+// Replaces what is there, or exchanges it for the folder `from`; true when what was there is now at `from`.
+Result<bool> rename_folder(const std::string& from, const Destination& destination) {
+    const char* const to = destination.path.c_str();
+    if (std::rename(from.c_str(), to) == 0) return false;  // nothing was there, or an empty folder
+    const bool full = errno == ENOTEMPTY || errno == EEXIST;
+    if (!full) return cannot("create folder", destination.path);
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_EXCHANGE) == 0) return true;
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return cannot("replace folder", destination.path);
+    // Where two folders cannot be exchanged at once, the name means nothing for a moment.
+    const std::string aside = name_in(folder_of(destination.path));
+    if (std::rename(to, aside.c_str()) != 0) return cannot("replace folder", destination.path);
+    if (std::rename(from.c_str(), to) != 0) {
+        auto failed = cannot("replace folder", destination.path);
+        [[maybe_unused]] const int back = std::rename(aside.c_str(), to);
+        return failed;
+    }
+    [[maybe_unused]] const int old = std::rename(aside.c_str(), from.c_str());
+    return true;
+}
+
+}  // namespace
+
+void remove_file(const std::string& path) { ::unlink(path.c_str()); }
+
+void remove_tiles(const std::string& folder) {
+    // Other ranks may still be making tiles: they find no folder soon.
+    for (int times = 0; times < 100; ++times) {
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+            if (is_tile_name(entry.path().filename().string())) ::unlink(entry.path().c_str());
+        if (::rmdir(folder.c_str()) == 0 || errno != ENOTEMPTY) return;
+    }
+}
+
+NewFile::NewFile(Destination destination, File file, Litter litter)
+    : destination_(std::move(destination)), file_(std::move(file)), partial_(std::move(litter)) {}
+
+Result<NewFile> NewFile::begin(Destination destination, bool other_processes) {
+    const std::string folder = folder_of(destination.path);
+    if (!other_processes && ::access("/proc/self/fd", X_OK) == 0) {
+        auto file = File::unnamed(folder, destination.path);
+        if (file) {
+            take_over(file->descriptor(), destination);
+            return NewFile(std::move(destination), std::move(*file), {});
+        }
+    }
+    const auto held = undisturbed();
+    const std::string partial = name_in(folder);
+    auto file = File::create(partial, destination.path);
+    if (!file) return tl::unexpected(file.error());
+    take_over(file->descriptor(), destination);
+    return NewFile(std::move(destination), std::move(*file), Litter(partial, remove_file));
+}
+
+std::string NewFile::way() const { return partial_.path().empty() ? file_.in_this_process() : partial_.path(); }
+
+Result<void> NewFile::commit() {
+    if (auto synced = file_.sync(); !synced) return synced;
+    const auto held = undisturbed();
+    const char* const path = destination_.path.c_str();
+    if (partial_.path().empty()) {
+        const std::string unnamed = file_.in_this_process();
+        const auto name = [&](const char* to) {
+            return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0;
+        };
+        // A name that is taken is taken over by another name only.
+        const bool named = destination_.kind == Destination::Kind::fresh && name(path);
+        const std::string partial = name_in(folder_of(destination_.path));
+        if (!named && !name(partial.c_str())) return cannot("create", destination_.path);
+        if (!named) partial_ = Litter(partial, remove_file);
+    }
+    if (!partial_.path().empty()) {
+        if (std::rename(partial_.path().c_str(), path) != 0) return cannot("create", destination_.path);
+        partial_.release();
+    }
+    sync_folder(folder_of(destination_.path));
+    return {};
+}
+
+NewFolder::NewFolder(Destination destination, Litter litter)
+    : destination_(std::move(destination)), partial_(std::move(litter)) {}
+
+Result<NewFolder> NewFolder::begin(Destination destination) {
+    const auto held = undisturbed();
+    const std::string partial = name_in(folder_of(destination.path));
+    if (::mkdir(partial.c_str(), 0777) != 0) return cannot("create folder", destination.path);
+    NewFolder folder(std::move(destination), Litter(partial, remove_tiles));
+    const int descriptor = ::open(partial.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor < 0) return cannot("create folder", folder.destination_.path);
+    take_over(descriptor, folder.destination_);
+    ::close(descriptor);
+    return folder;
+}
+
+Result<void> NewFolder::commit() {
+    sync_folder(partial_.path());
+    const auto held = undisturbed();
+    // Another run or a person may have put something there meanwhile.
+    const auto now = destination_of_folder(destination_.path);
+    if (!now) return tl::unexpected(now.error());
+    const auto exchanged = rename_folder(partial_.path(), *now);
+    if (!exchanged) return tl::unexpected(exchanged.error());
+    sync_folder(folder_of(destination_.path));
+    if (*exchanged) remove_tiles(partial_.path());
+    partial_.release();
+    return {};
+}
+
+Result<void> write_text(const Destination& destination, const std::string& text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    if (destination.kind == Destination::Kind::stream) {
+        auto stream = File::open_stream(destination.path);
+        if (!stream) return tl::unexpected(stream.error());
+        if (auto written = stream->append(bytes); !written) return written;
+        return stream->finish();
+    }
+    auto file = NewFile::begin(destination, false);
+    if (!file) return tl::unexpected(file.error());
+    if (auto written = file->file().write(bytes, 0); !written) return written;
+    return file->commit();
+}
+
+}  // namespace reshard::cli

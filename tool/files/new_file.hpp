@@ -1,0 +1,74 @@
+// Files and folders that take their name when they are whole: before, that name means what it always meant.
+#pragma once
+
+#include <optional>
+
+#include "tool/files/file.hpp"
+#include "tool/files/litter.hpp"
+
+namespace reshard::cli {
+
+/// Where an output goes. Symbolic links are followed, so what they lead to is replaced; other hard links of a file that
+/// is replaced keep what they had.
+struct Destination {
+    enum class Kind { fresh, old, stream };
+    Kind kind = Kind::fresh;  ///< a stream, a pipe or a device, is written where it is
+    std::string path;
+    unsigned mode = 0;  ///< of what is replaced, as are the next two
+    unsigned user = 0;
+    unsigned group = 0;
+};
+
+/// Errors: io; for a folder, a socket, a disk, a link to nothing, a file that may not be written, and for stdout, which
+/// has the report.
+[[nodiscard]] Result<Destination> destination_of_file(const std::string& path);
+
+/// A folder of tiles. Errors: io; for one that has other files than tiles, and for those that cannot be exchanged.
+[[nodiscard]] Result<Destination> destination_of_folder(const std::string& path);
+
+/// `rank7.source.npy`, `rank7.target.npy` or `rank7.json`.
+[[nodiscard]] bool is_tile_name(std::string_view name);
+
+class NewFile {
+public:
+    /// pre: no stream. With `other_processes` that write it too it has a name meanwhile, else none where the file
+    /// system can do that. Errors: io.
+    [[nodiscard]] static Result<NewFile> begin(Destination destination, bool other_processes);
+
+    [[nodiscard]] File& file() { return file_; }
+    [[nodiscard]] std::string way() const;  ///< for File::open_again, of other ranks
+    /// To the disk, and named. Errors: io.
+    [[nodiscard]] Result<void> commit();
+
+private:
+    NewFile(Destination destination, File file, Litter litter);
+
+    Destination destination_;
+    File file_;
+    Litter partial_;
+};
+
+class NewFolder {
+public:
+    /// Errors: io.
+    [[nodiscard]] static Result<NewFolder> begin(Destination destination);
+
+    [[nodiscard]] const std::string& path() const { return partial_.path(); }  ///< until it is committed
+    /// To the disk, and named; a folder that it replaces goes. Errors: io.
+    [[nodiscard]] Result<void> commit();
+
+private:
+    NewFolder(Destination destination, Litter litter);
+
+    Destination destination_;
+    Litter partial_;
+};
+
+/// How litter is removed.
+void remove_file(const std::string& path);
+void remove_tiles(const std::string& folder);  ///< its tiles, and itself when nothing else is in it
+
+/// A text, whole or not at all; into a stream as it is. Errors: io.
+[[nodiscard]] Result<void> write_text(const Destination& destination, const std::string& text);
+
+}  // namespace reshard::cli

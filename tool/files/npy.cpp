@@ -1,0 +1,262 @@
+#include "tool/files/npy.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace reshard::cli {
+namespace {
+
+constexpr std::string_view magic("\x93NUMPY", 6);
+
+// The header is a Python dictionary literal of three known keys. This reads that and no more of Python.
+class Dictionary {
+public:
+    Dictionary(std::string_view text, NpyHeader& header) : text_(text), header_(header) {}
+
+    Result<void> read() {
+        if (!take('{')) return wrong("a dictionary");
+        while (!take('}')) {
+            if (auto entry = read_entry(); !entry) return entry;
+            if (take(',')) continue;
+            if (!take('}')) return wrong("a comma or the end of the dictionary");
+            break;
+        }
+        skip();
+        if (place_ != text_.size()) return wrong("nothing after the dictionary");
+        if (!has_descr_) return fail(Code::io, "the npy header has no 'descr'");
+        if (!has_order_) return fail(Code::io, "the npy header has no 'fortran_order'");
+        if (!has_shape_) return fail(Code::io, "the npy header has no 'shape'");
+        return {};
+    }
+
+private:
+    Result<void> read_entry() {
+        std::string key;
+        if (!take_string(key)) return wrong("a key in quotes");
+        if (!take(':')) return wrong("a colon");
+        bool* has = key == "descr" ? &has_descr_ : key == "fortran_order" ? &has_order_ : &has_shape_;
+        if (key != "descr" && key != "fortran_order" && key != "shape") {
+            return fail(Code::io, fmt::format("the npy header has an unknown key '{}'", key));
+        }
+        if (*has) return fail(Code::io, fmt::format("the npy header has '{}' twice", key));
+        *has = true;
+        if (key == "descr") return read_descr();
+        return key == "shape" ? read_shape() : read_order();
+    }
+
+    Result<void> read_descr() {
+        skip();
+        if (place_ < text_.size() && text_[place_] == '[') {
+            return fail(Code::unsupported, "the npy file holds records, not one number an element");
+        }
+        return take_string(header_.descr) ? Result<void>() : wrong("a descr in quotes");
+    }
+
+    Result<void> read_order() {
+        header_.fortran_order = take_word("True");
+        return header_.fortran_order || take_word("False") ? Result<void>() : wrong("True or False");
+    }
+
+    Result<void> read_shape() {
+        if (!take('(')) return wrong("a tuple");
+        while (!take(')')) {
+            Index extent = 0;
+            skip();
+            const char* begin = text_.data() + place_;
+            const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), extent);
+            if (error == std::errc::result_out_of_range) {
+                return fail(Code::overflow, "the npy header has an extent that leaves 64 bits");
+            }
+            if (error != std::errc()) return wrong("an extent");
+            if (extent < 0) return fail(Code::io, fmt::format("the npy header has a negative extent {}", extent));
+            place_ += static_cast<std::size_t>(end - begin);
+            if (place_ < text_.size() && text_[place_] == 'L') ++place_;  // a long of Python 2
+            header_.shape.push_back(extent);
+            if (take(',')) continue;
+            if (header_.shape.size() < 2) return wrong("a tuple; one extent is written (n,)");
+            if (!take(')')) return wrong("a comma or the end of the shape");
+            break;
+        }
+        return {};
+    }
+
+    void skip() {
+        while (place_ < text_.size() && (text_[place_] == ' ' || text_[place_] == '\n' || text_[place_] == '\t')) {
+            ++place_;
+        }
+    }
+    bool take(char wanted) {
+        skip();
+        const bool there = place_ < text_.size() && text_[place_] == wanted;
+        if (there) ++place_;
+        return there;
+    }
+    bool take_word(std::string_view word) {
+        skip();
+        const bool there = text_.substr(place_, word.size()) == word;
+        if (there) place_ += word.size();
+        return there;
+    }
+    bool take_string(std::string& out) {
+        skip();
+        const char quote = place_ < text_.size() ? text_[place_] : '\0';
+        if (quote != '\'' && quote != '"') return false;
+        const std::size_t end = text_.find(quote, place_ + 1);
+        if (end == std::string_view::npos) return false;
+        out = text_.substr(place_ + 1, end - place_ - 1);
+        place_ = end + 1;
+        return true;
+    }
+    [[nodiscard]] Result<void> wrong(const char* wanted) const {
+        Error error{Code::io, fmt::format("the npy header is not what numpy writes: expected {}", wanted)};
+        error.text = std::string(text_);
+        error.offset = place_;
+        return tl::unexpected(std::move(error));
+    }
+
+    std::string_view text_;
+    NpyHeader& header_;
+    std::size_t place_ = 0;
+    bool has_descr_ = false;
+    bool has_order_ = false;
+    bool has_shape_ = false;
+};
+
+std::size_t little_endian(std::string_view bytes) {
+    std::size_t value = 0;
+    for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+    return value;
+}
+
+// A header that promises another size than the file has would make every offset a lie.
+Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
+    const auto element = parse_descr(header.descr);
+    if (!element) return tl::unexpected(element.error());
+    std::optional<Index> bytes = element->bytes;
+    bool empty = false;
+    for (const Index extent : header.shape) empty = empty || extent == 0;
+    if (empty) bytes = 0;
+    for (const Index extent : header.shape) {
+        if (!empty && bytes) bytes = checked_multiply(*bytes, extent);
+    }
+    if (bytes) bytes = checked_add(*bytes, header.data_offset);
+    if (!bytes) return fail(Code::overflow, "the npy header describes more bytes than 64 bits can count");
+    if (*bytes == file_bytes) return {};
+    return fail(Code::io,
+                fmt::format("the npy header describes a file of {} bytes, the file has {}", *bytes, file_bytes));
+}
+
+}  // namespace
+
+Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
+    if (start.size() < 10 || start.substr(0, 6) != magic) return fail(Code::io, "not an npy file (wrong first bytes)");
+    const int major = static_cast<unsigned char>(start[6]);
+    const int minor = static_cast<unsigned char>(start[7]);
+    if (major < 1 || major > 3 || minor != 0) {
+        return fail(Code::unsupported,
+                    fmt::format("npy version {}.{} is not known; 1.0, 2.0 and 3.0 are", major, minor));
+    }
+    const std::size_t length_bytes = major == 1 ? 2 : 4;
+    const std::size_t begin = 8 + length_bytes;
+    if (start.size() < begin) return fail(Code::io, "the npy file ends inside its header");
+    const std::size_t length = little_endian(start.substr(8, length_bytes));
+    if (length > start.size() - begin) {
+        const bool cut = static_cast<Index>(length) > file_bytes - static_cast<Index>(begin);
+        if (cut) return fail(Code::io, "the npy file ends inside its header");
+        return fail(Code::unsupported, "the npy header is longer than 1 MiB");
+    }
+    NpyHeader header;
+    header.data_offset = static_cast<Index>(begin + length);
+    if (auto read = Dictionary(start.substr(begin, length), header).read(); !read) return tl::unexpected(read.error());
+    if (auto whole = adds_up(header, file_bytes); !whole) return tl::unexpected(whole.error());
+    return header;
+}
+
+Result<Element> parse_descr(std::string_view descr) {
+    const auto unknown = [&] {
+        return fail(Code::unsupported, fmt::format("npy elements of type '{}' are not supported", descr));
+    };
+    if (descr.size() < 3) return unknown();
+    Element element;
+    element.kind = descr[1];
+    element.big_endian = descr[0] == '>';
+    const std::string_view digits = descr.substr(2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), element.bytes);
+    if (error != std::errc() || end != digits.data() + digits.size()) return unknown();
+    static constexpr std::string_view known[] = {"b1", "i1", "i2", "i4", "i8", "u1", "u2",  "u4",
+                                                 "u8", "f2", "f4", "f8", "c8", "V1", "c16", "V2"};
+    bool found = false;
+    for (const std::string_view name : known) found = found || name == descr.substr(1);
+    if (!found) return unknown();
+    // '|' says that byte order has no meaning, which is true of single bytes and of raw ones only.
+    const bool orderless = element.bytes == 1 || element.kind == 'V';
+    const bool order_known = descr[0] == '<' || descr[0] == '>' || descr[0] == '=' || (descr[0] == '|' && orderless);
+    if (!order_known) return unknown();
+    return element;
+}
+
+Result<DType> dtype_of(const Element& element, std::optional<DType> as) {
+    const std::string had = fmt::format("{}{}", element.kind, element.bytes);
+    if (as) {
+        if (element.kind != 'V' && element.kind != 'u') {
+            return fail(Code::mismatch, fmt::format("--dtype is for raw elements (V or u), the file has {}", had));
+        }
+        if (size_of(*as) == element.bytes) return *as;
+        return fail(Code::mismatch, fmt::format("--dtype {} has {} bytes, the file's elements have {}", name(*as),
+                                                size_of(*as), element.bytes));
+    }
+    struct Pair {
+        std::string_view numpy;
+        DType dtype;
+    };
+    static constexpr Pair pairs[] = {
+        {"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32},  {"i8", DType::i64},
+        {"u1", DType::u8},      {"u2", DType::u16}, {"u4", DType::u32}, {"u8", DType::u64},  {"f2", DType::f16},
+        {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128}};
+    for (const Pair& pair : pairs) {
+        if (pair.numpy == had) return pair.dtype;
+    }
+    return fail(Code::unsupported,
+                fmt::format("the file's elements are raw ({}): say what they are with --dtype", had));
+}
+
+std::string descr_of(DType dtype) {
+    switch (dtype) {
+        case DType::boolean:
+            return "|b1";
+        case DType::i8:
+            return "|i1";
+        case DType::u8:
+            return "|u1";
+        case DType::f8_e4m3fn:
+        case DType::f8_e5m2:
+            return "|V1";
+        case DType::bf16:
+            return "<V2";
+        case DType::c64:
+            return "<c8";
+        case DType::c128:
+            return "<c16";
+        default:
+            // i16 -> <i2, u64 -> <u8, f32 -> <f4: numpy counts bytes where JAX counts bits.
+            return fmt::format("<{}{}", name(dtype).front(), size_of(dtype));
+    }
+}
+
+std::string npy_header(const std::string& descr, bool fortran_order, const std::vector<Index>& shape) {
+    std::string tuple;
+    for (const Index extent : shape) tuple += fmt::format("{}{}", extent, shape.size() == 1 ? "," : ", ");
+    if (shape.size() > 1) tuple.resize(tuple.size() - 2);
+    std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': ({}), }}", descr,
+                                   fortran_order ? "True" : "False", tuple);
+    constexpr std::size_t before = 10;
+    const std::size_t whole = (before + text.size() + 1 + 63) / 64 * 64;
+    text.append(whole - before - text.size() - 1, ' ');
+    text += '\n';
+    std::string header(magic);
+    header += {'\x01', '\x00', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+    return header + text;
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,117 @@
+// Ranks as processes under MPI. The tool is the user of MPI here, so it initializes and finalizes it.
+#include "tool/ranks/ranks.hpp"
+
+#ifdef RESHARD_HAS_MPI
+
+#include <fmt/format.h>
+
+#include "reshard/mpi.hpp"
+
+namespace reshard::cli {
+namespace {
+
+class MpiRank final : public Rank {
+public:
+    MpiRank(Backend& backend, std::chrono::seconds timeout) : backend_(backend), timeout_(timeout) {}
+
+    Backend& backend() override { return backend_; }
+    void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+    bool one_process() const override { return backend_.size() == 1; }
+    Result<std::unique_ptr<Backend>> alltoallw() override {
+        return mpi::make_alltoallw_backend(MPI_COMM_WORLD, timeout_);
+    }
+    Result<std::unique_ptr<Backend>> messages() override {
+        mpi::BackendOptions options;
+        options.shared_memory = false;
+        options.timeout = timeout_;
+        return mpi::make_backend(MPI_COMM_WORLD, options);
+    }
+
+    std::vector<std::string> share(std::string mine) override {
+        const auto ranks = static_cast<std::size_t>(size());
+        const int length = static_cast<int>(mine.size());
+        std::vector<int> lengths(ranks);
+        MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+        std::vector<int> begins(ranks);
+        int end = 0;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            begins[r] = end;
+            end += lengths[r];
+        }
+        std::string all(static_cast<std::size_t>(end), '\0');
+        MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), begins.data(), MPI_CHAR,
+                       MPI_COMM_WORLD);
+        std::vector<std::string> result;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            result.push_back(all.substr(static_cast<std::size_t>(begins[r]), static_cast<std::size_t>(lengths[r])));
+        }
+        return result;
+    }
+
+private:
+    Backend& backend_;
+    std::chrono::seconds timeout_;
+};
+
+class MpiRanks final : public Ranks {
+public:
+    explicit MpiRanks(std::chrono::seconds timeout) : timeout_(timeout) {}
+    MpiRanks(const MpiRanks&) = delete;
+    MpiRanks& operator=(const MpiRanks&) = delete;
+    ~MpiRanks() override {
+        backend_.reset();  // its communicator must be freed before MPI ends
+        MPI_Finalize();
+    }
+
+    Result<void> begin(Index devices) {
+        int ranks = 0;
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+        if (ranks < devices) {
+            return fail(Code::mismatch, fmt::format("the mesh has {} devices, {} ranks were started", devices, ranks));
+        }
+        mpi::BackendOptions options;
+        options.timeout = timeout_;
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        if (!backend) return tl::unexpected(backend.error());
+        backend_ = std::move(*backend);
+        return {};
+    }
+
+    std::string name() const override { return "mpi"; }
+    bool one_process() const override { return false; }
+
+    int each(const std::function<int(Rank&)>& body) override {
+        MpiRank rank(*backend_, timeout_);
+        return body(rank);
+    }
+
+private:
+    std::unique_ptr<Backend> backend_;
+    std::chrono::seconds timeout_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout) {
+    int given = 0;
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS) {
+        return fail(Code::backend, "MPI_Init_thread failed");
+    }
+    auto ranks = std::make_unique<MpiRanks>(timeout);
+    if (auto begun = ranks->begin(devices); !begun) return tl::unexpected(begun.error());
+    return ranks;
+}
+
+}  // namespace reshard::cli
+
+#else
+
+namespace reshard::cli {
+
+Result<std::unique_ptr<Ranks>> mpi_ranks(Index, std::chrono::seconds) {
+    return fail(Code::unsupported, "this build has no mpi backend (it found no MPI when it was configured)");
+}
+
+}  // namespace reshard::cli
+
+#endif

@@ -1,0 +1,63 @@
+// The ranks of a run: threads of this process, or processes under MPI. The code of a rank is the same for both.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reshard/algebra/backend.hpp"
+
+namespace reshard::cli {
+
+/// One rank, as its own code sees it. All verbs but the plain facts are collective.
+class Rank {
+public:
+    virtual ~Rank() = default;
+    [[nodiscard]] virtual Backend& backend() = 0;
+    [[nodiscard]] virtual std::vector<std::string> share(std::string mine) = 0;  ///< what each brought, in rank order
+    virtual void barrier() = 0;
+    [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this one
+
+    /// Backends for baselines: that moves without a plan, and that runs a plan step by step in messages. Not for
+    /// threads.
+    [[nodiscard]] virtual Result<std::unique_ptr<Backend>> alltoallw() = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<Backend>> messages() = 0;
+
+    [[nodiscard]] Index index() { return backend().rank(); }
+    [[nodiscard]] Index size() { return backend().size(); }
+};
+
+/// The ranks that this process drives.
+class Ranks {
+public:
+    virtual ~Ranks() = default;
+    [[nodiscard]] virtual std::string name() const = 0;  ///< of the backend: local, mpi
+    [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this process
+    /// Runs the body once on every rank driven here and returns the largest of its answers.
+    virtual int each(const std::function<int(Rank&)>& body) = 0;
+};
+
+/// The ranks for `devices` devices. `backend` is local, mpi, nccl, or empty: mpi when an MPI launcher started this
+/// process, else local; `timeout` is of mpi. Errors: unsupported, mismatch when too few ranks were started, backend.
+[[nodiscard]] Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices,
+                                                        std::chrono::seconds timeout);
+
+[[nodiscard]] Result<std::unique_ptr<Ranks>> local_ranks(Index devices);
+[[nodiscard]] Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout);
+[[nodiscard]] Result<std::unique_ptr<Ranks>> nccl_ranks(Index devices);
+[[nodiscard]] Index nccl_devices();  ///< GPUs that this process sees; 0 without any, or without the backend
+
+/// Ranks that a run without a mesh of its own would have.
+[[nodiscard]] Index default_rank_count(const std::string& backend);
+
+/// Collective: success when it is everyone's, else the error of the lowest rank that has one, on all of them.
+[[nodiscard]] Result<void> agree(Rank& rank, const Result<void>& mine);
+
+/// Collective: element by element over all ranks.
+[[nodiscard]] std::vector<Index> sum(Rank& rank, const std::vector<Index>& mine);
+[[nodiscard]] std::vector<Index> largest(Rank& rank, const std::vector<Index>& mine);
+[[nodiscard]] std::vector<double> largest(Rank& rank, const std::vector<double>& mine);
+
+}  // namespace reshard::cli

@@ -1,0 +1,106 @@
+#include "tool/ranks/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <sstream>
+
+#include "reshard/text.hpp"
+#include "tool/ranks/memory_use.hpp"
+
+namespace reshard::cli {
+
+Result<void> enough_memory(Rank& rank, Index mine) {
+    const std::string machine = machine_name();
+    const std::vector<std::string> all = rank.share(fmt::format("{} {}", mine, machine));
+    Index needed = 0;
+    for (const std::string& theirs : all) {
+        const std::size_t space = theirs.find(' ');
+        if (theirs.substr(space + 1) == machine) needed = saturating_add(needed, std::stoll(theirs.substr(0, space)));
+    }
+    const Index available = available_memory();
+    if (needed <= available) return agree(rank, {});
+    return agree(rank, fail(Code::infeasible, fmt::format("the ranks of one machine need {}, it has {} available",
+                                                          format_bytes(needed), format_bytes(available))));
+}
+
+Accounted largest(Rank& rank, const Accounted& mine) {
+    Accounted most;
+    const std::string brought = fmt::format("{} {} {} {}", mine.source, mine.target, mine.workspace, mine.staging);
+    for (const std::string& text : rank.share(brought)) {
+        Accounted theirs;
+        std::istringstream(text) >> theirs.source >> theirs.target >> theirs.workspace >> theirs.staging;
+        if (theirs.all() > most.all()) most = theirs;
+    }
+    return most;
+}
+
+Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Plan& plan, const Storages& storages,
+                                               const PrepareOptions& options) {
+    auto executor = Executor::prepare(plan, backend, storages, options);
+    const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
+    if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
+    std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, options.donate));
+    const RankPlan& mine = mover->rank_plan();
+    mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
+                         mover->executor_.staging_bytes()};
+    const Accounted& bytes = mover->accounted_;
+    const Index wanted = saturating_add(saturating_add(bytes.source, bytes.target), bytes.workspace);
+    if (auto enough = enough_memory(rank, wanted); !enough) return tl::unexpected(enough.error());
+    if (auto all = agree(rank, mover->take_memory()); !all) return tl::unexpected(all.error());
+    return mover;
+}
+
+Result<void> Session::take_memory() try {
+    for (auto [memory, bytes] : {std::pair{&source_, accounted_.source}, std::pair{&target_, accounted_.target},
+                                 std::pair{&workspace_, accounted_.workspace}}) {
+        auto taken = backend_.allocate(bytes);
+        if (!taken) return tl::unexpected(taken.error());
+        *memory = std::move(*taken);
+    }
+    if (backend_.on_device()) {
+        own_source_.resize(size(accounted_.source));
+        own_target_.resize(size(accounted_.target));
+    } else {
+        // Memory is not there before it is touched; that is a cost of taking it, not of moving.
+        std::ranges::fill(workspace_->bytes(), std::byte{0});
+    }
+    Buffers buffers{source_there(), target_there(), workspace_->bytes()};
+    if (donate_) buffers.donated = source_there();
+    auto bound = executor_.bind({&buffers, 1});
+    if (!bound) return tl::unexpected(bound.error());
+    bound_ = std::move(*bound);
+    return {};
+} catch (const std::bad_alloc&) {
+    return fail(Code::infeasible, fmt::format("no memory for {}", format_bytes(accounted_.all())));
+}
+
+void Session::wipe() { std::ranges::fill(target(), std::byte{0xa5}); }
+
+Result<void> Session::bring() {
+    if (!backend_.on_device()) return {};
+    if (auto done = backend_.put(own_source_, source_there()); !done) return done;
+    return backend_.put(own_target_, target_there());
+}
+
+Result<void> Session::fetch() {
+    return backend_.on_device() ? backend_.get(target_there(), own_target_) : Result<void>();
+}
+
+Result<double> Session::move(Rank& rank) {
+    if (auto all = agree(rank, bring()); !all) return tl::unexpected(all.error());
+    rank.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto moved = [&]() -> Result<void> {
+        auto ticket = bound_->start();
+        return ticket ? (*ticket)->wait() : tl::unexpected(ticket.error());
+    }();
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    if (auto all = agree(rank, moved); !all) return tl::unexpected(all.error());
+    if (auto all = agree(rank, fetch()); !all) return tl::unexpected(all.error());
+    return largest(rank, std::vector<double>{spent.count()}).front();
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,52 @@
+#include "tool/report/plan_table.hpp"
+
+#include <fmt/format.h>
+
+#include "reshard/text.hpp"
+#include "tool/console/numbers.hpp"
+#include "tool/console/table.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/report/steps.hpp"
+
+namespace reshard::cli {
+
+std::string plan_table(const Request& asked, const Synthesis& made) {
+    using Align = Table::Align;
+    const Plan& plan = made.plan;
+    const Index size = size_of(plan.source.dtype);
+    Table table({{"#", Align::right},
+                 {"step"},
+                 {"", Align::left, true},
+                 {"layout"},
+                 {"tile", Align::right},
+                 {"received", Align::right},
+                 {"estimate", Align::right}});
+    table.row({"0", "source", "", format(plan.source), format_bytes(tile_bytes(plan.source)), "", ""});
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        const Layout& before = layout_before(plan, i);
+        const Move& move = made.verdict.moves[i];
+        const Index cost = step_picoseconds(before, step, move, asked.options.machine);
+        table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
+                   format_bytes(tile_bytes(step.layout)), format_bytes(saturating_multiply(move.received, size)),
+                   format_picoseconds(cost)});
+    }
+    return table.text(line_width());
+}
+
+std::string plan_summary(const Request& asked, const Synthesis& made) {
+    const Verdict& verdict = made.verdict;
+    const std::string pieces = verdict.pieces == 1 ? "" : fmt::format(" in {} pieces", verdict.pieces);
+    const char* donated = asked.options.limits.donate ? " (source donated)" : "";
+    std::string text = fmt::format(
+        "peak {} (floor {})   footprint {}{}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
+        format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes), pieces, donated,
+        format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
+    text += fmt::format("estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n",
+                        format_picoseconds(made.picoseconds), asked.options.machine.name, green("checked"),
+                        made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
+                        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan));
+    return text;
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,116 @@
+#include "tool/report/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include "reshard/text.hpp"
+#include "tool/console/numbers.hpp"
+#include "tool/console/table.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/report/plan_table.hpp"
+#include "tool/report/steps.hpp"
+
+namespace reshard::cli {
+namespace {
+
+Index predicted(const Request& asked, const Synthesis& made, std::size_t step) {
+    return step_picoseconds(layout_before(made.plan, step), made.plan.steps[step], made.verdict.moves[step],
+                            asked.options.machine);
+}
+
+// Slices that another step follows are views; a fused plan is timed as a whole, at its last step.
+std::string measured_text(const RunReport& report, double seconds) {
+    if (seconds >= 0) return format_seconds(seconds);
+    return report.fused ? "fused" : "a view";
+}
+
+std::string steps_table(const Request& asked, const Synthesis& made, const RunReport& report) {
+    using Align = Table::Align;
+    Table table({{"#", Align::right},
+                 {"step"},
+                 {"", Align::left, true},
+                 {"layout"},
+                 {"received", Align::right},
+                 {"predicted", Align::right},
+                 {"measured", Align::right}});
+    const Index size = size_of(made.plan.source.dtype);
+    for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
+        const Step& step = made.plan.steps[i];
+        const double seconds = report.step_seconds[i];
+        table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan, i), step),
+                   format(step.layout), format_bytes(saturating_multiply(made.verdict.moves[i].received, size)),
+                   format_picoseconds(predicted(asked, made, i)), measured_text(report, seconds)});
+    }
+    return table.text(line_width());
+}
+
+std::string transport_text(const RunReport& report) {
+    return report.transport.empty() ? std::string() : fmt::format("moved by {}\n", report.transport);
+}
+
+std::string growth_text(const RunReport& report) {
+    const char* whose = report.one_process ? "of the one process, all ranks together" : "of the largest rank";
+    return fmt::format("resident growth {} {} (VmHWM{}), source, target and verification included\n",
+                       format_bytes(report.growth_bytes), whose, report.growth_exact ? "" : ", not reset");
+}
+
+}  // namespace
+
+std::vector<double> seconds_of_plan(const Plan& plan, const RankPlan& ran, const std::vector<double>& seconds) {
+    std::vector<double> result;
+    if (ran.fused && ran.steps.size() == 1 && !seconds.empty()) {  // the whole plan ran as one: its last step says so
+        result.assign(plan.steps.size(), -1.0);
+        result.back() = seconds.front();
+        return result;
+    }
+    std::size_t next = 0;
+    for (const Step& step : plan.steps) {
+        const bool run = next < ran.steps.size() && next < seconds.size() && ran.steps[next].schedule.kind == step.kind;
+        result.push_back(run ? seconds[next++] : -1.0);
+    }
+    return result;
+}
+
+std::string run_text(const Request& asked, const Synthesis& made, const RunReport& report) {
+    const Verified& verified = report.verified;
+    const std::string word = verified.wrong == 0 ? green("ok") : red("WRONG");
+    std::string text = fmt::format("{}   {} ranks   {}   wrong {} of {}\n", word, report.ranks, report.backend,
+                                   verified.wrong, verified.of);
+    text += steps_table(asked, made, report);
+    const double bytes = static_cast<double>(report.target_bytes);
+    text += fmt::format("moved {} in {} ({}), predicted {} on {}\n", format_bytes(report.target_bytes),
+                        format_seconds(report.seconds), format_rate(report.seconds > 0 ? bytes / report.seconds : 0),
+                        format_picoseconds(made.picoseconds), asked.options.machine.name);
+    const Accounted& rank = report.accounted;
+    text += fmt::format("a rank accounts for {} = source {} + target {} + workspace {} + staging {}\n",
+                        format_bytes(rank.all()), format_bytes(rank.source), format_bytes(rank.target),
+                        format_bytes(rank.workspace), format_bytes(rank.staging));
+    return text + transport_text(report) + growth_text(report);
+}
+
+Json run_json(const Request& asked, const Synthesis& made, const RunReport& report) {
+    Json json = plan_json(nullptr, asked, made, 0);
+    json.erase("synthesis_us");
+    for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
+        json["steps"][i]["seconds_estimate"] = static_cast<double>(predicted(asked, made, i)) * 1e-12;
+        const double seconds = report.step_seconds[i];
+        json["steps"][i]["seconds_measured"] = seconds < 0 ? Json() : Json(seconds);
+    }
+    json["backend"] = report.backend;
+    json["ranks"] = report.ranks;
+    json["transport"] = report.transport;
+    json["wrong"] = report.verified.wrong;
+    json["elements_verified"] = report.verified.of;
+    json["seconds_measured"] = report.seconds;
+    json["target_bytes_all_ranks"] = report.target_bytes;
+    json["accounted_bytes"] = report.accounted.all();
+    json["source_bytes"] = report.accounted.source;
+    json["target_bytes"] = report.accounted.target;
+    json["workspace_bytes"] = report.accounted.workspace;
+    json["staging_bytes"] = report.accounted.staging;
+    json["resident_growth_bytes"] = report.growth_bytes;
+    json["resident_growth_of"] = report.one_process ? "one process with all ranks" : "the largest rank";
+    json["resident_growth_exact"] = report.growth_exact;
+    return json;
+}
+
+}  // namespace reshard::cli

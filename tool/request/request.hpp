@@ -1,0 +1,42 @@
+// A question as text, from the command line or from a line of JSON, and the same question understood.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/synthesize.hpp"
+
+namespace reshard::cli {
+
+/// Everything that `plan` and its relatives are asked, still text.
+struct Question {
+    std::string mesh;
+    std::optional<std::string> target_mesh;  ///< the source's mesh when not given
+    std::string source;
+    std::string target;
+    std::optional<std::string> notation;      ///< of meshes and layouts; our own when not given
+    std::optional<std::string> array;         ///< f32[8,4], where the notation does not say it
+    std::optional<std::string> target_array;  ///< of the target, when it is reshaped
+    std::optional<std::string> vocabulary;
+    std::optional<std::string> objective;
+    std::optional<std::string> machine;  ///< one that is built in, or a machine's text
+    std::optional<std::string> peak_bytes_max;
+    std::optional<std::string> footprint_bytes_max;
+    bool donate = false;
+    std::vector<std::string> first_steps;  ///< `kind layout` each, on the source's mesh
+};
+
+struct Request {
+    Problem problem;
+    Options options;
+};
+
+/// One layout in the question's notation. `mesh` may be empty where the text brings its own. Errors: as the parsers.
+[[nodiscard]] Result<Layout> read_layout(const Question& question, const std::string& mesh,
+                                         const std::optional<std::string>& array, const std::string& text);
+
+/// Parses every part. Errors: as the parsers of the parts, the message led by the name of the part.
+[[nodiscard]] Result<Request> understand(const Question& question);
+
+}  // namespace reshard::cli
