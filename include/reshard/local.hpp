@@ -5,6 +5,7 @@
 
 #include "reshard/algebra/backend.hpp"
 
+/// Ranks of one process.
 namespace reshard::local {
 
 /// N ranks that share this process. Each rank's backend may be driven by its own thread, or all by one thread that

@@ -8,6 +8,7 @@
 
 #include "reshard/algebra/backend.hpp"
 
+/// Ranks of an NCCL communicator, each with a GPU.
 namespace reshard::nccl {
 
 struct Options {

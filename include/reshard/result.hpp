@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+/// Moves distributed arrays between shardings: layouts, plans, the judge, the search, and what runs them.
 namespace reshard {
 
 /// What went wrong, coarse enough to switch on. `name(Code)` is its spelling in JSON.
