@@ -7,8 +7,8 @@ namespace reshard {
 
 /// Bounds in bytes a device; none when empty.
 struct Limits {
-    std::optional<Index> peak_bytes_max;
-    std::optional<Index> footprint_bytes_max;
+    std::optional<Index> peak_bytes_max;       ///< the largest tile on the way
+    std::optional<Index> footprint_bytes_max;  ///< source + target + workspace
     /// The source's memory takes tiles between steps, where they fit and nothing reads it any more. It is held to the
     /// end all the same: the footprint of one array is never less than source + target.
     bool donate = false;

@@ -7,21 +7,20 @@ namespace reshard {
 
 /// One level of the network: `devices` consecutive devices (with all inner levels) reach each other through it.
 struct Level {
-    std::string name;
-    Index devices = index_max;  ///< devices under one switch of this level
-    Index latency_ps = 0;       ///< per message
-    Index bytes_per_second =
-        1;               ///< per device, one way; when `shared`, of all devices of the next inner level together
-    Index start_ps = 0;  ///< once per step that uses this level
-    bool shared = false;
+    std::string name;            ///< nvlink, infiniband, ...
+    Index devices = index_max;   ///< devices under one switch of this level
+    Index latency_ps = 0;        ///< per message
+    Index bytes_per_second = 1;  ///< one way: of a device, or of all devices of the next inner level when shared
+    Index start_ps = 0;          ///< once per step that uses this level
+    bool shared = false;         ///< whether the devices of the next inner level share one connection
     friend bool operator==(const Level&, const Level&) = default;
 };
 
 /// Levels from the inside out, and the rate of local copies.
 struct Machine {
-    std::string name;
-    std::vector<Level> levels;
-    Index copy_bytes_per_second = 1;
+    std::string name;                 ///< as it was specified
+    std::vector<Level> levels;        ///< from the inside out
+    Index copy_bytes_per_second = 1;  ///< of one device, read and written once
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 
@@ -37,6 +36,7 @@ struct Machine {
 /// Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it.
 /// Errors: syntax, overflow, mesh (levels that do not nest, a rate of 0).
 [[nodiscard]] Result<Machine> parse_machine(std::string_view text);
+/// The text that parse_machine reads.
 [[nodiscard]] std::string format(const Machine& machine);
 
 /// Time to move so many bytes at so many a second, rounded up; saturating. A rate below 1 counts as 1.
@@ -54,7 +54,9 @@ struct Machine {
 /// digits of the ends do not align it takes the farther.
 class LevelTraffic {
 public:
-    enum class End { receiver, sender };  ///< the near end: whose loads are asked for
+    /// The near end: whose loads are asked for.
+    enum class End { receiver, sender };
+    /// No digits yet: what match, stripe and scatter add.
     explicit LevelTraffic(End near) : near_(near) {}
     /// One dimension's atoms, major to minor, at the far end and at the near one.
     void match(std::span<const Atom> far, std::span<const Atom> near);
@@ -88,8 +90,8 @@ private:
 
 /// Time by where it is spent: one entry per level of the machine, and local copies.
 struct Times {
-    std::vector<Index> levels;
-    Index copies = 0;
+    std::vector<Index> levels;  ///< picoseconds, from the inside out
+    Index copies = 0;           ///< picoseconds
     friend bool operator==(const Times&, const Times&) = default;
 };
 [[nodiscard]] Index total(const Times& times);  ///< saturating
@@ -97,10 +99,12 @@ struct Times {
 /// Time of one step: per level that it uses start + latency x messages + load / bandwidth, then local copies;
 /// saturating. Devices beyond the machine's outermost level are reached through it all the same.
 [[nodiscard]] Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine);
+/// total(step_times(...)).
 [[nodiscard]] Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 
 /// Sum over the steps of a judged plan, and the copy of a tile that no step writes. pre: verdict = check(plan).
 [[nodiscard]] Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machine);
+/// total(plan_times(...)). pre: verdict = check(plan).
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
 }  // namespace reshard

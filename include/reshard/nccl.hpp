@@ -11,6 +11,7 @@
 /// Ranks of an NCCL communicator, each with a GPU.
 namespace reshard::nccl {
 
+/// The same on all ranks, but for the stream.
 struct Options {
     /// Where runs and everything else is put in order when no other stream is named; null: a stream of the backend's.
     cudaStream_t stream = nullptr;

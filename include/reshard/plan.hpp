@@ -5,10 +5,11 @@
 
 namespace reshard {
 
+/// How an array moves: each step's layout is the next one's source, the last one's the target.
 struct Plan {
-    Layout source;
-    Layout target;
-    std::vector<Step> steps;
+    Layout source;            ///< where the array is
+    Layout target;            ///< where it is wanted
+    std::vector<Step> steps;  ///< in order; none when both ends hold the same
     friend bool operator==(const Plan&, const Plan&) = default;
 };
 

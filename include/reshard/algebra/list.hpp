@@ -24,7 +24,7 @@ struct ListPlan {
 
 /// Bounds on what a device holds for the whole list.
 struct ListLimits {
-    std::optional<Index> footprint_bytes_max = std::nullopt;
+    std::optional<Index> footprint_bytes_max = std::nullopt;  ///< bytes a device; none when empty
     /// The caller frees the sources of a bucket once it is done, and takes memory for targets just before their bucket
     /// starts. Else all ends are held all the time. As in Limits, sources take tiles between steps while their bucket
     /// runs.

@@ -6,6 +6,7 @@
 
 namespace reshard {
 
+/// The kinds of step, each with a typing rule of its own (type_step).
 enum class StepKind {
     slice,           ///< append unused axes at the minor end of dimensions; local
     all_gather,      ///< drop a suffix of dimensions
@@ -17,17 +18,21 @@ enum class StepKind {
     exchange,        ///< any layout to any layout: an all-to-all-v over boxes
 };
 
+/// Every kind, in order.
 inline constexpr std::array<StepKind, 8> all_step_kinds = {
     StepKind::slice,          StepKind::all_gather, StepKind::all_to_all, StepKind::permute,
     StepKind::reduce_scatter, StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange};
 
 [[nodiscard]] std::string_view name(StepKind kind);  ///< slice, all_gather, ...
+/// The kind of that name. Errors: syntax.
 [[nodiscard]] Result<StepKind> parse_step_kind(std::string_view text);
+/// True when no device receives anything.
 [[nodiscard]] constexpr bool is_local(StepKind kind) { return kind == StepKind::slice || kind == StepKind::zero_fill; }
 
+/// One typed move of an array, from the layout before it.
 struct Step {
-    StepKind kind = StepKind::exchange;
-    Layout layout;  ///< after the step
+    StepKind kind = StepKind::exchange;  ///< which rule
+    Layout layout;                       ///< after the step
     friend bool operator==(const Step&, const Step&) = default;
 };
 

@@ -11,9 +11,9 @@ namespace reshard {
 
 /// A half-open interval of indices; empty when begin == end.
 struct Interval {
-    Index begin = 0;
-    Index end = 0;
-    [[nodiscard]] constexpr Index size() const { return end - begin; }
+    Index begin = 0;                                                    ///< the first index
+    Index end = 0;                                                      ///< one past the last
+    [[nodiscard]] constexpr Index size() const { return end - begin; }  ///< indices
     friend bool operator==(const Interval&, const Interval&) = default;
 };
 
@@ -33,7 +33,7 @@ using Box = std::vector<Interval>;
 /// The indices of one dimension that a tile has: ascending intervals that are apart and not empty. In local memory they
 /// lie one behind the other.
 struct Side {
-    std::vector<Interval> intervals;
+    std::vector<Interval> intervals;          ///< ascending, apart, not empty
     [[nodiscard]] Index size() const;         ///< indices
     [[nodiscard]] Index at(Index own) const;  ///< its own-th index. pre: own < size()
     friend bool operator==(const Side&, const Side&) = default;
@@ -43,8 +43,8 @@ struct Side {
 /// 0 layout, where there is no side, it has one all the same (nothing).
 using Tile = std::vector<Side>;
 
-[[nodiscard]] Index count(const Tile& tile);  ///< elements
-[[nodiscard]] Side intersect(const Side& a, const Side& b);
+[[nodiscard]] Index count(const Tile& tile);                    ///< elements
+[[nodiscard]] Side intersect(const Side& a, const Side& b);     ///< indices that both have
 [[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
 [[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
 [[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
