@@ -17,7 +17,7 @@ enum class DType { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f8_e4m3fn, f8_
 [[nodiscard]] bool reducible(DType dtype);                       ///< false for the types that are bytes only
 [[nodiscard]] Result<DType> parse_dtype(std::string_view text);  ///< short and long names: f32, float32
 
-/// How the summands of an unreduced array make up its values. An avg is a sum and then one factor: 1 / divisor.
+/// How the summands of an unreduced array combine to its values. An avg is a sum, divided once by divisor(layout).
 enum class Reduction { sum, max, min, prod, avg };
 
 /// Every reduction, in order.
@@ -27,14 +27,14 @@ inline constexpr std::array<Reduction, 5> all_reductions = {Reduction::sum, Redu
 [[nodiscard]] std::string_view name(Reduction reduction);  ///< sum, max, min, prod, avg
 /// The reduction of that name. Errors: syntax.
 [[nodiscard]] Result<Reduction> parse_reduction(std::string_view text);
-/// How what arrives meets what is there.
+/// What a receive does with the element that is there already.
 enum class Combine { copy, sum, max, min, prod };
 
 /// How the summands of a layout are combined; an avg's are summed.
 [[nodiscard]] Combine combine_of(Reduction reduction);
 
-/// Code::unsupported, with the reason, for types that are bytes only, max and min of complex numbers, and an avg of
-/// integers or bool.
+/// Fails with Code::unsupported and the reason for types that are bytes only, for max and min of complex numbers, and
+/// for an avg of integers or bool.
 [[nodiscard]] Result<void> can_reduce(DType dtype, Reduction reduction);
 
 /// One dimension: its extent and the atoms that shard it, major to minor. Without pieces, of s shards each takes
@@ -85,9 +85,9 @@ struct Layout {
     DType dtype = DType::f32;              ///< of the elements
     Mesh mesh;                             ///< the devices, and names for their digits
     std::vector<Dim> dims;                 ///< one per dimension of the array
-    AtomList unreduced;                    ///< the array is the sum over these digits (a set, most major first)
-    Reduction reduction = Reduction::sum;  ///< or this instead of the sum; means nothing where nothing is unreduced
-    Index summed = 1;                      ///< of an avg: so many of its summands count as one (divisor)
+    AtomList unreduced;                    ///< the array is the sum over these digits, most major first
+    Reduction reduction = Reduction::sum;  ///< how summands combine; means nothing where nothing is unreduced
+    Index summed = 1;                      ///< for an avg: this many of its summands count as one (see divisor)
 
     /// Equal as values, names included; reductions and divisors count where something is unreduced.
     friend bool operator==(const Layout& a, const Layout& b);
@@ -135,8 +135,8 @@ struct Placement {
 [[nodiscard]] std::vector<Index> shape(const Layout& layout);  ///< extents of the whole array
 [[nodiscard]] Index device_count(const Layout& layout);        ///< of its mesh
 [[nodiscard]] Index summand_count(const Layout& layout);       ///< 1 where nothing is unreduced
-/// What the sum of the summands is divided by to give the array: of an avg summands / summed, else 1. An array that is
-/// summed over some axes and averaged over others is an avg in which the summed ones count as one.
+/// The number by which the sum of the summands is divided to give the array: summands / summed for an avg, else 1. An
+/// array that is summed over some axes and averaged over others is an avg in which the summed ones count as one.
 [[nodiscard]] Index divisor(const Layout& layout);
 /// Makes the layout the sum of its summands divided by `by`: a sum, or an avg. pre: `by` divides the summands.
 void divide_by(Layout& layout, Index by);
@@ -150,7 +150,7 @@ void divide_by(Layout& layout, Index by);
 [[nodiscard]] Index tile_bytes(const Layout& layout);             ///< the largest tile's
 [[nodiscard]] Index global_bytes(const Layout& layout);           ///< of the whole array, once
 
-/// The same unreduced atoms, and under the same reduction, divided by the same, if there are any.
+/// True when both have the same unreduced atoms and, if there are any, the same reduction and divisor.
 [[nodiscard]] bool same_summands(const Layout& a, const Layout& b);
 
 /// The devices that differ from `device` on these atoms only, ordered by value. pre: device in the mesh.

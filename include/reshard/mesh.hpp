@@ -37,7 +37,7 @@ public:
     [[nodiscard]] Index device(Index position) const;  ///< pre: position < number of positions
     /// nullopt when the device is not in the list. pre: the list is not the default.
     [[nodiscard]] std::optional<Index> position(Index device) const;
-    /// Fails unless the list is one different device, at least 0, for each of `positions`: mesh, overflow.
+    /// Fails unless each of `positions` has a different device that is at least 0: mesh, overflow.
     [[nodiscard]] Result<void> fits(Index positions) const;
     /// The same device at each position.
     friend bool operator==(const DeviceList& a, const DeviceList& b);
@@ -60,8 +60,8 @@ struct Mesh {
     friend bool operator==(const Mesh&, const Mesh&) = default;
 };
 
-/// Fails with Code::mesh on a bad or repeated name, a size < 1, or a list of devices that is not one different device,
-/// at least 0, for each position; with Code::overflow when the devices leave 64 bits.
+/// Fails with Code::mesh on a bad or repeated name, a size < 1, or a list of devices that does not give each position a
+/// different device that is at least 0; with Code::overflow when the devices leave 64 bits.
 [[nodiscard]] Result<void> validate(const Mesh& mesh);
 
 /// Product of the axis sizes: positions of the mesh. pre: validate(mesh).
@@ -78,7 +78,7 @@ struct Mesh {
 /// The same devices, in any order.
 [[nodiscard]] bool same_devices(const Mesh& a, const Mesh& b);
 
-/// The factor of size `size` of an axis that has a factor of size `before` more major than it: `y:(2)3` in Shardy's
+/// The factor of size `size` of an axis, with a factor of size `before` more major than it: `y:(2)3` in Shardy's
 /// spelling. `size == 0` stands for the whole axis.
 struct SubAxis {
     std::string axis;  ///< name

@@ -1,5 +1,5 @@
-// Layouts as other people write them, read and written: JAX's PartitionSpec, Shardy's sdy, XLA's HloSharding and
-// DTensor's placements. Each grammar stands at the head of its file in src/notation.
+// Layouts as others write them, read and written: JAX's PartitionSpec, Shardy's sdy, XLA's HloSharding and DTensor's
+// placements. Each grammar stands at the head of its file in src/notation.
 #pragma once
 
 #include "reshard/text.hpp"
@@ -23,7 +23,7 @@ inline constexpr std::array<Notation, 5> all_notations = {Notation::jax, Notatio
 /// jax, spec, sdy, hlo, dtensor; also shardy, xla and placements.
 [[nodiscard]] Result<Notation> parse_notation(std::string_view text);
 
-/// What a notation leaves to its surroundings. A mesh is optional where the text brings its own (sdy, hlo).
+/// What a notation leaves to its context. A mesh is optional where the text brings its own (sdy, hlo).
 struct Setting {
     std::optional<Mesh> mesh;  ///< none: the text brings its own
     DType dtype = DType::f32;  ///< of the elements
@@ -37,15 +37,16 @@ struct Setting {
 /// a count of devices or our own; for dtensor sizes, (4, 2), or our own. Axes without a name are called d0, d1, ...
 [[nodiscard]] Result<Mesh> parse_mesh(Notation notation, std::string_view text);
 
-/// Errors, at the first wrong place of the text: syntax; layout (also for what the notation's own reader forgets to
-/// check, such as the product of an HloSharding against the devices); unsupported, for what is no layout of one array.
+/// The layout that the text says. Errors point at the first wrong place: syntax; layout (also for what the notation's
+/// own reader does not check, such as the product of an HloSharding against the devices); unsupported, for what is no
+/// layout of one array.
 [[nodiscard]] Result<Layout> parse_layout(Notation notation, const Setting& setting, std::string_view text);
 
-/// Code::unsupported when the notation has no words for the layout; the sentence names what.
+/// The layout in this notation. Fails with Code::unsupported, naming what the notation has no words for.
 [[nodiscard]] Result<std::string> format(Notation notation, const Layout& layout);
 
-/// Gives two layouts on as many devices, in order, one mesh in which both have names, where there is one: the mesh of
-/// either, or one with an axis for every digit that the two tell apart. Else they stay as they are.
+/// Gives both layouts one mesh in which both have names, where there is one: the mesh of either, or a mesh with an axis
+/// for every digit that the two tell apart. Else they stay as they are. pre: as many devices, in order.
 void share_mesh(Layout& a, Layout& b);
 
 /// An HloSharding as it is written, also where it is no layout: a tuple, manual subgroups, unknown.

@@ -16,7 +16,7 @@ struct Plan {
 /// The layout before step `index`; `index == steps.size()` gives the layout at the end.
 [[nodiscard]] const Layout& layout_before(const Plan& plan, std::size_t index);
 
-/// One more than the largest device of any layout on the way: as many ranks are needed.
+/// One more than the largest device of any layout on the way: the number of ranks that are needed.
 [[nodiscard]] Index world_size(const Plan& plan);
 
 /// 64-bit hash of everything that decides what the ranks do: dtype, shape, devices, kinds, atoms, cuts. The names of

@@ -7,8 +7,8 @@
 
 namespace reshard {
 
-/// Where a tile lies in local memory: element (i_0, ...) of the tile at offset + sum i_k * strides[k], in elements; i_k
-/// counts the tile's own indices, so the intervals of a side lie one behind the other.
+/// Where a tile lies in local memory: element (i_0, ...) of the tile lies at offset + sum i_k * strides[k], in
+/// elements. i_k counts the tile's own indices, so the intervals of a side lie one after another.
 struct Storage {
     Index offset = 0;            ///< elements from the start of the buffer
     std::vector<Index> strides;  ///< elements, one per dimension

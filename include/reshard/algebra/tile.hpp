@@ -39,8 +39,8 @@ struct Side {
     friend bool operator==(const Side&, const Side&) = default;
 };
 
-/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side; in a rank
-/// 0 layout, where there is no side, it has one all the same (nothing).
+/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side. A rank 0
+/// layout has no sides, so there a device that holds nothing has one, which is empty (see nothing).
 using Tile = std::vector<Side>;
 
 [[nodiscard]] Index count(const Tile& tile);                    ///< elements
@@ -48,7 +48,7 @@ using Tile = std::vector<Side>;
 [[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
 [[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
 [[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
-[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< that make it up, row-major; none when empty
+[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< its boxes, row-major; none when empty
 [[nodiscard]] Box as_box(const Tile& tile);                     ///< pre: at most one interval per dimension
 [[nodiscard]] Tile as_tile(const Box& box);                     ///< the same elements
 [[nodiscard]] std::vector<Index> extents(const Tile& tile);     ///< indices per dimension
