@@ -6,6 +6,7 @@ RESHARD_UPDATE=1 writes the files anew; look at the difference before you believ
 import json
 import os
 import re
+import subprocess
 import xml.etree.ElementTree
 
 import tool
@@ -147,6 +148,24 @@ class Tables(tool.Case):
             ran = self.ran_well(tool.reshard(*arguments))
             self.assertIn("reshard", ran.out)
             self.assertEqual(ran.err, "")
+
+    def test_help_of_each_subcommand_has_examples_that_run(self):
+        listed = self.ran_well(tool.reshard("--help")).out.partition("Subcommands:\n")[2].partition("\n\n")[0]
+        commands = [line.split()[0] for line in listed.splitlines()]
+        self.assertGreaterEqual(len(commands), 7)
+        os.symlink(tool.TOOL, self.path("reshard"))
+        environment = dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}")
+        for command in commands:
+            told = self.ran_well(tool.reshard(command, "--help")).out
+            self.assertRegex(told, r"Exit codes:\n  0  done\n  1  .*\n  2  .*\n  3  ")
+            examples = told.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+            self.assertTrue(any(f"reshard {command} " in line for line in examples), told)
+            for example in examples:
+                if "mpirun" in example and not tool.MPIEXEC:
+                    continue
+                done = subprocess.run(["bash", "-euo", "pipefail", "-c", example.replace("mpirun", tool.MPIEXEC)],
+                                      cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, example + done.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "tool/commands/help.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/files/file.hpp"
@@ -16,25 +17,22 @@ namespace {
 constexpr Index rounds_max = 1000000;
 constexpr Index text_bytes_max = Index{1} << 24;  // of a machine, of first steps
 
-constexpr const char* footer =
-    "Layouts are written as JAX prints them, axes major to minor: f32[8192@(x,y),4096,128@z:(2)2], unreduced sums\n"
-    "f32[64]{U:w}. Sizes in bytes take units: 1024, 96MiB, 1.5GiB, 2GB.\n"
-    "Exit: 0 ok, 1 infeasible or wrong, 2 bad input, 3 the backend failed.";
-
 void add_problem(CLI::App& command, Question& question) {
     command.add_option("source", question.source, "layout of the array now, f32[12288@x,4096]");
     command.add_option("target", question.target, "layout wanted, f32[12288@y,4096]");
     command.add_option("--mesh", question.mesh, "named axes of devices, x=2,y=3");
     command.add_option("--target-mesh", question.target_mesh, "mesh of the target, when it has other axes");
     command.add_option("--notation", question.notation,
-                       "of meshes and layouts: jax (the default), spec, sdy, hlo, dtensor");
-    command.add_option("--array", question.array, "f32[8,4], where the notation does not say it");
-    command.add_option("--target-array", question.target_array, "of the target, when it is reshaped");
+                       "how meshes and layouts are written: jax (the default), spec, sdy, hlo or dtensor");
+    command.add_option("--array", question.array,
+                       "element type and shape, f32[8,4], where the notation does not say them");
+    command.add_option("--target-array", question.target_array, "the same of the target, when it is reshaped");
 }
 
 void add_options(CLI::App& command, Question& question) {
-    command.add_option("--vocabulary", question.vocabulary, "all (the default) or collectives");
-    command.add_option("--objective", question.objective, "time (the default), bytes or steps");
+    command.add_option("--vocabulary", question.vocabulary,
+                       "which steps: all (the default), or collectives, without the universal exchange");
+    command.add_option("--objective", question.objective, "what is least: time (the default), bytes or steps");
     command.add_option("--machine", question.machine,
                        "laptop (the default), dgx-h100:nodes=N, tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or a file");
     command.add_option("--peak-bytes-max", question.peak_bytes_max, "largest tile allowed on the way");
@@ -44,52 +42,58 @@ void add_options(CLI::App& command, Question& question) {
             "--first", question.first_steps,
             "a first step to take, 'all_gather f32[12288,4096]'; may be given again, or name a file of such lines")
         ->allow_extra_args(false);
-    command.add_flag("--donate", question.donate, "the source's memory may hold tiles between steps once it is read");
+    command.add_flag("--donate", question.donate,
+                     "the source is given away: its memory may hold tiles between steps once it is read");
 }
 
 CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, const char* about) {
     CLI::App* command = app.add_subcommand(name, about);
-    command->footer(footer);
     add_problem(*command, arguments.question);
     add_options(*command, arguments.question);
-    command->add_flag("--json", arguments.json, "the answer as JSON");
+    command->add_flag("--json", arguments.json, "the answer as JSON, schema 1");
     return command;
 }
 
 void add_list_options(CLI::App& command, Arguments& arguments) {
     CLI::Option* list = command.add_option(
         "--list", arguments.list, "a file of problems, one line of JSON each, that are moved together; or - for stdin");
-    command.add_option("--staging-bytes", arguments.staging, "of a list's limit, what is kept free for the backend")
+    command
+        .add_option("--staging-bytes", arguments.staging,
+                    "how much of a list's footprint limit is kept free for the backend")
         ->needs(list);
 }
 
 void add_timeout(CLI::App& command, Arguments& arguments) {
     constexpr Index most = 1'000'000'000;
     command
-        .add_option("--timeout", arguments.timeout, "seconds that a rank waits for one that does not come, under MPI")
+        .add_option("--timeout", arguments.timeout,
+                    "how long a rank waits for one that does not come, under MPI; 300 when not given")
         ->check(CLI::Range(Index{1}, most));
 }
 
 void add_run_options(CLI::App& command, Arguments& arguments) {
-    command.add_option("--backend", arguments.backend, "local, mpi or nccl; mpi under mpirun, else local");
+    command.add_option("--backend", arguments.backend,
+                       "local, mpi or nccl; when not given mpi under mpirun, else local");
     add_timeout(command, arguments);
     command.add_option("--input", arguments.input, "read the array from this .npy file");
     command.add_option("--output", arguments.output, "write the moved array to this .npy file, a pipe or a device");
     command.add_option("--tiles", arguments.tiles,
                        "write every rank's tiles to this folder, in the place of earlier ones");
-    command.add_option("--dtype", arguments.dtype, "what raw elements of the input are: bf16, f8_e4m3fn, f8_e5m2");
+    command.add_option("--dtype", arguments.dtype,
+                       "what elements of the input are that .npy has no type for: bf16, f8_e4m3fn or f8_e5m2");
 }
 
 CLI::App* add_translate(CLI::App& app, Arguments& arguments) {
     CLI::App* command = app.add_subcommand("translate", "a layout from one notation to another");
     Question& question = arguments.question;
     command->add_option("layout", question.source, "the layout to translate")->required();
-    command->add_option("--from", question.notation, "its notation: jax (the default), spec, sdy, hlo or dtensor");
-    command->add_option("--to", arguments.to, "the notation wanted; jax when not given");
+    command->add_option("--from", question.notation, "how it is written: jax (the default), spec, sdy, hlo or dtensor");
+    command->add_option("--to", arguments.to, "how it is wanted; jax when not given");
     command->add_option("--mesh", question.mesh,
-                        "where the notation does not say it; of hlo and dtensor sizes will do");
-    command->add_option("--array", question.array, "f32[8,4], where the notation does not say it");
-    command->add_flag("--json", arguments.json, "the answer as JSON");
+                        "the mesh, where the notation does not say it; for hlo and dtensor sizes are enough");
+    command->add_option("--array", question.array,
+                        "element type and shape, f32[8,4], where the notation does not say them");
+    command->add_flag("--json", arguments.json, "the answer as JSON, schema 1");
     return command;
 }
 
@@ -185,7 +189,6 @@ Result<void> no_empty_values(const CLI::App& app) {
 
 Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     CLI::App app("reshard: the cheapest way from one layout of a distributed array to another", "reshard");
-    app.footer(footer);
     app.require_subcommand(1);
     app.set_version_flag("--version", "reshard " RESHARD_VERSION);
     Arguments arguments;
@@ -195,23 +198,26 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     CLI::App* run = add_command(app, arguments, "run", "move real data, verify it, predicted beside measured");
     CLI::App* bench = add_command(app, arguments, "bench", "the plan measured against the baselines");
     CLI::App* calibrate = app.add_subcommand("calibrate", "measure this machine, for --machine");
-    calibrate->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    calibrate->add_option("--backend", arguments.backend, "local or mpi; when not given mpi under mpirun, else local");
     calibrate->add_option("--output", arguments.output, "write the machine to this file");
-    calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement");
-    calibrate->add_flag("--json", arguments.json, "the answer as JSON");
+    calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement; 7 when not given");
+    calibrate->add_flag("--json", arguments.json, "the answer as JSON, schema 1");
     CLI::App* translate = add_translate(app, arguments);
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
-    CLI::Option* certify = plan->add_flag("--certify", arguments.certify, "ask the checker that the proofs gave, too");
-    plan->add_option("--checker", arguments.checker, "that checker; else RESHARD_CHECKER, else reshard-checker")
+    CLI::Option* certify = plan->add_flag("--certify", arguments.certify,
+                                          "have the checker that is extracted from the proofs judge the plan, too");
+    plan->add_option("--checker", arguments.checker,
+                     "that checker; when not given the environment's RESHARD_CHECKER, else reshard-checker")
         ->needs(certify);
     draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
     add_run_options(*run, arguments);
     add_list_options(*plan, arguments);
     add_list_options(*run, arguments);
-    bench->add_option("--backend", arguments.backend, "local or mpi; mpi under mpirun, else local");
+    bench->add_option("--backend", arguments.backend, "local or mpi; when not given mpi under mpirun, else local");
     add_timeout(*bench, arguments);
     add_timeout(*calibrate, arguments);
-    bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant");
+    bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant; 7 when not given");
+    complete_help(app);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success&) {

@@ -1,0 +1,70 @@
+#include "tool/commands/help.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <utility>
+
+namespace reshard::cli {
+namespace {
+
+constexpr const char* footer =
+    "Layouts are written as JAX prints them, axes major to minor: f32[8192@(x,y),4096,128@z:(2)2], unreduced sums\n"
+    "f32[64]{U:w}. Sizes in bytes take units: 1024, 96MiB, 1.5GiB, 2GB. Answers go to stdout, complaints to stderr.\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  done\n"
+    "  1  no plan within the limits, a wrong result, or an answer that could not be written\n"
+    "  2  bad input: arguments, layouts, files\n"
+    "  3  the backend failed, or a rank did not come in time";
+
+using Pair = std::pair<const char*, const char*>;
+
+// Commands that do something as they stand; tests/cli runs each.
+constexpr std::array<Pair, 7> examples = {{
+    {"plan",
+     "  reshard plan --mesh x=2,y=3 'f32[12288@x,4096]' 'f32[12288@y,4096]'\n"
+     "  reshard plan --notation hlo --array 'bf16[1024,8192]' '{devices=[8,1]<=[8]}' '{devices=[1,8]<=[8]}'\n"
+     "  echo '{\"id\":1,\"mesh\":\"x=4\",\"source\":\"f32[8@x]\",\"target\":\"f32[8]\"}' | reshard plan --batch\n"},
+    {"explain",
+     "  reshard explain --mesh x=4,y=8 'f32[65536@(x,y),4096]' 'f32[65536,4096@x]' --machine dgx-h100:nodes=4\n"},
+    {"draw",
+     "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]'\n"
+     "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --svg > steps.svg\n"},
+    {"run",
+     "  reshard run --backend local --mesh x=4 'i32[1000@x,300]' 'i32[1000,300@x]' --output moved.npy\n"
+     "  mpirun -n 4 reshard run --mesh x=4 'i32[1000@x,300]' 'i32[1000,300@x]' --tiles tiles\n"},
+    {"bench", "  mpirun -n 4 reshard bench --mesh x=4 'f32[1024@x,1024]' 'f32[1024,1024@x]' --rounds 5\n"},
+    {"calibrate",
+     "  mpirun -n 4 reshard calibrate --output here.machine\n"
+     "  reshard plan --mesh x=4 'f32[4096@x,64]' 'f32[4096,64@x]' --machine here.machine\n"},
+    {"translate", "  reshard translate --from hlo --to sdy --array 'f32[16,16,16]' '{devices=[2,1,4]<=[4,2]T(1,0)}'\n"},
+}};
+
+// What the help calls the value of an option; an option that is not here takes text.
+constexpr std::array<Pair, 26> values = {{
+    {"source", "LAYOUT"},         {"target", "LAYOUT"},          {"layout", "LAYOUT"},
+    {"--mesh", "MESH"},           {"--target-mesh", "MESH"},     {"--notation", "NOTATION"},
+    {"--from", "NOTATION"},       {"--to", "NOTATION"},          {"--array", "ARRAY"},
+    {"--target-array", "ARRAY"},  {"--vocabulary", "STEPS"},     {"--objective", "OBJECTIVE"},
+    {"--machine", "MACHINE"},     {"--peak-bytes-max", "BYTES"}, {"--footprint-bytes-max", "BYTES"},
+    {"--staging-bytes", "BYTES"}, {"--first", "STEP"},           {"--backend", "BACKEND"},
+    {"--timeout", "SECONDS"},     {"--input", "FILE"},           {"--output", "FILE"},
+    {"--tiles", "FOLDER"},        {"--dtype", "DTYPE"},          {"--list", "FILE"},
+    {"--checker", "PROGRAM"},     {"--rounds", "ROUNDS"},
+}};
+
+}  // namespace
+
+void complete_help(CLI::App& app) {
+    app.footer(footer);
+    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+        for (const auto& [name, lines] : examples)
+            if (command->get_name() == name) command->footer(fmt::format("Examples:\n{}\n{}", lines, footer));
+        for (const auto& [option, value] : values)
+            if (CLI::Option* found = command->get_option_no_throw(option)) found->type_name(value);
+    }
+}
+
+}  // namespace reshard::cli
