@@ -91,7 +91,7 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
     if (leaf.turned) part.turned = leaf;
-    // The target runs of a turned block are many cache lines long: memory is slow to change places.
+    // The target runs of a transposed block are many cache lines long, since memory is slow to change places.
     const Index least = leaf.turned ? std::max<Index>(2048 / leaf.unit_bytes, 1) : 1;
     const Index span = std::max<Index>(leaf.turned ? row.source_stride : part.tile_row_stride, 1);
     part.block_rows = std::min(part.rows, std::max(least, block_span / span));

@@ -43,7 +43,7 @@ private:
         Index extent = 1;
         Index tile_stride = 0;
     };
-    // Shares that lie beside each other in the tile and repeat alike: one walk serves them all. A turned one is alone.
+    // Shares that lie side by side in the tile and repeat alike: one walk serves them all. Transposed ones are alone.
     struct Part {
         std::vector<Loop> loops;  // outermost first, in the order of the tile
         Index rows = 1;

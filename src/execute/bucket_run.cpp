@@ -149,7 +149,7 @@ public:
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         return guarded(buckets_->bounds.size(), [&](Bound& bound) { return bound.start_on(queue); });
     }
-    // Of all pieces of an array together.
+    // The time of all pieces of an array together.
     [[nodiscard]] std::vector<double> step_seconds() const override {
         std::vector<double> seconds;
         for (std::size_t b = 0; b < buckets_->bounds.size(); ++b) {

@@ -5,7 +5,7 @@
 
 namespace reshard {
 
-/// A failed run leaves peers in the middle of a step; nothing starts after it.
+/// Nothing starts after a failed run, since that leaves peers in the middle of a step.
 struct Executor::RunState {
     bool in_flight = false;
     bool failed = false;
@@ -19,17 +19,17 @@ struct Executor::RunState {
 /// "bind failed: the source of array 0 ..."
 [[nodiscard]] Error named(std::string_view call, const Error& error);
 
-/// What was bound, bucket by bucket; what made it outlives it.
+/// The bound buckets, in order. What made them outlives them.
 struct BoundBuckets {
     std::vector<std::shared_ptr<Prepared>> prepared;
     std::vector<std::unique_ptr<Bound>> bounds;
-    /// Of each RankStep that the backend runs in a bucket its place among those of all arrays that were bound.
+    /// For each RankStep that the backend runs in a bucket, its position among the steps of all arrays that were bound.
     std::vector<std::vector<std::size_t>> steps;
 };
 
-/// Runs them in order, each when the one before is done, or all at once where a queue keeps the order. One run at a
-/// time of all that shares `state`. Who waits for one run advances all others that its thread has started: peers may
-/// wait for them in another order.
+/// Runs the buckets in order, each when the one before it is done, or all at once where a queue keeps the order. Of all
+/// runs that share `state` one is in flight at a time. A wait for one run advances all others that its thread has
+/// started, since peers may wait for them in another order.
 [[nodiscard]] std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state);
 
 }  // namespace reshard

@@ -14,7 +14,7 @@ namespace reshard {
 class Flight {
 public:
     virtual ~Flight() = default;
-    /// Never blocks; nothing where another thread has the run in hand. True when it is over.
+    /// Never blocks; does nothing while another thread advances the run. True when it is over.
     virtual bool advance_if_free() = 0;
 };
 
@@ -30,7 +30,7 @@ public:
         runs_.push_back(&run);
         count_.store(runs_.size(), std::memory_order_relaxed);
     }
-    /// What is not there is no matter.
+    /// Does nothing when it is not there.
     void remove(const Flight& run) {
         const std::lock_guard lock(mutex_);
         std::erase(runs_, &run);
@@ -38,7 +38,7 @@ public:
     }
     [[nodiscard]] bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
-    /// Whether there is any beside it.
+    /// True when there is another one.
     [[nodiscard]] bool has_others(const Flight& run) const {
         const std::size_t count = count_.load(std::memory_order_relaxed);
         if (count == 0) return false;

@@ -41,7 +41,7 @@ struct Least {
     BufferId before = BufferId::workspace;  ///< where the tile before lies then
 };
 
-// Of each place.
+// For each place.
 struct Leasts {
     std::array<Least, assignable.size()> of;
     Least& operator[](BufferId buffer) { return of[static_cast<std::size_t>(buffer)]; }

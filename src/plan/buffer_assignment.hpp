@@ -1,5 +1,5 @@
-// Where the tiles between source and target lie. One rule, for the executor that follows it and the judge that states
-// the footprint before anything runs.
+// The buffer and the place of each tile between source and target. One rule, for the executor that follows it and the
+// judge that states the footprint before anything runs.
 #pragma once
 
 #include "reshard/algebra/storage.hpp"
@@ -7,22 +7,23 @@
 
 namespace reshard {
 
-/// Bytes that the array's two ends have for tiles between them, on every device that has the end at all.
+/// Bytes for tiles between steps in the memory of the array's two ends, on every device that has the end.
 struct Capacities {
     Index target = 0;
     Index source = 0;  ///< once the first step that reads it is done
-    Index unread = 0;  ///< in one run, beside the slice of the source that the first step reads: of use at once
+    Index unread = 0;  ///< one run of bytes beside the slice that the first step reads: free from the start
     friend bool operator==(const Capacities&, const Capacities&) = default;
 };
 
-/// Those of full tiles: the smallest tile's, since a trailing tile may be short or empty. A source has room only when
-/// it is donated; `unread` is known where all its tiles have one shape and lie row-major.
+/// The capacities that hold on every device. They are those of the smallest tile, since a trailing tile may be short or
+/// empty. A source has capacity only when it is donated; `unread` is known where all its tiles have one shape and lie
+/// row-major.
 [[nodiscard]] Capacities capacities_of(const Plan& plan, bool donate);
 
-/// What the first step that moves reads: a slice before it is a view of the source.
+/// The layout that the first step that moves reads: a slice before it is a view of the source.
 [[nodiscard]] const Layout& first_read(const Plan& plan);
 
-/// Where a tile starts: within an end where the end's own tile does, within `unread` where that does.
+/// The start of a tile: in an end at the start of that end's own tile, in `unread` at its start.
 struct AssignedBuffer {
     BufferId buffer = BufferId::workspace;
     Index offset_bytes = 0;
@@ -32,14 +33,14 @@ struct AssignedBuffer {
 struct BufferAssignment {
     std::vector<std::size_t> written;    ///< the numbers (from 0) of the steps that write a tile, in order
     std::vector<AssignedBuffer> places;  ///< where each of them writes; the last one writes the target
-    Index workspace_bytes = 0;           ///< the same on every rank with the same rooms; saturates
+    Index workspace_bytes = 0;           ///< the same on every rank with the same capacities; saturates
 };
 
 /// The rule, in bytes of full tiles. A slice that another step follows is a view of what it reads and writes nothing.
-/// Of the tiles that are written the last is the target. Each of the others lies in the target's memory, in the
-/// source's or in the workspace: such that no step reads and writes the same memory, that it fits, and that the
-/// workspace is as small as so it can be. The first may lie in the source only where that is unread. Tiles that follow
-/// each other in the workspace lie at its start and at its end in turn:
+/// The last tile that is written is the target. Each other one lies in the target's memory, in the source's or in the
+/// workspace, such that no step reads and writes the same memory, that it fits, and that the workspace is as small as
+/// possible. The first may lie in the source only where that is unread. Tiles that follow each other in the workspace
+/// lie at its start and at its end in turn:
 ///     workspace = largest tile there, or largest two that follow each other,
 ///     footprint = source tile + target tile + workspace.
 [[nodiscard]] BufferAssignment assign_buffers(const Plan& plan, const Capacities& rooms);

@@ -1,4 +1,4 @@
-// How far the elements of an exchange travel.
+// What an exchange carries over each level of the network.
 #include <algorithm>
 
 #include "reshard/cost.hpp"
@@ -61,8 +61,8 @@ Index LevelTraffic::above(Kind kind, Index devices) const {
     return product;
 }
 
-// Some device agrees with its partners in all fixed digits beyond `outer`, and in one between the two not. Two digits
-// that others make equal there can not differ.
+// True when some device agrees with its partners in all fixed digits beyond `outer` and differs from them in one
+// between `inner` and `outer`. Two digits that others make equal cannot differ there.
 bool LevelTraffic::differs(Index inner, Index outer) const {
     const auto beyond = [&](const Digit& digit) { return size_above(digit.atom, outer) > 1; };
     const auto connected = [&](const Digit& digit) {
@@ -89,11 +89,14 @@ bool LevelTraffic::differs(Index inner, Index outer) const {
     return false;
 }
 
-// Of all elements of a tile, those whose partner is one of `outer` devices around the device and none of `inner`, in
-// units: the free and the striped digits run over all their values together. With K the part that the device has
-// itself, A the part whose holder agrees with it in all digits above a border, and r the part of the stripes that do,
-// A r + K (1 - r) of what a receiver wants stays within that border, and A r of what a sender has to serve. The busiest
-// device agrees with its partners in all fixed digits beyond the level, and in none within it where that can be.
+// The elements of a tile whose partner is among the `outer` devices around the device but not among the `inner` ones,
+// in units: the free and the striped digits run over all their values together.
+//   K   the part of the tile that the device holds itself,
+//   A   the part whose holder agrees with the device in all digits above a border,
+//   r   the part of the stripes that does so.
+// A receiver finds A r + K (1 - r) of what it wants within that border; a sender serves A r of what it has to serve
+// there. The busiest device agrees with its partners in all fixed digits beyond the level, and in none within it where
+// that can be.
 Index LevelTraffic::units(Index inner, Index outer) const {
     const Index free = above(Kind::free, 1);
     const Index stripes = above(Kind::striped, 1);

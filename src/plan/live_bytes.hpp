@@ -1,5 +1,5 @@
-// What the ends of a list take on a device while each of its buckets runs. One rule, for the judge that states it and
-// the executor that keeps it.
+// Bytes that the ends of a list take on a device while each of its buckets runs. One rule, for the judge that states it
+// and the executor that keeps it.
 #pragma once
 
 #include "reshard/algebra/list.hpp"
@@ -18,12 +18,12 @@ struct EndBytes {
     Index target = 0;
 };
 
-/// Of each bucket what a device holds of these arrays while it runs: the ends of all; with `donate` the sources of this
-/// bucket and of later ones, and the targets of this bucket and of earlier ones. Saturates.
+/// The bytes that a device holds of these arrays while each bucket runs: both ends of all arrays; with `donate` the
+/// sources of this bucket and of later ones, and the targets of this bucket and of earlier ones. Saturates.
 [[nodiscard]] std::vector<Index> held_on_device(std::span<const EndBytes> arrays,
                                                 std::span<const std::vector<std::size_t>> buckets, bool donate);
 
-/// Of each bucket the most bytes of sources and targets that any device holds while it runs, in full tiles.
+/// For each bucket the most bytes of sources and targets that any device holds while it runs, in full tiles.
 [[nodiscard]] std::vector<Index> ends_held(std::span<const Plan> plans,
                                            std::span<const std::vector<std::size_t>> buckets, bool donate);
 

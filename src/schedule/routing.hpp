@@ -1,11 +1,11 @@
-// Who serves whom in a permute and in an exchange: the part of a schedule on which all ranks must agree.
+// The senders of each device in a permute and in an exchange: the part of a schedule on which all ranks must agree.
 #pragma once
 
 #include "reshard/algebra/step.hpp"
 
 namespace reshard {
 
-/// Which tile: the shard number in each dimension.
+/// The number of a tile: the shard number in each dimension.
 using TileNumber = std::vector<Index>;
 
 [[nodiscard]] TileNumber tile_number(const Layout& layout, Index device);  ///< pre: device in the mesh
@@ -40,7 +40,7 @@ struct Share {
     Index end = 0;
 };
 
-/// Who talks to whom in one step, as one rank sees it.
+/// The peers of one rank in one step.
 class Routing {
 public:
     Routing(const Layout& before, const Layout& after, Index rank);

@@ -1,4 +1,4 @@
-// What happens to each box that arrives: the first one to cover an element stores it, later ones add to it.
+// Which part of a received box stores and which adds: the first receive to cover an element stores it, later ones add.
 #pragma once
 
 #include "reshard/algebra/schedule.hpp"
@@ -11,8 +11,8 @@ struct SplitReceive {
     friend bool operator==(const SplitReceive&, const SplitReceive&) = default;
 };
 
-/// Per receive, in order, the boxes into which it falls. With Combine::copy each is one box that stores. With
-/// any Combine but copy the boxes are disjoint, each lies wholly inside or outside of what earlier receives cover.
+/// For each receive, in order, the boxes into which it falls. With Combine::copy each is one box that stores. With any
+/// other Combine the boxes are disjoint, and each lies wholly inside or wholly outside of what earlier receives cover.
 [[nodiscard]] std::vector<std::vector<SplitReceive>> arrivals(const Schedule& schedule);
 
 }  // namespace reshard

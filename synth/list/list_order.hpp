@@ -12,7 +12,7 @@ struct Ends {
     Index target = 0;
 };
 
-/// Of each typical device, and there of each array.
+/// For each typical device the bytes of each array.
 struct Holdings {
     std::vector<std::vector<Ends>> devices;
     std::vector<Index> workspaces;  ///< of each array, on every device
@@ -33,7 +33,7 @@ using Order = std::vector<std::size_t>;
 /// least. Without donation the caller's order.
 [[nodiscard]] std::vector<Order> orders_worth_trying(const Holdings& holdings, Index limit, bool donate);
 
-/// Of each array in turn the most that any device holds while it runs by itself.
+/// For each array in turn the most bytes that any device holds while it runs by itself.
 [[nodiscard]] std::vector<Index> held_one_by_one(const Order& order, const Holdings& holdings, bool donate);
 
 /// The largest of those.

@@ -1,10 +1,10 @@
-// The family of copy_kernels.hpp, included once for each instruction set by a source compiled for it, which defines
+// The family of dispatch.hpp, included once for each instruction set by a source compiled for it, which defines
 //   KERNELS_NAMESPACE   a name of its own
 //   KERNELS_NAME        the same for people
 //   KERNELS_REGISTER    bytes of a vector register
 // Nothing of the standard library but memcpy may be called here: an inline function compiled for a newer processor must
 // not become the one that the whole program uses. Vectors are the compilers' (GCC, Clang), so the same text is AVX-512,
-// AVX2, SSE2 or NEON; only streaming stores and prefetches have names of their own.
+// AVX2, SSE2 or NEON; only non-temporal stores and prefetches have names of their own.
 #pragma once
 
 #include "src/copy/kernels/transpose.hpp"

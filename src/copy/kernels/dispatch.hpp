@@ -1,12 +1,12 @@
 // The innermost loops of all copies: one family, compiled once for each instruction set and chosen when first used.
 //
 //   rows        runs of bytes that are contiguous on both sides, at a stride of their own on each
-//   deal        the same of several sources or targets in turn
+//   deal        the same for several sources or targets, interleaved row by row
 //   transpose   a plane that is contiguous along one dimension in the source and along the other in the target,
-//               turned in registers, for elements of 1, 2, 4, 8 and 16 bytes
+//               transposed in registers, for elements of 1, 2, 4, 8 and 16 bytes
 //
-// Each exists with plain stores, and with streaming stores that write whole cache lines past the caches: twice as fast
-// where the target is larger than the caches, slower where it is not.
+// Each exists with plain stores and with non-temporal stores of whole cache lines, which go past the caches: twice as
+// fast where the target is larger than the caches, slower where it is not.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace reshard {
 
-/// How a copy writes: through the caches, or whole lines past them. After streaming stores store_fence() must come
-/// before another thread or process is told.
+/// How a copy writes: through the caches, or whole cache lines by non-temporal stores. After these store_fence() must
+/// come before another thread or process is told.
 enum class Store { cached, streaming };
 
 /// `count` runs of `bytes`; strides in bytes.
@@ -27,7 +27,7 @@ struct Rows {
     std::int64_t target_stride = 0;
 };
 
-/// Runs that are moved row by row in turn with those of other lanes: as a sweep reads one tile for many others.
+/// Runs that are moved row by row, interleaved with those of other lanes: one tile is read once for many others.
 struct Lane {
     const std::byte* source = nullptr;  ///< of the next row
     std::byte* target = nullptr;
@@ -58,7 +58,7 @@ struct CopyKernels {
     using Transpose = void (*)(const Plane&, const std::byte* source, std::byte* target);
     const char* name;
     CopyRows rows[2];           // by Store
-    DealRows deal[2];           // moves the next `rows` rows of all lanes, and the lanes on
+    DealRows deal[2];           // moves the next `rows` rows of all lanes, and advances the lanes
     Transpose transpose[2][5];  // by Store, and log2 of the element's bytes
 };
 
@@ -68,10 +68,10 @@ struct CopyKernels {
 /// All that this processor runs, the best first.
 [[nodiscard]] std::span<const CopyKernels* const> all_copy_kernels();
 
-/// Orders streaming stores before what follows.
+/// Orders non-temporal stores before what follows.
 void store_fence();
 
-/// Bytes of the last cache, shared by all cores; 32 MiB when unknown. Beyond about half of it streaming stores win.
+/// Bytes of the last cache, shared by all cores; 32 MiB when unknown. Beyond half of it non-temporal stores win.
 [[nodiscard]] std::int64_t last_cache_bytes();
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// Runs of bytes: a part of copy_kernels_body.hpp, which says how it is compiled.
+// Runs of bytes: a part of body.hpp, which says how it is compiled.
 #pragma once
 
 #include <cstring>
@@ -99,7 +99,7 @@ void copy_rows(const Rows& rows, const std::byte* source, std::byte* target) {
     }
 }
 
-// What lies past a run is prefetched too: in a sweep it is what is read next.
+// What lies past a run is prefetched too: in a copy to many it is what is read next.
 [[gnu::always_inline]] inline void stream_run(const std::byte* source, std::byte* target, Size bytes) {
     constexpr Size ahead = 1024;
     Size head = to_line(target);

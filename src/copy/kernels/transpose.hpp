@@ -1,4 +1,4 @@
-// Planes that are turned in registers: a part of copy_kernels_body.hpp, which says how it is compiled.
+// Planes that are transposed in registers: a part of body.hpp, which says how it is compiled.
 #pragma once
 
 #include <utility>
@@ -23,7 +23,7 @@ template <int unit, bool upper, class Vector, int... index>
         a, b, (start + index / unit / 2 * unit + index % unit + (index / unit % 2 == 0 ? 0 : count))...);
 }
 
-// Turns `rows` registers of `rows` units each: the perfect shuffle of the rows, log2(rows) times.
+// Transposes `rows` registers of `rows` units each: the perfect shuffle of the rows, log2(rows) times.
 template <class Element, int unit, int rows>
 [[gnu::always_inline]] inline void turn(typename Register<Element, rows * unit>::type (&lines)[rows]) {
     using Vector = typename Register<Element, rows * unit>::type;
@@ -40,14 +40,14 @@ template <class Element, int unit, int rows>
     }
 }
 
-// How elements of one size are turned: in registers of at most `register_bytes`, so that few spill.
+// How elements of one size are transposed: in registers of at most `register_bytes`, so that few spill.
 template <class Element_, int unit_, int register_bytes>
 struct Turn {
     using Element = Element_;
     static constexpr int unit = unit_;
     static constexpr int bytes = static_cast<int>(sizeof(Element)) * unit;
     static constexpr int width = register_bytes < KERNELS_REGISTER ? register_bytes : KERNELS_REGISTER;
-    static constexpr int rows = width / bytes;                         // of the square that is turned at once
+    static constexpr int rows = width / bytes;                         // of the square that is transposed at once
     static constexpr int line = static_cast<int>(line_bytes) / bytes;  // elements of a cache line
 };
 
@@ -80,7 +80,7 @@ void turn_rest(const Plane& plane, const std::byte* source, std::byte* target) {
     }
 }
 
-// A block of T::rows target runs of one cache line each: gathered in the first cache, then streamed as whole lines.
+// A block of T::rows target runs of one cache line each: gathered in the first cache, then stored as whole lines.
 template <class T>
 [[gnu::always_inline]] inline void stream_block(const Plane& plane, const std::byte* source, std::byte* target) {
     alignas(64) std::byte lines[T::rows * line_bytes];
@@ -96,11 +96,11 @@ Plane part(const Plane& plane, Size outer, Size inner) {
 }
 
 // Source runs are walked in strips of so many elements, and in each strip so many lines of every target run are written
-// one after another: memory is slow to change places, and the next line of a source run comes while this one is turned.
+// one after another: memory is slow to change places, and the next line of a source run is fetched meanwhile.
 constexpr Size strip = 1024;
 constexpr Size lines_at_once = 2;
 
-// No hardware foresees so many runs at once.
+// No hardware prefetches so many runs at once.
 template <class T>
 [[gnu::always_inline]] inline void ask_for_next_lines(const Plane& plane, const std::byte* source) {
     for (Size j = 0; j < T::line; ++j) __builtin_prefetch(source + j * plane.source_stride + line_bytes);
