@@ -9,11 +9,11 @@
 
 namespace reshard {
 
-/// What a rank that could not bind or start has to do better before others give it up.
+/// How long a rank that could not bind or start has to start a run before others give up on it.
 inline constexpr std::chrono::seconds second_try{1};
 
-/// Of the time between two looks what does not count as waiting: callers do other work, and the system runs others. A
-/// part always counts, so that a wait ends however seldom a rank gets to look.
+/// The part of the time between two polls that does not count as waiting: callers do other work, and the system runs
+/// other processes. A part always counts, so that a wait ends however seldom a rank polls.
 [[nodiscard]] inline std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
                                                                   std::chrono::milliseconds timeout) {
     using Duration = std::chrono::steady_clock::duration;

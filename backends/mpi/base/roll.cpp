@@ -21,7 +21,7 @@ std::string_view name(std::int32_t call) {
     return call == static_cast<std::int32_t>(Call::agree) ? "Backend::agree" : "Backend::prepare";
 }
 
-// A few looks at once, then ever longer naps. Others may come only when a run that is in flight goes on.
+// Polls a few times at once, then sleeps ever longer. Others may come only when a run that is in flight goes on.
 class Pace {
 public:
     void rest() {

@@ -17,8 +17,8 @@ enum class Call : std::int32_t { agree, prepare };
 [[nodiscard]] Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::string_view call,
                                     std::chrono::milliseconds timeout);
 
-/// Of one backend. Ranks meet at rank 0, and whoever is missing after the time is named to all. Blocking calls may
-/// follow a meeting that is well.
+/// The roll of one backend. Ranks meet at rank 0, and a rank that is missing after the timeout is named to all.
+/// Blocking calls may follow a call that is well.
 class Roll {
 public:
     /// Collective.
@@ -28,10 +28,10 @@ public:
     Roll& operator=(const Roll&) = delete;
 
     /// Collective. Errors: mismatch, on all ranks alike, where values differ, or one is 0, which stands for a rank that
-    /// failed; backend where a rank did not come, or has dropped its backend: then no later meeting is well either.
+    /// failed; backend where a rank did not come, or has dropped its backend: then no later call is well either.
     [[nodiscard]] Result<void> meet(Call call, std::uint64_t value);
 
-    /// Of the last meeting; the same on all ranks.
+    /// The key of the last call; the same on all ranks.
     [[nodiscard]] ExecutorKey key() const { return {backend_, number_}; }
     [[nodiscard]] const std::shared_ptr<Post>& post() const { return post_; }
     [[nodiscard]] int rank() const { return rank_; }
@@ -40,7 +40,7 @@ private:
     Roll() = default;
     struct Verdict {
         Result<void> on_all;
-        bool last = false;  // no meeting after it
+        bool last = false;  // no call after it
     };
     [[nodiscard]] Letter letter(Word word) const;
     void tell_all(const Letter& letter) const;
@@ -54,7 +54,7 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::uint64_t backend_ = 0;
-    std::uint64_t number_ = 0;    // of meetings
+    std::uint64_t number_ = 0;    // of calls
     std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew
     std::optional<Error> broken_;
 };
@@ -62,7 +62,7 @@ private:
 /// A rank in one executor, and what it knows of its peers there: those with which it exchanges messages.
 class Standing {
 public:
-    /// Of what the roll's last meeting prepares.
+    /// The executor that the last call to prepare makes.
     explicit Standing(const Roll& roll);
     ~Standing();  ///< tells the peers that it was dropped
     Standing(const Standing&) = delete;

@@ -31,7 +31,7 @@ struct Ends {
 
 bool in_place(const Bundle& bundle) { return bundle.shares.size() == 1 && contiguous(bundle.shares.front().region); }
 
-// One stream in the making.
+// One channel in the making.
 class Maker {
 public:
     Maker(std::span<const ChannelStep> steps, Ends ends, const Framing& framing)

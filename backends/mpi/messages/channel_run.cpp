@@ -14,7 +14,7 @@ void ChannelRun::begin() {
     }
 }
 
-// Posts what may be: at most so many messages of a stream, in their order, each staged one when its slot is free.
+// Posts what may be: at most so many messages of a channel, in their order, each staged one when its slot is free.
 void ChannelRun::post(std::size_t stream) {
     const std::vector<Packet>& pieces = state_.stage().streams[stream].pieces;
     Flow& flow = flows_[stream];

@@ -1,4 +1,4 @@
-// The streams of one wave between nodes: so many messages of each in flight, and packing while they travel.
+// The channels of one stage: a few messages of each in flight, and packing meanwhile.
 #pragma once
 
 #include <array>
@@ -11,17 +11,17 @@ class ChannelRun {
 public:
     explicit ChannelRun(RunState& state) : state_(state), requests_(state) {}
 
-    /// Of the wave that begins.
+    /// Begins the channels of the state's stage.
     void begin();
-    /// True when all has come and gone. Messages that failed are noted; streams go on.
+    /// True when all is sent and received. Messages that failed are noted; channels go on.
     bool advance();
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
     void give_up(std::string_view why);
 
 private:
-    static constexpr std::size_t in_flight_max = 8;  // messages of one stream
+    static constexpr std::size_t in_flight_max = 8;  // messages of one channel
 
-    // How far a stream is. Its messages in flight have in_flight_max places among the requests.
+    // How far a channel is. Its messages in flight have in_flight_max places among the requests.
     struct Flow {
         std::size_t next = 0;  // to be posted
         std::array<std::size_t, in_flight_max> pieces{};

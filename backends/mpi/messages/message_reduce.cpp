@@ -29,7 +29,7 @@ void MessageReduce::begin_step(std::size_t number) {
 }
 
 // In the order of the schedule, as far as there is a staging slot free: the messages of one peer must be received in
-// the order in which it sends them. A step that adds up has its wave to itself.
+// the order in which it sends them. A step that adds up has its stage to itself.
 void MessageReduce::post_landings() {
     const MessageStep& step = state_.stage().steps.front();
     for (; posted_ < landing_requests_.size(); ++posted_) {

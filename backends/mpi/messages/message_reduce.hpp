@@ -1,4 +1,4 @@
-// The sums of one wave by messages: boxes that are received one after another and added in the order of the summands.
+// The reductions of one stage by messages: boxes are received one after another and added in the order of the summands.
 #pragma once
 
 #include "backends/mpi/messages/requests.hpp"
@@ -9,7 +9,7 @@ class MessageReduce {
 public:
     explicit MessageReduce(RunState& state) : state_(state), sends_(state) {}
 
-    /// Of the wave that begins, in this order.
+    /// Begins the reductions of the state's stage; then each of its steps, in order.
     void begin();
     void begin_step(std::size_t number);
     /// True when all has been added and sent.
@@ -25,7 +25,7 @@ private:
     RunState& state_;
     Requests sends_;
     std::vector<MPI_Request> landing_requests_;
-    std::size_t posted_ = 0;  // landings whose receive is posted, or that need none
+    std::size_t posted_ = 0;  // landings (receives of a sum) that are posted, or that need no message
     std::size_t landed_ = 0;
     Index slots_taken_ = 0;
 };

@@ -48,7 +48,7 @@ struct Reduction {
     std::vector<Part> parts;  ///< cut alike on all members; they take the slots in turn
 };
 
-/// What one step of one array does by itself: all but the copies between ranks, which go in streams or through the
+/// What one step of one array does by itself: all but the copies between ranks, which go by channels or through the
 /// node. In order: fills; messages, collective and landings; scaling.
 struct MessageStep {
     std::string name;  ///< for errors: "array 0, step 2 (all_gather)"
@@ -64,7 +64,7 @@ struct MessageStep {
 /// A sum's staged boxes alternate between two slots of `slot_bytes`, so that one arrives while the other is added.
 inline constexpr Index staging_slots = 2;
 
-/// Who moves what a step copies.
+/// Which part of a step's copies the step itself does.
 struct Carriage {
     bool own_share = true;     ///< the step itself for what the rank keeps
     bool sums = true;          ///< the step itself, by messages; else the node

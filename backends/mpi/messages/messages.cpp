@@ -14,7 +14,7 @@ constexpr Index smallest_part = 32;  // of a piece as the options want it; below
 constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
 constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
 constexpr Index slot_alignment = 16;                   // as well
-constexpr Index smallest_window_bytes = 4096;          // of a wave
+constexpr Index smallest_window_bytes = 4096;          // of a stage
 
 class MessageBound final : public Bound {
 public:
@@ -167,7 +167,7 @@ std::vector<Communicator> Messages::take_communicators() {
     return all;
 }
 
-// Where a footprint limit has no room for windows, the ranks of a node send each other messages too.
+// Where a footprint limit has no room for bounce buffers, the ranks of a node send each other messages too.
 Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
     auto sums = find_sums(*setting_.nodes, steps_of(plans));
     if (!sums) return tl::unexpected(sums.error());
@@ -209,13 +209,13 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
     return {};
 }
 
-// Half of what is left for windows, which all plans share; the same answer on all ranks.
+// Half of what is left for bounce buffers, which all plans share; the same answer on all ranks.
 Result<bool> Messages::find_room(std::size_t arrays) {
     const NodeMap& nodes = *setting_.nodes;
     inside_options_ = setting_.options;
     inside_waves_.assign(order_.size(), 0);
     if (nodes.own.empty()) return true;
-    std::vector<char> without;  // waves in which no rank of the node moves anything to another
+    std::vector<char> without;  // stages in which no rank of the node moves anything to another
     for (const auto& stage : order_) without.push_back(moves_inside(stage, nodes) ? 0 : 1);
     const auto still = least(nodes.own.get(), std::move(without));
     if (!still) return tl::unexpected(still.error());
@@ -265,7 +265,7 @@ Result<void> Messages::make_sum_plans(std::size_t arrays) {
 // As large as every rank has room for, so that all cut alike.
 Result<void> Messages::find_part_bytes() {
     constexpr int smallest = 4;  // powers of 2: an element of any dtype,
-    constexpr int largest = 20;  // and what a window has too
+    constexpr int largest = 20;  // and what a bounce buffer has too
     const Index room = std::min(setting_.options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     int power = smallest;
     while (power < largest && staging_slots << (power + 1) <= room) ++power;

@@ -22,7 +22,7 @@ struct MessageSetting {
     std::shared_ptr<Arena> arena;
     BackendOptions options;
     Index staging_bytes_max = index_max;
-    bool inside_node = false;  ///< MPI moves through the node's memory, and only while ranks look
+    bool inside_node = false;  ///< MPI moves through the node's memory, and only while ranks poll
 };
 
 class Messages {
@@ -38,7 +38,7 @@ public:
     /// The ranks with which this one exchanges messages.
     void add_peers(std::set<int>& peers) const;
     void add_boards(std::vector<Signals*>& signals) const;
-    /// The groups' communicators, which outlive what may still travel on them.
+    /// The groups' communicators, which outlive the messages that may still be under way on them.
     [[nodiscard]] std::vector<Communicator> take_communicators();
 
 private:
@@ -59,12 +59,12 @@ private:
     std::map<std::vector<Index>, Communicator> groups_;
     std::vector<std::vector<StageStep>> order_;
     std::vector<Stage> stages_;       // of that order
-    std::vector<char> inside_waves_;  // those in which ranks of the node copy from each other
-    BackendOptions inside_options_;   // with windows for which there is room
+    std::vector<char> inside_waves_;  // stages in which ranks of the node copy from each other
+    BackendOptions inside_options_;   // with bounce buffers for which there is room
     std::size_t steps_ = 0;
     Index part_bytes_max_ = 0;  // of MPI's own reductions
     Index slot_bytes_ = 0;      // of each of two, for sums
-    Index stream_bytes_ = 0;    // of the slots of streams; waves and sums take turns
+    Index stream_bytes_ = 0;    // of the slots of channels; stages and sums take turns
     Framing framing_;
     std::shared_ptr<Memory> staging_;  // outlives what MPI still does in it
 };

@@ -1,4 +1,4 @@
-// Which sums stay inside a node, and among which of its ranks.
+// The reductions that stay inside a node, and the ranks that take part in each.
 #pragma once
 
 #include <span>

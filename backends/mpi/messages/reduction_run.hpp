@@ -1,4 +1,4 @@
-// MPI's own reduction of one wave: its parts one after another, two of them in flight.
+// MPI's own reduction of one stage: its parts one after another, two of them in flight.
 #pragma once
 
 #include "backends/mpi/messages/requests.hpp"
@@ -9,7 +9,7 @@ class ReductionRun {
 public:
     explicit ReductionRun(RunState& state) : state_(state), requests_(state) {}
 
-    /// Of the wave that begins: at most one of its steps reduces.
+    /// Begins the reduction of the state's stage, of whose steps at most one reduces.
     void begin();
     /// True when all parts are where they belong.
     bool advance();

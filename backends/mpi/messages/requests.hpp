@@ -1,4 +1,4 @@
-// MPI's requests of one wave, each with what it is for.
+// MPI's requests of one stage, each with what it is for.
 #pragma once
 
 #include "backends/mpi/messages/run_state.hpp"

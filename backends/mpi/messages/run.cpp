@@ -42,7 +42,7 @@ Result<void> Run::wait() {
 
 // Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
 // for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
-// ranks of the node are waited for, the board knows best from the first look on.
+// ranks of the node are waited for, the signals know best from the first poll on.
 Result<bool> Run::wait_for(Index microseconds) {
     const Slice most(microseconds);
     constexpr int looks = 100;
@@ -75,7 +75,7 @@ bool Run::ends_in_time() {
     if (now - since_ < silence || now - asked_ < silence) return true;
     asked_ = now;
     const std::set<int> peers = awaited();
-    if (peers.empty()) return true;  // but for those of the node, whom the board looks after
+    if (peers.empty()) return true;  // except those of the node, for which the signals care
     const Standing& standing = *state_.plan().standing;
     if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
     auto why = standing.trouble(peers);
@@ -138,7 +138,7 @@ bool Run::finish_wave(Slice most) {
     const bool summed = sum_messages_.advance();
     const bool streamed = streams_.advance();
     const bool reduced = reductions_.advance();
-    // Only a rank that no message waits for may sleep on the board: asleep it makes none of them go on.
+    // Only a rank that no message waits for may sleep on the signals: a rank that sleeps advances no message.
     const Slice slice = summed && streamed && reduced ? most : only_look;
     if (!advance_node(slice) || !advance_sums(slice)) return false;
     if (!summed || !streamed || !reduced) return false;
@@ -148,7 +148,7 @@ bool Run::finish_wave(Slice most) {
     return true;
 }
 
-// The steps of a wave share its time by their bytes.
+// The steps of a stage share its time by their bytes.
 void Run::end_wave() {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun_at_;
     double bytes = 0;

@@ -1,4 +1,4 @@
-// One run of prepared waves: a state machine that test() and wait() both drive.
+// One run of prepared stages: a state machine that test() and wait() both drive.
 #pragma once
 
 #include "backends/mpi/messages/channel_run.hpp"
@@ -8,7 +8,7 @@
 namespace reshard::mpi {
 
 /// After the first failure a run goes on to its end with empty messages in place of its own: no peer waits for what
-/// never comes, and each of them sees a short message and fails too. The ranks of the node are told on their board.
+/// never comes, and each of them sees a short message and fails too. The ranks of the node are told by their signals.
 class Run final : public Ticket {
 public:
     explicit Run(RunPlan plan);
@@ -41,7 +41,7 @@ private:
     MessageReduce sum_messages_{state_};
     ReductionRun reductions_{state_};
     std::optional<ShmCopy> node_;
-    std::optional<ShmReduceRun> sum_;  // of the wave's sums inside the node the one that runs
+    std::optional<ShmReduceRun> sum_;  // the reduction inside the node that runs now
     std::size_t next_sum_ = 0;
     bool begun_ = false;
     Clock::time_point begun_at_;

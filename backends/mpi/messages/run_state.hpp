@@ -1,4 +1,4 @@
-// What the parts of one run share: the wave that is running, where its tiles lie, and the first failure.
+// What the parts of one run share: the stage that is running, where its tiles lie, and the first failure.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@ struct RunPlan {
     const NodeMap* nodes = nullptr;
     std::vector<Stage>* stages = nullptr;
     std::vector<Buffers> buffers;                             ///< of all arrays of the list
-    const std::vector<StageBuffers>* wave_buffers = nullptr;  ///< per wave
+    const std::vector<StageBuffers>* wave_buffers = nullptr;  ///< per stage
     std::shared_ptr<Memory> staging;
     std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
-    bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks look
+    bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks poll
     std::vector<double>* step_seconds = nullptr;  ///< one per step, array by array
 };
 
@@ -31,7 +31,7 @@ struct Pending {
     std::string_view doing;
     int peer = collective;
     Index bytes = -1;      ///< expected; -1: not counted
-    std::size_t step = 0;  ///< of the wave
+    std::size_t step = 0;  ///< of the stage
 };
 
 class RunState {
@@ -51,12 +51,12 @@ public:
     void copy(const LocalCopy& local, Store store = Store::cached) const;
     void copy(const std::vector<LocalCopy>& copies, Store store = Store::cached) const;
 
-    /// Messages that came or went, and waves; to see whether anything happens.
+    /// Messages that came or went, and stages that ended: whether anything happens.
     [[nodiscard]] Index events() const { return events_; }
     void happened(Index events = 1) { events_ += events; }
 
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-    /// The first to be known is told, also to the ranks of the node, who may be waiting in this wave or a later one.
+    /// The first failure is kept, and told to the ranks of the node, which may wait in this stage or in a later one.
     void fail(std::string message);
     void note(const Pending& pending, std::string_view what);
     /// The ranks that what is pending waits for.

@@ -1,4 +1,4 @@
-// Steps of different arrays that run at the same time: one pass through the memory of the node, one set of streams
+// Steps of different arrays that run at the same time: one pass through the memory of the node and one set of channels
 // between nodes, however many arrays there are.
 #pragma once
 
@@ -21,21 +21,21 @@ struct StageStep {
     [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
 };
 
-/// What the steps of a wave share. Which buffers they read and write: see bind_node.
+/// What the steps of a stage share. See bind_wave for the buffers that they read and write.
 struct Stage {
     struct Timed {
         std::size_t ordinal = 0;
-        double bytes = 0;  ///< of both tiles: its part in the time of the wave
+        double bytes = 0;  ///< of both tiles: its part in the time of the stage
     };
     std::vector<MessageStep> steps;
     std::vector<Timed> timed;  ///< per step
     std::vector<Channel> streams;
-    Store store = Store::cached;        ///< of what arrives in streams
+    Store store = Store::cached;        ///< of what arrives by channels
     std::unique_ptr<ShmCopyPlan> node;  ///< null where no two ranks of the node have anything for each other
     std::vector<std::unique_ptr<ShmReducePlan>> sums;  ///< inside the node, one after another
 };
 
-/// The buffers of a wave's plans.
+/// The buffers of a stage's plans.
 struct StageBuffers {
     ShmAddresses node;
     std::vector<ShmAddresses> sums;
@@ -46,30 +46,30 @@ struct StageBuffers {
 [[nodiscard]] std::vector<std::vector<StageStep>> waves_of(const std::vector<std::vector<StageStep>>& arrays,
                                                            const std::vector<char>& alone);
 
-/// Does this rank have anything for another one of its node, or that one for it?
+/// True when this rank sends to or receives from another rank of its node.
 [[nodiscard]] bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes);
 
-/// Collective over the node. What moves between its ranks in one wave of a list of so many arrays.
+/// Collective over the node. What moves between its ranks in one stage of a list of so many arrays.
 [[nodiscard]] Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> stage,
                                                                   const NodeMap& nodes, std::size_t arrays,
                                                                   const std::shared_ptr<Arena>& arena,
                                                                   const BackendOptions& options);
 
-/// Collective over `members`, ascending ranks of which `communicator` is. The sums of a wave that they add up.
+/// Collective over `members`, ascending, the ranks of `communicator`: the reductions of a stage among them.
 [[nodiscard]] Result<std::unique_ptr<ShmReducePlan>> make_sum_plan(std::span<const StageStep> stage,
                                                                    const std::vector<Index>& members,
                                                                    MPI_Comm communicator, std::size_t arrays,
                                                                    const std::shared_ptr<Arena>& arena,
                                                                    const BackendOptions& options);
 
-/// The ranks of a wave's sums inside the node, once for each set of them, in the order of the arrays.
+/// The sets of ranks that reduce inside the node in a stage, each once, in the order of the arrays.
 [[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage);
 
-/// The buffers that a wave reads and writes: whichever its steps do, as source and target.
+/// The buffers that a stage's steps read and write, as source and target.
 [[nodiscard]] StageBuffers bind_wave(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
                                      std::span<const Buffers> buffers);
 
-/// What travels to and from other nodes; adds to `staged_bytes`.
+/// The channels to and from other nodes; adds to `staged_bytes`.
 [[nodiscard]] Result<std::vector<Channel>> make_streams(std::span<const StageStep> stage, const NodeMap& nodes,
                                                         const Framing& framing, Index& staged_bytes);
 

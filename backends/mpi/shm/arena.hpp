@@ -14,7 +14,7 @@
 
 namespace reshard::mpi {
 
-/// A place in a segment, as others are told of it.
+/// A place in a segment, in a form that other processes understand.
 struct Address {
     SegmentName segment;
     std::int64_t offset = 0;
@@ -23,25 +23,25 @@ struct Address {
 
 class Arena : public std::enable_shared_from_this<Arena> {
 public:
-    /// Of a rank. Without sharing it hands out private pages, which no peer reaches.
+    /// The memory of `rank`. Without sharing it hands out private pages, which no peer reaches.
     Arena(bool shared, Index rank) : shared_(shared), rank_(rank) {}
 
     [[nodiscard]] Index rank() const { return rank_; }
 
-    /// Page-aligned and touched. Where the system has no shared memory, private pages.
+    /// Page-aligned memory with all its pages taken. Private pages where the system has no shared memory.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
 
-    /// Where a range of this process lies in its segments; nothing when it is not wholly in one of them.
+    /// The address of a range of this process in its segments; nothing unless it lies wholly in one of them.
     [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);
 
     /// The same place in this process. Maps the peer's segment when it is first asked for.
     [[nodiscard]] Result<std::byte*> reach(const Address& address);
 
-    /// Gives memory back as soon as `unused` says that no peer looks at it any more; asked whenever memory is taken.
+    /// Gives memory back as soon as `unused` says that no peer reads it any more; asked whenever memory is taken.
     void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
 
-    /// Nothing is taken any more, so what is retired is not kept from reuse: gives it back. Peers have views of their
-    /// own, and what they still look at stays as it is.
+    /// Gives back what is retired, since nothing is taken any more. Peers have mappings of their own, so what they
+    /// still read stays as it is.
     void close();
 
     [[nodiscard]] MemoryUse use();

@@ -1,4 +1,4 @@
-// One of several ways to do the same, by what each took in the runs so far.
+// The fastest of several ways to do the same, by what each took in the runs so far.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 
 namespace reshard::mpi {
 
-/// Tries every way a few times, in turn, and keeps to the one of the least median. When that one becomes slower, and
-/// now and then, ever less often while nothing changes, it looks what a run of each other takes, but for those that
-/// were hopeless, and goes over to one that is faster. Ranks that are told the same times choose the same.
+/// Tries every way a few times, in turn, and keeps the one with the least median. When that one becomes slower, and now
+/// and then, ever less often while nothing changes, it times a run of each other way, except those that were far
+/// slower, and changes to one that is faster. Ranks that are told the same times choose the same way.
 class Autotune {
 public:
     /// pre: ways > 0.
@@ -18,10 +18,10 @@ public:
     [[nodiscard]] std::size_t way() const { return way_; }    ///< of the next run
     [[nodiscard]] std::size_t kept() const { return kept_; }  ///< pre: settled()
     [[nodiscard]] bool settled() const { return settled_; }
-    /// Of each way the median of its latest runs, a few of them; 0: not tried yet.
+    /// For each way the median of its latest few runs; 0: not tried yet.
     [[nodiscard]] std::vector<double> seconds() const;
 
-    /// What the run took that went the way of way().
+    /// The run that went by way() took so long.
     void ran(double seconds);
 
 private:

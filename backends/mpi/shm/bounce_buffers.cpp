@@ -94,7 +94,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
     const auto ranks = static_cast<std::size_t>(size_of_communicator(communicator));
     const auto rank = static_cast<std::size_t>(rank_of(communicator));
     const std::vector<BounceSlot> slots = deal_window(bytes_by_peer(parts.receives, ranks), window_bytes);
-    std::vector<BounceSlot> granted(ranks);  // in the peers' windows
+    std::vector<BounceSlot> granted(ranks);  // in the peers' bounce buffers
     const int code = MPI_Alltoall(slots.data(), sizeof(BounceSlot), MPI_BYTE, granted.data(), sizeof(BounceSlot),
                                   MPI_BYTE, communicator);
     if (auto done = checked(code, "MPI_Alltoall"); !done) return done;

@@ -1,6 +1,6 @@
-// Moves between buffers that no peer reaches: each rank packs the next pieces of what it sends into its peers' windows,
-// and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot ahead, but
-// for those whose parts lie side by side in the source, which is then read in its order.
+// Moves between buffers that no peer reaches: each rank packs the next pieces of what it sends into its peers' bounce
+// buffers and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot
+// ahead. Pairs whose parts lie side by side in the source keep pace, so that it is read in its order.
 #pragma once
 
 #include "backends/mpi/shm/bounce_pieces.hpp"
@@ -8,23 +8,23 @@
 
 namespace reshard::mpi {
 
-/// Where one sender's pieces land in a window: in one of two halves, in turn.
+/// The part of a bounce buffer that one sender fills: two halves, in turn.
 struct BounceSlot {
-    std::int64_t flags = 0;  ///< where its flags are
+    std::int64_t flags = 0;  ///< offset of its flags
     std::int64_t offset = 0;
     std::int64_t half_bytes = 0;  ///< 0: the sender has none
 };
 
-/// Halves that were filled and emptied, over all runs.
+/// How many halves were filled and emptied over all runs.
 struct SlotFlags {
     alignas(64) Counter filled;   ///< the sender's
     alignas(64) Counter drained;  ///< the receiver's
 };
 
-/// Deals out a window of about `window_bytes` to senders of so many bytes each.
+/// Deals out a bounce buffer of about `window_bytes` to senders of so many bytes each.
 [[nodiscard]] std::vector<BounceSlot> deal_window(const std::vector<Index>& incoming, Index window_bytes);
 
-/// One rank's window, and its slots in those of its peers.
+/// One rank's bounce buffer, and its slots in those of its peers.
 class BounceBuffers {
 public:
     /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
@@ -36,13 +36,14 @@ public:
     /// True when all that this rank sends fits the slots at once.
     [[nodiscard]] bool hold_all() const;
 
-    /// Begins a run: per peer and array, what goes through windows; of which arrays what stays on this rank is moved on
-    /// the way; and how windows are written.
+    /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, what goes through bounce buffers; `own`
+    /// marks the arrays whose share that stays on this rank is copied on the way; `window_store` says how bounce
+    /// buffers are written.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store window_store);
 
-    /// Moves all that can be moved now. Of what it waits for then, any one will do; of nothing when the run is through.
-    /// True when something moved.
+    /// Moves all that can be moved now; true when something moved. wanted() then names what it waits for, any one of
+    /// which will do; nothing when the run is over.
     bool advance(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
                  Store store);
     [[nodiscard]] const Signals::Wanteds& wanted() const { return wanted_; }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Index line_bytes = 64;
 constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for all its peers in turn, as its source lies
-constexpr Index strip = 64;                    // elements of a turned piece along the source, as the kernels like it
+constexpr Index strip = 64;                    // elements of a transposed piece along the source; fits the kernels
 
 // One dimension of a part with how it is cut.
 struct Dim {
@@ -66,8 +66,8 @@ std::vector<Dim> dims_of(const PeerRegion& part) {
     return dims;
 }
 
-// In the order in which pieces are packed. A turned part goes in the order of the source: long runs are packed, and
-// turned when they are copied out.
+// In the order in which pieces are packed. A transposed part goes in the order of the source: long runs are packed, and
+// transposed when they are copied out.
 std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     const Index element_bytes = part.target.element_bytes;
     std::vector<Dim> dims = dims_of(part);

@@ -1,4 +1,4 @@
-// What one rank moves to another, cut into pieces that fit a slot of a window: the same cut on both sides, made once.
+// What one rank moves to another, cut into pieces that fit a slot of a bounce buffer: cut alike on both sides, once.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace reshard::mpi {
 
-/// Walks the parts of one pair of ranks piece by piece, on the side of the sender or of the receiver, or those that
-/// stay on a rank. Pieces are cut in the order of the target, and as squares where a part is turned. Where the other
-/// side's boxes lie decides nothing.
+/// Walks the parts of one pair of ranks piece by piece, on the side of the sender or of the receiver, or the parts that
+/// stay on a rank. Pieces are cut in the order of the target, and as squares where a part is transposed. The cut does
+/// not depend on where the other side's boxes lie.
 class BouncePieces {
 public:
     enum class Side { sender, receiver, both };

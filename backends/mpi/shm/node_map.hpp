@@ -1,4 +1,4 @@
-// Which ranks reach each other's memory.
+// The ranks that reach each other's memory.
 #pragma once
 
 #include <memory>

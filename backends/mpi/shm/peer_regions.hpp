@@ -1,5 +1,5 @@
-// What two ranks move between each other, with where it lies on both sides: each rank tells its peers where the boxes
-// are that they send to it or receive from it.
+// What two ranks move between each other, with its place on both sides: each rank tells its peers where the boxes lie
+// that they send to it or receive from it.
 #pragma once
 
 #include "backends/mpi/base/handles.hpp"

@@ -12,11 +12,11 @@ struct ShmAddresses {
     [[nodiscard]] static ShmAddresses bind(Arena& arena, std::span<const Buffers> buffers,
                                            std::span<const Index> source_bytes, std::span<const Index> target_bytes);
 
-    /// Memory that was given back since it was bound is nobody's to touch, and not its owner's either: an error.
+    /// Fails when memory was given back since it was bound: neither this rank nor a peer may touch it then.
     [[nodiscard]] Result<void> kept(Arena& arena) const;
 };
 
-/// False: nobody but its owner reaches it.
+/// False when only its owner reaches it.
 [[nodiscard]] inline bool is_shared(const Address& address) { return address.segment.descriptor >= 0; }
 
 }  // namespace reshard::mpi

@@ -77,8 +77,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     return plan;
 }
 
-// Streaming stores win where what all ranks of the node write does not fit the cache that they share. Through the
-// windows at once wins where a second copy is cheaper than a meeting.
+// Non-temporal stores win where what all ranks of the node write does not fit the cache that they share. Through the
+// bounce buffers at once wins where a second copy is cheaper than a barrier.
 Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts,
                                  UnregisteredBuffers unregistered_buffers) {
     Index written = 0;
@@ -106,22 +106,23 @@ Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
 }
 
 std::string ShmCopyPlan::describe() const {
-    if (at_once_) return fmt::format("through shared windows of {} bytes at once", window_bytes());
-    return fmt::format("one sweep through shared memory ({}; {})",
-                       store_ == Store::streaming ? "push, streaming stores" : "pull, cached stores", describe_other());
+    if (at_once_) return fmt::format("through bounce buffers of {} bytes at once", window_bytes());
+    return fmt::format("one pass through shared memory ({}; {})",
+                       store_ == Store::streaming ? "push, non-temporal stores" : "pull, cached stores",
+                       describe_other());
 }
 
 std::string ShmCopyPlan::describe_other() const {
     const auto in_words = [&](UnregisteredBuffers way) {
-        if (way == UnregisteredBuffers::mpi_datatypes) return std::string("MPI's datatypes for other memory");
-        return fmt::format("windows of {} bytes{} for other memory", window_bytes(),
-                           way == UnregisteredBuffers::bounce_nontemporal ? ", streaming stores," : "");
+        if (way == UnregisteredBuffers::mpi_datatypes) return std::string("MPI's datatypes for unregistered buffers");
+        return fmt::format("bounce buffers of {} bytes{} for unregistered buffers", window_bytes(),
+                           way == UnregisteredBuffers::bounce_nontemporal ? ", non-temporal stores," : "");
     };
     if (!choice_) return in_words(fixed_);
     if (!choice_->settled()) return in_words(UnregisteredBuffers::bounce) + ", or what is found to be faster";
     std::vector<std::string> each;
     for (const double seconds : choice_->seconds()) each.push_back(fmt::format("{:.3g}", seconds * 1e3));
-    return fmt::format("{}, the fastest of windows, streamed windows and datatypes: {} ms",
+    return fmt::format("{}, the fastest of bounce, bounce_nontemporal and mpi_datatypes: {} ms",
                        in_words(tried_ways[choice_->kept()]), fmt::join(each, ", "));
 }
 
@@ -139,8 +140,8 @@ ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
     for (const std::size_t peer : plan_.met_) signals.tell(peer);
 }
 
-// A rank may begin its next run while a peer, to which it only sent through a window, still reads what it published for
-// this one; it cannot begin the one after that.
+// A rank may begin its next run while a peer, to which it only sent through a bounce buffer, still reads what it
+// published for this one; it cannot begin the one after that.
 Address& ShmCopy::published(std::size_t rank, std::size_t index) const {
     return plan_.signals_->address(rank, (run_ % 2) * buffers_.addresses.size() + index);
 }

@@ -1,6 +1,6 @@
-// A whole list of arrays as one pass between the ranks of a node. Each rank writes its source, read once in memory
-// order, straight into the targets that it reaches; reads sources that it reaches into its own target; and what neither
-// side reaches goes through windows. One meeting before, one after; no packing, and no MPI.
+// A whole list of arrays as one pass between the ranks of a node. Each rank reads its source once in memory order and
+// writes it straight into the targets that it reaches; reads sources that it reaches into its own target; and sends
+// through bounce buffers what neither side reaches. One barrier before, one after; no packing, and no MPI.
 #pragma once
 
 #include "backends/mpi/shm/autotune.hpp"
@@ -15,19 +15,19 @@ namespace reshard::mpi {
 class ShmCopyPlan {
 public:
     /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory. With `may_leave`
-    /// runs between buffers that are other memory may be left to MPI's datatypes, as the options say.
+    /// runs between unregistered buffers may be left to MPI's datatypes, as the options say.
     [[nodiscard]] static Result<std::unique_ptr<ShmCopyPlan>> make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
                                                                    std::span<const ArrayStep> steps,
                                                                    const BackendOptions& options, bool may_leave);
 
-    /// Of so many arrays: the source's and the target's, of this run and of the next.
+    /// Addresses to publish for so many arrays: the source's and the target's, of this run and of the next.
     [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
 
     [[nodiscard]] Index window_bytes() const { return windows_.bytes(); }
     [[nodiscard]] Index held_bytes() const { return window_bytes() + signals_->own_bytes(); }
     /// The same on all ranks.
     [[nodiscard]] bool may_leave() const { return choice_ || fixed_ == UnregisteredBuffers::mpi_datatypes; }
-    /// How long a run took that was left.
+    /// The run that was left to MPI took so long.
     void took(double seconds) { last_seconds_ = seconds; }
     /// How it moves, for people.
     [[nodiscard]] std::string describe() const;
@@ -52,10 +52,10 @@ private:
     std::unique_ptr<Signals> signals_;
     std::vector<Array> arrays_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
-    std::vector<std::size_t> met_;       // before a run: partners, or all who choose together
+    std::vector<std::size_t> met_;       // those waited for before a run: partners, or all that choose together
     BounceBuffers windows_;
     Store store_ = Store::cached;
-    bool at_once_ = false;            // through the windows without a meeting before, whatever the buffers are
+    bool at_once_ = false;            // through bounce buffers, without a barrier before
     std::optional<Autotune> choice_;  // of UnregisteredBuffers, where it is not fixed
     UnregisteredBuffers fixed_ = UnregisteredBuffers::bounce;
     double last_seconds_ = 0;  // of this rank's last run; 0: its time says nothing
@@ -92,12 +92,12 @@ private:
     std::uint64_t run_;
     Phase phase_ = Phase::entering;
     std::vector<std::vector<std::byte*>> targets_;        // per array, per rank; null: not reached
-    std::vector<std::vector<const std::byte*>> sources_;  // likewise, and null where the target is reached
+    std::vector<std::vector<const std::byte*>> sources_;  // as targets_, and null where the target is reached
     std::vector<const std::byte*> own_sources_;           // per array
     std::vector<std::byte*> own_targets_;
     Signals::Wanteds leaving_;  // peers that read or write this rank's buffers, or whose it does
     UnregisteredBuffers unregistered_buffers_ = UnregisteredBuffers::bounce;
-    bool timed_ = false;  // its time is one to choose by
+    bool timed_ = false;  // its time counts for the choice
     Signals::Clock::time_point met_at_;
     Waiting waiting_;
 };

@@ -87,9 +87,9 @@ bool ShmReducePlan::takes(std::size_t array) const {
 }
 
 std::string ShmReducePlan::describe() const {
-    if (at_once_) return fmt::format("sums through shared windows of {} bytes at once", window_bytes());
-    return fmt::format("sums in one pass through shared memory ({}; windows of {} bytes for other memory)",
-                       store_ == Store::streaming ? "streaming stores" : "cached stores", window_bytes());
+    if (at_once_) return fmt::format("sums through bounce buffers of {} bytes at once", window_bytes());
+    return fmt::format("sums in one pass through shared memory ({}; bounce buffers of {} bytes for unregistered ones)",
+                       store_ == Store::streaming ? "non-temporal stores" : "cached stores", window_bytes());
 }
 
 Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
@@ -152,7 +152,7 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
     return {};
 }
 
-// Of what a rank takes every other one has a summand, and what all take is the same.
+// Every rank has a summand of all that another one takes, and where all take, they take the same.
 Result<void> ShmReducePlan::fits(const Array& array) const {
     const Taker& own = array.takers[rank_];
     bool well = own.boxes.empty() || array.order.size() == ranks_;
@@ -186,8 +186,8 @@ void ShmReducePlan::add_folds(Array& array) const {
     }
 }
 
-// Streaming stores win where what all ranks touch does not fit the cache that they share. Through the windows at once,
-// each adding up for itself, wins where reading everything is cheaper than a second meeting.
+// Non-temporal stores win where what all ranks touch does not fit the cache that they share. Through the bounce buffers
+// at once, each adding up for itself, wins where reading everything is cheaper than a second barrier.
 Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
     Index scattered = 0;
     Index for_all = 0;
@@ -277,7 +277,8 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
     deal_to(rounds_.size(), ranks_, rank_, true);
 }
 
-// Where a piece lies in the window of `owner`, written by another rank: its summand, or the sum when it comes back.
+// Where a piece lies in the bounce buffer of `owner`, written by another rank: its summand, or the sum when it comes
+// back.
 Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
                            bool back) const {
     Region region = packed_region(piece.box, size_of(piece.array->dtype));

@@ -1,8 +1,8 @@
-// Sums among ranks of one node, without messages. Every rank reads its peers' summands where they lie and adds them up
-// in the order of the schedule, into its own target; where all of them want the sum each adds up its share of it and
-// writes that into all targets, so that a summand is read once. What peers do not reach goes through windows in pieces:
-// each rank writes a piece of its summand into the window of the one that adds it up, and where all want the sum that
-// one writes it back into everybody's.
+// Reductions among ranks of one node, without messages. Every rank reads its peers' summands where they lie and adds
+// them in the order of the schedule into its own target. Where all ranks want the sum, each adds up its share and
+// writes it into all targets, so that a summand is read once. What peers do not reach goes through bounce buffers in
+// pieces: each rank writes a piece of its summand into the bounce buffer of the rank that adds it up, and where all
+// want the sum that rank writes it back into everybody's.
 #pragma once
 
 #include "backends/mpi/shm/peer_regions.hpp"
@@ -11,7 +11,8 @@
 
 namespace reshard::mpi {
 
-/// What a step that reduces adds up on this rank: each box of its target of the same ranks' summands, in this order.
+/// What a step that reduces adds up on this rank: for each box of its target the summands of the same ranks, in this
+/// order.
 struct Summands {
     std::vector<Index> ranks;
     std::vector<Box> boxes;
@@ -20,7 +21,7 @@ struct Summands {
 /// Nothing where the receives are of another form.
 [[nodiscard]] std::optional<Summands> summands_of(const Schedule& schedule);
 
-/// The sums of one wave that are made of the same ranks' summands. Ranks count from 0 among these.
+/// The reductions of one stage that have the same ranks' summands. Ranks count from 0 among these.
 class ShmReducePlan {
 public:
     /// Collective. Errors on all ranks alike: backend where the ranks' steps do not fit each other, or peers cannot
@@ -31,7 +32,7 @@ public:
                                                                      Index window_bytes,
                                                                      std::chrono::milliseconds timeout);
 
-    /// Of a window among so many ranks.
+    /// The least bytes of a bounce buffer among so many ranks.
     [[nodiscard]] static Index smallest_window_bytes(Index ranks);
     [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
 
@@ -64,7 +65,7 @@ private:
         std::vector<std::vector<Region>> summands;  // per rank: its summands of the boxes that this rank takes
         std::vector<MultiReduce> folds;             // of memory that all reach
     };
-    // A piece of a sum in the windows: `box` of one of the taker's boxes, at `offset` of its slots.
+    // A piece of a sum in the bounce buffers: `box` of one of the taker's boxes, at `offset` of its slots.
     struct Piece {
         const Array* array;
         std::size_t taker;  // who adds it up
@@ -97,9 +98,9 @@ private:
     std::unique_ptr<Memory> window_;
     std::vector<std::byte*> windows_;  // of all ranks
     Index slot_bytes_ = 0;
-    Index half_bytes_ = 0;  // of a window: slots for what others bring, and for what they bring back
+    Index half_bytes_ = 0;  // of a bounce buffer: slots for what others bring, and for what they bring back
     Store store_ = Store::cached;
-    bool at_once_ = false;  // through the windows without a meeting before, whatever the buffers are
+    bool at_once_ = false;  // through bounce buffers, without a barrier before
     std::vector<char> staged_;
     std::vector<Round> rounds_;  // of the arrays that are staged
     std::uint64_t runs_ = 0;
@@ -109,7 +110,7 @@ private:
 /// The part of a box that one of so many ranks adds up for all: slabs of one dimension. May be empty.
 [[nodiscard]] Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks);
 
-/// The region of a box within another, of which `region` is.
+/// The region of `part`, where `region` is that of `box`, which contains it.
 [[nodiscard]] Region within(const Region& region, const Box& box, const Box& part);
 
 }  // namespace reshard::mpi

@@ -51,8 +51,8 @@ Result<bool> ShmReduceRun::advance(Slice most) {
     return true;
 }
 
-// One phase. False when it waits for a peer. Nobody waits for room in a window: whoever has filled the round before has
-// emptied the half of the one before that, and all waited for that.
+// One phase. False when it waits for a peer. Nobody waits for room in a bounce buffer: whoever has filled the round
+// before has emptied the half of the one before that, and all waited for that.
 Result<bool> ShmReduceRun::next(Slice most) {
     const auto when = [](Result<bool> there, const auto& go_on) {
         if (there && *there) go_on();
@@ -140,7 +140,7 @@ void ShmReduceRun::turn(std::uint64_t to) {
     }
 }
 
-// Runs of one round take the halves in turn too: they follow each other without a meeting.
+// Runs of one round take the halves in turn too: they follow each other without a barrier.
 std::size_t ShmReduceRun::half() const { return (plan_.at_once_ ? run_ : round_) % 2; }
 
 void ShmReduceRun::fill() {

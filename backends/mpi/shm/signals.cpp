@@ -20,7 +20,7 @@ struct Signals::Head {
     std::atomic<std::uint32_t> failure;  // 0 none, 1 being written, 2 to be read
     std::int32_t failed_rank;
     char message[464];
-    std::atomic<std::uint32_t> excused_rank;  // on this board, from 1: whose excuse can be read; 0: none's
+    std::atomic<std::uint32_t> excused_rank;  // the rank among these, from 1, whose excuse can be read; 0: none
     char excuse[224];
 };
 
@@ -36,7 +36,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
     return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
-// Of all ranks on the machine together: each may be bound to cores of its own.
+// The cores of all ranks on the machine together, since each rank may be bound to its own.
 Result<long> usable_cores(MPI_Comm communicator) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -242,7 +242,7 @@ Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point 
     }
 }
 
-// The others may still look whether this rank is done, so the board's memory is not given back before all have left.
+// The others may still ask whether this rank is done, so the memory of the signals is kept until all have left.
 Signals::~Signals() {
     if (start_ == nullptr) return;
     line(rank_).left.store(1, std::memory_order_release);

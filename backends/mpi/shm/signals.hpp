@@ -1,6 +1,6 @@
-// Where the ranks of a node tell each other how far they are: a line for each rank in shared memory, with a bell that
-// others ring when what it sleeps for has come. Waiting is a few looks, then giving up the processor, then sleep; a
-// peer that died, failed or dropped its executor ends it, and so does the timeout.
+// How the ranks of a node tell each other how far they are: a cache line of flags for each rank in shared memory, and a
+// futex on which a rank sleeps. A rank that waits polls a few times, then gives up the processor, then sleeps. The wait
+// ends when a peer died, failed or dropped its executor, and at the timeout.
 #pragma once
 
 #include <array>
@@ -19,21 +19,21 @@ namespace reshard::mpi {
 /// Only grows, and one rank alone writes it.
 using Counter = std::atomic<std::uint64_t>;
 
-/// What a rank says of itself; only the bell is others' to write, and the sleep theirs to end.
+/// What a rank says of itself. Others write only `bell`, and end only `asleep`.
 struct alignas(64) SignalLine {
     Counter entered;                     ///< runs begun: its buffers may be read and written
     Counter done;                        ///< runs in which it has read and written all that it does
     Counter turn;                        ///< of a run that goes in rounds: how far it is
-    std::atomic<std::uint32_t> bell;     ///< futex
-    std::atomic<std::uint32_t> asleep;   ///< whose call ends its sleep: a rank + 1, anyone's, or 0 when it is awake
-    std::atomic<std::uint32_t> left;     ///< it will not look at the board again
+    std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
+    std::atomic<std::uint32_t> asleep;   ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
+    std::atomic<std::uint32_t> left;     ///< it will not read the signals again
     std::atomic<std::uint32_t> excused;  ///< it could not bind or start since its last run
     std::int32_t process;
     std::int32_t rank;              ///< of the backend
     std::array<double, 2> seconds;  ///< what the run before took it, by the parity of the run; 0: nothing to compare
 };
 
-/// How long a call may wait before it says "not yet"; 0: it only looks.
+/// How long a call may wait before it says "not yet"; 0: it only polls.
 using Slice = std::chrono::microseconds;
 inline constexpr Slice only_look{0};
 inline constexpr Slice long_slice{20'000};
@@ -57,15 +57,16 @@ public:
     [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
-    /// Ranks share cores: to wait for one is to wait until it gets its turn.
+    /// True when ranks share cores: a rank that waits must let the others run.
     [[nodiscard]] bool crowded() const { return looks_ == 1; }
-    /// What a rank copies through the caches while it would wait for all others.
+    /// The bytes that a rank copies through the caches in the time of a barrier.
     [[nodiscard]] Index bytes_of_meeting() const { return Index{crowded() ? 128 : 16} << 10; }
 
-    /// After a counter has grown that `rank` may wait for. No system call unless it sleeps for it.
+    /// Wakes `rank` if it sleeps; to be called after a counter has grown that it may wait for. No system call unless it
+    /// sleeps.
     void tell(std::size_t rank);
 
-    /// This rank has taken its part in one run more, all of which went well. Ranks count alike.
+    /// Counts one more run that went well on this rank. Ranks count alike.
     void finish_run() { ++finished_; }
 
     /// Tells all that this rank has failed and why: in the run that is in flight, or before the next one. Peers that
@@ -77,7 +78,7 @@ public:
     /// It starts a run after all.
     void take_back_excuse();
 
-    /// What a rank is waited for: the counter that it writes must have reached `least`.
+    /// A counter of another rank, which must have reached `least`.
     struct Wanted {
         std::size_t rank;
         const Counter* counter;
@@ -87,8 +88,8 @@ public:
     using Wanteds = std::vector<Wanted>;
     enum class Need { all, any };
 
-    /// True when all or any of what is wanted, which is not nothing, is there; false when not within about `most`.
-    /// Errors: backend when a peer failed, died, left, or did not come for as long as the timeout after `since`.
+    /// Waits for all or any of `wanted`, which is not empty. False when that takes longer than about `most`. Errors:
+    /// backend when a peer failed, died, left, or did not come for as long as the timeout after `since`.
     [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     ~Signals();
@@ -117,12 +118,12 @@ private:
     std::chrono::milliseconds timeout_{};
 };
 
-/// The waits of one run. The time is from when nothing more could be done, whoever drives the run; less what is
-/// forgiven.
+/// The waits of one run. Time counts from when nothing more could be done, whoever drives the run, less what is
+/// forgiven (backends/common/waits.hpp).
 class Waiting {
 public:
     explicit Waiting(Signals& signals) : signals_(signals) {}
-    /// As Board::wait; true when nothing is wanted.
+    /// As Signals::wait; true when nothing is wanted.
     [[nodiscard]] Result<bool> on(const Signals::Wanteds& wanted, Signals::Need need, Slice most);
     void moved() { since_.reset(); }
 

@@ -1,4 +1,4 @@
-// What the NCCL at hand can do. The one place that looks at version numbers.
+// What the NCCL that is there can do. The one place that looks at version numbers.
 #pragma once
 
 #include <nccl.h>

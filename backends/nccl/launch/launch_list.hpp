@@ -8,10 +8,10 @@
 
 namespace reshard::nccl {
 
-/// Which of the two streams: the one that the run was started on, or the one on which pieces travel.
+/// The stream of an action: the one on which the run was started, or the one on which messages travel.
 enum class On { queue, wire };
 
-/// Launches [begin, end) of the script.
+/// Launches [begin, end) of the list.
 struct Launches {
     std::size_t begin = 0;
     std::size_t end = 0;
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] Result<void> issue(const Ready& ready, cudaStream_t queue, std::span<const Event> step_ends) const;
 
     [[nodiscard]] std::size_t step_count() const { return steps_.size(); }
-    /// What a step does, and for whom it waits: "array 0, step 2 (exchange), with ranks 1 and 3".
+    /// What a step does, and the ranks that it waits for: "array 0, step 2 (exchange), with ranks 1 and 3".
     [[nodiscard]] std::string describe_step(std::size_t step) const;
 
 private:

@@ -1,5 +1,5 @@
-// What ranks find out together about every step before anything is made: who needs what, and that the bytes which are
-// sent are those which are expected.
+// What ranks agree on about every step before anything is made: whether it is a native collective, whether it is
+// staged, and that the bytes that are sent are those that are expected.
 #pragma once
 
 #include "backends/nccl/prepare/step_program.hpp"

@@ -1,4 +1,4 @@
-// Which steps are collectives of NCCL's own, and what a rank gives and takes in them: blocks of one shape, one for each
+// Steps that are NCCL's own collectives, and what a rank gives and takes in them: blocks of one shape, one for each
 // member, or one for all.
 #pragma once
 
@@ -20,7 +20,7 @@ struct WireType {
 };
 
 /// Null where NCCL has no such reduction: bool, integers of 16 bits, products of complex numbers; and max and min of
-/// floats, of which NCCL does not say what becomes of NaN.
+/// floats, for which NCCL does not say what becomes of NaN.
 [[nodiscard]] std::optional<WireType> reduction_type(DType dtype, Combine combine);
 
 struct NativeCollective {
@@ -31,10 +31,10 @@ struct NativeCollective {
     WireType wire{ncclUint8, 1};
 };
 
-/// Null when the step is none on this rank. Whether it is one at all the members must agree.
+/// Null when the step is no native collective on this rank. The members must agree on whether it is one.
 [[nodiscard]] std::optional<NativeCollective> regular(const RankStep& step, DType dtype, bool ordered_sums);
 
-/// Can the call go straight from and to the tiles, without staging?
+/// True when the call goes straight from and to the tiles, without staging.
 [[nodiscard]] bool is_direct(const NativeCollective& regular, const RankStep& step, Index element_bytes);
 
 }  // namespace reshard::nccl

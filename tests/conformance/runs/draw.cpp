@@ -208,8 +208,8 @@ std::string describe(const Op& op) {
 std::string describe(const Schedule& schedule) {
     const Transport& with = schedule.transport;
     std::string text = fmt::format(
-        "schedule {}: {} ranks, shared memory {}, {} ranks a node, windows of {}, pieces of {}, other memory {}, "
-        "timeout {} ms\n",
+        "schedule {}: {} ranks, shared memory {}, {} ranks a node, bounce buffers of {}, pieces of {}, unregistered "
+        "buffers {}, timeout {} ms\n",
         schedule.seed, schedule.ranks, with.shared_memory, with.ranks_per_node, with.window_bytes, with.piece_bytes,
         with.unregistered_buffers, with.timeout.count());
     text += fmt::format("fault: {}", name(schedule.fault));
