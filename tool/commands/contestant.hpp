@@ -24,7 +24,7 @@ struct Score {
     Index verified = 0;
 };
 
-/// What carries a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
+/// What runs a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
 enum class Carrier { own, messages, alltoallw };
 
 class Contestant {

@@ -1,4 +1,4 @@
-// `reshard run`: moves real data, and believes nothing: every element that arrived is looked at.
+// `reshard run`: moves real data, and believes nothing: every element that arrived is compared.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

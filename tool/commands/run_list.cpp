@@ -1,4 +1,4 @@
-// `reshard run --list`: many arrays, bucket by bucket under one limit, every element that arrived looked at.
+// `reshard run --list`: many arrays, bucket by bucket under one limit; every element that arrived is compared.
 #include <fmt/format.h>
 
 #include <algorithm>

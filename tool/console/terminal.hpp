@@ -16,7 +16,7 @@ namespace reshard::cli {
 [[nodiscard]] Index launched_ranks();
 
 [[nodiscard]] std::size_t line_width();                  ///< columns of the terminal on stdout; 120 when it is none
-[[nodiscard]] std::string bold(std::string_view text);   ///< as it is when stdout is no terminal or NO_COLOR is set
+[[nodiscard]] std::string bold(std::string_view text);   ///< unchanged when stdout is no terminal or NO_COLOR is set
 [[nodiscard]] std::string green(std::string_view text);  ///< likewise
 [[nodiscard]] std::string red(std::string_view text);    ///< likewise
 

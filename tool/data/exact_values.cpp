@@ -19,7 +19,7 @@ T get(std::span<const std::byte> element) {
     return value;
 }
 
-// Of whole numbers up to 2048 only: the leading bit is hidden, the rest fills the 10 bits from the left.
+// For whole numbers up to 2048 only: the leading bit is hidden, the rest fills the 10 bits from the left.
 std::uint16_t half_of(Index value) {
     if (value == 0) return 0;
     const auto exponent = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value))) - 1;

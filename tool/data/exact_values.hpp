@@ -14,7 +14,8 @@ namespace reshard::cli {
 /// pre: 0 <= value <= exact_max(dtype), one element of room. Both parts of a complex number become the value.
 void encode(DType dtype, Index value, std::span<std::byte> element);
 
-/// The inverse, and of other elements a value that encode does not give to the expected one: -1 when not whole.
+/// The inverse. An element that encode did not make gives another value than the expected one: -1 when it is no whole
+/// number.
 [[nodiscard]] Index decode(DType dtype, std::span<const std::byte> element);
 
 }  // namespace reshard::cli

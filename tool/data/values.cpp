@@ -174,7 +174,7 @@ public:
     Result<void> total(const Box& box, std::span<std::byte> into) override { return file_.read(box, into); }
 
 private:
-    // x + 0 is not x when x is -0, but x + -0 always is: of floats the other summands are -0.
+    // x + 0 is not x when x is -0, but x + -0 always is: the other summands of floats are -0.
     void mark_negative_zero(std::span<std::byte> into) const {
         std::size_t width = 0;
         switch (file_.dtype()) {

@@ -1,5 +1,5 @@
-// What the elements of the array are, known to every rank without anything being moved: a function of the index, or
-// the input file. Sources are filled from it and targets are held against it.
+// The elements of the array, known to every rank without communication: a function of the index, or the input file.
+// Sources are filled from it and targets are compared with it.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ public:
 /// summands, small whole numbers that differ from summand to summand. Other arrays have other numbers.
 [[nodiscard]] std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array = 0);
 
-/// The elements of a file; summand 0 holds them, the others hold what leaves them as they are, bit by bit.
+/// The elements of a file; summand 0 holds them, the others hold the neutral element, so that every bit stays.
 /// pre: not an avg, nor a prod of complex numbers, which may round.
 [[nodiscard]] std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction);
 

@@ -1,4 +1,4 @@
-// Target tiles held against what they must be.
+// Target tiles compared with what they must be.
 #pragma once
 
 #include "reshard/layout.hpp"
@@ -10,7 +10,7 @@ namespace reshard::cli {
 
 struct Verified {
     Index wrong = 0;
-    Index of = 0;  ///< elements that were looked at, over all devices
+    Index of = 0;  ///< elements that were compared, over all devices
 };
 
 /// The tile of a device in the order of its storage; an empty tile for ranks beyond the mesh.
@@ -20,9 +20,9 @@ struct Verified {
 [[nodiscard]] Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order,
                                 std::span<std::byte> tile, Progress& progress);
 
-/// Collective: looks at every element of every target tile; of a target with unreduced axes, at what the
-/// devices that differ only there combine to; of sums through a random weight an element (wrong tiles count as wholly
-/// wrong).
+/// Collective: compares every element of every target tile. Where the target has unreduced axes it compares what the
+/// devices that differ only there combine to; sums through a random weight for each element (wrong tiles count as
+/// wholly wrong).
 [[nodiscard]] Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool fortran_order,
                                       std::span<const std::byte> tile, Progress& progress);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr Index window_bytes = Index{1} << 20;
 
-// Short runs that lie close together are read in one window and picked out; runs further apart than this many times
-// their own length are read one by one, because most of a window would be other ranks' tiles.
+// Short runs that lie close together are read at once and picked out. Runs further apart than this many times their own
+// length are read one by one, because most of a common read would be other ranks' tiles.
 constexpr Index sparse = 16;
 
 std::size_t unsigned_of(Index bytes) { return static_cast<std::size_t>(bytes); }

@@ -9,7 +9,7 @@
 
 namespace reshard::cli {
 
-/// Boxes are in the file's order: of a Fortran file, `reversed`.
+/// Boxes are in the file's order; for a Fortran file they are `reversed`.
 class ArrayFile {
 public:
     /// `as` says what raw elements are. Errors: io, overflow, unsupported, mismatch.

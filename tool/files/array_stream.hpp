@@ -7,10 +7,10 @@
 
 namespace reshard::cli {
 
-/// True of the first of the devices that hold the same tile: it writes it.
+/// True for the first of the devices that hold the same tile, which writes it.
 [[nodiscard]] bool writes_array(const Layout& layout, Index rank);
 
-/// Collective: the elements of the array, window by window; rank 0 has the stream, the others null. Errors, on all
+/// Collective: writes the elements of the array part by part. Rank 0 has the stream, the others null. Errors, on all
 /// ranks: io.
 [[nodiscard]] Result<void> stream_array(Rank& rank, const File* stream, const Layout& layout, bool fortran_order,
                                         std::span<const std::byte> tile);

@@ -14,7 +14,7 @@ namespace reshard::cli {
 
 class File {
 public:
-    /// A regular file; of anything else, which has no places to read at, the error says what it is. Never waits.
+    /// A regular file. For anything else, which has no places to read at, the error says what it is. Never waits.
     /// Errors: io.
     [[nodiscard]] static Result<File> open_to_read(const std::string& path);
 
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] Result<Index> size() const;
     [[nodiscard]] Result<void> read(std::span<std::byte> into, Index offset) const;  ///< all of it, or an error
     [[nodiscard]] Result<void> write(std::span<const std::byte> from, Index offset) const;
-    [[nodiscard]] Result<void> append(std::span<const std::byte> from) const;  ///< of a stream
+    [[nodiscard]] Result<void> append(std::span<const std::byte> from) const;  ///< at the end of a stream
     [[nodiscard]] Result<void> reserve(Index bytes) const;  ///< makes the file this long and its space certain
     [[nodiscard]] Result<void> sync() const;                ///< to the disk
     [[nodiscard]] Result<void> finish();                    ///< to the disk, and closed

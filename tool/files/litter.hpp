@@ -1,5 +1,5 @@
-// What a process that ends early must not leave behind. INT, TERM, HUP, QUIT and XCPU have it removed and then end the
-// process as they would have; KILL and a crash can leave it, under a name that no other run takes.
+// What a process that ends early must not leave behind. The signals INT, TERM, HUP, QUIT and XCPU remove it and then
+// end the process as they would have; KILL and a crash can leave it, under a name that no other run takes.
 #pragma once
 
 #include <mutex>
@@ -28,7 +28,8 @@ private:
     Remove remove_ = nullptr;
 };
 
-/// While it is held no signal ends the process: for what is made and becomes litter, or takes its name and is none.
+/// No signal ends the process while this is held: it guards the moments in which something becomes litter, or takes its
+/// name and is litter no more.
 [[nodiscard]] std::unique_lock<std::recursive_mutex> undisturbed();
 
 /// A name in the folder that nobody could have guessed: reshard-<16 digits>.partial.

@@ -1,4 +1,4 @@
-// Files and folders that take their name when they are whole: before, that name means what it always meant.
+// Files and folders that take their name when they are whole. Until then the name means what it meant before.
 #pragma once
 
 #include <optional>
