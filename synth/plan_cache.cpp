@@ -85,7 +85,7 @@ Key key_of(const Problem& problem, const Options& options) {
 bool rename(Plan& plan, const Problem& problem, const Options& options) {
     const bool straight = options.first_steps.empty();  // as synthesize takes its problem
     const auto [source, target] =
-        straight ? straightened(problem.source, problem.target) : std::pair(problem.source, problem.target);
+        straight ? normalized_devices(problem.source, problem.target) : std::pair(problem.source, problem.target);
     const Mesh source_mesh = std::exchange(plan.source, source).mesh;
     const Mesh target_mesh = std::exchange(plan.target, target).mesh;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {

@@ -137,7 +137,7 @@ Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
     if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
     if (!listed || !options.first_steps.empty()) return in_these_orders(problem, options);
-    auto [source, target] = straightened(problem.source, problem.target);
+    auto [source, target] = normalized_devices(problem.source, problem.target);
     return in_these_orders({std::move(source), std::move(target)}, options);
 }
 

@@ -46,7 +46,7 @@ struct Turned {
     Found target_run;
 };
 
-std::optional<Turned> find_turned(std::vector<Loop>& loops, Index unit_bytes) {
+std::optional<Turned> find_transposed(std::vector<Loop>& loops, Index unit_bytes) {
     if (!is_register_unit(unit_bytes)) return std::nullopt;
     const auto source_run = std::ranges::find(loops, unit_bytes, &Loop::source_stride);
     const auto target_run = std::ranges::find(loops, unit_bytes, &Loop::target_stride);
@@ -119,9 +119,9 @@ Leaf take_leaf(LoopNest& nest) {
     Leaf leaf;
     leaf.unit_bytes = take_run(nest);
     std::vector<Loop>& loops = nest.loops;
-    if (const auto turned = find_turned(loops, leaf.unit_bytes)) {
-        leaf.turned = true;
-        const auto [source_run, target_run] = *turned;
+    if (const auto transposed = find_transposed(loops, leaf.unit_bytes)) {
+        leaf.transposed = true;
+        const auto [source_run, target_run] = *transposed;
         leaf.plane = {source_run->extent, target_run->extent, target_run->source_stride, source_run->target_stride};
         loops.erase(std::max(source_run, target_run));
         loops.erase(std::min(source_run, target_run));
@@ -136,13 +136,13 @@ Leaf take_leaf(LoopNest& nest) {
 }
 
 Index bytes_of(const Leaf& leaf) {
-    return leaf.turned ? leaf.plane.outer * leaf.plane.inner * leaf.unit_bytes : leaf.rows.count * leaf.rows.bytes;
+    return leaf.transposed ? leaf.plane.outer * leaf.plane.inner * leaf.unit_bytes : leaf.rows.count * leaf.rows.bytes;
 }
 
 void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target) {
     const CopyKernels& kernels = copy_kernels();
     const auto how = static_cast<std::size_t>(store);
-    if (!leaf.turned) return kernels.rows[how](leaf.rows, source, target);
+    if (!leaf.transposed) return kernels.rows[how](leaf.rows, source, target);
     const auto unit = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(leaf.unit_bytes)));
     kernels.transpose[how][unit](leaf.plane, source, target);
 }
@@ -156,7 +156,9 @@ void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const
              [&](const std::byte* from, std::byte* to) { run_leaf(leaf_, store, from, to); });
 }
 
-bool BoxCopy::in_rows() const { return !nest_.empty && nest_.loops.empty() && !leaf_.turned && leaf_.rows.count > 1; }
+bool BoxCopy::in_rows() const {
+    return !nest_.empty && nest_.loops.empty() && !leaf_.transposed && leaf_.rows.count > 1;
+}
 
 void DealtCopies::add(const BoxCopy& copy, const std::byte* source, std::byte* target) {
     added_.push_back({&copy, source, target});

@@ -54,7 +54,7 @@ struct LoopNest {
 /// The innermost part of a copy, moved by one call of a kernel. `unit_bytes` are moved whole: an element, or a short
 /// run.
 struct Leaf {
-    bool turned = false;  ///< source and target run along different dimensions: plane, else rows
+    bool transposed = false;  ///< source and target run along different dimensions: plane, else rows
     Index unit_bytes = 1;
     Rows rows;
     Plane plane;

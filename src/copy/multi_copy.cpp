@@ -73,7 +73,7 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
         return stride_in_tile(a, kind_) > stride_in_tile(b, kind_);
     });
     NestLoop row{leaf.rows.count, leaf.rows.source_stride, leaf.rows.target_stride};
-    if (leaf.turned) {
+    if (leaf.transposed) {
         row = {leaf.plane.inner, leaf.plane.source_stride, leaf.unit_bytes};
     } else if (row.extent == 1 && !nest.loops.empty()) {
         row = nest.loops.back();
@@ -90,17 +90,18 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     part.tile_row_stride = stride_in_tile(row, kind_);
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
-    if (leaf.turned) part.turned = leaf;
+    if (leaf.transposed) part.transposed = leaf;
     // The target runs of a transposed block are many cache lines long, since memory is slow to change places.
-    const Index least = leaf.turned ? std::max<Index>(2048 / leaf.unit_bytes, 1) : 1;
-    const Index span = std::max<Index>(leaf.turned ? row.source_stride : part.tile_row_stride, 1);
+    const Index least = leaf.transposed ? std::max<Index>(2048 / leaf.unit_bytes, 1) : 1;
+    const Index span = std::max<Index>(leaf.transposed ? row.source_stride : part.tile_row_stride, 1);
     part.block_rows = std::min(part.rows, std::max(least, block_span / span));
     return part;
 }
 
 // `other` starts within the first row of `part`, and both repeat alike in the tile.
 bool MultiCopy::joins(const Part& part, const Part& other) {
-    if (part.turned || other.turned || part.rows != other.rows || part.loops.size() != other.loops.size()) return false;
+    if (part.transposed || other.transposed || part.rows != other.rows || part.loops.size() != other.loops.size())
+        return false;
     const Index distance = other.shares.front().tile_offset - part.shares.front().tile_offset;
     if (part.rows > 1 && part.tile_row_stride != other.tile_row_stride) return false;
     if (part.rows > 1 && distance >= part.tile_row_stride) return false;
@@ -188,8 +189,8 @@ void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store s
         lane.target_stride = kind_ == Kind::push ? share.other_row_stride : part.tile_row_stride;
         lanes_.push_back(lane);
     }
-    if (!part.turned) return copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
-    Leaf block = *part.turned;
+    if (!part.transposed) return copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
+    Leaf block = *part.transposed;
     block.plane.inner = rows;
     for (const Lane& lane : lanes_) run_leaf(block, store, lane.source, lane.target);
 }

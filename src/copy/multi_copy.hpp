@@ -50,7 +50,7 @@ private:
         Index tile_row_stride = 0;
         Index block_rows = 1;  // moved at once, before parts that lie further on get their turn
         std::vector<Share> shares;
-        std::optional<Leaf> turned;
+        std::optional<Leaf> transposed;
     };
     struct Cursor {
         Index place = 0;  // in the tile

@@ -78,30 +78,30 @@ Mesh mesh_of(const Layout& layout, const std::vector<Digit>& digits) {
 }
 
 // In these digits; nullopt where the list of devices does not permute them.
-std::optional<Layout> straightened_in(const std::vector<Digit>& digits, const Layout& layout) {
+std::optional<Layout> normalized_in(const std::vector<Digit>& digits, const Layout& layout) {
     if (!permutes(layout, digits)) return std::nullopt;
-    Layout straight = layout;
-    straight.mesh = mesh_of(layout, digits);
-    straight.unreduced = as_set(moved(layout.unreduced, digits));
-    for (Dim& dim : straight.dims) dim.atoms = moved(dim.atoms, digits);
-    return straight;
+    Layout normal = layout;
+    normal.mesh = mesh_of(layout, digits);
+    normal.unreduced = as_set(moved(layout.unreduced, digits));
+    for (Dim& dim : normal.dims) dim.atoms = moved(dim.atoms, digits);
+    return normal;
 }
 
-Layout straightened_alone(const Layout& layout) {
+Layout normalized_alone(const Layout& layout) {
     if (layout.mesh.devices.in_order()) return layout;
-    return straightened_in(digits_of({&layout}), layout).value_or(layout);
+    return normalized_in(digits_of({&layout}), layout).value_or(layout);
 }
 
 }  // namespace
 
-std::pair<Layout, Layout> straightened(const Layout& source, const Layout& target) {
-    std::pair<Layout, Layout> straight{straightened_alone(source), straightened_alone(target)};
+std::pair<Layout, Layout> normalized_devices(const Layout& source, const Layout& target) {
+    std::pair<Layout, Layout> normal{normalized_alone(source), normalized_alone(target)};
     const auto in_order = [](const Layout& layout) { return layout.mesh.devices.in_order(); };
-    if (!same_order(source.mesh, target.mesh) || in_order(straight.first) == in_order(straight.second)) return straight;
+    if (!same_order(source.mesh, target.mesh) || in_order(normal.first) == in_order(normal.second)) return normal;
     // One end alone has too few digits to tell, or others than the list permutes.
     const std::vector<Digit> digits = digits_of({&source, &target});
-    const auto first = straightened_in(digits, source);
-    const auto second = straightened_in(digits, target);
+    const auto first = normalized_in(digits, source);
+    const auto second = normalized_in(digits, target);
     if (first && second) return {*first, *second};
     return {source, target};
 }

@@ -43,6 +43,6 @@ struct BufferAssignment {
 /// lie at its start and at its end in turn:
 ///     workspace = largest tile there, or largest two that follow each other,
 ///     footprint = source tile + target tile + workspace.
-[[nodiscard]] BufferAssignment assign_buffers(const Plan& plan, const Capacities& rooms);
+[[nodiscard]] BufferAssignment assign_buffers(const Plan& plan, const Capacities& capacities);
 
 }  // namespace reshard

@@ -35,7 +35,7 @@ bool in_place(const Bundle& bundle) { return bundle.shares.size() == 1 && contig
 class Maker {
 public:
     Maker(std::span<const ChannelStep> steps, Ends ends, const Framing& framing)
-        : steps_(steps), framing_(framing), stream_{ends.peer, ends.sends, {}} {}
+        : steps_(steps), framing_(framing), channel_{ends.peer, ends.sends, {}} {}
 
     void add(std::size_t step, const Box& box) {
         const Index element_bytes = steps_[step].element_bytes;
@@ -71,17 +71,17 @@ public:
             auto piece = make_piece(bundle, staged_bytes + static_cast<Index>(slot) * slot_bytes);
             if (!piece) return tl::unexpected(piece.error());
             piece->slot = slot;
-            if (!piece->copies.empty()) slot = (slot + 1) % stream_slots;
-            stream_.pieces.push_back(std::move(*piece));
+            if (!piece->copies.empty()) slot = (slot + 1) % channel_slots;
+            channel_.pieces.push_back(std::move(*piece));
         }
-        staged_bytes += std::min<Index>(staged, stream_slots) * slot_bytes;
-        return std::move(stream_);
+        staged_bytes += std::min<Index>(staged, channel_slots) * slot_bytes;
+        return std::move(channel_);
     }
 
 private:
     void put(std::size_t step, const Box& box, Index bytes) {
         const ChannelStep& travel = steps_[step];
-        const Slot& slot = stream_.sends ? travel.step->from : travel.step->to;
+        const Slot& slot = channel_.sends ? travel.step->from : travel.step->to;
         open_.shares.push_back({step, box, region_of(slot, box, travel.element_bytes)});
         open_.bytes += bytes;
     }
@@ -93,7 +93,7 @@ private:
 
     [[nodiscard]] BufferId where(std::size_t step) const {
         const RankStep& moved = *steps_[step].step;
-        return stream_.sends ? moved.from.buffer : moved.to.buffer;
+        return channel_.sends ? moved.from.buffer : moved.to.buffer;
     }
 
     [[nodiscard]] Result<Packet> make_piece(const Bundle& bundle, Index slot_offset) const {
@@ -120,23 +120,23 @@ private:
             slot_offset += count(share.box) * travel.element_bytes;
             const BufferId there = where(share.step);
             piece.copies.push_back(
-                stream_.sends ? LocalCopy{travel.array, there, BufferId::staging, BoxCopy(share.region, packed)}
-                              : LocalCopy{travel.array, BufferId::staging, there, BoxCopy(packed, share.region)});
+                channel_.sends ? LocalCopy{travel.array, there, BufferId::staging, BoxCopy(share.region, packed)}
+                               : LocalCopy{travel.array, BufferId::staging, there, BoxCopy(packed, share.region)});
         }
         return piece;
     }
 
     std::span<const ChannelStep> steps_;
     const Framing& framing_;
-    Channel stream_;
+    Channel channel_;
     Bundle open_;
     std::vector<Bundle> bundles_;
 };
 
 }  // namespace
 
-Result<std::vector<Channel>> make_streams(std::span<const ChannelStep> steps, const NodeMap& nodes,
-                                          const Framing& framing, Index& staged_bytes) {
+Result<std::vector<Channel>> make_channels(std::span<const ChannelStep> steps, const NodeMap& nodes,
+                                           const Framing& framing, Index& staged_bytes) {
     std::map<Ends, Maker> makers;
     Index rank = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -151,15 +151,16 @@ Result<std::vector<Channel>> make_streams(std::span<const ChannelStep> steps, co
             }
         }
     }
-    std::vector<Channel> streams;
+    std::vector<Channel> channels;
     for (auto& [ends, maker] : makers) {
-        auto stream = maker.make(staged_bytes);
-        if (!stream) return tl::unexpected(stream.error());
-        streams.push_back(std::move(*stream));
+        auto channel = maker.make(staged_bytes);
+        if (!channel) return tl::unexpected(channel.error());
+        channels.push_back(std::move(*channel));
     }
     // Each rank begins with the peers after it, so that not all turn to the same one.
-    std::stable_partition(streams.begin(), streams.end(), [&](const Channel& stream) { return stream.peer > rank; });
-    return streams;
+    std::stable_partition(channels.begin(), channels.end(),
+                          [&](const Channel& channel) { return channel.peer > rank; });
+    return channels;
 }
 
 }  // namespace reshard::mpi

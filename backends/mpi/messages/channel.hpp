@@ -45,7 +45,7 @@ struct Channel {
     std::vector<Packet> pieces;
 };
 
-inline constexpr std::size_t stream_slots = 4;
+inline constexpr std::size_t channel_slots = 4;
 
 /// How transfers become messages, the same on both ends.
 struct Framing {
@@ -54,7 +54,7 @@ struct Framing {
 
 /// The channels between this rank and all others that are not on its node. `staged_bytes` is what their slots need of
 /// the staging, from its start. Errors: MPI's, of datatypes.
-[[nodiscard]] Result<std::vector<Channel>> make_streams(std::span<const ChannelStep> steps, const NodeMap& nodes,
-                                                        const Framing& framing, Index& staged_bytes);
+[[nodiscard]] Result<std::vector<Channel>> make_channels(std::span<const ChannelStep> steps, const NodeMap& nodes,
+                                                         const Framing& framing, Index& staged_bytes);
 
 }  // namespace reshard::mpi

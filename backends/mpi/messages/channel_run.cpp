@@ -4,35 +4,35 @@ namespace reshard::mpi {
 
 // Receives come before sends, so that a message finds its place and MPI need not keep it.
 void ChannelRun::begin() {
-    const std::vector<Channel>& streams = state_.stage().streams;
-    flows_.assign(streams.size(), {});
+    const std::vector<Channel>& channels = state_.stage().channels;
+    flows_.assign(channels.size(), {});
     requests_.restart(flows_.size() * in_flight_max);
     for (const bool sends : {false, true}) {
         for (std::size_t i = 0; i < flows_.size(); ++i) {
-            if (streams[i].sends == sends) post(i);
+            if (channels[i].sends == sends) post(i);
         }
     }
 }
 
 // Posts what may be: at most so many messages of a channel, in their order, each staged one when its slot is free.
-void ChannelRun::post(std::size_t stream) {
-    const std::vector<Packet>& pieces = state_.stage().streams[stream].pieces;
-    Flow& flow = flows_[stream];
+void ChannelRun::post(std::size_t channel) {
+    const std::vector<Packet>& pieces = state_.stage().channels[channel].pieces;
+    Flow& flow = flows_[channel];
     for (std::size_t at = 0; at < in_flight_max; ++at) {
-        while (requests_.is_free(stream * in_flight_max + at)) {  // also after one that MPI refused
+        while (requests_.is_free(channel * in_flight_max + at)) {  // also after one that MPI refused
             if (flow.next == pieces.size()) return;
             const Packet& piece = pieces[flow.next];
             if (!piece.copies.empty() && flow.taken[piece.slot]) return;
             if (!piece.copies.empty()) flow.taken[piece.slot] = true;
             flow.pieces[at] = flow.next++;
-            post_piece(stream, at);
+            post_piece(channel, at);
         }
     }
 }
 
-void ChannelRun::post_piece(std::size_t stream, std::size_t at) {
-    const Channel& flowing = state_.stage().streams[stream];
-    const Packet& piece = flowing.pieces[flows_[stream].pieces[at]];
+void ChannelRun::post_piece(std::size_t channel, std::size_t at) {
+    const Channel& flowing = state_.stage().channels[channel];
+    const Packet& piece = flowing.pieces[flows_[channel].pieces[at]];
     const MPI_Datatype type = piece.type ? piece.type->get() : MPI_BYTE;
     const int length = piece.type ? 1 : static_cast<int>(piece.bytes);
     const MPI_Comm communicator = state_.plan().communicator;
@@ -48,15 +48,15 @@ void ChannelRun::post_piece(std::size_t stream, std::size_t at) {
     };
     const Pending pending{flowing.sends ? Pending::sending : Pending::receiving, flowing.peer,
                           flowing.sends ? -1 : piece.bytes, piece.step};
-    if (!requests_.post(stream * in_flight_max + at, pending, start)) arrived(stream, at, false);
+    if (!requests_.post(channel * in_flight_max + at, pending, start)) arrived(channel, at, false);
 }
 
-void ChannelRun::arrived(std::size_t stream, std::size_t at, bool well) {
-    const Channel& flowing = state_.stage().streams[stream];
-    const Packet& piece = flowing.pieces[flows_[stream].pieces[at]];
+void ChannelRun::arrived(std::size_t channel, std::size_t at, bool well) {
+    const Channel& flowing = state_.stage().channels[channel];
+    const Packet& piece = flowing.pieces[flows_[channel].pieces[at]];
     if (piece.copies.empty()) return;
     if (well && !flowing.sends) state_.copy(piece.copies, state_.stage().store);
-    flows_[stream].taken[piece.slot] = false;
+    flows_[channel].taken[piece.slot] = false;
 }
 
 bool ChannelRun::advance() {
@@ -64,7 +64,7 @@ bool ChannelRun::advance() {
         const std::vector<Requests::Ended>& ended = requests_.test();
         if (ended.empty()) break;
         for (const auto [place, well] : ended) arrived(place / in_flight_max, place % in_flight_max, well);
-        for (std::size_t stream = 0; stream < flows_.size(); ++stream) post(stream);
+        for (std::size_t channel = 0; channel < flows_.size(); ++channel) post(channel);
     }
     return requests_.all_ended();
 }

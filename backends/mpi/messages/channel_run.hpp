@@ -25,12 +25,12 @@ private:
     struct Flow {
         std::size_t next = 0;  // to be posted
         std::array<std::size_t, in_flight_max> pieces{};
-        std::array<bool, stream_slots> taken{};
+        std::array<bool, channel_slots> taken{};
     };
 
-    void post(std::size_t stream);
-    void post_piece(std::size_t stream, std::size_t at);
-    void arrived(std::size_t stream, std::size_t at, bool well);
+    void post(std::size_t channel);
+    void post_piece(std::size_t channel, std::size_t at);
+    void arrived(std::size_t channel, std::size_t at, bool well);
 
     RunState& state_;
     Requests requests_;

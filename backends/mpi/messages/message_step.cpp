@@ -157,7 +157,7 @@ private:
 
 }  // namespace
 
-Result<MessageStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage) {
+Result<MessageStep> make_message_step(const RankStep& step, DType dtype, std::size_t array, const Carriage& carriage) {
     return Maker(step, dtype, array, carriage).make();
 }
 

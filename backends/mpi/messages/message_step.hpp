@@ -72,8 +72,8 @@ struct Carriage {
     Index part_bytes_max = 0;  ///< of MPI's own reductions; the same on all ranks
 };
 
-[[nodiscard]] Result<MessageStep> make_wire_step(const RankStep& step, DType dtype, std::size_t array,
-                                                 const Carriage& carriage);
+[[nodiscard]] Result<MessageStep> make_message_step(const RankStep& step, DType dtype, std::size_t array,
+                                                    const Carriage& carriage);
 
 /// What a step needs of one staging slot.
 [[nodiscard]] Index staged_bytes(const RankStep& step, DType dtype, Index part_bytes_max);

@@ -18,11 +18,11 @@ constexpr Index smallest_window_bytes = 4096;          // of a stage
 
 class MessageBound final : public Bound {
 public:
-    MessageBound(RunPlan plan, std::vector<StageBuffers> wave_buffers, std::size_t steps)
-        : plan_(std::move(plan)), wave_buffers_(std::move(wave_buffers)), step_seconds_(steps, 0.0) {}
+    MessageBound(RunPlan plan, std::vector<StageBuffers> stage_buffers, std::size_t steps)
+        : plan_(std::move(plan)), stage_buffers_(std::move(stage_buffers)), step_seconds_(steps, 0.0) {}
     Result<std::unique_ptr<Ticket>> start() override {
         RunPlan plan = plan_;
-        plan.wave_buffers = &wave_buffers_;
+        plan.stage_buffers = &stage_buffers_;
         plan.step_seconds = &step_seconds_;
         return std::make_unique<Run>(std::move(plan));
     }
@@ -30,7 +30,7 @@ public:
 
 private:
     RunPlan plan_;
-    std::vector<StageBuffers> wave_buffers_;
+    std::vector<StageBuffers> stage_buffers_;
     std::vector<double> step_seconds_;
 };
 
@@ -51,10 +51,10 @@ std::vector<const RankStep*> steps_of(const std::vector<MessagePlan>& plans) {
     return steps;
 }
 
-Index arriving_bytes(const std::vector<Channel>& streams) {
+Index arriving_bytes(const std::vector<Channel>& channels) {
     Index bytes = 0;
-    for (const Channel& stream : streams) {
-        for (const Packet& piece : stream.pieces) bytes += stream.sends ? 0 : piece.bytes;
+    for (const Channel& channel : channels) {
+        for (const Packet& piece : channel.pieces) bytes += channel.sends ? 0 : piece.bytes;
     }
     return bytes;
 }
@@ -73,9 +73,9 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
     if (auto done = find_part_bytes(); !done) return done;
     const Result<void> made = make_steps();
     if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return all;
-    if (auto done = make_all_streams(); !done) return done;
+    if (auto done = make_all_channels(); !done) return done;
     Result<void> staged;
-    if (const Index bytes = std::max(staging_slots * slot_bytes_, stream_bytes_); bytes > 0) {
+    if (const Index bytes = std::max(staging_slots * slot_bytes_, channel_bytes_); bytes > 0) {
         auto staging = setting_.arena->take(bytes);
         if (staging) staging_ = std::move(*staging);
         if (!staging) staged = tl::unexpected(staging.error());
@@ -98,13 +98,13 @@ Index Messages::staging_bytes() const {
 }
 
 std::string Messages::describe() const {
-    const auto any_wave = [&](const auto& has) { return std::ranges::any_of(stages_, has); };
+    const auto any_stage = [&](const auto& has) { return std::ranges::any_of(stages_, has); };
     const auto any_step = [&](const auto& has) {
-        return any_wave([&](const Stage& stage) { return std::ranges::any_of(stage.steps, has); });
+        return any_stage([&](const Stage& stage) { return std::ranges::any_of(stage.steps, has); });
     };
-    const bool inside = any_wave([](const Stage& stage) { return stage.node != nullptr; });
-    const bool streams = any_wave([](const Stage& stage) { return !stage.streams.empty(); });
-    const bool messages = streams || any_step([](const MessageStep& step) {
+    const bool inside = any_stage([](const Stage& stage) { return stage.node != nullptr; });
+    const bool channels = any_stage([](const Stage& stage) { return !stage.channels.empty(); });
+    const bool messages = channels || any_step([](const MessageStep& step) {
                               return step.reduction || !step.sends.empty() || !step.landings.empty();
                           });
     std::vector<std::string> ways;
@@ -115,15 +115,15 @@ std::string Messages::describe() const {
         }
     }
     if (messages || ways.empty()) ways.emplace_back(ways.empty() ? "messages" : "messages between them");
-    if (streams && framing_.piece_bytes > 0)
+    if (channels && framing_.piece_bytes > 0)
         ways.back() += fmt::format(" (pieces of up to {} bytes)", framing_.piece_bytes);
     return fmt::format("{}", fmt::join(ways, ", "));
 }
 
 std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
-    std::vector<StageBuffers> wave_buffers;
+    std::vector<StageBuffers> stage_buffers;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-        wave_buffers.push_back(bind_wave(stages_[i], order_[i], *setting_.arena, buffers));
+        stage_buffers.push_back(bind_stage(stages_[i], order_[i], *setting_.arena, buffers));
     }
     RunPlan plan{setting_.communicator,
                  setting_.standing,
@@ -135,13 +135,13 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
                  setting_.options.timeout,
                  setting_.inside_node,
                  nullptr};
-    return std::make_unique<MessageBound>(std::move(plan), std::move(wave_buffers), steps_);
+    return std::make_unique<MessageBound>(std::move(plan), std::move(stage_buffers), steps_);
 }
 
 void Messages::add_peers(std::set<int>& peers) const {
     const auto own = static_cast<int>(rank_of(setting_.communicator));
     for (const Stage& stage : stages_) {
-        for (const Channel& stream : stage.streams) peers.insert(stream.peer);
+        for (const Channel& channel : stage.channels) peers.insert(channel.peer);
         for (const MessageStep& step : stage.steps) {
             for (const Message& message : step.sends) peers.insert(message.peer);
             for (const Landing& landing : step.landings) {
@@ -179,7 +179,7 @@ Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_
         if (!room || *room) break;
     }
     if (!room) return tl::unexpected(room.error());
-    if (!*room) inside_waves_.assign(order_.size(), 0);
+    if (!*room) inside_stages_.assign(order_.size(), 0);
     return {};
 }
 
@@ -204,7 +204,7 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
             ++ordinal;
         }
     }
-    order_ = waves_of(arrays, alone);
+    order_ = stages_of(arrays, alone);
     stages_.resize(order_.size());
     return {};
 }
@@ -213,13 +213,13 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
 Result<bool> Messages::find_room(std::size_t arrays) {
     const NodeMap& nodes = *setting_.nodes;
     inside_options_ = setting_.options;
-    inside_waves_.assign(order_.size(), 0);
+    inside_stages_.assign(order_.size(), 0);
     if (nodes.own.empty()) return true;
     std::vector<char> without;  // stages in which no rank of the node moves anything to another
     for (const auto& stage : order_) without.push_back(moves_inside(stage, nodes) ? 0 : 1);
     const auto still = least(nodes.own.get(), std::move(without));
     if (!still) return tl::unexpected(still.error());
-    std::ranges::transform(*still, inside_waves_.begin(), [](char one) { return one == 0 ? 1 : 0; });
+    std::ranges::transform(*still, inside_stages_.begin(), [](char one) { return one == 0 ? 1 : 0; });
     auto plans = static_cast<Index>(std::ranges::count(*still, 0));
     for (const auto& stage : order_) plans += static_cast<Index>(summing_ranks(stage).size());
     bool room = true;
@@ -238,7 +238,7 @@ Result<bool> Messages::find_room(std::size_t arrays) {
 
 Result<void> Messages::make_node_plans(std::size_t arrays) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
-        if (inside_waves_[i] == 0) continue;
+        if (inside_stages_[i] == 0) continue;
         auto made = make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_);
         if (!made) return tl::unexpected(made.error());
         stages_[i].node = std::move(*made);
@@ -286,7 +286,7 @@ Result<void> Messages::make_steps() {
     for (std::size_t i = 0; i < order_.size(); ++i) {
         for (const StageStep& one : order_[i]) {
             const Carriage carriage{stages_[i].node == nullptr, one.summing.empty(), slot_bytes_, part_bytes_max_};
-            auto made = make_wire_step(one.rank_step(), one.plan->dtype, one.array, carriage);
+            auto made = make_message_step(one.rank_step(), one.plan->dtype, one.array, carriage);
             if (!made) return tl::unexpected(made.error());
             stages_[i].steps.push_back(std::move(*made));
             const Schedule& schedule = one.rank_step().schedule;
@@ -298,38 +298,38 @@ Result<void> Messages::make_steps() {
 }
 
 // The largest pieces with which every rank keeps its bounds; the same on all ranks, since both ends cut alike.
-Result<void> Messages::make_all_streams() {
+Result<void> Messages::make_all_channels() {
     const BackendOptions& options = setting_.options;
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     const Index smallest = std::max(options.piece_bytes / smallest_part, smallest_piece_bytes);
     for (Index piece = std::min(options.piece_bytes, largest_piece_bytes); piece >= smallest; piece /= 2) {
-        const auto fits = stream_within({piece}, room);
+        const auto fits = channels_within({piece}, room);
         if (!fits) return tl::unexpected(fits.error());
         if (*fits) return {};
     }
-    const auto unstaged = stream_within({0}, room);
+    const auto unstaged = channels_within({0}, room);
     return unstaged.map([](bool) {});
 }
 
-Result<bool> Messages::stream_within(const Framing& framing, Index room) {
+Result<bool> Messages::channels_within(const Framing& framing, Index room) {
     framing_ = framing;
-    stream_bytes_ = 0;
+    channel_bytes_ = 0;
     Result<void> made;
     const NodeMap alone = apart(setting_.communicator);
     for (std::size_t i = 0; i < order_.size() && made; ++i) {
         Index bytes = 0;
-        auto streams = make_streams(order_[i], stages_[i].node ? *setting_.nodes : alone, framing, bytes);
-        if (!streams) {
-            made = tl::unexpected(streams.error());
+        auto channels = make_channels(order_[i], stages_[i].node ? *setting_.nodes : alone, framing, bytes);
+        if (!channels) {
+            made = tl::unexpected(channels.error());
             break;
         }
-        stages_[i].streams = std::move(*streams);
-        const bool large = arriving_bytes(stages_[i].streams) > last_cache_bytes() / 2;
+        stages_[i].channels = std::move(*channels);
+        const bool large = arriving_bytes(stages_[i].channels) > last_cache_bytes() / 2;
         stages_[i].store = large ? Store::streaming : Store::cached;
-        stream_bytes_ = std::max(stream_bytes_, bytes);
+        channel_bytes_ = std::max(channel_bytes_, bytes);
     }
     if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return tl::unexpected(all.error());
-    const auto fits = least(setting_.communicator, {static_cast<char>(stream_bytes_ <= room ? 1 : 0)});
+    const auto fits = least(setting_.communicator, {static_cast<char>(channel_bytes_ <= room ? 1 : 0)});
     if (!fits) return tl::unexpected(fits.error());
     return fits->front() != 0;
 }

@@ -49,8 +49,8 @@ private:
     Result<void> make_sum_plans(std::size_t arrays);
     Result<void> find_part_bytes();
     Result<void> make_steps();
-    Result<void> make_all_streams();
-    Result<bool> stream_within(const Framing& framing, Index room);
+    Result<void> make_all_channels();
+    Result<bool> channels_within(const Framing& framing, Index room);
     Result<void> make_groups();
     Result<MPI_Comm> join(const std::vector<Index>& members);
     [[nodiscard]] Index held_by_nodes() const;
@@ -58,13 +58,13 @@ private:
     MessageSetting setting_;
     std::map<std::vector<Index>, Communicator> groups_;
     std::vector<std::vector<StageStep>> order_;
-    std::vector<Stage> stages_;       // of that order
-    std::vector<char> inside_waves_;  // stages in which ranks of the node copy from each other
-    BackendOptions inside_options_;   // with bounce buffers for which there is room
+    std::vector<Stage> stages_;        // of that order
+    std::vector<char> inside_stages_;  // stages in which ranks of the node copy from each other
+    BackendOptions inside_options_;    // with bounce buffers for which there is room
     std::size_t steps_ = 0;
     Index part_bytes_max_ = 0;  // of MPI's own reductions
     Index slot_bytes_ = 0;      // of each of two, for sums
-    Index stream_bytes_ = 0;    // of the slots of channels; stages and sums take turns
+    Index channel_bytes_ = 0;   // of the slots of channels; stages and sums take turns
     Framing framing_;
     std::shared_ptr<Memory> staging_;  // outlives what MPI still does in it
 };

@@ -89,7 +89,7 @@ bool Run::ends_in_time() {
 
 std::set<int> Run::awaited() const {
     std::set<int> peers;
-    streams_.add_peers(peers);
+    channels_.add_peers(peers);
     sum_messages_.add_peers(peers);
     reductions_.add_peers(peers);
     peers.erase(static_cast<int>(rank_of(state_.plan().communicator)));
@@ -97,7 +97,7 @@ std::set<int> Run::awaited() const {
 }
 
 void Run::give_up(std::string_view why) {
-    streams_.give_up(why);
+    channels_.give_up(why);
     sum_messages_.give_up(why);
     reductions_.give_up(why);
     state_.note({"waiting for messages"}, why);
@@ -106,26 +106,26 @@ void Run::give_up(std::string_view why) {
 
 Result<bool> Run::advance(Slice most) {
     while (!state_.over()) {
-        if (!begun_) begin_wave();
-        if (!finish_wave(most)) return false;
-        end_wave();
+        if (!begun_) begin_stage();
+        if (!finish_stage(most)) return false;
+        end_stage();
         if (state_.error()) state_.end();
     }
     if (state_.error()) return tl::unexpected(*state_.error());
     return true;
 }
 
-void Run::begin_wave() {
+void Run::begin_stage() {
     begun_ = true;
     begun_at_ = std::chrono::steady_clock::now();
     const Stage& stage = state_.stage();
     for (const MessageStep& step : stage.steps) {
         for (const auto& [where, fill] : step.fills) fill.run(state_.write(step.array, where));
     }
-    if (stage.node && !state_.error()) node_.emplace(*stage.node, state_.wave_buffers().node);
+    if (stage.node && !state_.error()) node_.emplace(*stage.node, state_.stage_buffers().node);
     next_sum_ = 0;
     begin_sum();
-    streams_.begin();
+    channels_.begin();
     sum_messages_.begin();
     reductions_.begin();
     for (std::size_t i = 0; i < stage.steps.size(); ++i) {
@@ -134,14 +134,14 @@ void Run::begin_wave() {
     }
 }
 
-bool Run::finish_wave(Slice most) {
+bool Run::finish_stage(Slice most) {
     const bool summed = sum_messages_.advance();
-    const bool streamed = streams_.advance();
+    const bool flowed = channels_.advance();
     const bool reduced = reductions_.advance();
     // Only a rank that no message waits for may sleep on the signals: a rank that sleeps advances no message.
-    const Slice slice = summed && streamed && reduced ? most : only_look;
+    const Slice slice = summed && flowed && reduced ? most : only_look;
     if (!advance_node(slice) || !advance_sums(slice)) return false;
-    if (!summed || !streamed || !reduced) return false;
+    if (!summed || !flowed || !reduced) return false;
     for (const MessageStep& step : state_.stage().steps) {
         for (const auto& [where, scale] : step.scales) scale.run(state_.write(step.array, where));
     }
@@ -149,7 +149,7 @@ bool Run::finish_wave(Slice most) {
 }
 
 // The steps of a stage share its time by their bytes.
-void Run::end_wave() {
+void Run::end_stage() {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun_at_;
     double bytes = 0;
     for (const Stage::Timed& one : state_.stage().timed) bytes += one.bytes;
@@ -158,13 +158,13 @@ void Run::end_wave() {
     }
     begun_ = false;
     state_.happened();
-    state_.next_wave();
+    state_.next_stage();
 }
 
 void Run::begin_sum() {
     const Stage& stage = state_.stage();
     if (next_sum_ == stage.sums.size() || state_.error()) return;
-    sum_.emplace(*stage.sums[next_sum_], state_.wave_buffers().sums[next_sum_]);
+    sum_.emplace(*stage.sums[next_sum_], state_.stage_buffers().sums[next_sum_]);
     ++next_sum_;
 }
 

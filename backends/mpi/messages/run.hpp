@@ -27,9 +27,9 @@ private:
     [[nodiscard]] bool ends_in_time();
     void give_up(std::string_view why);
     [[nodiscard]] std::set<int> awaited() const;
-    void begin_wave();
-    bool finish_wave(Slice most);
-    void end_wave();
+    void begin_stage();
+    bool finish_stage(Slice most);
+    void end_stage();
     void begin_sum();
     bool advance_node(Slice most);
     bool advance_sums(Slice most);
@@ -37,7 +37,7 @@ private:
     bool over_inside(std::optional<Inside>& run, Slice most);
 
     RunState state_;
-    ChannelRun streams_{state_};
+    ChannelRun channels_{state_};
     MessageReduce sum_messages_{state_};
     ReductionRun reductions_{state_};
     std::optional<ShmCopy> node_;

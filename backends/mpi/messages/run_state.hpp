@@ -14,8 +14,8 @@ struct RunPlan {
     const Standing* standing = nullptr;
     const NodeMap* nodes = nullptr;
     std::vector<Stage>* stages = nullptr;
-    std::vector<Buffers> buffers;                             ///< of all arrays of the list
-    const std::vector<StageBuffers>* wave_buffers = nullptr;  ///< per stage
+    std::vector<Buffers> buffers;                              ///< of all arrays of the list
+    const std::vector<StageBuffers>* stage_buffers = nullptr;  ///< per stage
     std::shared_ptr<Memory> staging;
     std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
     bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks poll
@@ -41,9 +41,9 @@ public:
     [[nodiscard]] const RunPlan& plan() const { return plan_; }
     [[nodiscard]] bool over() const { return stage_ == plan_.stages->size(); }
     [[nodiscard]] Stage& stage() const { return (*plan_.stages)[stage_]; }
-    [[nodiscard]] const StageBuffers& wave_buffers() const { return (*plan_.wave_buffers)[stage_]; }
+    [[nodiscard]] const StageBuffers& stage_buffers() const { return (*plan_.stage_buffers)[stage_]; }
     [[nodiscard]] int tag() const;
-    void next_wave() { ++stage_; }
+    void next_stage() { ++stage_; }
     void end() { stage_ = plan_.stages->size(); }
 
     [[nodiscard]] const std::byte* read(std::size_t array, BufferId where) const;

@@ -52,8 +52,8 @@ Buffer buffer_at(BufferId buffer, const RankPlan& plan, const Buffers& buffers) 
 
 }  // namespace
 
-std::vector<std::vector<StageStep>> waves_of(const std::vector<std::vector<StageStep>>& arrays,
-                                             const std::vector<char>& alone) {
+std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
+                                              const std::vector<char>& alone) {
     std::vector<std::vector<StageStep>> stages;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         if (alone[i] != 0) continue;
@@ -105,8 +105,8 @@ std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage) 
     return all;
 }
 
-StageBuffers bind_wave(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
-                       std::span<const Buffers> buffers) {
+StageBuffers bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
+                        std::span<const Buffers> buffers) {
     const auto bind = [&](const auto& takes) {
         std::vector<Buffers> moved(buffers.size());
         std::vector<Index> source_bytes(buffers.size());
@@ -130,12 +130,12 @@ StageBuffers bind_wave(const Stage& stage, std::span<const StageStep> steps, Are
     return bound;
 }
 
-Result<std::vector<Channel>> make_streams(std::span<const StageStep> stage, const NodeMap& nodes,
-                                          const Framing& framing, Index& staged_bytes) {
+Result<std::vector<Channel>> make_channels(std::span<const StageStep> stage, const NodeMap& nodes,
+                                           const Framing& framing, Index& staged_bytes) {
     std::vector<ChannelStep> steps;
     for (const StageStep& one : stage)
         steps.push_back({one.array, one.copies() ? &one.rank_step() : nullptr, size_of(one.plan->dtype)});
-    return make_streams(std::span<const ChannelStep>(steps), nodes, framing, staged_bytes);
+    return make_channels(std::span<const ChannelStep>(steps), nodes, framing, staged_bytes);
 }
 
 }  // namespace reshard::mpi

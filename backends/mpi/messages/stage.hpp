@@ -21,7 +21,7 @@ struct StageStep {
     [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
 };
 
-/// What the steps of a stage share. See bind_wave for the buffers that they read and write.
+/// What the steps of a stage share. See bind_stage for the buffers that they read and write.
 struct Stage {
     struct Timed {
         std::size_t ordinal = 0;
@@ -29,7 +29,7 @@ struct Stage {
     };
     std::vector<MessageStep> steps;
     std::vector<Timed> timed;  ///< per step
-    std::vector<Channel> streams;
+    std::vector<Channel> channels;
     Store store = Store::cached;        ///< of what arrives by channels
     std::unique_ptr<ShmCopyPlan> node;  ///< null where no two ranks of the node have anything for each other
     std::vector<std::unique_ptr<ShmReducePlan>> sums;  ///< inside the node, one after another
@@ -43,8 +43,8 @@ struct StageBuffers {
 
 /// The order of all steps: first those of arrays that `alone` does not mark, all arrays together, then the marked ones,
 /// which share a workspace or add up, one after another.
-[[nodiscard]] std::vector<std::vector<StageStep>> waves_of(const std::vector<std::vector<StageStep>>& arrays,
-                                                           const std::vector<char>& alone);
+[[nodiscard]] std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
+                                                            const std::vector<char>& alone);
 
 /// True when this rank sends to or receives from another rank of its node.
 [[nodiscard]] bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes);
@@ -66,11 +66,11 @@ struct StageBuffers {
 [[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage);
 
 /// The buffers that a stage's steps read and write, as source and target.
-[[nodiscard]] StageBuffers bind_wave(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
-                                     std::span<const Buffers> buffers);
+[[nodiscard]] StageBuffers bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
+                                      std::span<const Buffers> buffers);
 
 /// The channels to and from other nodes; adds to `staged_bytes`.
-[[nodiscard]] Result<std::vector<Channel>> make_streams(std::span<const StageStep> stage, const NodeMap& nodes,
-                                                        const Framing& framing, Index& staged_bytes);
+[[nodiscard]] Result<std::vector<Channel>> make_channels(std::span<const StageStep> stage, const NodeMap& nodes,
+                                                         const Framing& framing, Index& staged_bytes);
 
 }  // namespace reshard::mpi

@@ -72,13 +72,13 @@ std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     const Index element_bytes = part.target.element_bytes;
     std::vector<Dim> dims = dims_of(part);
     const auto runs = [&](Index Dim::*stride) { return std::ranges::find(dims, element_bytes, stride); };
-    const bool turned =
+    const bool transposed =
         runs(&Dim::source_stride) != dims.end() && runs(&Dim::source_stride) != runs(&Dim::target_stride);
-    const auto stride = turned ? &Dim::source_stride : &Dim::target_stride;
+    const auto stride = transposed ? &Dim::source_stride : &Dim::target_stride;
     std::ranges::stable_sort(dims, [&](const Dim& a, const Dim& b) { return a.*stride > b.*stride; });
     const auto source_run = runs(&Dim::source_stride);
     const auto target_run = runs(&Dim::target_stride);
-    const bool square = turned && target_run != dims.end() && bytes_of(part.target) > slot_bytes &&
+    const bool square = transposed && target_run != dims.end() && bytes_of(part.target) > slot_bytes &&
                         source_run->extent >= strip && target_run->extent >= strip && slot_bytes >= strip * line_bytes;
     if (square) {
         cut_square(source_run, target_run, element_bytes, slot_bytes);

@@ -1,5 +1,5 @@
 // What travels between nodes, cut into messages: both ends cut alike, whatever storages they have; small transfers
-// share messages; nothing is staged that need not be. Every process looks at the streams of all ranks.
+// share messages; nothing is staged that need not be. Every process looks at the channels of all ranks.
 #include "backends/mpi/messages/channel.hpp"
 #include "src/schedule/box_cut.hpp"
 
@@ -25,7 +25,7 @@ constexpr Index ample = Index{1} << 19;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 
-TEST(Streams, ACutCoversTheBoxInOrder) {
+TEST(Channels, ACutCoversTheBoxInOrder) {
     Random random(1);
     for (int trial = 0; trial < 2000; ++trial) {
         Box box(static_cast<std::size_t>(below(random, 5)));
@@ -51,10 +51,10 @@ TEST(Streams, ACutCoversTheBoxInOrder) {
     }
 }
 
-// The first step of each item on one rank, and its streams.
+// The first step of each item on one rank, and its channels.
 struct Travel {
     std::vector<RankPlan> plans;
-    std::vector<Channel> streams;
+    std::vector<Channel> channels;
     Index staged_bytes = 0;
 
     Travel(const std::vector<Item>& items, Index rank, Index ranks_per_node, Framing framing) {
@@ -67,7 +67,7 @@ struct Travel {
         for (Index peer = 0; peer < all_ranks; ++peer) {
             if (peer / ranks_per_node == rank / ranks_per_node) nodes.members.push_back(peer);
         }
-        streams = *make_streams(steps, nodes, framing, staged_bytes);
+        channels = *make_channels(steps, nodes, framing, staged_bytes);
     }
 };
 
@@ -84,7 +84,7 @@ std::vector<Item> mixed_items() {
     return items;
 }
 
-TEST(Streams, BothEndsCutAlike) {
+TEST(Channels, BothEndsCutAlike) {
     for (const Index per_node : {1, 2, 3}) {
         for (const Index piece : {Index{0}, Index{16}, Index{100}, Index{1000}, ample}) {
             SCOPED_TRACE(fmt::format("{} ranks a node, pieces of {} bytes", per_node, piece));
@@ -92,14 +92,14 @@ TEST(Streams, BothEndsCutAlike) {
             Lengths received;
             for (Index rank = 0; rank < all_ranks; ++rank) {
                 const Travel travel(mixed_items(), rank, per_node, {piece});
-                for (const Channel& stream : travel.streams) {
-                    EXPECT_NE(stream.peer / per_node, rank / per_node);
+                for (const Channel& channel : travel.channels) {
+                    EXPECT_NE(channel.peer / per_node, rank / per_node);
                     std::vector<Index>& lengths =
-                        stream.sends ? sent[{rank, stream.peer}] : received[{stream.peer, rank}];
-                    for (const Packet& part : stream.pieces) lengths.push_back(part.bytes);
+                        channel.sends ? sent[{rank, channel.peer}] : received[{channel.peer, rank}];
+                    for (const Packet& part : channel.pieces) lengths.push_back(part.bytes);
                 }
                 EXPECT_LE(travel.staged_bytes,
-                          static_cast<Index>(travel.streams.size() * stream_slots) * ceil_divide(piece, 64) * 64);
+                          static_cast<Index>(travel.channels.size() * channel_slots) * ceil_divide(piece, 64) * 64);
             }
             EXPECT_FALSE(sent.empty());
             EXPECT_EQ(sent, received);
@@ -107,26 +107,26 @@ TEST(Streams, BothEndsCutAlike) {
     }
 }
 
-TEST(Streams, SmallTensorsShareMessages) {
+TEST(Channels, SmallTensorsShareMessages) {
     const std::vector<Item> items(300, {*plan_of("x=6", "f32[12@x,12]", StepKind::exchange, "f32[12,12@x]")});
     const Travel travel(items, 1, 1, {ample});
-    ASSERT_EQ(travel.streams.size(), 2 * (all_ranks - 1));
-    for (const Channel& stream : travel.streams) {
-        ASSERT_EQ(stream.pieces.size(), 1U);
-        EXPECT_EQ(stream.pieces.front().bytes, 300 * 4 * 4);
-        EXPECT_EQ(stream.pieces.front().copies.size(), 300U);
+    ASSERT_EQ(travel.channels.size(), 2 * (all_ranks - 1));
+    for (const Channel& channel : travel.channels) {
+        ASSERT_EQ(channel.pieces.size(), 1U);
+        EXPECT_EQ(channel.pieces.front().bytes, 300 * 4 * 4);
+        EXPECT_EQ(channel.pieces.front().copies.size(), 300U);
     }
 }
 
 // Blocks of rows are runs at both ends, blocks of columns of a row-major target are none.
-TEST(Streams, RunsStayWhereTheyAre) {
+TEST(Channels, RunsStayWhereTheyAre) {
     const Item rows{*plan_of("x=6", "f32[6@x,4096]", StepKind::all_gather, "f32[6,4096]")};
     EXPECT_EQ(Travel({rows}, 0, 1, {ample}).staged_bytes, 0);
     EXPECT_EQ(Travel({rows}, 0, 1, {4096}).staged_bytes, 0);  // not even in pieces
     const Item columns{*plan_of("x=6", "f32[4,6144@x]", StepKind::all_gather, "f32[4,6144]")};
     const Travel travel({columns}, 0, 1, {ample});
     EXPECT_GT(travel.staged_bytes, 0);
-    for (const Channel& stream : travel.streams) EXPECT_EQ(stream.pieces.front().copies.empty(), stream.sends);
+    for (const Channel& channel : travel.channels) EXPECT_EQ(channel.pieces.front().copies.empty(), channel.sends);
 }
 
 }  // namespace
