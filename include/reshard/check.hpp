@@ -7,8 +7,8 @@ namespace reshard {
 
 /// Bounds in bytes a device; none when empty.
 struct Limits {
-    std::optional<Index> peak_bytes_max;
-    std::optional<Index> footprint_bytes_max;
+    std::optional<Index> peak_bytes_max;       ///< the largest tile on the way
+    std::optional<Index> footprint_bytes_max;  ///< source + target + workspace
     /// The source's memory takes tiles between steps, where they fit and nothing reads it any more. It is held to the
     /// end all the same: the footprint of one array is never less than source + target.
     bool donate = false;
@@ -30,9 +30,9 @@ struct Verdict {
 };
 
 /// Accepts a plan that is typed, arrives at its target and keeps the limits; else the first reason against it. A plan
-/// over the footprint limit is accepted when it keeps it in pieces (src/piecewise.hpp), and its footprint is that of
-/// the pieces:
-/// Code::layout, mismatch, step (with its number), plan (does not arrive) or infeasible (limit exceeded).
+/// over the footprint limit is accepted when it keeps it in pieces (src/plan/split_run.hpp), and its footprint is that
+/// of the pieces: Code::layout, mismatch, step (with its number), plan (does not arrive) or infeasible (limit
+/// exceeded).
 [[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});
 
 /// Lower bound in elements on what the busiest receiver gets, for any protocol among the devices of the two meshes

@@ -7,21 +7,20 @@ namespace reshard {
 
 /// One level of the network: `devices` consecutive devices (with all inner levels) reach each other through it.
 struct Level {
-    std::string name;
-    Index devices = index_max;  ///< devices under one switch of this level
-    Index latency_ps = 0;       ///< per message
-    Index bytes_per_second =
-        1;               ///< per device, one way; when `shared`, of all devices of the next inner level together
-    Index start_ps = 0;  ///< once per step that uses this level
-    bool shared = false;
+    std::string name;            ///< nvlink, infiniband, ...
+    Index devices = index_max;   ///< devices under one switch of this level
+    Index latency_ps = 0;        ///< per message
+    Index bytes_per_second = 1;  ///< one way: of a device, or of all devices of the next inner level when shared
+    Index start_ps = 0;          ///< once per step that uses this level
+    bool shared = false;         ///< whether the devices of the next inner level share one connection
     friend bool operator==(const Level&, const Level&) = default;
 };
 
 /// Levels from the inside out, and the rate of local copies.
 struct Machine {
-    std::string name;
-    std::vector<Level> levels;
-    Index copy_bytes_per_second = 1;
+    std::string name;                 ///< as it was specified
+    std::vector<Level> levels;        ///< from the inside out
+    Index copy_bytes_per_second = 1;  ///< of one device, read and written once
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 
@@ -37,41 +36,44 @@ struct Machine {
 /// Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it.
 /// Errors: syntax, overflow, mesh (levels that do not nest, a rate of 0).
 [[nodiscard]] Result<Machine> parse_machine(std::string_view text);
+/// The text that parse_machine reads.
 [[nodiscard]] std::string format(const Machine& machine);
 
-/// Time to move so many bytes at so many a second, rounded up; saturating. A rate below 1 counts as 1.
+/// Time to move `bytes` at `bytes_per_second`, rounded up; saturating. A rate below 1 counts as 1.
 [[nodiscard]] Index transfer_picoseconds(Index bytes, Index bytes_per_second);
 
-/// Elements that a device exchanges with devices that only this level reaches, one entry per level: the most that one
-/// receives or sends, whichever is more. Of a collective over a group every member gets as much; an exchange is looked
-/// at digit by digit (LevelTraffic); a permute may send it all to the outermost level.
+/// The elements that the busiest device receives or sends over each level, whichever is more: those of peers that no
+/// inner level reaches. One entry per level. Every member of a collective's group counts as much; an exchange is
+/// counted digit by digit (LevelTraffic); a permute may send everything over the outermost level.
 [[nodiscard]] std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move,
                                              const Machine& machine);
 
-/// How far the elements of an exchange travel, in closed form over digits: whose tile an element lies in is decided by
-/// the digits of its index (those that the receiver's own digits fix, and those that run over its tile) and, where the
-/// source replicates, by the stripe. With the ends swapped it says the same of who wants what a sender has. Where the
-/// digits of the ends do not align it takes the farther.
+/// What an exchange carries over each level, in closed form over digits. Digits of an element's index say which device
+/// holds it: some are fixed by the receiver's own digits, others run over the receiver's tile; where the source
+/// replicates, the stripe rule chooses the holder. With the ends swapped it says which devices want what a sender has.
+/// Where digits of the two ends do not align it assumes the outer level.
 class LevelTraffic {
 public:
-    enum class End { receiver, sender };  ///< the near end: whose loads are asked for
+    /// The near end: whose loads are asked for.
+    enum class End { receiver, sender };
+    /// No digits yet: what match, stripe and scatter add.
     explicit LevelTraffic(End near) : near_(near) {}
     /// One dimension's atoms, major to minor, at the far end and at the near one.
     void match(std::span<const Atom> far, std::span<const Atom> near);
     /// Digits that shard something at the near end and nothing at the far one.
     void stripe(std::span<const Atom> atoms);
-    /// Digits of the far end that may be anywhere else's.
+    /// Digits of the far end whose values nothing at the near end decides.
     void scatter(std::span<const Atom> atoms);
-    /// For each level of the machine, raises `loads` to what the busiest device exchanges over it of `tile` elements,
-    /// the largest tile after the exchange: that many are received by a device and, however the holders share the
-    /// work, sent by one, those included that it keeps.
+    /// Raises `loads` to the elements that the busiest device exchanges over each level of the machine. `tile` counts
+    /// the elements of the largest tile after the exchange: a device receives that many at most and, however the
+    /// holders share the work, sends that many at most, those that it keeps included.
     void raise(Index tile, const Machine& machine, std::span<Index> loads) const;
 
 private:
     enum class Kind { fixed, free, striped };
     struct Digit {
         Atom atom;
-        Atom other;  ///< for a fixed one: the near end's, whose value it has
+        Atom other;  ///< of a fixed digit: the near end's digit with the same value
         Kind kind = Kind::free;
     };
     static constexpr std::size_t digits_max = 192;  // three lists of at most 63 digits
@@ -88,19 +90,21 @@ private:
 
 /// Time by where it is spent: one entry per level of the machine, and local copies.
 struct Times {
-    std::vector<Index> levels;
-    Index copies = 0;
+    std::vector<Index> levels;  ///< picoseconds, from the inside out
+    Index copies = 0;           ///< picoseconds
     friend bool operator==(const Times&, const Times&) = default;
 };
 [[nodiscard]] Index total(const Times& times);  ///< saturating
 
-/// Time of one step: per level that it uses start + latency x messages + load / bandwidth, then local copies;
-/// saturating. Devices beyond the machine's outermost level are reached through it all the same.
+/// Time of one step: for each level that it uses start + latency x messages + load / bandwidth, then local copies;
+/// saturating. Devices beyond the outermost level's count are reached through it all the same.
 [[nodiscard]] Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine);
+/// total(step_times(...)).
 [[nodiscard]] Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 
-/// Sum over the steps of a judged plan, and the copy of a tile that no step writes. pre: verdict = check(plan).
+/// The sum over the steps of a judged plan; a tile that no step writes is copied once. pre: verdict = check(plan).
 [[nodiscard]] Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machine);
+/// total(plan_times(...)). pre: verdict = check(plan).
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
 }  // namespace reshard

@@ -8,8 +8,8 @@ namespace reshard {
 
 /// Where the tiles of one array lie in the caller's buffers; row_major when not given. May differ from rank to rank.
 struct Storages {
-    std::optional<Storage> source;
-    std::optional<Storage> target;
+    std::optional<Storage> source;  ///< of the source buffer
+    std::optional<Storage> target;  ///< of the target buffer
 };
 
 /// What rank `rank` does for one plan: schedules, places of the intermediates, sizes of the buffers. Slices become
@@ -47,6 +47,7 @@ public:
     [[nodiscard]] static Result<Executor> prepare(std::span<const Plan> plans, Backend& backend,
                                                   std::span<const Storages> storages = {},
                                                   const PrepareOptions& options = {});
+    /// One plan.
     [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {},
                                                   const PrepareOptions& options = {});
 
@@ -55,7 +56,7 @@ public:
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
     /// In how many pieces the arrays run, all together; as many as there are arrays when none is cut.
     [[nodiscard]] std::size_t piece_count() const;
-    [[nodiscard]] std::size_t bucket_count() const { return arrays_.size(); }
+    [[nodiscard]] std::size_t bucket_count() const { return arrays_.size(); }  ///< as many as the list has
     /// The arrays of a bucket, in the order in which they run.
     [[nodiscard]] std::span<const std::size_t> bucket(std::size_t number) const { return arrays_[number]; }
     [[nodiscard]] Index workspace_bytes() const;  ///< shared by the arrays of the list, which run one after another
@@ -78,6 +79,7 @@ public:
     /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.
     [[nodiscard]] Result<void> run(std::span<const std::byte> source, std::span<std::byte> target,
                                    std::span<std::byte> workspace = {});
+    /// The same; with a source that was given away.
     [[nodiscard]] Result<void> run(const Buffers& buffers);
 
     struct RunState;  ///< whether a run is in flight or has failed; private to the executor

@@ -17,22 +17,24 @@ enum class DType { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f8_e4m3fn, f8_
 [[nodiscard]] bool reducible(DType dtype);                       ///< false for the types that are bytes only
 [[nodiscard]] Result<DType> parse_dtype(std::string_view text);  ///< short and long names: f32, float32
 
-/// How the summands of an unreduced array make up its values. An avg is a sum and then one factor: 1 / divisor.
+/// How the summands of an unreduced array combine to its values. An avg is a sum, divided once by divisor(layout).
 enum class Reduction { sum, max, min, prod, avg };
 
+/// Every reduction, in order.
 inline constexpr std::array<Reduction, 5> all_reductions = {Reduction::sum, Reduction::max, Reduction::min,
                                                             Reduction::prod, Reduction::avg};
 
 [[nodiscard]] std::string_view name(Reduction reduction);  ///< sum, max, min, prod, avg
+/// The reduction of that name. Errors: syntax.
 [[nodiscard]] Result<Reduction> parse_reduction(std::string_view text);
-/// How what arrives meets what is there.
+/// What a receive does with the element that is there already.
 enum class Combine { copy, sum, max, min, prod };
 
 /// How the summands of a layout are combined; an avg's are summed.
 [[nodiscard]] Combine combine_of(Reduction reduction);
 
-/// Code::unsupported, with the reason, for types that are bytes only, max and min of complex numbers, and an avg of
-/// integers or bool.
+/// Fails with Code::unsupported and the reason for types that are bytes only, for max and min of complex numbers, and
+/// for an avg of integers or bool.
 [[nodiscard]] Result<void> can_reduce(DType dtype, Reduction reduction);
 
 /// One dimension: its extent and the atoms that shard it, major to minor. Without pieces, of s shards each takes
@@ -41,21 +43,22 @@ enum class Combine { copy, sum, max, min, prod };
 struct Dim {
     /// Index `end` ends a piece, which starts where the piece before it ends and belongs to `shard`.
     struct Piece {
-        Index end = 0;
-        Index shard = 0;
+        Index end = 0;    ///< one past the last index
+        Index shard = 0;  ///< from 0
         friend bool operator==(const Piece&, const Piece&) = default;
     };
 
-    Index extent = 0;
-    AtomList atoms;
+    Index extent = 0;           ///< indices
+    AtomList atoms;             ///< that shard it, major to minor
     std::vector<Piece> pieces;  ///< ascending, not empty, neighbours of different shards; none where ceil-div is meant
     Dim() = default;
+    /// A dimension of so many indices.
     Dim(Index indices, AtomList list = {}, std::vector<Piece> cuts = {})
         : extent(indices), atoms(std::move(list)), pieces(std::move(cuts)) {}
     friend bool operator==(const Dim&, const Dim&) = default;
 };
 
-[[nodiscard]] Index shard_count(const Dim& dim);
+[[nodiscard]] Index shard_count(const Dim& dim);                  ///< product of the sizes of its atoms
 [[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices of the largest tile
 [[nodiscard]] Index tile_extent_min(const Dim& dim);              ///< indices of the smallest tile
 [[nodiscard]] Side side(const Dim& dim, Index shard);             ///< what shard number `shard` holds
@@ -79,23 +82,26 @@ struct Dim {
 /// Invariants (validate): mesh valid, atoms canonical and disjoint, pieces canonical, every product fits 64 bits,
 /// can_reduce, `summed` divides the summands and is less; it is 1 of all but an avg.
 struct Layout {
-    DType dtype = DType::f32;
-    Mesh mesh;
-    std::vector<Dim> dims;
-    AtomList unreduced;                    ///< the array is the sum over these digits (a set, most major first)
-    Reduction reduction = Reduction::sum;  ///< or this instead of the sum; means nothing where nothing is unreduced
-    Index summed = 1;                      ///< of an avg: so many of its summands count as one (divisor)
+    DType dtype = DType::f32;              ///< of the elements
+    Mesh mesh;                             ///< the devices, and names for their digits
+    std::vector<Dim> dims;                 ///< one per dimension of the array
+    AtomList unreduced;                    ///< the array is the sum over these digits, most major first
+    Reduction reduction = Reduction::sum;  ///< how summands combine; means nothing where nothing is unreduced
+    Index summed = 1;                      ///< for an avg: this many of its summands count as one (see divisor)
 
+    /// Equal as values, names included; reductions and divisors count where something is unreduced.
     friend bool operator==(const Layout& a, const Layout& b);
 };
 
 /// Per dimension the axes that shard it, major to minor: P{"x", {}, {"y", "z:(1)2"}} as JAX's PartitionSpec.
 struct PartitionEntry {
-    std::vector<std::string> axes;
-    PartitionEntry() = default;
-    PartitionEntry(const char* axis) : axes{axis} {}
+    std::vector<std::string> axes;                    ///< axes and sub-axes, x or z:(1)2; none: replicated
+    PartitionEntry() = default;                       ///< replicated
+    PartitionEntry(const char* axis) : axes{axis} {}  ///< one axis
+    /// Several axes, major to minor.
     PartitionEntry(std::initializer_list<const char*> list) : axes(list.begin(), list.end()) {}
 };
+/// JAX's PartitionSpec.
 using P = std::vector<PartitionEntry>;
 
 /// A layout from names. `spec` may be shorter than `shape`; missing dimensions are replicated. Shapes in elements.
@@ -105,12 +111,17 @@ using P = std::vector<PartitionEntry>;
 
 /// PyTorch's per-axis view: what one mesh axis does to the array.
 struct Placement {
-    enum class Kind { replicate, shard, partial } kind = Kind::replicate;
-    std::size_t dim = 0;  ///< for shard
+    /// DTensor's placements.
+    enum class Kind { replicate, shard, partial };
+    Kind kind = Kind::replicate;  ///< which of them
+    std::size_t dim = 0;          ///< of the array, for shard
     friend bool operator==(const Placement&, const Placement&) = default;
 };
+/// Cut along this dimension of the array.
 [[nodiscard]] constexpr Placement Shard(std::size_t dim) { return {Placement::Kind::shard, dim}; }
+/// The same on all devices of the axis.
 [[nodiscard]] constexpr Placement Replicate() { return {}; }
+/// The array is the sum over the axis.
 [[nodiscard]] constexpr Placement Partial() { return {Placement::Kind::partial, 0}; }
 
 /// A layout from one placement per mesh axis; axes that shard one dimension do so in mesh order and axis by axis, as
@@ -118,13 +129,14 @@ struct Placement {
 [[nodiscard]] Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index> shape,
                                              const std::vector<Placement>& placements);
 
+/// Fails unless the invariants of Layout hold: mesh, layout, overflow, unsupported.
 [[nodiscard]] Result<void> validate(const Layout& layout);
 
-[[nodiscard]] std::vector<Index> shape(const Layout& layout);
-[[nodiscard]] Index device_count(const Layout& layout);
-[[nodiscard]] Index summand_count(const Layout& layout);
-/// What the sum of the summands is divided by to give the array: of an avg summands / summed, else 1. An array that is
-/// summed over some axes and averaged over others is an avg in which the summed ones count as one.
+[[nodiscard]] std::vector<Index> shape(const Layout& layout);  ///< extents of the whole array
+[[nodiscard]] Index device_count(const Layout& layout);        ///< of its mesh
+[[nodiscard]] Index summand_count(const Layout& layout);       ///< 1 where nothing is unreduced
+/// The number by which the sum of the summands is divided to give the array: summands / summed for an avg, else 1. An
+/// array that is summed over some axes and averaged over others is an avg in which the summed ones count as one.
 [[nodiscard]] Index divisor(const Layout& layout);
 /// Makes the layout the sum of its summands divided by `by`: a sum, or an avg. pre: `by` divides the summands.
 void divide_by(Layout& layout, Index by);
@@ -135,10 +147,10 @@ void divide_by(Layout& layout, Index by);
 [[nodiscard]] Tile tile(const Layout& layout, Index device);      ///< what the device holds; nothing outside the mesh
 [[nodiscard]] Index summand(const Layout& layout, Index device);  ///< which summand it holds, from 0
 [[nodiscard]] Index tile_elements(const Layout& layout);          ///< the largest tile's
-[[nodiscard]] Index tile_bytes(const Layout& layout);
-[[nodiscard]] Index global_bytes(const Layout& layout);
+[[nodiscard]] Index tile_bytes(const Layout& layout);             ///< the largest tile's
+[[nodiscard]] Index global_bytes(const Layout& layout);           ///< of the whole array, once
 
-/// The same unreduced atoms, and under the same reduction, divided by the same, if there are any.
+/// True when both have the same unreduced atoms and, if there are any, the same reduction and divisor.
 [[nodiscard]] bool same_summands(const Layout& a, const Layout& b);
 
 /// The devices that differ from `device` on these atoms only, ordered by value. pre: device in the mesh.

@@ -7,6 +7,7 @@
 
 #include "reshard/algebra/backend.hpp"
 
+/// Ranks of an MPI communicator.
 namespace reshard::mpi {
 
 /// How data moves between ranks of a node where no rank reaches the other's buffers: packed into a window of the

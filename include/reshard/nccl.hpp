@@ -8,18 +8,20 @@
 
 #include "reshard/algebra/backend.hpp"
 
+/// Ranks of an NCCL communicator, each with a GPU.
 namespace reshard::nccl {
 
+/// The same on all ranks, but for the stream.
 struct Options {
-    /// Where runs and everything else is put in order when no other stream is named; null: a stream of the backend's.
+    /// The stream that orders runs and everything else when no other is named; null: a stream of the backend's own.
     cudaStream_t stream = nullptr;
-    /// After so long without an end a wait aborts the communicators and fails instead of hanging. Work that was put on
-    /// the stream before the run counts too.
+    /// A wait that takes longer aborts the communicators and fails instead of hanging. Work that was put on the stream
+    /// before the run counts too.
     std::chrono::milliseconds timeout = std::chrono::minutes(10);
-    /// What a prepared list may take for staging. A step that packs more runs in pieces, and one piece is packed while
-    /// the last one travels.
+    /// Most bytes that a prepared list may take for staging. A step that packs more runs in parts: one part is packed
+    /// while the one before it moves.
     Index staging_bytes_max = Index{256} << 20;
-    /// Communicators of groups that are kept for later plans. Steps beyond it travel over the whole communicator.
+    /// Most communicators of groups that are kept for later plans. Steps of further groups use the whole communicator.
     std::size_t communicators_max = 16;
     /// Sums are added in the order of the summands, the same on every run, instead of in NCCL's.
     bool ordered_sums = false;
@@ -33,8 +35,8 @@ struct Options {
 /// Errors: backend when CUDA or NCCL fails; unsupported when NCCL is older at run time than it was at compile time.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options = {});
 
-/// Bytes that NCCL has taken on this device for a backend's communicators, measured where they grew: by what was free
-/// before and after, so whatever else happens on the device meanwhile counts too. pre: make_backend made it.
+/// Bytes that NCCL has taken on this device for a backend's communicators: the difference in free memory before and
+/// after they were made, so whatever else happened on the device meanwhile counts too. pre: make_backend made it.
 [[nodiscard]] Index communicator_bytes(const Backend& backend);
 
 /// Collective: the same number of bytes on every rank, registered as a window where NCCL has them, so that peers may

@@ -1,72 +1,78 @@
-// Layouts as other people write them, read and written: JAX's PartitionSpec, Shardy's sdy, XLA's HloSharding and
-// DTensor's placements. Each grammar stands at the head of its file in src/notation.
+// Layouts as others write them, read and written: JAX's PartitionSpec, Shardy's sdy, XLA's HloSharding and DTensor's
+// placements. Each grammar stands at the head of its file in src/notation.
 #pragma once
 
 #include "reshard/text.hpp"
 
 namespace reshard {
 
+/// How a layout is written.
 enum class Notation {
-    jax,      ///< f32[8@x,4]{U:w}: our own; reads a PartitionSpec too
-    spec,     ///< P('x', None, unreduced={'w'})
-    sdy,      ///< #sdy.sharding<mesh<["x"=2]>, [{"x"}, {}]>
-    hlo,      ///< {devices=[2,1]<=[2]}
-    dtensor,  ///< (Shard(dim=0), Replicate())
+    jax,      ///< `f32[8@x,4]{U:w}`: our own; reads a PartitionSpec too
+    spec,     ///< `P('x', None, unreduced={'w'})`
+    sdy,      ///< `#sdy.sharding<mesh<["x"=2]>, [{"x"}, {}]>`
+    hlo,      ///< `{devices=[2,1]<=[2]}`
+    dtensor,  ///< `(Shard(dim=0), Replicate())`
 };
 
+/// Every notation, in order.
 inline constexpr std::array<Notation, 5> all_notations = {Notation::jax, Notation::spec, Notation::sdy, Notation::hlo,
                                                           Notation::dtensor};
 
-[[nodiscard]] std::string_view name(Notation notation);
+[[nodiscard]] std::string_view name(Notation notation);  ///< jax, spec, sdy, hlo, dtensor
 /// jax, spec, sdy, hlo, dtensor; also shardy, xla and placements.
 [[nodiscard]] Result<Notation> parse_notation(std::string_view text);
 
-/// What a notation leaves to its surroundings. A mesh is optional where the text brings its own (sdy, hlo).
+/// What a notation leaves to its context. A mesh is optional where the text brings its own (sdy, hlo).
 struct Setting {
-    std::optional<Mesh> mesh;
-    DType dtype = DType::f32;
+    std::optional<Mesh> mesh;  ///< none: the text brings its own
+    DType dtype = DType::f32;  ///< of the elements
     std::vector<Index> shape;  ///< elements
 };
 
 /// f32[8,4]: an element type and a shape, into a setting.
 [[nodiscard]] Result<Setting> parse_array(std::string_view text);
 
-/// A mesh: our own text for jax and spec; <["x"=2], device_ids=[1,0]> for sdy, also as sdy.mesh @m = <...>; for hlo a
-/// count of devices or our own; for dtensor sizes, (4, 2), or our own. Axes without a name are called d0, d1, ...
+/// A mesh: our own text for jax and spec; `<["x"=2], device_ids=[1,0]>` for sdy, also as `sdy.mesh @m = <...>`; for hlo
+/// a count of devices or our own; for dtensor sizes, (4, 2), or our own. Axes without a name are called d0, d1, ...
 [[nodiscard]] Result<Mesh> parse_mesh(Notation notation, std::string_view text);
 
-/// Errors, at the first wrong place of the text: syntax; layout (also for what the notation's own reader forgets to
-/// check, such as the product of an HloSharding against the devices); unsupported, for what is no layout of one array.
+/// The layout that the text says. Errors point at the first wrong place: syntax; layout (also for what the notation's
+/// own reader does not check, such as the product of an HloSharding against the devices); unsupported, for what is no
+/// layout of one array.
 [[nodiscard]] Result<Layout> parse_layout(Notation notation, const Setting& setting, std::string_view text);
 
-/// Code::unsupported when the notation has no words for the layout; the sentence names what.
+/// The layout in this notation. Fails with Code::unsupported, naming what the notation has no words for.
 [[nodiscard]] Result<std::string> format(Notation notation, const Layout& layout);
 
-/// Gives two layouts on as many devices, in order, one mesh in which both have names, where there is one: the mesh of
-/// either, or one with an axis for every digit that the two tell apart. Else they stay as they are.
+/// Gives both layouts one mesh in which both have names, where there is one: the mesh of either, or a mesh with an axis
+/// for every digit that the two tell apart. Else they stay as they are. pre: as many devices, in order.
 void share_mesh(Layout& a, Layout& b);
 
 /// An HloSharding as it is written, also where it is no layout: a tuple, manual subgroups, unknown.
 struct HloSharding {
+    /// What its braces say.
     enum class Kind { replicated, maximal, manual, unknown, unreduced, tiled, tuple, named };
+    /// What a tile dimension beyond those of the array is.
     enum class Subgroup { manual, replicated, unreduced };
-    Kind kind = Kind::replicated;
-    Index device = 0;                   ///< of maximal
-    std::vector<Index> tiles;           ///< tiled: per dimension, then one per subgroup
-    std::vector<Subgroup> subgroups;    ///< what the last tile dimensions are
-    std::vector<Index> devices;         ///< V1: in row-major order of the tiles; else
-    std::vector<Index> reshape;         ///< V2: 0, 1, ... in this shape,
-    std::vector<Index> transpose;       ///< with axes in this order; empty for one axis
-    std::vector<HloSharding> elements;  ///< tuple
-    std::optional<Mesh> mesh;           ///< V3
-    std::vector<AtomList> dims;         ///< V3
-    AtomList partial;                   ///< V3: unreduced axes
-    Reduction reduction = Reduction::sum;
+    Kind kind = Kind::replicated;          ///< decides which fields below mean something
+    Index device = 0;                      ///< of maximal
+    std::vector<Index> tiles;              ///< tiled: per dimension, then one per subgroup
+    std::vector<Subgroup> subgroups;       ///< what the last tile dimensions are
+    std::vector<Index> devices;            ///< V1: in row-major order of the tiles; else
+    std::vector<Index> reshape;            ///< V2: 0, 1, ... in this shape,
+    std::vector<Index> transpose;          ///< with axes in this order; empty for one axis
+    std::vector<HloSharding> elements;     ///< tuple
+    std::optional<Mesh> mesh;              ///< V3
+    std::vector<AtomList> dims;            ///< V3
+    AtomList partial;                      ///< V3: unreduced axes
+    Reduction reduction = Reduction::sum;  ///< of the unreduced ones
     friend bool operator==(const HloSharding&, const HloSharding&) = default;
 };
 
 /// V1, V2, V3 and tuples. Errors: syntax, layout, mesh.
 [[nodiscard]] Result<HloSharding> parse_hlo(std::string_view text);
+/// The text that parse_hlo reads.
 [[nodiscard]] std::string format(const HloSharding& sharding);
 
 }  // namespace reshard

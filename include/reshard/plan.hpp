@@ -5,17 +5,18 @@
 
 namespace reshard {
 
+/// How an array moves: each step's layout is the next one's source, the last one's the target.
 struct Plan {
-    Layout source;
-    Layout target;
-    std::vector<Step> steps;
+    Layout source;            ///< where the array is
+    Layout target;            ///< where it is wanted
+    std::vector<Step> steps;  ///< in order; none when both ends hold the same
     friend bool operator==(const Plan&, const Plan&) = default;
 };
 
 /// The layout before step `index`; `index == steps.size()` gives the layout at the end.
 [[nodiscard]] const Layout& layout_before(const Plan& plan, std::size_t index);
 
-/// One more than the largest device of any layout on the way: as many ranks are needed.
+/// One more than the largest device of any layout on the way: the number of ranks that are needed.
 [[nodiscard]] Index world_size(const Plan& plan);
 
 /// 64-bit hash of everything that decides what the ranks do: dtype, shape, devices, kinds, atoms, cuts. The names of

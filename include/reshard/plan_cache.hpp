@@ -1,4 +1,4 @@
-// Plans remembered: who reshards in a loop asks the same questions again.
+// Plans remembered, since a program that reshards in a loop asks the same questions again.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,12 @@
 
 namespace reshard {
 
-/// Answers of synthesize by what decides them: atoms, extents, sizes of axes, bytes of an element, options; not the
-/// names of axes. Bounded: the question that was asked longest ago is forgotten first. Any number of threads may ask.
+/// Answers of synthesize, found by what decides them: atoms, extents, sizes of axes, bytes of an element, options; not
+/// the names of axes. Bounded: the question that was asked longest ago is forgotten first. Any number of threads may
+/// ask.
 class PlanCache {
 public:
-    /// Remembers at most so many plans; with 0 none.
+    /// Remembers at most `plans_max` plans.
     explicit PlanCache(std::size_t plans_max = 1024);
     ~PlanCache();
     PlanCache(const PlanCache&) = delete;

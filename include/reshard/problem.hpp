@@ -5,28 +5,34 @@
 
 namespace reshard {
 
+/// One array and where it is wanted.
 struct Problem {
-    Layout source;
-    Layout target;
+    Layout source;  ///< where the array is
+    Layout target;  ///< where it is wanted
     friend bool operator==(const Problem&, const Problem&) = default;
 };
 
+/// What is least: estimated time, bytes that the busiest device receives, or steps that communicate.
 enum class Objective { time, bytes, steps };
+/// Which steps a plan may have.
 enum class Vocabulary {
     all,          ///< with the universal exchange
     collectives,  ///< slice, all_gather, all_to_all, permute and the reductions only
 };
 
-[[nodiscard]] std::string_view name(Objective objective);
-[[nodiscard]] std::string_view name(Vocabulary vocabulary);
+[[nodiscard]] std::string_view name(Objective objective);    ///< time, bytes, steps
+[[nodiscard]] std::string_view name(Vocabulary vocabulary);  ///< all, collectives
+/// The objective of that name. Errors: syntax.
 [[nodiscard]] Result<Objective> parse_objective(std::string_view text);
+/// The vocabulary of that name. Errors: syntax.
 [[nodiscard]] Result<Vocabulary> parse_vocabulary(std::string_view text);
 
+/// What the planner is asked for beside the two ends.
 struct Options {
-    Objective objective = Objective::time;
-    Vocabulary vocabulary = Vocabulary::all;
-    Limits limits = {};
-    Machine machine = laptop();
+    Objective objective = Objective::time;    ///< what is least
+    Vocabulary vocabulary = Vocabulary::all;  ///< which steps are allowed
+    Limits limits = {};                       ///< what a device may hold
+    Machine machine = laptop();               ///< what time is estimated on
     std::vector<Step> first_steps = {};  ///< tactics: these come first, the rest is synthesized, the whole is judged
     bool explain = false;  ///< also judge and list what need not be looked at once a plan is chosen, and what is over a
                            ///< limit; it changes no plan

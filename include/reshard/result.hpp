@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+/// Moves distributed arrays between shardings: layouts, plans, the judge, the search, and what runs them.
 namespace reshard {
 
 /// What went wrong, coarse enough to switch on. `name(Code)` is its spelling in JSON.
@@ -25,14 +26,14 @@ enum class Code {
     backend,      ///< MPI, NCCL or a peer failed
 };
 
-[[nodiscard]] std::string_view name(Code code);
+[[nodiscard]] std::string_view name(Code code);  ///< syntax, mesh, ...
 
 /// One error: a code, one sentence and, for text, the text and the byte offset of the first wrong place.
 struct Error {
-    Code code = Code::usage;
-    std::string message;
-    std::string text = {};   ///< the offending text, empty when there is none
-    std::size_t offset = 0;  ///< byte offset into `text`
+    Code code = Code::usage;  ///< coarse enough to switch on
+    std::string message;      ///< one sentence
+    std::string text = {};    ///< the offending text, empty when there is none
+    std::size_t offset = 0;   ///< byte offset into `text`
 
     friend bool operator==(const Error&, const Error&) = default;
 };
@@ -40,9 +41,11 @@ struct Error {
 /// The sentence, and for text a second line with the text and a third with a caret under the place.
 [[nodiscard]] std::string describe(const Error& error);
 
+/// A T, or the Error that says why there is none.
 template <class T>
 using Result = tl::expected<T, Error>;
 
+/// What a function that returns a Result returns when it fails.
 [[nodiscard]] inline tl::unexpected<Error> fail(Code code, std::string message) {
     return tl::unexpected<Error>(Error{code, std::move(message)});
 }

@@ -6,35 +6,37 @@
 
 namespace reshard {
 
+/// Why the search ended.
 enum class StopReason {
     one_step,    ///< an optimum of one step was recognized
     exhausted,   ///< every state worth looking at was looked at
     budget,      ///< the state budget ended the search; the best plan so far is returned
     unsearched,  ///< the plan was built, not searched for
 };
-[[nodiscard]] std::string_view name(StopReason reason);
+[[nodiscard]] std::string_view name(StopReason reason);  ///< one_step, exhausted, budget, unsearched
 
 /// One candidate the synthesizer considered, for `explain`.
 struct Alternative {
-    std::string rule;  ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
-    Plan plan;
-    Verdict verdict;
-    Index picoseconds = 0;
-    std::string lost;  ///< why it was not chosen; empty for the winner
+    std::string rule;       ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
+    Plan plan;              ///< what it would do
+    Verdict verdict;        ///< the judge's
+    Index picoseconds = 0;  ///< estimated on the machine of the options
+    std::string lost;       ///< why it was not chosen; empty for the winner
 };
 
+/// The plan that was chosen, and what is known of it.
 struct Synthesis {
-    Plan plan;
-    Verdict verdict;
-    Index picoseconds = 0;
-    std::string rule;      ///< the rule that gave the plan
-    bool optimal = false;  ///< received_bytes_max_device == lower_bound_bytes
+    Plan plan;              ///< judged
+    Verdict verdict;        ///< the judge's
+    Index picoseconds = 0;  ///< estimated on the machine of the options
+    std::string rule;       ///< the rule that gave the plan
+    bool optimal = false;   ///< received_bytes_max_device == lower_bound_bytes
     /// Nothing better for this objective exists in this vocabulary: no plan over the axes and sub-axes of the mesh with
     /// ceil-div tiles and the peak at the floor whose steps add up to less (in bytes: of each its busiest receiver).
     bool search_complete = false;
-    StopReason stop_reason = StopReason::unsearched;
-    Index states = 0;                       ///< states the search expanded
-    std::vector<Alternative> alternatives;  ///< with Options::explain all candidates, the winner first
+    StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
+    Index states = 0;                                 ///< states the search expanded
+    std::vector<Alternative> alternatives;            ///< with Options::explain all candidates, the winner first
 };
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
@@ -42,6 +44,7 @@ struct Synthesis {
 /// Vocabulary::all. With first steps the floor is that of the ends and those steps. Errors: layout, mismatch (different
 /// arrays), step (a first step that is not typed), infeasible (names the floor).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
+/// The same for two layouts.
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
 
 /// Gather every axis, then slice: what XLA does when it "involuntarily rematerializes", and the naive baseline here.
@@ -50,8 +53,8 @@ struct Synthesis {
 
 /// Many arrays, what each of them moves by, and when.
 struct ListSynthesis {
-    ListPlan list;
-    ListVerdict verdict;
+    ListPlan list;                  ///< plans and buckets
+    ListVerdict verdict;            ///< the judge's
     std::vector<Synthesis> arrays;  ///< of each array, verdict as in the list
     Index floor_bytes = 0;          ///< no order and no plans let every device do with less
     Index picoseconds = 0;          ///< the sum over the arrays, as if each ran by itself

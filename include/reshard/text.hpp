@@ -8,6 +8,7 @@ namespace reshard {
 /// mesh := [axis {"," axis}] ["[" range {"," range} "]"]; axis := name "=" size; range := device ["-" device].
 /// Example: x=2,y=3, or x=2,y=3[0,2,4,1,3,5] over other devices or in another order. Empty text is one device.
 [[nodiscard]] Result<Mesh> parse_mesh(std::string_view text);
+/// The text that parse_mesh reads.
 [[nodiscard]] std::string format(const Mesh& mesh);
 
 /// layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes [cut]];
@@ -17,11 +18,13 @@ namespace reshard {
 /// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size] | "?" size ":" stride. Major to minor.
 /// The last is a digit of the device number that no axis has, as a search may leave it on the way.
 [[nodiscard]] Result<Layout> parse_layout(const Mesh& mesh, std::string_view text);
+/// The text that parse_layout reads.
 [[nodiscard]] std::string format(const Layout& layout);
 
-/// plan := "mesh " mesh NL "source " layout NL {kind " " layout NL} "target " layout NL; another line "mesh " mesh NL
-/// stands before each layout on another mesh than the one before it.
+/// plan := "mesh " mesh NL "source " layout NL {kind " " layout NL} "target " layout NL. Another line "mesh " mesh NL
+/// stands before a layout on another mesh than the layout before it.
 [[nodiscard]] Result<Plan> parse_plan(std::string_view text);
+/// The text that parse_plan reads.
 [[nodiscard]] std::string format(const Plan& plan);
 
 /// A byte count for people: 0, 512 B, 96.0 MiB.

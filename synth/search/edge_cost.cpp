@@ -47,7 +47,7 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
     return {moves, elements};
 }
 
-// As members_within in src/cost.cpp.
+// As members_within in src/plan/cost.cpp.
 Index EdgeCosts::members_within(std::uint32_t group, Index devices) const {
     Index members = 1;
     for (std::size_t bit = 0; group >> bit != 0; ++bit) {

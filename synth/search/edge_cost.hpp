@@ -1,4 +1,4 @@
-// What a hop costs under an objective, in the same numbers as the judge's costs (src/cost.cpp).
+// What a hop costs under an objective, in the same numbers as the judge's costs (src/plan/cost.cpp).
 #pragma once
 
 #include "synth/search/expand.hpp"

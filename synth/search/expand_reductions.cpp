@@ -118,7 +118,7 @@ std::uint32_t Moves::touched(const State& state, const Sides& sides, const State
     return frame_.cover & ~untouched;
 }
 
-// As the judge's rule: see type_exchange in src/step.cpp.
+// As the judge's rule: see type_exchange in src/plan/step.cpp.
 Edge Moves::exchange(const State& state, const State& next) const {
     const Sides before = sides_of(state);
     const Sides after = sides_of(next);

@@ -1,4 +1,5 @@
-// What devices lack where sizes do not divide: the judge's count (src/foreign.cpp) between two states of one search.
+// What devices lack where sizes do not divide: the judge's count (src/plan/missing_elements.cpp) between two states of
+// one search.
 #pragma once
 
 #include <unordered_map>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every command of README.md's ```console blocks: readme.py README.md FOLDER_OF_THE_TOOL.
+"""Runs every command of the ```console blocks of pages: readme.py FOLDER_OF_THE_TOOL PAGE.md...; each page in a folder
+of its own, so that none leans on another.
 
 A command is a line `$ command`, continued while it ends in a backslash; the lines up to the next command are what it
 prints (none: only that it succeeds is tested). `...` stands for any lines. Plans are the same everywhere and are
@@ -17,10 +18,10 @@ NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip)\b"
 MEASURED = re.compile(r"\breshard (run|bench)\b")
 
 
-def commands(readme):
+def commands(page, text):
     """(line number, command, expected lines) of each command in a console block."""
     inside, current = False, None
-    for number, line in enumerate(readme.splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
             inside = not inside and line.startswith("```console")
             if current:
@@ -35,7 +36,7 @@ def commands(readme):
         elif inside and current:
             current[2].append(line.rstrip())
         elif inside:
-            raise SystemExit(f"README.md:{number}: output without a command")
+            raise SystemExit(f"{page}:{number}: output without a command")
 
 
 def normal(line, measured):
@@ -53,19 +54,13 @@ def matches(printed, expected, measured):
     return re.fullmatch("".join(texts), "".join(lines)) is not None
 
 
-def main(arguments):
-    if len(arguments) != 2:
-        print("usage: readme.py README.md FOLDER_OF_THE_TOOL", file=sys.stderr)
-        return 2
-    readme = pathlib.Path(arguments[0]).read_text(encoding="utf-8")
-    environment = dict(os.environ, PATH=f"{pathlib.Path(arguments[1]).resolve()}:{os.environ['PATH']}", NO_COLOR="1",
-                       OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                       OMPI_MCA_rmaps_base_oversubscribe="1")
+def run_page(page, environment):
+    """How many commands of a page ran, and how many of them failed."""
     failed = ran = 0
     with tempfile.TemporaryDirectory() as folder:
-        for number, command, expected in commands(readme):
+        for number, command, expected in commands(page.name, page.read_text(encoding="utf-8")):
             if NOT_RUN.match(command):
-                print(f"README.md:{number}: left to a person: {command}")
+                print(f"{page.name}:{number}: left to a person: {command}")
                 continue
             ran += 1
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment,
@@ -74,13 +69,25 @@ def main(arguments):
                 expected.pop()
             if done.returncode != 0:
                 failed += 1
-                print(f"README.md:{number}: exit {done.returncode}: {command}\n{done.stdout}{done.stderr}")
+                print(f"{page.name}:{number}: exit {done.returncode}: {command}\n{done.stdout}{done.stderr}")
             elif expected and not matches(done.stdout, expected, MEASURED.search(command)):
                 failed += 1
-                print(f"README.md:{number}: prints something else: {command}\n{done.stdout}")
+                print(f"{page.name}:{number}: prints something else: {command}\n{done.stdout}")
             else:
-                print(f"README.md:{number}: ok: {command}")
-    print(f"{ran} commands, {failed} failed")
+                print(f"{page.name}:{number}: ok: {command}")
+    return ran, failed
+
+
+def main(arguments):
+    if len(arguments) < 2:
+        print("usage: readme.py FOLDER_OF_THE_TOOL PAGE.md...", file=sys.stderr)
+        return 2
+    environment = dict(os.environ, PATH=f"{pathlib.Path(arguments[0]).resolve()}:{os.environ['PATH']}", NO_COLOR="1",
+                       OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1")
+    counts = [run_page(pathlib.Path(page), environment) for page in arguments[1:]]
+    ran, failed = (sum(column) for column in zip(*counts))
+    print(f"{ran} commands on {len(counts)} pages, {failed} failed")
     return 1 if failed or not ran else 0
 
 

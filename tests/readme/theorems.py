@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every theorem that README.md, proofs/README.md or a comment names is proved and closed: theorems.py [ROOT].
+"""Every theorem that README.md, docs/, proofs/README.md or a comment names is proved and closed: theorems.py [ROOT].
 
 A name is a name in the Coq column of the claims of proofs/README.md, a word after "theorem" or "theorems", or any word
 in backticks that is a theorem. Each must be stated in proofs/*.v, printed by proofs/Main.v, and expected to be closed;
@@ -14,7 +14,7 @@ STATED = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Remark)\s+
 PRINTED = re.compile(r"^Print Assumptions (\w+)\.$", re.M)
 CLOSED = ": Closed under the global context"
 IN_WORDS = re.compile(r"\btheorems?\s+`?(\w+_\w+)`?(?:(?:,|\s+and)\s+`?(\w+_\w+)`?)?")
-FOLDERS = ("include", "src", "synth", "backends", "tests", "bench")
+FOLDERS = ("include", "src", "synth", "backends", "tool", "tests", "bench")
 
 
 def claims(readme):
@@ -37,7 +37,8 @@ def wrong(root):
     if expected != [name + CLOSED for name in printed]:
         faults.append(("proofs/Assumptions.expected", "is not every name that Main.v prints, closed"))
     named = {}
-    for file in ("README.md", "proofs/README.md"):
+    pages = ["README.md", "proofs/README.md", *sorted(f"docs/{page.name}" for page in (root / "docs").glob("*.md"))]
+    for file in pages:
         text = (root / file).read_text(encoding="utf-8")
         words = set(re.findall(r"`(\w+)`", text)) & stated
         for name in sorted(words) + [name for pair in IN_WORDS.findall(text) for name in pair if name]:
@@ -74,6 +75,7 @@ def self_test():
     bad = (
         ("README.md", "It holds (theorem x_y).\n"),
         ("README.md", "It holds (`e_f`).\n"),
+        ("docs/page.md", "It holds (theorem x_y).\n"),
         ("README.md", "see `B.v`\n"),
         ("proofs/README.md", "## Claims\n| it holds | `g_h` |\n"),
         ("proofs/A.v", "Theorem a_b : True.\n"),

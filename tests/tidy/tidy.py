@@ -82,6 +82,9 @@ UNITS_MAX = 25  # in a folder; a header and its source count once
 BANNED_WORD = re.compile(r"\b\w*(manager|helper|util|handler)\w*", re.I)
 ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|error_?handler", re.I)  # MPI's and JSON's words
 BANNED_NAME = re.compile(r"\b(src|dst)(_\w*)?\b|\b\w+_(src|dst)\b")
+NAMED_PATH = re.compile(r"(?<![\w./<-])((?:include|src|synth|backends|tool|tests|bench|proofs|docs)/[\w/]*\w(?:\.\w+)?)"
+                        r"(?![\w/*]|\.[\w*])")
+LINK = re.compile(r"\]\(([^)#\s]+)")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
 
@@ -245,7 +248,30 @@ def wiring(root):
             yield f"{name}:1: no CMakeLists.txt names it"
 
 
-RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring)}
+def paths(root):
+    """A path that a comment or a page names is there, from the root, from include/ or from beside the file, with its
+    ending or without; and so is a source that a page names alone."""
+    names = {path.name for path, _ in files(root, CODE + (".py", ".v"))}
+    texts = [(path, name) for path, name in files(root, CODE + (".py", ".md", ".v"))
+             if not name.startswith(("tests/tidy/", "tests/readme/"))]
+    texts += [(path, str(path.relative_to(root))) for folder in ("", ".github", "docs")
+              for path in sorted((root / folder).glob("*.md")) if path.name != "CHANGELOG.md"]
+    for path, name in texts:
+        for number, line in lines(path):
+            said = line if path.suffix in (".md", ".v") else (re.search(r"(//|#)[^\n]*", line) or [""])[0]
+            named = NAMED_PATH.findall(said)
+            if path.suffix == ".md":
+                named += [link for link in LINK.findall(line) if "://" not in link]
+                for found in re.findall(r"`(\w+\.(?:hpp|cpp|cu|v))`", line):
+                    if found not in names:
+                        yield f"{name}:{number}: there is no {found}"
+            for found in named:
+                places = (root, root / "include", path.parent)
+                if not any((place / (found + end)).exists() for place in places for end in ("", ".hpp", ".cpp")):
+                    yield f"{name}:{number}: there is no {found}"
+
+
+RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring, paths)}
 
 
 def self_test():
@@ -293,6 +319,10 @@ def self_test():
         ("words", "src/plan/plan.cpp", f"// {unfinished}: later\n"),
         ("proofs", "proofs/Step.v", "Axiom x : False.\n"),
         ("proofs", "proofs/Step.v", "Proof. Admitted.\n"),
+        ("paths", "src/plan/scan.hpp", "#pragma once  // as src/plan/gone.hpp\n"),
+        ("paths", "README.md", "see `src/gone`\n"),
+        ("paths", "docs/page.md", "see [that](gone.md)\n"),
+        ("paths", "docs/page.md", "see `gone.hpp`\n"),
         ("wiring", "src/plan/forgotten.cpp", "\n"),
         ("wiring", "src/plan/scan.hpp", "\n"),
     )

@@ -12,11 +12,12 @@ namespace reshard {
 /// A digit of the position in the mesh, which is the device number unless the mesh lists its devices:
 /// coordinate(position) = position / stride mod size. Axes and sub-axes all become atoms; names are for printing.
 struct Atom {
-    Index size = 1;
-    Index stride = 1;
+    Index size = 1;    ///< values that the digit takes
+    Index stride = 1;  ///< product of the sizes of all digits below it
     friend auto operator<=>(const Atom&, const Atom&) = default;
 };
 
+/// The value of the digit at this position of the mesh.
 [[nodiscard]] constexpr Index coordinate(Atom atom, Index device) { return device / atom.stride % atom.size; }
 
 /// The atom of a (sub-)axis. Fails with Code::layout on an unknown axis or a factor that does not divide.
@@ -29,7 +30,9 @@ struct Atom {
 /// Two canonical lists are equal exactly when they are the same digits in the same order.
 using AtomList = std::vector<Atom>;
 
+/// The same digits in canonical form.
 [[nodiscard]] AtomList canonical(AtomList atoms);
+/// True when canonical() leaves the list as it is.
 [[nodiscard]] bool is_canonical(std::span<const Atom> atoms);
 
 /// The same atoms as a set: sorted by stride, most major first, and canonical.

@@ -13,18 +13,18 @@ namespace reshard {
 /// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
 struct RankStep {
     std::size_t step = 0;  ///< its number in the plan, from 0; the same on every rank
-    Schedule schedule;
-    Slot from;
-    Slot to;
+    Schedule schedule;     ///< what it sends, receives and fills
+    Slot from;             ///< the tile that it reads
+    Slot to;               ///< the tile that it writes
 };
 
 /// One array on this rank.
 struct RankPlan {
-    DType dtype = DType::f32;
-    std::vector<RankStep> steps;
-    Index source_bytes = 0;  ///< least size of the buffers that are bound
-    Index target_bytes = 0;
-    Index workspace_bytes = 0;
+    DType dtype = DType::f32;     ///< of the elements
+    std::vector<RankStep> steps;  ///< in order; a slice that is a view has none
+    Index source_bytes = 0;       ///< least size of the source that is bound
+    Index target_bytes = 0;       ///< of the target
+    Index workspace_bytes = 0;    ///< of the workspace
     /// The whole plan as one exchange from source to target; where it has several steps and reduces nothing.
     std::optional<RankStep> fused = std::nullopt;
 };
@@ -32,10 +32,10 @@ struct RankPlan {
 /// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
 /// it is when the plan was prepared with donate. A backend is given both names of such a source.
 struct Buffers {
-    std::span<const std::byte> source;
-    std::span<std::byte> target;
-    std::span<std::byte> workspace;
-    std::span<std::byte> donated = {};
+    std::span<const std::byte> source;  ///< at least RankPlan::source_bytes
+    std::span<std::byte> target;        ///< at least RankPlan::target_bytes
+    std::span<std::byte> workspace;     ///< at least RankPlan::workspace_bytes
+    std::span<std::byte> donated = {};  ///< the source, where it may be written
 };
 
 /// A run in flight. Dropping it waits. An error names the step and, where one is known, the peer; after one nothing of
@@ -53,7 +53,7 @@ public:
 class Bound {
 public:
     virtual ~Bound() = default;
-    virtual Result<std::unique_ptr<Ticket>> start() = 0;
+    virtual Result<std::unique_ptr<Ticket>> start() = 0;  ///< begins a run. Errors: backend
     /// As start, in the order of `queue`: of backends on devices a stream (cudaStream_t). A stream that is being
     /// captured takes the run into its graph; the ticket is then done at once, and the graph is the caller's to launch,
     /// while what was bound lives. Errors: as start; unsupported by backends without queues.
@@ -69,6 +69,7 @@ public:
     /// True when it runs the array's plan as its one fused exchange: without workspace, and timed as one step.
     [[nodiscard]] virtual bool fuses(std::size_t) const { return false; }
     [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
+    /// What may be started on these buffers, one per array. Errors: backend.
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
     /// This rank will take part in no run any more. Ranks that wait for it in one are told why, as they are when it
     /// drops what is prepared before it has started that run.
@@ -81,22 +82,23 @@ public:
 class Memory {
 public:
     virtual ~Memory() = default;
-    [[nodiscard]] virtual std::span<std::byte> bytes() = 0;
+    [[nodiscard]] virtual std::span<std::byte> bytes() = 0;  ///< all of it
 };
 
 /// Bytes that a backend handed out or holds for itself: tiles, workspaces, staging, windows.
 struct MemoryUse {
-    Index held_bytes = 0;
+    Index held_bytes = 0;  ///< now
     Index most_bytes = 0;  ///< high-water mark
 };
 
+/// The ranks among which plans run, and what moves boxes between them.
 class Backend {
 public:
     virtual ~Backend() = default;
-    [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual std::string_view name() const = 0;           ///< local, mpi, nccl
     [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
-    [[nodiscard]] virtual Index rank() const = 0;
-    [[nodiscard]] virtual Index size() const = 0;
+    [[nodiscard]] virtual Index rank() const = 0;                      ///< this rank, from 0
+    [[nodiscard]] virtual Index size() const = 0;                      ///< how many ranks there are
     /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
     /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share
     /// one thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
@@ -112,12 +114,14 @@ public:
         }
         return prepared;
     }
+    /// Registered memory: so many bytes, with unspecified contents. Errors: backend when there is not that much.
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
     /// True when buffers lie on a device: the program reaches them by put and get only.
     [[nodiscard]] virtual bool on_device() const { return false; }
     /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
     /// pre: equal sizes.
     virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
+    /// The other way.
     virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
 };
 

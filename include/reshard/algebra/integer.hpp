@@ -8,14 +8,17 @@
 namespace reshard {
 
 using Index = std::int64_t;  ///< elements, bytes, devices, tile numbers
+/// The largest Index; also what a sum or product saturates to.
 inline constexpr Index index_max = std::numeric_limits<Index>::max();
 
+/// a * b, or nullopt when that does not fit.
 [[nodiscard]] constexpr std::optional<Index> checked_multiply(Index a, Index b) {
     Index product = 0;
     if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
     return product;
 }
 
+/// a + b, or nullopt when that does not fit.
 [[nodiscard]] constexpr std::optional<Index> checked_add(Index a, Index b) {
     Index sum = 0;
     if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;

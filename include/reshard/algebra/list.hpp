@@ -24,7 +24,7 @@ struct ListPlan {
 
 /// Bounds on what a device holds for the whole list.
 struct ListLimits {
-    std::optional<Index> footprint_bytes_max = std::nullopt;
+    std::optional<Index> footprint_bytes_max = std::nullopt;  ///< bytes a device; none when empty
     /// The caller frees the sources of a bucket once it is done, and takes memory for targets just before their bucket
     /// starts. Else all ends are held all the time. As in Limits, sources take tiles between steps while their bucket
     /// runs.
@@ -49,8 +49,8 @@ struct ListVerdict {
 /// (the first bucket over the limit, and what it needs).
 [[nodiscard]] Result<ListVerdict> check(const ListPlan& list, const ListLimits& limits = {});
 
-/// Devices of which each other device is in the same meshes of the ends as one: what those hold of full tiles is what
-/// any device holds.
+/// One device for each combination of the ends' meshes that some device is in. Counted in full tiles, every device
+/// holds what one of these holds.
 [[nodiscard]] std::vector<Index> typical_devices(std::span<const Plan> plans);
 
 }  // namespace reshard

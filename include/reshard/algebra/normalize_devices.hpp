@@ -1,4 +1,4 @@
-// Both ends of a move in the order of the devices' numbers.
+// Both ends of a move in the order of device numbers.
 #pragma once
 
 #include <utility>
@@ -7,10 +7,10 @@
 
 namespace reshard {
 
-/// Each end as the same function of the device on a mesh whose position i is device i, where the mesh's list of devices
-/// only permutes the digits of their numbers (as transposing or reversing axes does); else the end itself. Whole axes
-/// keep their names; where axes are torn apart the mesh has one axis, `device`. On one list of devices both ends are
-/// straightened or neither is.
+/// Both ends as the same functions of the device, on meshes whose position i is device i. That is possible where a
+/// mesh's list of devices only permutes the digits of their numbers, as transposing or reversing axes does; an end for
+/// which it is not is returned as it is. Whole axes keep their names; where axes are torn apart the mesh has one axis,
+/// `device`. Ends on one list of devices are either both normalized or both left.
 [[nodiscard]] std::pair<Layout, Layout> straightened(const Layout& source, const Layout& target);
 
 }  // namespace reshard

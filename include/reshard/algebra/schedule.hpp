@@ -8,38 +8,39 @@ namespace reshard {
 
 /// A factor, times / over.
 struct Scale {
-    Index times = 1;
-    Index over = 1;
+    Index times = 1;  ///< numerator
+    Index over = 1;   ///< denominator
     friend bool operator==(const Scale&, const Scale&) = default;
 };
 
-/// A box that travels between this rank and `peer`, in global indices; in each dimension inside one interval of the
-/// sender's source tile and of the receiver's target tile.
+/// A box that moves between this rank and `peer`, in global indices. In each dimension it lies within one interval of
+/// the sender's source tile and within one of the receiver's target tile.
 struct Transfer {
-    Index peer = 0;
-    Box box;
+    Index peer = 0;  ///< a rank; this one for what stays
+    Box box;         ///< global indices
     friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
 /// One step on one rank. Receives with peer == rank are local copies and have no send. With any Combine but copy the
-/// first receive that covers an element stores, later ones combine, in the order of the list: the order of reduction is
-/// the order of the summands, the same on every rank and run (a native all_reduce may take another).
-/// An avg is a sum and one factor: its divisor's fall after a reduction, its rise where a zero_fill makes it.
-/// An all_reduce lists who contributes, not the wire's traffic: a native collective moves 2T(g-1)/g for it.
-/// Two ranks may exchange several boxes; the k-th send to a peer meets the peer's k-th receive from this rank.
+/// first receive that covers an element stores and later ones combine, in the order of the list: the order of reduction
+/// is the order of the summands, the same on every rank and run (a native all_reduce may take another).
+/// An avg is a sum and one factor: a reduction divides by what the divisor falls by, a zero_fill multiplies by what it
+/// rises by.
+/// An all_reduce lists the contributors, not the traffic: a native collective receives 2T(g-1)/g for it.
+/// Two ranks may exchange several boxes; the k-th send to a peer is that peer's k-th receive from this rank.
 struct Schedule {
-    StepKind kind = StepKind::exchange;
-    Index rank = 0;
-    Tile source_tile;
-    Tile target_tile;
-    Combine combine = Combine::copy;
-    std::vector<Transfer> sends;
-    std::vector<Transfer> receives;
-    std::vector<Box> fills;           ///< boxes of the target tile that become the identity before the receives
-    std::vector<Index> group;         ///< for regular collectives the ranks of the group in its order; else empty
-    Combine identity = Combine::sum;  ///< of which combination: 0, 1, lowest or highest
-    Scale scale = {};                 ///< for the boxes below
-    std::vector<Box> scaled = {};     ///< boxes of the target tile that are multiplied once all has arrived
+    StepKind kind = StepKind::exchange;  ///< of the step
+    Index rank = 0;                      ///< whose schedule it is
+    Tile source_tile;                    ///< what the rank holds before the step
+    Tile target_tile;                    ///< and after it
+    Combine combine = Combine::copy;     ///< what a receive does with what is there
+    std::vector<Transfer> sends;         ///< to others
+    std::vector<Transfer> receives;      ///< from others, and local copies
+    std::vector<Box> fills;              ///< boxes of the target tile that become the identity before the receives
+    std::vector<Index> group;            ///< of a collective in equal blocks: its ranks, in order; else empty
+    Combine identity = Combine::sum;     ///< whose neutral element fills: 0, 1, lowest or highest
+    Scale scale = {};                    ///< for the boxes below
+    std::vector<Box> scaled = {};        ///< boxes of the target tile that are multiplied once all has arrived
     friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

@@ -8,14 +8,14 @@
 
 namespace reshard {
 
-/// Per device, from 0 up to the largest of the mesh at least, the values of its tile in row-major order. Of an avg each
-/// summand is written as its share, already over the number of summands, so that shares add up to the value and
-/// integers suffice: the factor between the two is `Schedule::scale`, and everything else is a sum's.
+/// The values of each device's tile in row-major order, for devices 0 up to at least the largest of the mesh. A summand
+/// of an avg is written as its share, already divided by the number of summands, so that shares add up to the value and
+/// integers suffice. `Schedule::scale` is the factor between a summand and its share; all else is as for a sum.
 using Tiles = std::vector<std::vector<std::int64_t>>;
 
-/// Tiles of `array` (row-major, one value per element) in `layout`. With summands, what they
-/// combine to over the group is the array (wrapping 64-bit sums and products, max, min; they differ from each other).
-/// Errors: mismatch when the array's size is not the layout's, overflow when the tiles do not fit memory's index.
+/// Tiles of `array` (row-major, one value per element) in `layout`. Summands differ from each other and combine to the
+/// array (wrapping 64-bit sums and products, max, min). Errors: mismatch when the array's size is not the layout's,
+/// overflow when the tiles do not fit memory's index.
 [[nodiscard]] Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> array);
 
 /// What the devices hold after one step. Each kind reads only where its definition lets it: a collective from its

@@ -6,6 +6,7 @@
 
 namespace reshard {
 
+/// The kinds of step, each with a typing rule of its own (type_step).
 enum class StepKind {
     slice,           ///< append unused axes at the minor end of dimensions; local
     all_gather,      ///< drop a suffix of dimensions
@@ -17,21 +18,25 @@ enum class StepKind {
     exchange,        ///< any layout to any layout: an all-to-all-v over boxes
 };
 
+/// Every kind, in order.
 inline constexpr std::array<StepKind, 8> all_step_kinds = {
     StepKind::slice,          StepKind::all_gather, StepKind::all_to_all, StepKind::permute,
     StepKind::reduce_scatter, StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange};
 
 [[nodiscard]] std::string_view name(StepKind kind);  ///< slice, all_gather, ...
+/// The kind of that name. Errors: syntax.
 [[nodiscard]] Result<StepKind> parse_step_kind(std::string_view text);
+/// True when no device receives anything.
 [[nodiscard]] constexpr bool is_local(StepKind kind) { return kind == StepKind::slice || kind == StepKind::zero_fill; }
 
+/// One typed move of an array, from the layout before it.
 struct Step {
-    StepKind kind = StepKind::exchange;
-    Layout layout;  ///< after the step
+    StepKind kind = StepKind::exchange;  ///< which rule
+    Layout layout;                       ///< after the step
     friend bool operator==(const Step&, const Step&) = default;
 };
 
-/// What the typing rule derives of a step. Elements are of the array; maxima are over devices.
+/// What the typing rule derives from a step, in elements of the array; maxima are over devices.
 struct Move {
     AtomList group;        ///< the atoms the step touches (as a set); devices that differ only there form a group
     Index group_size = 1;  ///< devices that take part together
@@ -49,15 +54,15 @@ struct Move {
 /// sizes divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
-/// The same without looking at the layouts again: for a search that has validated each once.
+/// The same without validating the layouts again, for a search that has validated each once.
 /// pre: validate(before), validate(step.layout), same_array(before, step.layout), can_count(before, step.layout).
 [[nodiscard]] Result<Move> type_valid_step(const Layout& before, const Step& step);
 
-/// The replicated atoms that a zero_fill turns unreduced. Of the replicas that differ there, the one at coordinate 0
-/// keeps its values. pre: the step is typed.
+/// The replicated atoms that a zero_fill turns unreduced. The replica at coordinate 0 of these atoms keeps its values.
+/// pre: the step is typed.
 [[nodiscard]] AtomList spread_atoms(const Layout& before, const Layout& after);
 
-/// The atoms that replicate at both ends: groups that differ there each have all they need.
+/// The atoms that replicate at both ends: each group of devices that agree on them has all that it needs.
 [[nodiscard]] AtomList idle_atoms(const Layout& before, const Layout& after);
 
 /// The atoms that a permute or an exchange touches, as a set: all but idle atoms, axes that lead a dimension at both
@@ -69,7 +74,8 @@ struct Move {
 /// Closed form when sizes divide and digits are commensurable (ClosedForm), else by enumerating devices.
 [[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
 
-/// Code::unsupported when foreign_elements would have to enumerate more devices (2^22) than can be an answer.
+/// Fails with Code::unsupported when foreign_elements would have to enumerate more than 2^22 devices, which takes too
+/// long to be an answer.
 [[nodiscard]] Result<void> can_count(const Layout& before, const Layout& after);
 
 }  // namespace reshard

@@ -7,11 +7,11 @@
 
 namespace reshard {
 
-/// Where a tile lies in local memory: element (i_0, ...) of the tile at offset + sum i_k * strides[k], in elements; i_k
-/// counts the tile's own indices, so the intervals of a side lie one behind the other.
+/// Where a tile lies in local memory: element (i_0, ...) of the tile lies at offset + sum i_k * strides[k], in
+/// elements. i_k counts the tile's own indices, so the intervals of a side lie one after another.
 struct Storage {
-    Index offset = 0;
-    std::vector<Index> strides;
+    Index offset = 0;            ///< elements from the start of the buffer
+    std::vector<Index> strides;  ///< elements, one per dimension
     friend bool operator==(const Storage&, const Storage&) = default;
 };
 
@@ -25,14 +25,15 @@ struct Storage {
 
 /// The memory that a run reads and writes: the caller's buffers, and what a backend stages.
 enum class BufferId { source, target, workspace, staging };
+/// How many a BufferId tells apart.
 inline constexpr std::size_t buffer_count = 4;
 
 /// A tile in memory: which buffer, how far in (bytes), and where its elements lie.
 struct Slot {
-    BufferId buffer = BufferId::source;
-    Index offset_bytes = 0;
-    Tile tile;
-    Storage storage;
+    BufferId buffer = BufferId::source;  ///< the memory
+    Index offset_bytes = 0;              ///< from its start
+    Tile tile;                           ///< which elements
+    Storage storage;                     ///< where they lie from there on
 };
 
 }  // namespace reshard

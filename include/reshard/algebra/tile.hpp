@@ -11,9 +11,9 @@ namespace reshard {
 
 /// A half-open interval of indices; empty when begin == end.
 struct Interval {
-    Index begin = 0;
-    Index end = 0;
-    [[nodiscard]] constexpr Index size() const { return end - begin; }
+    Index begin = 0;                                                    ///< the first index
+    Index end = 0;                                                      ///< one past the last
+    [[nodiscard]] constexpr Index size() const { return end - begin; }  ///< indices
     friend bool operator==(const Interval&, const Interval&) = default;
 };
 
@@ -33,22 +33,22 @@ using Box = std::vector<Interval>;
 /// The indices of one dimension that a tile has: ascending intervals that are apart and not empty. In local memory they
 /// lie one behind the other.
 struct Side {
-    std::vector<Interval> intervals;
+    std::vector<Interval> intervals;          ///< ascending, apart, not empty
     [[nodiscard]] Index size() const;         ///< indices
     [[nodiscard]] Index at(Index own) const;  ///< its own-th index. pre: own < size()
     friend bool operator==(const Side&, const Side&) = default;
 };
 
-/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side; in a rank
-/// 0 layout, where there is no side, it has one all the same (nothing).
+/// What a device holds: a product of sides, one per dimension. A device that holds nothing has an empty side. A rank 0
+/// layout has no sides, so there a device that holds nothing has one, which is empty (see nothing).
 using Tile = std::vector<Side>;
 
-[[nodiscard]] Index count(const Tile& tile);  ///< elements
-[[nodiscard]] Side intersect(const Side& a, const Side& b);
+[[nodiscard]] Index count(const Tile& tile);                    ///< elements
+[[nodiscard]] Side intersect(const Side& a, const Side& b);     ///< indices that both have
 [[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
 [[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
 [[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
-[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< that make it up, row-major; none when empty
+[[nodiscard]] std::vector<Box> boxes_of(const Tile& tile);      ///< its boxes, row-major; none when empty
 [[nodiscard]] Box as_box(const Tile& tile);                     ///< pre: at most one interval per dimension
 [[nodiscard]] Tile as_tile(const Box& box);                     ///< the same elements
 [[nodiscard]] std::vector<Index> extents(const Tile& tile);     ///< indices per dimension

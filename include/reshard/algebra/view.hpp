@@ -8,8 +8,8 @@
 
 namespace reshard {
 
-/// `source` and `target` as layouts of one shape. Where shapes differ, dimensions are split until they agree; where an
-/// end is cut across such a split, they are merged and the cut becomes pieces. Every device holds the same elements as
+/// `source` and `target` as layouts of one shape. Dimensions are split until both shapes agree; where an end is cut
+/// across such a split, they are merged instead and the cut becomes pieces. Every device holds the same elements as
 /// before, in the same order in a dense row-major tile. Ends of one shape are returned as they are.
 /// Errors: mismatch (element types or numbers of elements differ), unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target);
