@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Adds up the test results of the presets named on the command line ("!dev": its build failed), says what was skipped
-or not built and why, and ends with `N passed, N failed, N skipped`. Exit 0 when nothing failed, else 1."""
+or not built and why, shows the end of what each failed test printed, and ends with `N passed, N failed, N skipped`. Exit
+0 when nothing failed, else 1."""
 
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree
 
+LINES_MAX = 60  # of what a failed test printed
 REASONS = (
     re.compile(r"^skipped: (.+)$", re.M),  # what the project's own scripts print
     re.compile(r": Skipped\n(.+)$", re.M),  # GoogleTest's GTEST_SKIP() << reason
@@ -37,6 +39,8 @@ def main(presets):
                 skipped.append((name, reason(case)))
             else:
                 failed.append(name)
+                printed = (case.findtext("system-out") or "").splitlines()[-LINES_MAX:]
+                print("\n".join([f"{name} failed:", *(f"    {line}" for line in printed)]))
 
     by_reason = {}
     for name, why in skipped:

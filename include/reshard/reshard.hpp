@@ -14,6 +14,7 @@
 #include "reshard/algebra/backend.hpp"            // IWYU pragma: export
 #include "reshard/algebra/list.hpp"               // IWYU pragma: export
 #include "reshard/algebra/normalize_devices.hpp"  // IWYU pragma: export
+#include "reshard/algebra/refinement.hpp"         // IWYU pragma: export
 #include "reshard/algebra/schedule.hpp"           // IWYU pragma: export
 #include "reshard/algebra/simulate.hpp"           // IWYU pragma: export
 #include "reshard/algebra/step.hpp"               // IWYU pragma: export

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "reshard/algebra/refinement.hpp"
+
 namespace reshard {
 
 namespace {
@@ -19,24 +21,15 @@ using Layouts = std::initializer_list<const Layout*>;
 // borders do not align. pre: one order of the devices.
 std::vector<Digit> digits_of(Layouts layouts) {
     std::vector<Index> borders = {1};
-    const auto add = [&](const AtomList& atoms) {
-        for (const Atom& atom : atoms) borders.insert(borders.end(), {atom.stride, atom.stride * atom.size});
-    };
     for (const Layout* layout : layouts) {
         Index stride = 1;
         for (auto axis = layout->mesh.axes.rbegin(); axis != layout->mesh.axes.rend(); ++axis)
             borders.push_back(stride *= axis->size);
-        for (const Dim& dim : layout->dims) add(dim.atoms);
-        add(layout->unreduced);
+        append_borders(*layout, borders);
     }
-    std::ranges::sort(borders);
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     std::vector<Digit> digits;
-    for (std::size_t i = borders.size(); i-- > 1;) {
-        if (borders[i] % borders[i - 1] != 0) return {};
-        const Atom atom{borders[i] / borders[i - 1], borders[i - 1]};
+    for (const Atom& atom : refinement(std::move(borders)).value_or(AtomList{}))
         digits.push_back({atom, device_at((*layouts.begin())->mesh, atom.stride)});
-    }
     return digits;
 }
 
@@ -56,8 +49,7 @@ AtomList moved(const AtomList& atoms, const std::vector<Digit>& digits) {
     AtomList list;
     for (const Atom& atom : atoms)
         for (const Digit& digit : digits)
-            if (digit.atom.stride >= atom.stride && digit.atom.stride < atom.stride * atom.size)
-                list.push_back({digit.atom.size, digit.device_stride});
+            if (is_within(digit.atom, atom)) list.push_back({digit.atom.size, digit.device_stride});
     return canonical(std::move(list));
 }
 

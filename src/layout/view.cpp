@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "reshard/algebra/refinement.hpp"
+
 namespace reshard {
 
 namespace {
@@ -41,13 +43,8 @@ std::vector<Index> refined(std::span<const Dim> a, std::span<const Dim> b) {
         Index inner = 1;
         for (std::size_t i = dims.size(); i-- > 0;) borders.push_back(inner *= dims[i].extent);
     }
-    std::ranges::sort(borders);
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     std::vector<Index> extents;
-    for (std::size_t i = borders.size(); i-- > 1;) {
-        if (borders[i] % borders[i - 1] != 0) return {};
-        extents.push_back(borders[i] / borders[i - 1]);
-    }
+    for (const Atom& digit : refinement(std::move(borders)).value_or(AtomList{})) extents.push_back(digit.size);
     return extents;
 }
 

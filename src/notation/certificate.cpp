@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "reshard/algebra/refinement.hpp"
+
 namespace reshard::notation {
 
 namespace {
@@ -18,7 +20,9 @@ Result<void> legible(const Layout& layout) {
     const auto check = [](const AtomList& atoms) -> Result<void> {
         const bool positive = std::ranges::all_of(atoms, [](Atom atom) { return atom.size > 1 && atom.stride > 0; });
         if (!positive || !is_canonical(atoms)) return fail(Code::layout, "a list of atoms is not canonical");
-        return {};
+        const bool fits =
+            std::ranges::all_of(atoms, [](Atom atom) { return checked_multiply(atom.stride, atom.size).has_value(); });
+        return fits ? Result<void>() : fail(Code::overflow, "an atom leaves 64 bits");
     };
     if (has_pieces(layout)) return fail(Code::unsupported, "the checker knows no cut of a dimension but ceil-div");
     for (const Dim& dim : layout.dims) {
@@ -37,27 +41,20 @@ class Digits {
 public:
     static Result<Digits> of(const std::vector<const Layout*>& layouts) {
         const Layout& first = *layouts.front();
-        Digits digits;
+        std::vector<Index> borders = {1, device_count(first)};
         for (const Layout* layout : layouts) {
             if (auto good = legible(*layout); !good) return tl::unexpected(good.error());
             if (auto same = same_array(first, *layout); !same) return tl::unexpected(same.error());
             if (!same_order(first.mesh, layout->mesh))
                 return fail(Code::unsupported, "the checker knows one mesh, and the plan moves between two");
+            append_borders(*layout, borders);
         }
-        digits.borders_ = {1, device_count(first)};
-        for (const Layout* layout : layouts) {
-            for (const Dim& dim : layout->dims)
-                if (auto added = digits.add(dim.atoms); !added) return tl::unexpected(added.error());
-            if (auto added = digits.add(layout->unreduced); !added) return tl::unexpected(added.error());
-        }
-        std::ranges::sort(digits.borders_);
-        digits.borders_.erase(std::unique(digits.borders_.begin(), digits.borders_.end()), digits.borders_.end());
-        for (std::size_t i = 1; i < digits.borders_.size(); ++i)
-            if (digits.borders_[i] % digits.borders_[i - 1] != 0)
-                return fail(Code::unsupported,
-                            "the digits of the device number that the layouts use have no common refinement, so the "
-                            "plan cannot be written down for the checker");
-        if (digits.borders_.back() != device_count(first))
+        auto digits = refinement(std::move(borders));
+        if (!digits)
+            return fail(Code::unsupported,
+                        "the digits of the device number that the layouts use have no common refinement, so the "
+                        "plan cannot be written down for the checker");
+        if (combinations(*digits) != device_count(first))
             return fail(Code::layout, "an atom lies beyond the devices of the mesh");
         Index product = device_count(first);
         for (const Dim& dim : first.dims) {
@@ -65,13 +62,13 @@ public:
             if (dim.extent >= number_max || product >= product_max)
                 return fail(Code::unsupported, "devices times elements are more than the checker can count (2^56)");
         }
-        return digits;
+        return Digits(std::move(*digits));
     }
 
     /// Sizes, most major first.
     std::string mesh() const {
         std::string text = "(mesh";
-        for (std::size_t i = borders_.size() - 1; i > 0; --i) text += fmt::format(" {}", borders_[i] / borders_[i - 1]);
+        for (const Atom& digit : digits_) text += fmt::format(" {}", digit.size);
         return text + ")";
     }
 
@@ -85,26 +82,17 @@ public:
     std::string print(const Step& step) const { return fmt::format("{} {}", name(step.kind), print(step.layout)); }
 
 private:
-    Result<void> add(const AtomList& atoms) {
-        for (const Atom& atom : atoms) {
-            const auto above = checked_multiply(atom.stride, atom.size);
-            if (!above) return fail(Code::overflow, "an atom leaves 64 bits");
-            borders_.push_back(atom.stride);
-            borders_.push_back(*above);
-        }
-        return {};
-    }
+    explicit Digits(AtomList digits) : digits_(std::move(digits)) {}
 
     std::string print(const AtomList& atoms) const {
         std::string text = "(";
         for (const Atom& atom : atoms)
-            for (std::size_t i = borders_.size() - 1; i > 0; --i)
-                if (borders_[i - 1] >= atom.stride && borders_[i - 1] < atom.stride * atom.size)
-                    text += fmt::format("{}{}", text.size() > 1 ? " " : "", borders_.size() - 1 - i);
+            for (std::size_t i = 0; i < digits_.size(); ++i)
+                if (is_within(digits_[i], atom)) text += fmt::format("{}{}", text.size() > 1 ? " " : "", i);
         return text + ")";
     }
 
-    std::vector<Index> borders_;  // ascending, each divides the next; a digit lies between neighbours
+    AtomList digits_;  // of all devices
 };
 
 std::string print_shape(const Layout& layout) {

@@ -36,9 +36,9 @@ struct Entry {
     Reduction reduction = Reduction::sum;
 };
 
-class Reader {
+class PlacementsReader {
 public:
-    Reader(const Setting& setting, std::string_view text)
+    PlacementsReader(const Setting& setting, std::string_view text)
         : setting_(setting), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
 
     Result<Layout> read() {
@@ -253,7 +253,9 @@ std::optional<std::vector<bool>> averaged_axes(const Mesh& mesh, const std::vect
 
 }  // namespace
 
-Result<Layout> parse_placements(const Setting& setting, std::string_view text) { return Reader(setting, text).read(); }
+Result<Layout> parse_placements(const Setting& setting, std::string_view text) {
+    return PlacementsReader(setting, text).read();
+}
 
 Result<std::string> format_placements(const Layout& layout) {
     std::vector<std::string> words(layout.mesh.axes.size(), "Replicate()");

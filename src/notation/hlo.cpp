@@ -35,9 +35,9 @@ using Subgroup = HloSharding::Subgroup;
 
 constexpr std::array<std::string_view, 3> subgroup_names = {"manual", "replicated", "unreduced"};
 
-class Reader {
+class HloReader {
 public:
-    explicit Reader(std::string_view text) : scanner_(text, Comments::skipped) {}
+    explicit HloReader(std::string_view text) : scanner_(text, Comments::skipped) {}
 
     Result<HloSharding> read() {
         if (auto open = scanner_.expect('{'); !open) return tl::unexpected(open.error());
@@ -209,7 +209,7 @@ private:
     std::size_t list_ = 0;
 };
 
-Result<Mesh> Reader::named_mesh() {
+Result<Mesh> HloReader::named_mesh() {
     if (auto open = scanner_.expect('['); !open) return tl::unexpected(open.error());
     auto axes = scan_mesh_axes(scanner_, ']');
     if (!axes) return tl::unexpected(axes.error());
@@ -245,7 +245,7 @@ Result<Mesh> Reader::named_mesh() {
     return mesh;
 }
 
-Result<void> Reader::named_sets(NamedAxes& axes) {
+Result<void> HloReader::named_sets(NamedAxes& axes) {
     std::vector<std::string> seen;
     while (scanner_.take(',')) {
         scanner_.skip_space();
@@ -269,7 +269,7 @@ Result<void> Reader::named_sets(NamedAxes& axes) {
     return {};
 }
 
-Result<HloSharding> Reader::named(std::string_view word) {
+Result<HloSharding> HloReader::named(std::string_view word) {
     if (seen_.size() > 1) return scanner_.error(Code::syntax, "a mesh stands first", place_);
     if (word == "maximal_mesh") {
         made_.kind = Kind::maximal;
@@ -306,6 +306,6 @@ Result<HloSharding> Reader::named(std::string_view word) {
 
 }  // namespace notation
 
-Result<HloSharding> parse_hlo(std::string_view text) { return notation::Reader(text).read(); }
+Result<HloSharding> parse_hlo(std::string_view text) { return notation::HloReader(text).read(); }
 
 }  // namespace reshard

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/algebra/refinement.hpp"
 #include "src/layout/axes.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
@@ -98,18 +99,12 @@ bool names_all(const Mesh& mesh, const AtomList& atoms) {
     return std::ranges::all_of(atoms, [&](Atom atom) { return names_of(mesh, atom).has_value(); });
 }
 
-// An axis for the digits between neighbouring borders; one device where they form no chain of divisors.
-Mesh named_after_digits(std::vector<Index> borders) {
-    std::ranges::sort(borders);
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+// An axis for each digit.
+Mesh named_after(const AtomList& digits) {
     constexpr std::string_view letters = "xyzwuv";
     Mesh mesh;
-    for (std::size_t i = borders.size(); i-- > 1;) {
-        if (borders[i] % borders[i - 1] != 0) return {};
-        const std::size_t number = mesh.axes.size();
-        mesh.axes.push_back({number < letters.size() ? std::string(1, letters[number]) : fmt::format("a{}", number),
-                             borders[i] / borders[i - 1]});
-    }
+    for (std::size_t i = 0; i < digits.size(); ++i)
+        mesh.axes.push_back({i < letters.size() ? std::string(1, letters[i]) : fmt::format("a{}", i), digits[i].size});
     return mesh;
 }
 
@@ -128,11 +123,9 @@ void share_mesh(Layout& a, Layout& b) {
         return;
     }
     std::vector<Index> borders = {1, devices};
-    for (const Atom& atom : all) {
-        borders.push_back(atom.stride);
-        borders.push_back(atom.stride * atom.size);
-    }
-    if (Mesh mesh = named_after_digits(std::move(borders)); device_count(mesh) == devices) a.mesh = b.mesh = mesh;
+    append_borders(all, borders);
+    const auto digits = refinement(std::move(borders));
+    if (digits && combinations(*digits) == devices) a.mesh = b.mesh = named_after(*digits);
 }
 
 Result<std::string> format(Notation notation, const Layout& layout) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/algebra/refinement.hpp"
 #include "reshard/algebra/step.hpp"
 #include "src/plan/axis_delta.hpp"
 
@@ -15,23 +16,10 @@ namespace {
 constexpr Index enumerated_devices_max = Index{1} << 22;
 
 bool commensurable(const Layout& a, const Layout& b) {
-    // The borders of all digits must form one chain of divisors. Of each list by itself: neighbours from different
-    // lists would merge to one atom, and the border between them would be lost.
     std::vector<Index> borders;
-    const auto add = [&](const AtomList& atoms) {
-        for (const Atom& atom : atoms) {
-            borders.push_back(atom.stride);
-            borders.push_back(atom.stride * atom.size);
-        }
-    };
-    for (const Layout* layout : {&a, &b}) {
-        for (const Dim& dim : layout->dims) add(dim.atoms);
-        add(layout->unreduced);
-    }
-    std::ranges::sort(borders);
-    for (std::size_t i = 1; i < borders.size(); ++i)
-        if (borders[i] % borders[i - 1] != 0) return false;
-    return true;
+    append_borders(a, borders);
+    append_borders(b, borders);
+    return form_chain(borders);
 }
 
 bool closed_form(const Layout& before, const Layout& after, const AxisDelta& change) {

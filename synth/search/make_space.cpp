@@ -1,6 +1,7 @@
 // How a problem becomes a frame.
 #include <algorithm>
 
+#include "reshard/algebra/refinement.hpp"
 #include "synth/search/refinement.hpp"
 #include "synth/search/space.hpp"
 
@@ -12,13 +13,10 @@ namespace {
 struct Cell {
     Index low = 1;
     Index high = 1;
-    bool used = true;
-    bool cancelled = false;
 };
 
-bool covers(const AtomList& atoms, const Cell& cell) {
-    return std::ranges::any_of(
-        atoms, [&](Atom atom) { return atom.stride <= cell.low && cell.high <= atom.stride * atom.size; });
+bool covers(const AtomList& atoms, Atom digit) {
+    return std::ranges::any_of(atoms, [&](Atom atom) { return is_within(digit, atom); });
 }
 
 // The atoms lie across each other's borders, or take up the same digits.
@@ -72,29 +70,22 @@ private:
     // The cells of one axis, from the minor end: between all borders when those form a chain of divisors, else one.
     bool append_cells(Index low, Index high, bool whole) {
         if (whole) {
-            cells_.push_back({low, high, true, false});
+            cells_.push_back({low, high});
             return true;
         }
-        borders_.clear();
+        std::vector<Index> borders = {low, high};
         for (const AtomList* atoms : {&atoms_, &cancelled_})
             for (const Atom& atom : *atoms)
                 for (const Index border : {atom.stride, atom.stride * atom.size})
-                    if (low < border && border < high) borders_.push_back(border);
-        borders_.push_back(low);
-        borders_.push_back(high);
-        std::ranges::sort(borders_);
-        borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
-        for (std::size_t i = 1; i < borders_.size(); ++i)
-            if (borders_[i] % borders_[i - 1] != 0) {
-                cells_.push_back({low, high, true, false});
-                return false;
-            }
-        for (std::size_t i = 1; i < borders_.size(); ++i) {
-            Cell cell{borders_[i - 1], borders_[i], false, false};
-            cell.used = covers(atoms_, cell);
-            cell.cancelled = covers(cancelled_, cell);
-            if (cell.used && !cell.cancelled) cells_.push_back(cell);
+                    if (low < border && border < high) borders.push_back(border);
+        const auto digits = refinement(std::move(borders));
+        if (!digits) {
+            cells_.push_back({low, high});
+            return false;
         }
+        for (auto digit = digits->rbegin(); digit != digits->rend(); ++digit)
+            if (covers(atoms_, *digit) && !covers(cancelled_, *digit))
+                cells_.push_back({digit->stride, digit->stride * digit->size});
         return true;
     }
 

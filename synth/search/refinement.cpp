@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reshard/algebra/refinement.hpp"
+
 namespace reshard {
 
 AtomList split_into_primes(const Mesh& mesh, const AtomList& atoms) {
@@ -25,29 +27,16 @@ AtomList split_into_primes(const Mesh& mesh, const AtomList& atoms) {
 
 std::optional<AtomList> common_refinement(const Layout& a, const Layout& b) {
     std::vector<Index> borders;
+    append_borders(a, borders);
+    append_borders(b, borders);
+    auto digits = refinement(std::move(borders));
+    if (!digits) return std::nullopt;
     AtomList used = used_atoms(a);
     const AtomList more = used_atoms(b);
     used.insert(used.end(), more.begin(), more.end());
-    for (const Layout* layout : {&a, &b}) {
-        // The used set merges neighbours; the borders that matter are those of the lists.
-        AtomList atoms = layout->unreduced;
-        for (const Dim& dim : layout->dims) atoms.insert(atoms.end(), dim.atoms.begin(), dim.atoms.end());
-        for (const Atom& atom : atoms) {
-            borders.push_back(atom.stride);
-            borders.push_back(atom.stride * atom.size);
-        }
-    }
-    std::ranges::sort(borders);
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-    AtomList digits;
-    for (std::size_t i = borders.size(); i-- > 1;) {
-        if (borders[i] % borders[i - 1] != 0) return std::nullopt;
-        const Atom digit{borders[i] / borders[i - 1], borders[i - 1]};
-        const auto covers = [&](Atom atom) {
-            return atom.stride <= digit.stride && digit.stride < atom.stride * atom.size;
-        };
-        if (std::ranges::any_of(used, covers)) digits.push_back(digit);
-    }
+    std::erase_if(*digits, [&](Atom digit) {
+        return std::ranges::none_of(used, [&](Atom atom) { return is_within(digit, atom); });
+    });
     return digits;
 }
 
@@ -55,7 +44,7 @@ AtomList cut(const AtomList& atoms, const AtomList& digits) {
     AtomList pieces;
     for (const Atom& atom : atoms)
         for (const Atom& digit : digits)
-            if (digit.stride >= atom.stride && digit.stride < atom.stride * atom.size) pieces.push_back(digit);
+            if (is_within(digit, atom)) pieces.push_back(digit);
     return pieces;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "synth/search/refinement.hpp"
+#include "reshard/algebra/refinement.hpp"
 
 namespace reshard {
 
@@ -158,15 +158,8 @@ bool SearchSpace::commensurable(const State& a, const State& b) const {
     if (!mixed) return true;
     InlineVector<Index, 4 * pieces_max> borders;
     for (const State* state : {&a, &b})
-        for (std::size_t i = 0; i < lists; ++i)
-            for (const Atom& atom : merged(state->lists[i])) {
-                borders.push_back(atom.stride);
-                borders.push_back(atom.stride * atom.size);
-            }
-    std::sort(borders.begin(), borders.end());
-    for (std::size_t i = 1; i < borders.size(); ++i)
-        if (borders[i] % borders[i - 1] != 0) return false;
-    return true;
+        for (std::size_t i = 0; i < lists; ++i) append_borders(merged(state->lists[i]), borders);
+    return form_chain(borders);
 }
 
 Layout SearchSpace::layout(const State& state) const {

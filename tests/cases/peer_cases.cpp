@@ -18,7 +18,7 @@
 namespace reshard::cli {
 namespace {
 
-constexpr Index moved_bytes_max = Index{64} << 20;
+constexpr Index moved_bytes_max = Index{8} << 20;
 constexpr Index local_ranks_max = 512;
 constexpr Index full_bytes_max = Index{2} << 30;
 

@@ -153,7 +153,7 @@ class WholeOrAbsent(tool.Case):
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(number)
             error = process.stderr.read()
-            self.assertIn(process.wait(timeout=60), (0, -number), error)
+            self.assertIn(process.wait(timeout=tool.SECONDS_MAX), (0, -number), error)
             return seen and process.returncode == -number
 
     def test_signals(self):
@@ -188,7 +188,7 @@ class WholeOrAbsent(tool.Case):
             while process.poll() is None and not self.unfinished(process.pid):
                 pass
             process.send_signal(signal.SIGHUP)
-            self.assertEqual(process.wait(timeout=60), 0)
+            self.assertEqual(process.wait(timeout=tool.SECONDS_MAX), 0)
         self.assertTrue(self.check("--tiles", None))
 
     # Disks that are full.
@@ -424,7 +424,7 @@ class WholeOrAbsent(tool.Case):
                 self.assertEqual(process.wait(timeout=5), -signal.SIGTERM)
                 return
             self.assertIn(b"cannot write 'new': nobody reads it", process.stderr.read())
-            self.assertEqual(process.wait(timeout=60), 2)
+            self.assertEqual(process.wait(timeout=tool.SECONDS_MAX), 2)
         self.assertLess(time.monotonic() - begin, 30)
 
     def test_pipes_that_nobody_writes(self):
@@ -513,7 +513,7 @@ class WholeOrAbsent(tool.Case):
                 shutil.rmtree(self.path("new"))
             both = [subprocess.Popen([tool.TOOL, *one], cwd=self.folder, stdout=subprocess.DEVNULL)
                     for one in (WRITERS["--tiles"], others)]
-            self.assertEqual([process.wait(timeout=60) for process in both], [0, 0])
+            self.assertEqual([process.wait(timeout=tool.SECONDS_MAX) for process in both], [0, 0])
             self.assertIn(state(self.path("new")), either)
             self.assertEqual(os.listdir(self.folder), ["new"])
 
@@ -535,7 +535,7 @@ class WholeOrAbsent(tool.Case):
                 time.sleep(self.random.random() * 0.05)
                 os.truncate(self.path("in.npy"), 1 << 16)
                 process.stderr.read()
-                self.assertIn(process.wait(timeout=60), (0, 2))
+                self.assertIn(process.wait(timeout=tool.SECONDS_MAX), (0, 2))
             os.truncate(self.path("in.npy"), (1 << 22) + 128)
 
 
@@ -591,7 +591,7 @@ class Launched(WholeOrAbsent):
             if process.poll() is None and ranks:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid if whom == "launcher" else ranks[whom % len(ranks)], number)
-            process.wait(timeout=60)
+            process.wait(timeout=tool.SECONDS_MAX)
             return process.returncode != 0
 
     def test_signals(self):

@@ -7,6 +7,7 @@ import unittest
 
 TOOL = os.environ["RESHARD_TOOL"]
 MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
+SECONDS_MAX = 600  # a disk may take minutes over an fsync while it writes what a build left
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -23,14 +24,14 @@ def launched(ranks, *command):
     return ended([MPIEXEC, "-n", str(ranks), *command])
 
 
-def reshard(*arguments, stdin=b"", ranks=0, folder=None, timeout=120):
+def reshard(*arguments, stdin=b"", ranks=0, folder=None, timeout=SECONDS_MAX):
     command = [TOOL, *arguments]
     if ranks:
         command = [MPIEXEC, "-n", str(ranks), *command]
     return ended(command, stdin=stdin, folder=folder, timeout=timeout)
 
 
-def ended(command, stdin=b"", folder=None, timeout=120):
+def ended(command, stdin=b"", folder=None, timeout=SECONDS_MAX):
     environment = dict(os.environ, NO_COLOR="1")
     return Ran(subprocess.run(command, input=stdin, capture_output=True, cwd=folder, env=environment, timeout=timeout))
 

@@ -21,6 +21,7 @@ HEADERS = {
     "algebra/storage": ["algebra/tile"],
     "layout": ["algebra/atoms", "algebra/storage"],
     "algebra/view": ["layout"],
+    "algebra/refinement": ["layout"],
     "algebra/normalize_devices": ["layout"],
     "algebra/step": ["layout"],
     "plan": ["algebra/step"],
@@ -40,15 +41,15 @@ HEADERS = {
     "mpi": ["algebra/backend"],
     "nccl": ["algebra/backend"],
 }
-PLANNER = ["notation", "algebra/view", "algebra/normalize_devices", "algebra/simulate", "algebra/schedule", "cost",
+PLANNER = ["notation", "algebra/view", "algebra/refinement", "algebra/normalize_devices", "algebra/simulate", "algebra/schedule", "cost",
            "algebra/list"]
 
 # Rooms from the ground up: the rooms below that a room's files may see, and the public headers, each with what it sees.
 # What a private header includes counts as included, so nothing comes in by a side door.
 ROOMS = {
-    "src/layout": ([], ["algebra/view", "algebra/normalize_devices"]),
-    "src/notation": (["src/layout"], ["notation", "cost", "algebra/schedule"]),
-    "src/plan": ([], ["text", "cost", "algebra/list", "algebra/simulate"]),
+    "src/layout": ([], ["algebra/view", "algebra/refinement", "algebra/normalize_devices"]),
+    "src/notation": (["src/layout"], ["notation", "algebra/refinement", "cost", "algebra/schedule"]),
+    "src/plan": ([], ["text", "algebra/refinement", "cost", "algebra/list", "algebra/simulate"]),
     "src/schedule": ([], ["algebra/schedule"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["algebra/backend"]),
@@ -67,7 +68,7 @@ TOOL_ROOMS = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/
               "tool"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
-                             (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/notation", "src/layout"], list(HEADERS))):
+                             (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout"], list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
 FREE = ("tests/", "bench/")  # these see everything

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reshard/text.hpp"
+#include "src/schedule/box_cut.hpp"
 
 namespace reshard {
 namespace {
@@ -125,6 +126,45 @@ TEST(ScheduleUnit, RanksBeyondTheDevicesDoNothing) {
     EXPECT_TRUE(made.sends.empty());
     EXPECT_TRUE(made.receives.empty());
     EXPECT_EQ(count(made.target_tile), 0);
+}
+
+Index place(const Box& box, const std::vector<Index>& index) {
+    Index number = 0;
+    for (std::size_t k = 0; k < box.size(); ++k) number = number * box[k].size() + index[k] - box[k].begin;
+    return number;
+}
+
+// One behind the other, none too large, and in no more parts than the rows of the cut dimension ask for.
+TEST(Slabs, MakeUpTheBoxInRowMajorOrder) {
+    const Box box = {{1, 4}, {2, 7}, {0, 6}};
+    for (const auto& [most, parts] : {std::pair<Index, std::size_t>{0, 90},
+                                      {1, 90},
+                                      {4, 30},
+                                      {6, 15},
+                                      {7, 15},
+                                      {12, 9},
+                                      {29, 6},
+                                      {30, 3},
+                                      {31, 3},
+                                      {60, 2},
+                                      {1000, 1}}) {
+        const std::vector<Box> all = slabs(box, most);
+        EXPECT_EQ(all.size(), parts) << most;
+        Index next = 0;
+        for (const Box& slab : all) {
+            EXPECT_EQ(place(box, {slab[0].begin, slab[1].begin, slab[2].begin}), next);
+            EXPECT_LE(count(slab), std::max<Index>(most, 1));
+            next += count(slab);
+            EXPECT_EQ(place(box, {slab[0].end - 1, slab[1].end - 1, slab[2].end - 1}), next - 1);
+        }
+        EXPECT_EQ(next, count(box));
+    }
+}
+
+TEST(Slabs, OfOneElementThereIsOneAndOfNoneNone) {
+    EXPECT_EQ(slabs({}, 1), std::vector<Box>{Box{}});
+    EXPECT_TRUE(slabs({{0, 3}, {2, 2}}, 4).empty());
+    EXPECT_EQ(slabs({{5, 6}}, 0), (std::vector<Box>{{{5, 6}}}));
 }
 
 }  // namespace

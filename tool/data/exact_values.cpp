@@ -1,8 +1,9 @@
 #include "tool/data/exact_values.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
+
+#include "src/copy/elements.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -18,28 +19,6 @@ T get(std::span<const std::byte> element) {
     std::memcpy(&value, element.data(), sizeof(T));
     return value;
 }
-
-// For whole numbers up to 2048 only: the leading bit is hidden, the rest fills the 10 bits from the left.
-std::uint16_t half_of(Index value) {
-    if (value == 0) return 0;
-    const auto exponent = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value))) - 1;
-    const auto rest = static_cast<std::uint64_t>(value) - (std::uint64_t{1} << exponent);
-    const std::uint64_t mantissa = exponent <= 10 ? rest << (10 - exponent) : rest >> (exponent - 10);
-    return static_cast<std::uint16_t>(static_cast<std::uint64_t>(exponent + 15) << 10 | mantissa);
-}
-
-double of_half(std::uint16_t bits) {
-    const int exponent = bits >> 10 & 0x1f;
-    const int mantissa = bits & 0x3ff;
-    const double size = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
-    return exponent == 0x1f ? NAN : (bits & 0x8000) != 0 ? -size : size;
-}
-
-std::uint16_t brain_of(Index value) {
-    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16);
-}
-
-double of_brain(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 Index whole(double value) {
     return std::abs(value) < 1e15 && value == std::floor(value) ? static_cast<Index>(value) : Index{-1};
@@ -73,9 +52,9 @@ void encode(DType dtype, Index value, std::span<std::byte> element) {
             put(static_cast<float>(value), element.subspan(4));
             return put(static_cast<float>(value), element);
         case DType::f16:
-            return put(half_of(value), element);
+            return put(to_half(static_cast<float>(value)), element);
         case DType::bf16:
-            return put(brain_of(value), element);
+            return put(to_bfloat16(static_cast<float>(value)), element);
         case DType::f64:
             return put(static_cast<double>(value), element);
         case DType::c128:
@@ -89,9 +68,9 @@ void encode(DType dtype, Index value, std::span<std::byte> element) {
 Index decode(DType dtype, std::span<const std::byte> element) {
     switch (dtype) {
         case DType::f16:
-            return whole(of_half(get<std::uint16_t>(element)));
+            return whole(from_half(get<std::uint16_t>(element)));
         case DType::bf16:
-            return whole(of_brain(get<std::uint16_t>(element)));
+            return whole(from_bfloat16(get<std::uint16_t>(element)));
         case DType::f32:
             return whole(get<float>(element));
         case DType::f64:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/schedule/box_cut.hpp"
+
 namespace reshard::cli {
 namespace {
 
@@ -18,38 +20,15 @@ Index product(const std::vector<Index>& shape, std::size_t first) {
     return elements;
 }
 
-Index below(const Box& box, std::size_t dim) {
-    Index elements = 1;
-    for (std::size_t d = dim + 1; d < box.size(); ++d) elements *= box[d].size();
-    return elements;
-}
-
 }  // namespace
 
 Result<void> for_each_piece(const Box& box, Index elements_max,
                             const std::function<Result<void>(const Box&, Index)>& visit) {
-    const Index all = count(box);
-    if (all == 0) return {};
-    // The first dimension whose indices are not too large by themselves is the one to cut in slabs.
-    std::size_t cut = 0;
-    while (cut < box.size() && below(box, cut) > elements_max) ++cut;
-    if (cut == box.size()) return visit(box, 0);
-    const Index slab = std::max<Index>(1, elements_max / below(box, cut));
-    Box piece = box;
-    for (std::size_t d = 0; d < cut; ++d) piece[d].end = piece[d].begin + 1;
-    for (Index first = 0; first < all;) {
-        for (Index begin = box[cut].begin; begin < box[cut].end; begin += slab) {
-            piece[cut] = {begin, std::min(box[cut].end, begin + slab)};
-            if (auto visited = visit(piece, first); !visited) return visited;
-            first += count(piece);
-        }
-        for (std::size_t d = cut; d-- > 0;) {
-            if (++piece[d].end <= box[d].end) {
-                ++piece[d].begin;
-                break;
-            }
-            piece[d] = {box[d].begin, box[d].begin + 1};
-        }
+    Slabs slabs(box, elements_max);
+    Index first = 0;
+    while (const Box* piece = slabs.next()) {
+        if (auto visited = visit(*piece, first); !visited) return visited;
+        first += count(*piece);
     }
     return {};
 }

@@ -9,7 +9,7 @@
 
 namespace reshard::cli {
 
-/// Calls `visit(piece, first)` for boxes of at most about `elements_max` elements that tile `box` in C order; `first`
+/// Calls `visit(piece, first)` for boxes of at most `elements_max` elements that tile `box` in C order; `first`
 /// is the number of the piece's first element in the dense tile. Stops at the first error.
 [[nodiscard]] Result<void> for_each_piece(const Box& box, Index elements_max,
                                           const std::function<Result<void>(const Box& piece, Index first)>& visit);

@@ -3,13 +3,7 @@
 
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define RESHARD_ON_DEVICE __host__ __device__ __forceinline__
-#define RESHARD_UNROLL _Pragma("unroll")
-#else
-#define RESHARD_ON_DEVICE inline
-#define RESHARD_UNROLL
-#endif
+#include "src/copy/on_device.hpp"
 
 namespace reshard::nccl {
 

@@ -1,4 +1,4 @@
-// The kernels: which box a block works on, and where its threads meet. All else is in copy_body.hpp and elements.hpp.
+// The kernels: which box a block works on, and where its threads meet. All else is in copy_body.hpp and fold_body.hpp.
 #include "backends/nccl/kernels/kernels.hpp"
 
 namespace reshard::nccl {
@@ -17,6 +17,7 @@ __device__ __forceinline__ Work work_of(const DeviceBoxes& boxes) {
 }  // namespace
 }  // namespace reshard::nccl
 
+using namespace reshard;
 using namespace reshard::nccl;
 
 #define X(name, Vector)                                                \

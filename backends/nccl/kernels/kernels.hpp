@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/nccl/kernels/elements.hpp"
+#include "backends/nccl/kernels/fold_body.hpp"
 
 namespace reshard::nccl {
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/nccl/prepare/buffer_pieces.hpp"
+#include "src/schedule/box_cut.hpp"
 #include "src/schedule/split_receives.hpp"
 
 namespace reshard::nccl {
@@ -213,7 +214,7 @@ private:
         std::vector<Summand> summands;
         for (const Transfer& receive : step_.schedule.receives) {
             const bool own = receive.peer == step_.schedule.rank;
-            for (const Box& part : cut(receive.box, agreed_.elements_max)) {
+            for (const Box& part : slabs(receive.box, agreed_.elements_max)) {
                 Incoming& one = incoming[receive.peer];
                 Index& offset = one.offsets[one.piece];
                 summands.push_back(
@@ -233,8 +234,8 @@ private:
         const Index elements_max = agreed_.direct ? index_max : std::max<Index>(1, agreed_.elements_max / members);
         std::vector<std::vector<Box>> gives;
         std::vector<std::vector<Box>> takes;
-        for (const Box& box : regular.gives) gives.push_back(cut(box, elements_max));
-        for (const Box& box : regular.takes) takes.push_back(cut(box, elements_max));
+        for (const Box& box : regular.gives) gives.push_back(slabs(box, elements_max));
+        for (const Box& box : regular.takes) takes.push_back(slabs(box, elements_max));
         for (std::size_t p = 0; p < gives.front().size(); ++p) {
             Piece& into = piece(p);
             Collective call{regular.native, regular.wire.type, regular.wire.op, 0, {}, {}};

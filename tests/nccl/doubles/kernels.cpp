@@ -12,6 +12,7 @@
 namespace gpu_double {
 namespace {
 
+using namespace reshard;
 using namespace reshard::nccl;
 
 using Body = void (*)(const DeviceBox&, std::uint32_t);

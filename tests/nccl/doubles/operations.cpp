@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/nccl/kernels/elements.hpp"
 #include "clique.hpp"
+#include "src/copy/elements.hpp"
 
 namespace nccl_double {
 namespace {
@@ -194,8 +194,8 @@ std::size_t bytes_of(ncclDataType_t type) {
 }
 
 void reduce(const std::map<int, Part>& parts, std::size_t first, std::size_t count, int turn, void* target) {
-    using Half = Short<reshard::nccl::from_half, reshard::nccl::to_half>;
-    using BFloat16 = Short<reshard::nccl::from_bfloat16, reshard::nccl::to_bfloat16>;
+    using Half = Short<reshard::from_half, reshard::to_half>;
+    using BFloat16 = Short<reshard::from_bfloat16, reshard::to_bfloat16>;
     switch (parts.begin()->second.type) {
         case ncclInt8:
             return reduce_as<Number<std::int8_t, std::uint8_t>>(parts, first, count, turn, target);

@@ -1,11 +1,16 @@
-// How elements of each dtype combine: the same bits on a device, on its double and in the other backends.
+// Element types as they lie in memory, and how each combines: one text for hosts and devices, so that both give the
+// same bits. Integers wrap; bool is or and and; f16 and bf16 compute in float and round to nearest even once per
+// operation; complex numbers multiply by the schoolbook. max and min of floats do not depend on order: NaN wins, and of
+// two zeros max takes +0 and min -0.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
+#include <limits>
 
-#include "backends/nccl/kernels/copy_body.hpp"
+#include "src/copy/on_device.hpp"
 
-namespace reshard::nccl {
+namespace reshard {
 
 template <class To, class From>
 RESHARD_ON_DEVICE To bits_as(From from) {
@@ -19,14 +24,16 @@ RESHARD_ON_DEVICE float from_bfloat16(std::uint16_t bits) {
     return bits_as<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Half of the last kept bit, less one where that bit is even, rounds to nearest even; NaN must not round to infinity.
+// Adding half the last kept bit, less one when that bit is even, rounds to nearest even; NaN must not round to
+// infinity.
 RESHARD_ON_DEVICE std::uint16_t to_bfloat16(float value) {
     const auto bits = bits_as<std::uint32_t>(value);
     if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Scalings by powers of two are exact, so the hardware's own rounding of a float rounds the subnormals.
+// IEEE binary16 without compiler support for it. The scalings by powers of two are exact, so the hardware's own
+// rounding of a float does the rounding of subnormals.
 RESHARD_ON_DEVICE float from_half(std::uint16_t half) {
     const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
     const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
@@ -49,21 +56,30 @@ RESHARD_ON_DEVICE std::uint16_t to_half(float value) {
     return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-/// Element types have the bits of memory. Integers wrap; bool is or and and; floats of 16 bits compute in float; of max
-/// and min NaN wins, and of two zeros max takes +0 and min -0; complex numbers multiply by the schoolbook.
 template <class T>
 struct Integer {
     T value;
-    RESHARD_ON_DEVICE static std::uint64_t wide(Integer a) { return static_cast<std::uint64_t>(a.value); }
+    static constexpr bool is_ordered = true;
+    static constexpr bool is_scaled = false;
+    static Integer lowest() { return {std::numeric_limits<T>::min()}; }
+    static Integer highest() { return {std::numeric_limits<T>::max()}; }
+    static Integer one() { return {1}; }
     RESHARD_ON_DEVICE static Integer sum(Integer a, Integer b) { return {static_cast<T>(wide(a) + wide(b))}; }
     RESHARD_ON_DEVICE static Integer prod(Integer a, Integer b) { return {static_cast<T>(wide(a) * wide(b))}; }
     RESHARD_ON_DEVICE static Integer max(Integer a, Integer b) { return b.value > a.value ? b : a; }
     RESHARD_ON_DEVICE static Integer min(Integer a, Integer b) { return b.value < a.value ? b : a; }
-    RESHARD_ON_DEVICE static Integer scaled(Integer a, std::int64_t, std::int64_t) { return a; }  // never asked for
+
+private:
+    RESHARD_ON_DEVICE static std::uint64_t wide(Integer a) { return static_cast<std::uint64_t>(a.value); }
 };
 
 struct Boolean {
     std::uint8_t value;
+    static constexpr bool is_ordered = true;
+    static constexpr bool is_scaled = false;
+    static Boolean lowest() { return {0}; }
+    static Boolean highest() { return {1}; }
+    static Boolean one() { return {1}; }
     RESHARD_ON_DEVICE static Boolean sum(Boolean a, Boolean b) {
         return {static_cast<std::uint8_t>((a.value | b.value) != 0)};
     }
@@ -72,9 +88,9 @@ struct Boolean {
     }
     RESHARD_ON_DEVICE static Boolean max(Boolean a, Boolean b) { return sum(a, b); }
     RESHARD_ON_DEVICE static Boolean min(Boolean a, Boolean b) { return prod(a, b); }
-    RESHARD_ON_DEVICE static Boolean scaled(Boolean a, std::int64_t, std::int64_t) { return a; }
 };
 
+// What holds a float: its bits, and the number type it computes in.
 template <class T>
 struct Whole {
     using Number = T;
@@ -82,12 +98,7 @@ struct Whole {
     RESHARD_ON_DEVICE static T number(Whole a) { return a.bits; }
     RESHARD_ON_DEVICE static Whole of(T value) { return {value}; }
 };
-struct Half {
-    using Number = float;
-    std::uint16_t bits;
-    RESHARD_ON_DEVICE static float number(Half a) { return from_half(a.bits); }
-    RESHARD_ON_DEVICE static Half of(float value) { return {to_half(value)}; }
-};
+
 struct Brain {
     using Number = float;
     std::uint16_t bits;
@@ -95,12 +106,22 @@ struct Brain {
     RESHARD_ON_DEVICE static Brain of(float value) { return {to_bfloat16(value)}; }
 };
 
+struct Half {
+    using Number = float;
+    std::uint16_t bits;
+    RESHARD_ON_DEVICE static float number(Half a) { return from_half(a.bits); }
+    RESHARD_ON_DEVICE static Half of(float value) { return {to_half(value)}; }
+};
+
 template <class Held>
 struct Floating {
     using Number = typename Held::Number;
     Held held;
-    RESHARD_ON_DEVICE static Number number(Floating a) { return Held::number(a.held); }
-    RESHARD_ON_DEVICE static Floating of(Number value) { return {Held::of(value)}; }
+    static constexpr bool is_ordered = true;
+    static constexpr bool is_scaled = true;
+    static Floating lowest() { return of(-std::numeric_limits<Number>::infinity()); }
+    static Floating highest() { return of(std::numeric_limits<Number>::infinity()); }
+    static Floating one() { return of(1); }
     RESHARD_ON_DEVICE static Floating sum(Floating a, Floating b) { return of(number(a) + number(b)); }
     RESHARD_ON_DEVICE static Floating prod(Floating a, Floating b) { return of(number(a) * number(b)); }
     RESHARD_ON_DEVICE static Floating max(Floating a, Floating b) { return first(a, b, number(a) > number(b), false); }
@@ -108,6 +129,10 @@ struct Floating {
     RESHARD_ON_DEVICE static Floating scaled(Floating a, std::int64_t times, std::int64_t over) {
         return of(number(a) * static_cast<Number>(times) / static_cast<Number>(over));
     }
+
+private:
+    RESHARD_ON_DEVICE static Number number(Floating a) { return Held::number(a.held); }
+    RESHARD_ON_DEVICE static Floating of(Number value) { return {Held::of(value)}; }
     RESHARD_ON_DEVICE static bool is_negative(Number x) {
         if constexpr (sizeof(Number) == 4) return (bits_as<std::uint32_t>(x) >> 31) != 0;
         if constexpr (sizeof(Number) == 8) return (bits_as<std::uint64_t>(x) >> 63) != 0;
@@ -124,12 +149,13 @@ template <class T>
 struct Complex {
     T real;
     T imaginary;
+    static constexpr bool is_ordered = false;
+    static constexpr bool is_scaled = true;
+    static Complex one() { return {1, 0}; }
     RESHARD_ON_DEVICE static Complex sum(Complex a, Complex b) { return {a.real + b.real, a.imaginary + b.imaginary}; }
     RESHARD_ON_DEVICE static Complex prod(Complex a, Complex b) {
         return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
     }
-    RESHARD_ON_DEVICE static Complex max(Complex a, Complex) { return a; }  // never asked for
-    RESHARD_ON_DEVICE static Complex min(Complex a, Complex) { return a; }
     RESHARD_ON_DEVICE static Complex scaled(Complex a, std::int64_t times, std::int64_t over) {
         const auto up = static_cast<T>(times);
         const auto down = static_cast<T>(over);
@@ -137,43 +163,4 @@ struct Complex {
     }
 };
 
-template <class Element>
-RESHARD_ON_DEVICE Element combined(const DeviceBox& box, Element target, Element source) {
-    switch (box.fold) {
-        case Fold::sum:
-            return Element::sum(target, source);
-        case Fold::prod:
-            return Element::prod(target, source);
-        case Fold::max:
-            return Element::max(target, source);
-        case Fold::min:
-            return Element::min(target, source);
-        case Fold::scale:
-            break;
-    }
-    return Element::scaled(source, box.times, box.over);
-}
-
-/// target = fold(target, source), for the elements of one vector at a time.
-template <class Element, class Vector>
-RESHARD_ON_DEVICE void fold_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
-    constexpr std::uint32_t elements = sizeof(Vector) / sizeof(Element);
-    struct alignas(Vector) Pack {
-        Element element[elements];
-    };
-    RESHARD_UNROLL
-    for (std::uint32_t i = 0; i < units_thread; ++i) {
-        const std::uint32_t unit = block * units_block + thread + i * threads;
-        if (unit >= box.units) continue;
-        const Offsets at = offsets_of(box, unit);
-        const Vector read = *reinterpret_cast<const Vector*>(box.source + at.source);  // whole vectors, then elements
-        const Vector old = *reinterpret_cast<const Vector*>(box.target + at.target);
-        const auto from = bits_as<Pack>(read);
-        auto to = bits_as<Pack>(old);
-        RESHARD_UNROLL
-        for (std::uint32_t k = 0; k < elements; ++k) to.element[k] = combined(box, to.element[k], from.element[k]);
-        *reinterpret_cast<Vector*>(box.target + at.target) = bits_as<Vector>(to);
-    }
-}
-
-}  // namespace reshard::nccl
+}  // namespace reshard
