@@ -270,6 +270,18 @@ def paths(root):
                 places = (root, root / "include", path.parent)
                 if not any((place / (found + end)).exists() for place in places for end in ("", ".hpp", ".cpp")):
                     yield f"{name}:{number}: there is no {found}"
+    yield from missing_in_the_house(root)
+
+
+def missing_in_the_house(root):
+    """README's picture of the house has every room and every public header that are there."""
+    readme = root / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    picture = set(re.findall(r"\w+", text.partition("\n## The house\n")[2]))
+    for name in [*ROOMS, *(f"include/reshard/{header}" for header in HEADERS)] if picture else ():
+        if (root / name).is_dir() or (root / f"{name}.hpp").is_file():
+            for word in set(name.split("/")) - picture:
+                yield f"README.md:1: The house does not show {name}: no {word}"
 
 
 RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring, paths)}
@@ -322,6 +334,7 @@ def self_test():
         ("proofs", "proofs/Step.v", "Proof. Admitted.\n"),
         ("paths", "src/plan/scan.hpp", "#pragma once  // as src/plan/gone.hpp\n"),
         ("paths", "README.md", "see `src/gone`\n"),
+        ("paths", "README.md", "\n## The house\nsrc plan copy synth rules backends local include reshard mesh\n"),
         ("paths", "docs/page.md", "see [that](gone.md)\n"),
         ("paths", "docs/page.md", "see `gone.hpp`\n"),
         ("wiring", "src/plan/forgotten.cpp", "\n"),
