@@ -34,7 +34,7 @@ public:
     /// The same devices, ascending.
     [[nodiscard]] std::span<const Index> ascending() const;
     [[nodiscard]] Index device(Index position) const;
-    /// nullopt when the device is not in the list. pre: the list is not the default.
+    /// nullopt when the device is not in the list; by default every device stands at its own number.
     [[nodiscard]] std::optional<Index> position(Index device) const;
     /// Fails unless the list is one different device, at least 0, for each of `positions`: mesh, overflow.
     [[nodiscard]] Result<void> fits(Index positions) const;
