@@ -34,8 +34,8 @@ public:
     [[nodiscard]] std::span<const Index> devices() const;
     /// The same devices, ascending.
     [[nodiscard]] std::span<const Index> ascending() const;
-    [[nodiscard]] Index device(Index position) const;  ///< pre: position < number of positions
-    /// nullopt when the device is not in the list. pre: the list is not the default.
+    [[nodiscard]] Index device(Index position) const;
+    /// nullopt when the device is not in the list; by default every device stands at its own number.
     [[nodiscard]] std::optional<Index> position(Index device) const;
     /// Fails unless each of `positions` has a different device that is at least 0: mesh, overflow.
     [[nodiscard]] Result<void> fits(Index positions) const;

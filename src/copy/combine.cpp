@@ -1,4 +1,5 @@
 // How elements of each dtype are combined, scaled and made the identity, over boxes and dense runs.
+#include <cassert>
 #include <cstring>
 
 #include "src/copy/copy.hpp"
@@ -144,6 +145,7 @@ LoopNest with_a_loop(LoopNest nest) {
 }  // namespace
 
 CombineLine combine_line_of(DType dtype, Combine combine) {
+    assert(combine != Combine::copy);
     return with_element(dtype, [combine]<class E>(E) -> CombineLine {
         if (combine == Combine::sum) return best_line<E, E::sum>();
         if (combine == Combine::prod) return best_line<E, E::prod>();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -57,6 +58,7 @@ std::optional<Turned> find_transposed(std::vector<Loop>& loops, Index unit_bytes
 }  // namespace
 
 Region region_of(const Slot& slot, const Box& box, Index element_bytes) {
+    assert(contains(slot.tile, box));
     Region region{slot.offset_bytes + offset_of(slot.storage, slot.tile, box) * element_bytes, element_bytes, {}, {}};
     for (std::size_t k = 0; k < box.size(); ++k) {
         region.extents.push_back(box[k].size());
@@ -101,6 +103,7 @@ bool contiguous(const Region& region) {
 }
 
 LoopNest loop_nest(const Region& source, const Region& target) {
+    assert(source.extents == target.extents && source.element_bytes == target.element_bytes);
     LoopNest nest{source.offset_bytes, target.offset_bytes, source.element_bytes, false, {}};
     for (std::size_t k = 0; k < source.extents.size(); ++k) {
         if (source.extents[k] == 0) nest.empty = true;

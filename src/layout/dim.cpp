@@ -1,5 +1,6 @@
 // How one dimension is cut into shards: by ceil-div, or in pieces.
 #include <algorithm>
+#include <cassert>
 
 #include "reshard/layout.hpp"
 
@@ -55,7 +56,10 @@ Dim made(Index extent, AtomList atoms, std::vector<Dim::Piece> pieces) {
 
 Index shard_count(const Dim& dim) { return combinations(dim.atoms); }
 
-Interval interval(const Dim& dim, Index shard) { return even_interval(dim.extent, shard_count(dim), shard); }
+Interval interval(const Dim& dim, Index shard) {
+    assert(dim.pieces.empty());
+    return even_interval(dim.extent, shard_count(dim), shard);
+}
 
 std::vector<Dim::Piece> pieces_of(const Dim& dim) {
     return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
@@ -112,6 +116,8 @@ std::vector<Dim::Piece> canonical_pieces(const Dim& dim) {
 }
 
 Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
+    assert(std::ssize(shares) == combinations(atoms));
+    assert(std::ranges::all_of(shares, [](Index share) { return share >= 0; }));
     std::vector<Dim::Piece> pieces;
     Index end = 0;
     for (std::size_t shard = 0; shard < shares.size(); ++shard) {
@@ -122,6 +128,7 @@ Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
 }
 
 Dim cut_in_blocks(Index extent, AtomList atoms, Index block) {
+    assert(block >= 1);
     const Index shards = combinations(atoms);
     std::vector<Dim::Piece> pieces;
     for (Index begin = 0, number = 0; begin < extent; begin += block, ++number)
@@ -141,6 +148,7 @@ Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors) {
             }
         parts = std::move(finer);
     }
+    assert(std::ssize(parts) == combinations(atoms));
     std::vector<Dim::Piece> pieces;
     for (std::size_t shard = 0; shard < parts.size(); ++shard)
         append(pieces, parts[shard].end, static_cast<Index>(shard));
@@ -148,6 +156,7 @@ Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors) {
 }
 
 Dim coarsened(const Dim& dim, const AtomList& leading, Index factor) {
+    assert(factor >= 1 && shard_count(dim) % factor == 0);
     std::vector<Dim::Piece> pieces;
     for (const Dim::Piece& piece : pieces_of(dim)) append(pieces, piece.end, piece.shard / factor);
     return made(dim.extent, leading, std::move(pieces));

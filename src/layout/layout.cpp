@@ -1,6 +1,7 @@
 #include "reshard/layout.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -165,6 +166,7 @@ Index divisor(const Layout& layout) {
 }
 
 void divide_by(Layout& layout, Index by) {
+    assert(by >= 1 && summand_count(layout) % by == 0);
     layout.reduction = by == 1 ? Reduction::sum : Reduction::avg;
     layout.summed = by == 1 ? 1 : summand_count(layout) / by;
 }
@@ -197,6 +199,7 @@ Index summand(const Layout& layout, Index device) {
 }
 
 std::vector<Index> group_of(const Layout& layout, std::span<const Atom> atoms, Index device) {
+    assert(position_of(layout.mesh, device));
     std::vector<Index> members = group_of(atoms, *position_of(layout.mesh, device));
     for (Index& member : members) member = device_at(layout.mesh, member);
     return members;

@@ -1,6 +1,7 @@
 #include "reshard/algebra/atoms.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -157,6 +158,8 @@ Index value_of(std::span<const Atom> atoms, Index device) {
     return value;
 }
 
+[[maybe_unused]] static bool is_set(const AtomList& atoms) { return as_set(atoms) == atoms; }
+
 bool disjoint(std::span<const Atom> atoms) {
     AtomList sorted;
     for (const Atom& atom : atoms)
@@ -168,6 +171,7 @@ bool disjoint(std::span<const Atom> atoms) {
 }
 
 std::optional<AtomList> after_prefix(const AtomList& list, const AtomList& prefix) {
+    assert(is_canonical(list) && is_canonical(prefix));
     AtomList rest = list;
     std::size_t head = 0;
     for (const Atom& atom : prefix) {
@@ -184,6 +188,7 @@ std::optional<AtomList> after_prefix(const AtomList& list, const AtomList& prefi
 }
 
 AtomList common_prefix(AtomList a, AtomList b) {
+    assert(is_canonical(a) && is_canonical(b));
     AtomList prefix;
     for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
         // The same major digits, of which the shorter atom is part.
@@ -201,6 +206,7 @@ AtomList common_prefix(AtomList a, AtomList b) {
 }
 
 AtomList common_digits(const AtomList& a, const AtomList& b) {
+    assert(is_set(a) && is_set(b));
     AtomList common;
     for (const Atom& one : a)
         for (const Atom& other : b) {
@@ -215,6 +221,7 @@ AtomList common_digits(const AtomList& a, const AtomList& b) {
 }
 
 AtomList complement(std::span<const Atom> atoms, Index devices) {
+    assert(disjoint(atoms));
     AtomList sorted(atoms.begin(), atoms.end());
     std::erase_if(sorted, [](Atom atom) { return atom.size == 1; });
     std::ranges::sort(sorted, [](Atom a, Atom b) { return a.stride > b.stride; });
@@ -244,6 +251,7 @@ std::vector<Index> group_of(std::span<const Atom> atoms, Index device) {
 }
 
 std::optional<AtomList> without(const AtomList& set, const AtomList& part, Index devices) {
+    assert(is_set(set) && is_set(part));
     AtomList taken = complement(set, devices);
     taken.insert(taken.end(), part.begin(), part.end());
     if (!disjoint(taken)) return std::nullopt;
@@ -251,6 +259,7 @@ std::optional<AtomList> without(const AtomList& set, const AtomList& part, Index
 }
 
 std::vector<Index> prime_factors(Index n) {
+    assert(n >= 1);
     std::vector<Index> factors;
     for (Index p = 2; p <= n / p && p < (Index{1} << 16); ++p)
         for (; n % p == 0; n /= p) factors.push_back(p);

@@ -1,5 +1,6 @@
 // Boxes, tiles as products of sides, and where a tile lies in memory.
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,7 @@ Index Side::size() const {
 }
 
 Index Side::at(Index own) const {
+    assert(0 <= own && own < size());
     for (const Interval& interval : intervals) {
         if (own < interval.size()) return interval.begin + own;
         own -= interval.size();
@@ -107,6 +109,7 @@ std::vector<Box> boxes_of(const Tile& tile) {
 }
 
 Box as_box(const Tile& tile) {
+    assert(std::ranges::all_of(tile, [](const Side& side) { return side.intervals.size() <= 1; }));
     Box box;
     for (const Side& side : tile) box.push_back(side.intervals.empty() ? Interval{} : side.intervals.front());
     return box;
@@ -158,6 +161,7 @@ Result<Index> extent_of(const Storage& storage, const Tile& tile) {
 }
 
 Index offset_of(const Storage& storage, const Tile& tile, const Box& box) {
+    assert(contains(tile, box));
     Index offset = storage.offset;
     for (std::size_t i = 0; i < box.size(); ++i) offset += within(tile[i], box[i]).before * storage.strides[i];
     return offset;

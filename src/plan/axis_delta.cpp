@@ -1,5 +1,7 @@
 #include "src/plan/axis_delta.hpp"
 
+#include <cassert>
+
 namespace reshard {
 
 namespace {
@@ -17,6 +19,7 @@ bool boundaries_nest(const Dim& shorter, const Dim& longer, const AtomList& suff
 }  // namespace
 
 AxisDelta change_of(const Layout& before, const Layout& after) {
+    assert(before.dims.size() == after.dims.size() && same_order(before.mesh, after.mesh));
     AxisDelta change;
     for (std::size_t i = 0; i < before.dims.size(); ++i) {
         const Dim& b = before.dims[i];

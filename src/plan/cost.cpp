@@ -1,6 +1,7 @@
 #include "reshard/cost.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace reshard {
 
@@ -124,6 +125,7 @@ Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machin
 }
 
 Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine) {
+    assert(verdict.moves.size() == plan.steps.size());
     return total(plan_times(plan, verdict, machine));
 }
 

@@ -2,6 +2,7 @@
 #include "reshard/algebra/step.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -170,6 +171,8 @@ Result<Move> type_step(const Layout& before, const Step& step) {
 }
 
 Result<Move> type_valid_step(const Layout& before, const Step& step) {
+    assert(validate(before) && validate(step.layout));
+    assert(same_array(before, step.layout) && can_count(before, step.layout));
     const Layout& after = step.layout;
     const StepKind kind = step.kind;
     const bool one_order = same_order(before.mesh, after.mesh);

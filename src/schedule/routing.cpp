@@ -1,10 +1,12 @@
 #include "src/schedule/routing.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace reshard {
 
 TileNumber tile_number(const Layout& layout, Index device) {
+    assert(position_of(layout.mesh, device));
     const Index position = *position_of(layout.mesh, device);
     TileNumber number;
     for (const Dim& dim : layout.dims) number.push_back(value_of(dim.atoms, position));

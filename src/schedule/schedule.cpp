@@ -3,6 +3,7 @@
 #include "reshard/algebra/schedule.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "src/schedule/routing.hpp"
 
@@ -87,6 +88,7 @@ Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
 }  // namespace
 
 Schedule schedule(const Layout& before, const Step& step, Index rank) {
+    assert(type_step(before, step));
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);
     const bool holds = position_of(before.mesh, rank).has_value();

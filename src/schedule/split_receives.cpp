@@ -1,5 +1,7 @@
 #include "src/schedule/split_receives.hpp"
 
+#include <cassert>
+
 namespace reshard {
 namespace {
 
@@ -7,6 +9,7 @@ bool is_empty(const Box& box) { return count(box) == 0; }
 
 // box without hole, as disjoint boxes: in each dimension what lies below and above, then inwards. pre: hole in box.
 std::vector<Box> around(Box box, const Box& hole) {
+    assert(intersect(box, hole) == hole);
     std::vector<Box> rest;
     const auto add = [&](std::size_t k, Interval side) {
         if (side.size() == 0) return;

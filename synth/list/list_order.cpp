@@ -1,6 +1,7 @@
 #include "synth/list/list_order.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 namespace reshard {
@@ -164,6 +165,7 @@ Index least_held(const Holdings& holdings, bool donate) {
 }
 
 std::vector<Order> buckets_of(const Order& order, const Holdings& holdings, Index limit, bool donate) {
+    assert(most_held(order, holdings, donate) <= limit);
     std::vector<Order> buckets;
     Walk walk(holdings, donate);
     for (const std::size_t array : order) {

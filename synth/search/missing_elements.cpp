@@ -1,6 +1,7 @@
 #include "synth/search/missing_elements.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace reshard {
 
@@ -34,6 +35,7 @@ std::size_t MissingElements::shares(std::size_t dim, List list) {
 }
 
 Index MissingElements::elements(const State& held, const State& wanted) {
+    assert(frame_.exact);
     if (positions_.empty()) list_positions();
     std::array<std::size_t, lists_max> before{};
     std::array<std::size_t, lists_max> after{};

@@ -1,6 +1,7 @@
 #include "synth/search/refinement.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "reshard/algebra/refinement.hpp"
 
@@ -49,6 +50,8 @@ AtomList cut(const AtomList& atoms, const AtomList& digits) {
 }
 
 Reduction reduction_of(const Problem& problem) {
+    assert(problem.source.unreduced.empty() || problem.target.unreduced.empty() ||
+           problem.source.reduction == problem.target.reduction);
     return problem.source.unreduced.empty() ? problem.target.reduction : problem.source.reduction;
 }
 

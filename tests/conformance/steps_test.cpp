@@ -19,6 +19,7 @@ struct Row {
 
 // A row runs on every harness with at least as many ranks; the ranks beyond the mesh take part with nothing.
 void run_rows(std::span<const Row> rows, const Manner& manner = {}) {
+    std::size_t ran = 0;
     for (const Row& row : rows) {
         const auto mesh = parse_mesh(row.mesh);
         ASSERT_TRUE(mesh) << mesh.error().message;
@@ -27,7 +28,10 @@ void run_rows(std::span<const Row> rows, const Manner& manner = {}) {
         const auto plan = plan_of(row.mesh, row.source, row.kind, row.target);
         ASSERT_TRUE(plan);
         expect_moves_everywhere({{*plan}}, manner);
+        ++ran;
     }
+    if (ran < rows.size()) fmt::print("{} of {} rows need more ranks\n", rows.size() - ran, rows.size());
+    if (ran == 0) GTEST_SKIP() << "all rows need more ranks";
 }
 
 using enum StepKind;

@@ -1,10 +1,15 @@
 // The same question has the same plan on every rank, run, compiler and optimization level: one number over 10,000
-// plans, written down once. When the synthesizer learns something new, this test prints the number to put here.
+// plans, written down once, which says that a plan changed; and the first 50 plans in plans.txt, which say which. When
+// the synthesizer learns something new, RESHARD_UPDATE=1 writes them anew, and the test prints the number to put here.
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
 
 namespace reshard::test {
 namespace {
@@ -34,6 +39,15 @@ Layout draw_layout(Draw& draw, const Mesh& mesh, const std::vector<Index>& exten
     return *make_layout(mesh, DType::f32, extents, spec);
 }
 
+constexpr const char* plans_file = RESHARD_TESTS_DIR "/differential/plans.txt";
+constexpr int plans_written_down = 50;
+
+std::string contents(const char* path) {
+    std::ostringstream all;
+    all << std::ifstream(path).rdbuf();
+    return all.str();
+}
+
 std::uint64_t fold(std::uint64_t sum, std::uint64_t word) { return (sum ^ word) * 0x100000001b3u; }
 
 TEST(Determinism, TenThousandQuestionsHaveTheAnswersWrittenDown) {
@@ -44,6 +58,7 @@ TEST(Determinism, TenThousandQuestionsHaveTheAnswersWrittenDown) {
         std::vector<Index>{4608}, {960, 96}, {64, 24, 48}, {36, 10}};  // the last does not divide
     Draw draw;
     std::uint64_t sum = 0xcbf29ce484222325u;
+    std::string plans;
     for (int question = 0; question < 10000; ++question) {
         const Mesh& mesh = meshes[draw.below(meshes.size())];
         const std::vector<Index>& extents = shapes[draw.below(shapes.size())];
@@ -54,9 +69,12 @@ TEST(Determinism, TenThousandQuestionsHaveTheAnswersWrittenDown) {
         options.vocabulary = static_cast<Vocabulary>(draw.below(2));
         if (draw.below(2) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
         const auto made = synthesize(source, target, options);
+        if (question < plans_written_down) plans += (made ? format(made->plan) : made.error().message + "\n") + "\n";
         sum = fold(sum, made ? fingerprint(made->plan) : 1);
         sum = fold(sum, made ? static_cast<std::uint64_t>(made->picoseconds) : 1);
     }
+    if (std::getenv("RESHARD_UPDATE") != nullptr) std::ofstream(plans_file) << plans;
+    EXPECT_EQ(plans, contents(plans_file));
     EXPECT_EQ(sum, written_down) << "the number is now 0x" << std::hex << sum;
 }
 

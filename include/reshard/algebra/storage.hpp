@@ -20,7 +20,7 @@ struct Storage {
 /// Elements from the start of the buffer to one past the last element of the tile; 0 for an empty tile.
 /// Code::overflow when that leaves 64 bits, Code::mismatch on a wrong number of strides or a negative one.
 [[nodiscard]] Result<Index> extent_of(const Storage& storage, const Tile& tile);
-/// Elements from the start of the buffer to the first of `box`. pre: contains(tile, box), count(box) > 0.
+/// Elements from the start of the buffer to the first of `box`. pre: contains(tile, box).
 [[nodiscard]] Index offset_of(const Storage& storage, const Tile& tile, const Box& box);
 
 /// The memory that a run reads and writes: the caller's buffers, and what a backend stages.
