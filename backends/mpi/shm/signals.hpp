@@ -3,7 +3,6 @@
 // peer that died, failed or dropped its executor ends it, and so does the timeout.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -29,8 +28,7 @@ struct alignas(64) SignalLine {
     std::atomic<std::uint32_t> left;     ///< it will not look at the board again
     std::atomic<std::uint32_t> excused;  ///< it could not bind or start since its last run
     std::int32_t process;
-    std::int32_t rank;              ///< of the backend
-    std::array<double, 2> seconds;  ///< what the run before took it, by the parity of the run; 0: nothing to compare
+    std::int32_t rank;  ///< of the backend
 };
 
 /// How long a call may wait before it says "not yet"; 0: it only looks.
