@@ -128,9 +128,8 @@ private:
         if (arrival.adds) {
             BoxCombine(dtype, step(rank).schedule.combine, from, to).run(read, written);
         } else {
-            const bool large = bytes_of(from) > last_cache_bytes() / 2;
-            BoxCopy(from, to).run(read, written, large ? Store::streaming : Store::cached);
-            if (large) store_fence();
+            BoxCopy(from, to).run(read, written, store_for(bytes_of(from)));
+            store_fence();
         }
     }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/common/fingerprints.hpp"
 #include "backends/common/waits.hpp"
 #include "backends/local/deliver.hpp"
 #include "src/copy/page_memory.hpp"
@@ -262,7 +263,9 @@ public:
         key_ = {key_.agreement + 1, 0};
         Agreement& agreement = world_.agreement(key_.agreement);
         agreement.brought[static_cast<std::size_t>(rank_)] = fingerprint;
-        if (!agreement.error) agreement.error = first_difference(agreement.brought);
+        if (!agreement.error) {
+            if (auto same = same_plans(agreement.brought); !same) agreement.error = same.error();
+        }
         if (!agreement.error) {
             // Nobody asks again about an agreement that all have joined.
             if (std::ranges::all_of(agreement.brought, &std::optional<std::uint64_t>::has_value)) {
@@ -284,21 +287,6 @@ public:
     }
 
 private:
-    static std::optional<Error> first_difference(const std::vector<std::optional<std::uint64_t>>& brought) {
-        std::optional<std::size_t> first;
-        for (std::size_t rank = 0; rank < brought.size(); ++rank) {
-            if (!brought[rank]) continue;
-            if (*brought[rank] == 0) {
-                return Error{Code::mismatch, fmt::format("rank {} could not prepare its plan", rank)};
-            }
-            if (!first) first = rank;
-            if (*brought[rank] != *brought[*first]) {
-                return Error{Code::mismatch, fmt::format("rank {} brings another plan than rank {}", rank, *first)};
-            }
-        }
-        return std::nullopt;
-    }
-
     World::Shared& world_;
     Index rank_;
     SessionKey key_;

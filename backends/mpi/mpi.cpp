@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "backends/mpi/base.hpp"
+#include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/messages/messages.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
 
@@ -42,52 +44,12 @@ Result<void> judge(const BackendOptions& options) {
     return fail(Code::usage, fmt::format("BackendOptions::timeout is not more than 0: {} ms", options.timeout.count()));
 }
 
-// What runs between the ranks of one node, or is left there to MPI's datatypes.
-class MoveInNode {
-public:
-    MoveInNode(ShmCopyPlan& plan, const ShmAddresses& buffers, Bound* datatypes)
-        : plan_(plan), node_(std::in_place, plan, buffers), datatypes_(datatypes) {}
-
-    Result<bool> advance(Slice most) {
-        if (node_) {
-            const auto done = node_->advance(most);
-            if (!done || !*done) return done;
-            const bool leaves = node_->leaves_to_messages();
-            node_.reset();
-            if (!leaves) return true;
-            left_at_ = std::chrono::steady_clock::now();
-            auto started = datatypes_->start();
-            if (!started) return failed(started.error());
-            left_ = std::move(*started);
-        }
-        if (!left_) return true;
-        const auto done = left_->wait_for(most.count());
-        if (!done) return failed(done.error());
-        if (*done) plan_.took(seconds_since(left_at_));
-        return done;
-    }
-
-private:
-    Result<bool> failed(const Error& error) {
-        plan_.fail_all(error);
-        return tl::unexpected(error);
-    }
-
-    ShmCopyPlan& plan_;
-    std::optional<ShmCopy> node_;
-    Bound* datatypes_;
-    std::unique_ptr<Ticket> left_;
-    std::chrono::steady_clock::time_point left_at_;
-};
-
 class MpiPrepared final : public Prepared {
 public:
     MpiPrepared(const Roll& roll, Communicator communicator)
         : communicator_(std::move(communicator)), standing_(roll) {}
     ~MpiPrepared() override {
-        for (Messages* one : {&messages_, &datatypes_}) {
-            for (Communicator& group : one->take_communicators()) standing_.own(std::move(group));
-        }
+        for (Communicator& group : messages_.take_communicators()) standing_.own(std::move(group));
         standing_.own(std::move(communicator_));
     }
     MpiPrepared(const MpiPrepared&) = delete;
@@ -98,10 +60,9 @@ public:
                       const BackendOptions& options, Index staging_bytes_max) {
         if (auto made = make_ways(std::move(plans), arena, nodes, options, staging_bytes_max); !made) return made;
         std::set<int> peers;
-        for (const Messages* one : {&messages_, &datatypes_}) {
-            if (one->empty()) continue;
-            one->add_peers(peers);
-            one->add_boards(boards_);
+        if (!messages_.empty()) {
+            messages_.add_peers(peers);
+            messages_.add_boards(boards_);
         }
         if (node_) boards_.push_back(&node_->signals());
         standing_.meet({peers.begin(), peers.end()});
@@ -147,11 +108,9 @@ private:
             for (std::size_t i = 0; i < plans_.size(); ++i) {
                 steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
             }
-            const bool alone = std::ranges::find(moves_, 0) == moves_.end();
-            auto made = ShmCopyPlan::make(communicator_.get(), arena, steps, options, alone);
+            auto made = ShmCopyPlan::make(communicator_.get(), arena, steps, options);
             if (!made) return tl::unexpected(made.error());
             node_ = std::move(*made);
-            if (node_->may_leave()) return make_datatypes(arena, options);
         }
         std::vector<MessagePlan> rest;
         for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -160,21 +119,6 @@ private:
         if (rest.empty()) return {};
         const Index room = staging_bytes_max - (node_ ? node_->held_bytes() : 0);
         return messages_.make({communicator_.get(), &standing_, &nodes, arena, options, room}, rest, plans_.size());
-    }
-
-    // What shared memory may leave to MPI: the same moves, as messages that nothing packs.
-    Result<void> make_datatypes(const std::shared_ptr<Arena>& arena, BackendOptions options) {
-        options.piece_bytes = 0;
-        apart_ = apart(communicator_.get());
-        std::vector<MessagePlan> all;
-        left_.reserve(plans_.size());
-        for (std::size_t i = 0; i < plans_.size(); ++i) {
-            const RankPlan& plan = plans_[i];
-            left_.push_back({plan.dtype, {*one_move(plan)}, plan.source_bytes, plan.target_bytes, 0});
-            all.push_back({i, &left_.back()});
-        }
-        return datatypes_.make({communicator_.get(), &standing_, &apart_, arena, options, index_max, true}, all,
-                               plans_.size());
     }
 
     // An array moves through shared memory where it does so on every rank.
@@ -194,9 +138,6 @@ private:
     std::vector<char> moves_;  // per array: through shared memory
     std::unique_ptr<ShmCopyPlan> node_;
     Messages messages_;
-    std::vector<RankPlan> left_;
-    NodeMap apart_;
-    Messages datatypes_;  // of what the node may leave; empty where it does not
     std::vector<Signals*> boards_;
     bool excused_ = false;
 };
@@ -204,7 +145,7 @@ private:
 // Inside the node and by messages at once; either may be absent. The first failure is told to the peers.
 class BothRuns final : public Ticket {
 public:
-    BothRuns(std::unique_ptr<MoveInNode> node, std::unique_ptr<Ticket> messages, MpiPrepared& prepared,
+    BothRuns(std::unique_ptr<ShmCopy> node, std::unique_ptr<Ticket> messages, MpiPrepared& prepared,
              double& node_seconds)
         : node_(std::move(node)), messages_(std::move(messages)), prepared_(prepared), node_seconds_(node_seconds) {}
     ~BothRuns() override {
@@ -248,7 +189,7 @@ private:
         node_seconds_ = seconds_since(begun_at_);
     }
 
-    std::unique_ptr<MoveInNode> node_;
+    std::unique_ptr<ShmCopy> node_;
     std::unique_ptr<Ticket> messages_;
     MpiPrepared& prepared_;
     double& node_seconds_;
@@ -267,7 +208,6 @@ public:
                                    bytes_of_plans(plans, &RankPlan::target_bytes));
         }
         if (!prepared.messages_.empty()) messages_ = prepared.messages_.bind(buffers);
-        if (!prepared.datatypes_.empty()) datatypes_ = prepared.datatypes_.bind(buffers);
     }
     Result<std::unique_ptr<Ticket>> start() override {
         prepared_.begin_run();
@@ -278,8 +218,8 @@ public:
                 return tl::unexpected(error);
             }
         }
-        std::unique_ptr<MoveInNode> node;
-        if (prepared_.node_) node = std::make_unique<MoveInNode>(*prepared_.node_, node_buffers_, datatypes_.get());
+        std::unique_ptr<ShmCopy> node;
+        if (prepared_.node_) node = std::make_unique<ShmCopy>(*prepared_.node_, node_buffers_);
         std::unique_ptr<Ticket> run;
         if (messages_) {
             auto started = messages_->start();
@@ -294,7 +234,6 @@ private:
     MpiPrepared& prepared_;
     ShmAddresses node_buffers_;
     std::unique_ptr<Bound> messages_;
-    std::unique_ptr<Bound> datatypes_;
     double node_seconds_ = 0;
 };
 
@@ -383,6 +322,28 @@ Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Backe
     if (auto opened = backend->open(options.timeout); !opened) return tl::unexpected(opened.error());
     if (auto found = backend->find_node(); !found) return tl::unexpected(found.error());
     return backend;
+}
+
+// A rank whose runs fail still comes to the votes, so that the others learn of it.
+Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options,
+                            const std::function<Result<double>(Backend&)>& seconds) {
+    BackendOptions best = options;
+    double least = std::numeric_limits<double>::infinity();
+    for (const UnregisteredBuffers way : {UnregisteredBuffers::bounce, UnregisteredBuffers::bounce_nontemporal}) {
+        BackendOptions tried = options;
+        tried.unregistered_buffers = way;
+        const auto backend = make_backend(communicator, tried);
+        if (!backend) return tl::unexpected(backend.error());
+        const auto own = seconds(**backend);
+        if (auto all = all_succeeded(communicator, own.map([](double) {}), 1); !all) return tl::unexpected(all.error());
+        double slowest = *own;
+        const int code = MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator);
+        if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+        if (slowest >= least) continue;
+        least = slowest;
+        best = tried;
+    }
+    return best;
 }
 
 }  // namespace reshard::mpi

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/common/fingerprints.hpp"
 #include "backends/nccl/launch/device_memory.hpp"
 #include "backends/nccl/launch/run.hpp"
 
@@ -25,14 +26,7 @@ public:
         if (least[0] == ~least[1] && least[0] != 0) return {};
         const auto all = base_->gather(fingerprint);
         if (!all) return tl::unexpected(all.error());
-        for (std::size_t rank = 0; rank < all->size(); ++rank) {
-            if ((*all)[rank] == 0) return fail(Code::mismatch, fmt::format("rank {} could not prepare its plan", rank));
-        }
-        for (std::size_t rank = 0; rank < all->size(); ++rank) {
-            if ((*all)[rank] == all->front()) continue;
-            return fail(Code::mismatch, fmt::format("rank {} brings another plan than rank 0", rank));
-        }
-        return {};
+        return same_plans(std::vector<std::optional<std::uint64_t>>(all->begin(), all->end()));
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {

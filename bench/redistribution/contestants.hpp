@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "redistribution/problems.hpp"
+#include "reshard/mpi.hpp"
 
 namespace reshard::bench {
 
@@ -47,6 +48,7 @@ struct Entry {
 };
 
 /// All that can move this case, the floor first. Collective.
-[[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, Pair& own);
+[[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::BackendOptions& options,
+                                             Pair& own);
 
 }  // namespace reshard::bench

@@ -99,8 +99,6 @@ double timed(Contestant& contestant) {
     return largest(end) - first;
 }
 
-constexpr int runs_to_settle = 11;
-
 // The first round touches what is touched first, and is looked at; so is the last. Where arrays fit the caches every
 // timed run follows one of the same contestant: some share their buffers, and would find them warm where others do not.
 std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arguments& arguments) {
@@ -113,8 +111,6 @@ std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arg
         wipe(entries[i].contestant->target());
         timed(*entries[i].contestant);
         verify(one, entries[i], records[i]);
-        // A plan on other memory tries its ways in its first runs.
-        for (int run = 1; entries[i].kind == Kind::plan && run < runs_to_settle; ++run) timed(*entries[i].contestant);
     }
     std::vector<char> out(entries.size());
     for (int round = 0; round < arguments.rounds; ++round) {
@@ -177,11 +173,12 @@ Json json_of(const Case& one, std::vector<Entry>& entries, const std::vector<Rec
     return json;
 }
 
-Result<Json> measure(const Question& question, const Arguments& arguments, Backend& backend) {
+Result<Json> measure(const Question& question, const Arguments& arguments, Backend& backend,
+                     const mpi::BackendOptions& options) {
     const auto one = make_case(question, backend.rank());
     if (!one) return tl::unexpected(one.error());
     Pair own{Buffer(one->whole.source_bytes), Buffer(one->whole.target_bytes)};
-    std::vector<Entry> entries = contestants(*one, backend, own);
+    std::vector<Entry> entries = contestants(*one, backend, options, own);
 #ifdef RESHARD_HAS_SCALAPACK
     if (auto one_more = gemr2d(*one, own)) entries.push_back({"ScaLAPACK p?gemr2d", Kind::mpi, std::move(one_more)});
 #endif
@@ -211,7 +208,7 @@ int measure_all(const Arguments& arguments) {
     for (const Question& question : questions(static_cast<int>((*backend)->size()))) {
         if (question.name.find(arguments.only) == std::string::npos) continue;
         if (first) fmt::print(stderr, "{}\n", question.name);
-        auto json = measure(question, arguments, **backend);
+        auto json = measure(question, arguments, **backend, options);
         if (!json) {
             fmt::print(stderr, "{}: {}\n", question.name, json.error().message);
             return 3;

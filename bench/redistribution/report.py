@@ -9,7 +9,8 @@ import json
 import math
 import sys
 
-PLANS = ("plan, allocated memory", "plan, caller's memory", "plan, MPI_Alloc_mem")
+PLANS = ("plan, allocated memory", "plan, caller's memory", "plan, MPI_Alloc_mem",
+         "plan, caller's memory, untuned", "plan, MPI_Alloc_mem, untuned")
 
 
 def median(values):
@@ -94,7 +95,7 @@ def details(rows):
     for one in rows:
         print(f"\n{one['problem']}, {one['ranks']} ranks")
         for name, (wall, processor) in one["all"].items():
-            print(f"  {name:26} {milliseconds(wall):>10}  processor {milliseconds(processor):>10}")
+            print(f"  {name:32} {milliseconds(wall):>10}  processor {milliseconds(processor):>10}")
 
 
 def mean(values):

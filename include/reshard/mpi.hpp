@@ -4,20 +4,19 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <functional>
 
 #include "reshard/algebra/backend.hpp"
 
 /// Ranks of an MPI communicator.
 namespace reshard::mpi {
 
-/// How data moves between ranks of a node where no rank reaches the other's buffers: packed into a window of the
-/// receiver in shared memory and copied out of it, through the caches or with stores past them, or by MPI's own
-/// datatypes.
+/// How data moves between ranks of a node where no rank reaches the other's buffers: packed into a bounce buffer of the
+/// receiver in shared memory, and copied out of it.
 enum class UnregisteredBuffers {
-    fastest,  ///< found by trying all in the first runs of what is prepared, and again when it becomes slower
-    bounce,
-    bounce_nontemporal,
-    mpi_datatypes
+    by_size,            ///< with non-temporal stores where what all ranks write does not fit the cache that they share
+    bounce,             ///< through the caches: fast where a line is cheap to hand from core to core
+    bounce_nontemporal  ///< with non-temporal stores: fast where it is not
 };
 
 /// The same on all ranks.
@@ -28,7 +27,7 @@ struct BackendOptions {
     /// one machine.
     Index ranks_per_node = 0;
     /// For buffers that are not this backend's own memory.
-    UnregisteredBuffers unregistered_buffers = UnregisteredBuffers::fastest;
+    UnregisteredBuffers unregistered_buffers = UnregisteredBuffers::by_size;
     /// Of each rank, for such buffers: what peers write and the rank copies out.
     /// Where a list moves in several passes (between nodes, and with sums) each has such a window.
     Index window_bytes = Index{1} << 20;
@@ -46,9 +45,15 @@ struct BackendOptions {
 /// Collective over `communicator`. Errors: backend when MPI is not initialized, already finalized, or fails.
 /// Of its memory (allocate) peers on the same node write straight into the target: the fastest there is.
 /// Threads: as the level of MPI_Init_thread says for prepare and for runs that send messages. Runs between ranks of one
-/// node send none, so different executors may run them in different threads at any level; but where
-/// UnregisteredBuffers::fastest or mpi_datatypes meets other memory, of arrays beyond the caches, they may.
+/// node send none, so different executors may run them in different threads at any level.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options = {});
+
+/// Collective. The options under which `seconds` is least, of those that differ in `unregistered_buffers` alone: of a
+/// backend with each it is told the time of what the caller runs there, on all ranks alike or not; the slowest rank
+/// counts. What it runs, how often and on which buffers is the caller's: those of a run are overwritten as by any run.
+/// Errors: what `seconds` returns, on the ranks where it does, and backend on the others.
+[[nodiscard]] Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options,
+                                          const std::function<Result<double>(Backend&)>& seconds);
 
 /// The baseline of the benchmarks and of `reshard run`: one MPI_Alltoallw over subarray datatypes, from the source tile
 /// to the target tile in row-major storage. It has the same schedules as an exchange and none of the planning.

@@ -122,6 +122,7 @@ TEST(Steps, AllReduce) {
         {"x=2", "f32[6]{U:x}", all_reduce, "f32[6]"},
         {"x=2,y=3", "bf16[6@x]{U:y}", all_reduce, "bf16[6@x]"},
         {"x=2,y=2", "f32[6@x[4,2],3]{U:y}", all_reduce, "f32[6@x[4,2],3]"},
+        {"x=2,y=2", "f32[9@x/2,3]{U:y}", all_reduce, "f32[9@x/2,3]"},
         {"x=2,y=2", "f32[6@x/1,3]{U:y}", all_reduce, "f32[6@x/1,3]"},
         {"x=2,y=2", "bool[4,4]{U:(x,y)}", all_reduce, "bool[4,4]"},
         {"x=2,y=2", "f16[4,4]{U:(x,y)}", all_reduce, "f16[4,4]{U:x}"},

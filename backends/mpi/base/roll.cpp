@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "backends/common/fingerprints.hpp"
 #include "backends/common/waits.hpp"
 #include "src/execute/flights.hpp"
 
@@ -177,15 +178,9 @@ std::optional<Roll::Verdict> Roll::compare(const std::map<int, Letter>& come) co
                             fmt::format("rank {} came to {}, rank 0 to {}", rank, name(letter.call), name(first.call))),
                        true};
     }
-    for (const auto& [rank, letter] : come) {
-        if (letter.value == 0)
-            return Verdict{fail(Code::mismatch, fmt::format("rank {} could not prepare its plan", rank))};
-    }
-    for (const auto& [rank, letter] : come) {
-        if (letter.value != first.value)
-            return Verdict{fail(Code::mismatch, fmt::format("rank {} brings another plan than rank 0", rank))};
-    }
-    return Verdict{};
+    std::vector<std::optional<std::uint64_t>> brought;
+    for (const auto& [rank, letter] : come) brought.emplace_back(letter.value);
+    return Verdict{same_plans(brought)};
 }
 
 // Rank 0 decides. Who gives it up says so, and takes an answer that was on its way.

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "src/schedule/box_cut.hpp"
+#include "src/schedule/native_collective.hpp"
 
 namespace reshard::mpi {
 namespace {
 
 bool reduces_natively(const RankStep& step) {
-    const Schedule& schedule = step.schedule;
-    return schedule.kind == StepKind::all_reduce && schedule.group.size() > 1 && count(schedule.target_tile) > 0;
+    return step.schedule.kind == StepKind::all_reduce && native_collective(step.schedule).has_value();
 }
 
 bool only_stores(const std::vector<SplitReceive>& falls) { return falls.size() == 1 && !falls.front().adds; }

@@ -133,7 +133,6 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
                  nullptr,
                  staging_,
                  setting_.options.timeout,
-                 setting_.inside_node,
                  nullptr};
     return std::make_unique<MessageBound>(std::move(plan), std::move(stage_buffers), steps_);
 }
@@ -324,8 +323,7 @@ Result<bool> Messages::channels_within(const Framing& framing, Index room) {
             break;
         }
         stages_[i].channels = std::move(*channels);
-        const bool large = arriving_bytes(stages_[i].channels) > last_cache_bytes() / 2;
-        stages_[i].store = large ? Store::streaming : Store::cached;
+        stages_[i].store = store_for(arriving_bytes(stages_[i].channels));
         channel_bytes_ = std::max(channel_bytes_, bytes);
     }
     if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return tl::unexpected(all.error());

@@ -22,7 +22,6 @@ struct MessageSetting {
     std::shared_ptr<Arena> arena;
     BackendOptions options;
     Index staging_bytes_max = index_max;
-    bool inside_node = false;  ///< MPI moves through the node's memory, and only while ranks poll
 };
 
 class Messages {

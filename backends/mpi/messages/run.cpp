@@ -57,7 +57,7 @@ Result<bool> Run::wait_for(Index microseconds) {
         if (!ends_in_time()) continue;
         if (looked_ - begin >= most) return false;
         const auto quiet = looked_ - since_;
-        if (quiet < idle || state_.plan().never_naps) {
+        if (quiet < idle) {
             sched_yield();
         } else if (look % looks_between_naps == 0) {
             std::this_thread::sleep_for(std::min(quiet / 10, longest_nap));

@@ -34,8 +34,8 @@ void RunState::fail(std::string message) {
     error_ = Error{Code::backend, std::move(message)};
     for (std::size_t i = stage_; i < plan_.stages->size(); ++i) {
         const Stage& stage = (*plan_.stages)[i];
-        if (stage.node) stage.node->fail_all(*error_);
-        for (const auto& sum : stage.sums) sum->fail_all(*error_);
+        if (stage.node) stage.node->signals().fail_all(*error_);
+        for (const auto& sum : stage.sums) sum->signals().fail_all(*error_);
     }
 }
 

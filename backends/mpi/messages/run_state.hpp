@@ -18,8 +18,7 @@ struct RunPlan {
     const std::vector<StageBuffers>* stage_buffers = nullptr;  ///< per stage
     std::shared_ptr<Memory> staging;
     std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
-    bool never_naps = false;  ///< all messages are inside a node: MPI copies them only while ranks poll
-    std::vector<double>* step_seconds = nullptr;  ///< one per step, array by array
+    std::vector<double>* step_seconds = nullptr;                  ///< one per step, array by array
 };
 
 /// What a message or a collective is for, as errors say it.

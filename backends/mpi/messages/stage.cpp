@@ -84,7 +84,7 @@ Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> s
     std::vector<RankStep> inside;
     const auto steps =
         steps_among(stage, nodes.members, arrays, inside, [](const StageStep& one) { return one.copies(); });
-    return ShmCopyPlan::make(nodes.own.get(), arena, steps, options, false);
+    return ShmCopyPlan::make(nodes.own.get(), arena, steps, options);
 }
 
 Result<std::unique_ptr<ShmReducePlan>> make_sum_plan(std::span<const StageStep> stage,

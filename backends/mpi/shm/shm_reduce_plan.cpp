@@ -99,6 +99,9 @@ Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator
     plan->arena_ = arena;
     plan->rank_ = static_cast<std::size_t>(rank_of(communicator));
     plan->ranks_ = static_cast<std::size_t>(size_of_communicator(communicator));
+    for (std::size_t rank = 0; rank < plan->ranks_; ++rank) {
+        if (rank != plan->rank_) plan->others_.push_back(rank);
+    }
     const auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
     if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
@@ -201,9 +204,9 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
     const Index others = ranks - 1;
     const Index taken = -least[1] - least[2];
     const Index touched = taken - ranks * least[1] - least[2];  // by each rank: what it writes and what it reads
-    store_ = touched > last_cache_bytes() / ranks ? Store::streaming : Store::cached;
+    store_ = store_for(touched * ranks / 2);                    // about half of it is written
     if (others == 0) return {};
-    at_once_ = taken <= signals_->bytes_of_meeting() / ranks && 2 * others * up_to(taken, line_bytes) <= least[0];
+    at_once_ = taken <= signals_->barrier_bytes() / ranks && 2 * others * up_to(taken, line_bytes) <= least[0];
     const Index slots = others * (!at_once_ && least[2] < 0 ? 2 : 1);
     const Index wanted = at_once_ ? taken : std::max(-least[1], ceil_divide(-least[2], ranks));
     const Index granted = least[0] / 2 / slots / line_bytes * line_bytes;

@@ -42,8 +42,6 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool takes(std::size_t array) const;
     [[nodiscard]] Arena& arena() const { return *arena_; }
-    /// Ends runs of it, now or later, on all ranks: one that failed elsewhere will not take its part.
-    void fail_all(const Error& error) { signals_->fail_all(error); }
     [[nodiscard]] Signals& signals() const { return *signals_; }
 
 private:
@@ -94,6 +92,7 @@ private:
     std::unique_ptr<Signals> signals_;
     std::size_t rank_ = 0;
     std::size_t ranks_ = 1;
+    std::vector<std::size_t> others_;
     std::vector<Array> arrays_;
     std::unique_ptr<Memory> window_;
     std::vector<std::byte*> windows_;  // of all ranks

@@ -7,19 +7,7 @@
 namespace reshard::mpi {
 
 ShmReduceRun::ShmReduceRun(ShmReducePlan& plan, const ShmAddresses& buffers)
-    : plan_(plan), buffers_(buffers), run_(++plan.runs_), waiting_(*plan.signals_) {
-    Signals& signals = *plan_.signals_;
-    for (std::size_t i = 0; i < buffers_.addresses.size(); ++i) published(plan_.rank_, i) = buffers_.addresses[i];
-    signals.line(plan_.rank_).entered.store(run_, std::memory_order_release);
-    for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
-        if (rank != plan_.rank_ && !plan_.at_once_) signals.tell(rank);
-    }
-}
-
-// A rank may begin its next run while a peer still reads what it published for this one; it cannot begin the one after.
-Address& ShmReduceRun::published(std::size_t rank, std::size_t index) const {
-    return plan_.signals_->address(rank, (run_ % 2) * buffers_.addresses.size() + index);
-}
+    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.others_), plan_(plan) {}
 
 const std::byte* ShmReduceRun::own_source(const ShmReducePlan::Array& array) const {
     return buffers_.buffers[array.array].source.data();
@@ -29,30 +17,8 @@ std::byte* ShmReduceRun::own_target(const ShmReducePlan::Array& array) const {
     return buffers_.buffers[array.array].target.data();
 }
 
-// For all others.
-Result<bool> ShmReduceRun::wait(Counter SignalLine::*counter, std::uint64_t least, Slice most) {
-    Signals::Wanteds wanted;
-    for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
-        if (rank != plan_.rank_) wanted.push_back({rank, &(plan_.signals_->line(rank).*counter), least});
-    }
-    return waiting_.on(wanted, Signals::Need::all, most);
-}
-
-Result<bool> ShmReduceRun::advance(Slice most) {
-    while (phase_ != Phase::over) {
-        auto moved = next(most);
-        if (!moved) {
-            plan_.signals_->fail_all(moved.error());
-            phase_ = Phase::over;
-            return moved;
-        }
-        if (!*moved) return false;
-    }
-    return true;
-}
-
-// One phase. False when it waits for a peer. Nobody waits for room in a bounce buffer: whoever has filled the round
-// before has emptied the half of the one before that, and all waited for that.
+// Nobody waits for room in a bounce buffer: whoever has filled the round before has
+// emptied the half of the one before that, and all waited for that.
 Result<bool> ShmReduceRun::next(Slice most) {
     const auto when = [](Result<bool> there, const auto& go_on) {
         if (there && *there) go_on();
@@ -65,13 +31,11 @@ Result<bool> ShmReduceRun::next(Slice most) {
             round_ == plan_.rounds_.size() ? leave() : fill();
             return true;
         case Phase::adding:
-            return when(wait(&SignalLine::turn, turn_of(false), most), [&] { add(); });
+            return when(wait(&SignalLine::turn, turn_of(false), plan_.others_, most), [&] { add(); });
         case Phase::landing:
-            return when(wait(&SignalLine::turn, turn_of(true), most), [&] { land(); });
+            return when(wait(&SignalLine::turn, turn_of(true), plan_.others_, most), [&] { land(); });
         case Phase::leaving:
-            return when(direct_ ? wait(&SignalLine::done, run_, most) : true, [&] { phase_ = Phase::over; });
-        case Phase::over:
-            break;
+            return when(wait(&SignalLine::done, run_, direct_ ? plan_.others_ : Ranks(), most), [&] { end(); });
     }
     return true;
 }
@@ -80,7 +44,7 @@ Result<bool> ShmReduceRun::next(Slice most) {
 Result<bool> ShmReduceRun::enter(Slice most) {
     if (auto kept = buffers_.kept(*plan_.arena_); !kept) return tl::unexpected(kept.error());
     if (!plan_.at_once_) {
-        const auto there = wait(&SignalLine::entered, run_, most);
+        const auto there = wait(&SignalLine::entered, run_, plan_.others_, most);
         if (!there || !*there) return there;
     }
     std::vector<char> staged;
@@ -106,23 +70,17 @@ bool ShmReduceRun::reached_by_all(const ShmReducePlan::Array& array) const {
 Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
     std::vector<const std::byte*> sources(plan_.ranks_, nullptr);
     std::vector<std::byte*> targets(plan_.ranks_, nullptr);
-    const auto reach = [&](std::size_t rank, std::size_t side) -> Result<std::byte*> {
-        auto reached = plan_.arena_->reach(published(rank, 2 * array.array + side));
-        if (reached) return reached;
-        return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", array.array,
-                                               array.step + 1, rank, reached.error().message));
-    };
     for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
         if (rank == plan_.rank_) {
             sources[rank] = own_source(array);
             targets[rank] = own_target(array);
             continue;
         }
-        const auto source = reach(rank, 0);
+        const auto source = reach(*plan_.arena_, rank, 2 * array.array, array.step);
         if (!source) return tl::unexpected(source.error());
         sources[rank] = *source;
         if (!array.for_all) continue;
-        const auto target = reach(rank, 1);
+        const auto target = reach(*plan_.arena_, rank, 2 * array.array + 1, array.step);
         if (!target) return tl::unexpected(target.error());
         targets[rank] = *target;
     }
@@ -132,13 +90,6 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
 
 // Turns count on over all runs, two a round; every rank has as many rounds.
 std::uint64_t ShmReduceRun::turn_of(bool added) const { return plan_.turns_ + 2 * round_ + (added ? 2 : 1); }
-
-void ShmReduceRun::turn(std::uint64_t to) {
-    plan_.signals_->line(plan_.rank_).turn.store(to, std::memory_order_release);
-    for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
-        if (rank != plan_.rank_) plan_.signals_->tell(rank);
-    }
-}
 
 // Runs of one round take the halves in turn too: they follow each other without a barrier.
 std::size_t ShmReduceRun::half() const { return (plan_.at_once_ ? run_ : round_) % 2; }
@@ -151,7 +102,7 @@ void ShmReduceRun::fill() {
         BoxCopy(source, plan_.slot(piece, plan_.rank_, piece.taker, half(), false))
             .run(own_source(*piece.array), plan_.windows_[piece.taker]);
     }
-    turn(turn_of(false));
+    say(&SignalLine::turn, turn_of(false), plan_.others_);
     phase_ = Phase::adding;
 }
 
@@ -178,7 +129,7 @@ void ShmReduceRun::add() {
             .run(from, to, round().for_all ? Store::cached : plan_.store_);
     }
     if (round().for_all) {
-        turn(turn_of(true));
+        say(&SignalLine::turn, turn_of(true), plan_.others_);
         phase_ = Phase::landing;
     } else {
         ++round_;
@@ -201,11 +152,7 @@ void ShmReduceRun::land() {
 void ShmReduceRun::leave() {
     plan_.turns_ += 2 * plan_.rounds_.size();
     store_fence();
-    Signals& signals = *plan_.signals_;
-    signals.line(plan_.rank_).done.store(run_, std::memory_order_release);
-    for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
-        if (rank != plan_.rank_ && direct_) signals.tell(rank);
-    }
+    say(&SignalLine::done, run_, direct_ ? plan_.others_ : Ranks());
     phase_ = Phase::leaving;
 }
 

@@ -1,29 +1,24 @@
 // One run of a ShmReducePlan: a state machine like that of the copies inside a node.
 #pragma once
 
-#include "backends/mpi/shm/shm_addresses.hpp"
 #include "backends/mpi/shm/shm_reduce_plan.hpp"
+#include "backends/mpi/shm/shm_run.hpp"
 
 namespace reshard::mpi {
 
-/// After the first failure it tells all ranks and does nothing more.
-class ShmReduceRun {
+class ShmReduceRun final : public ShmRun {
 public:
     ShmReduceRun(ShmReducePlan& plan, const ShmAddresses& buffers);
-    Result<bool> advance(Slice most);
 
 private:
-    enum class Phase { entering, filling, adding, landing, leaving, over };
+    enum class Phase { entering, filling, adding, landing, leaving };
 
-    Result<bool> next(Slice most);
-    Result<bool> wait(Counter SignalLine::*counter, std::uint64_t least, Slice most);
+    Result<bool> next(Slice most) override;
     Result<bool> enter(Slice most);
     void fill();
     void add();
     void land();
     void leave();
-    void turn(std::uint64_t to);
-    [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     [[nodiscard]] bool reached_by_all(const ShmReducePlan::Array& array) const;
     Result<void> add_directly(ShmReducePlan::Array& array);
     [[nodiscard]] std::uint64_t turn_of(bool added) const;
@@ -33,12 +28,9 @@ private:
     [[nodiscard]] std::byte* own_target(const ShmReducePlan::Array& array) const;
 
     ShmReducePlan& plan_;
-    const ShmAddresses& buffers_;
-    std::uint64_t run_;
     Phase phase_ = Phase::entering;
     std::size_t round_ = 0;
     bool direct_ = false;  // peers read or write this rank's buffers
-    Waiting waiting_;
 };
 
 }  // namespace reshard::mpi

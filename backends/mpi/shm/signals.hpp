@@ -3,7 +3,6 @@
 // ends when a peer died, failed or dropped its executor, and at the timeout.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -29,8 +28,7 @@ struct alignas(64) SignalLine {
     std::atomic<std::uint32_t> left;     ///< it will not read the signals again
     std::atomic<std::uint32_t> excused;  ///< it could not bind or start since its last run
     std::int32_t process;
-    std::int32_t rank;              ///< of the backend
-    std::array<double, 2> seconds;  ///< what the run before took it, by the parity of the run; 0: nothing to compare
+    std::int32_t rank;  ///< of the backend
 };
 
 /// How long a call may wait before it says "not yet"; 0: it only polls.
@@ -60,7 +58,7 @@ public:
     /// True when ranks share cores: a rank that waits must let the others run.
     [[nodiscard]] bool crowded() const { return looks_ == 1; }
     /// The bytes that a rank copies through the caches in the time of a barrier.
-    [[nodiscard]] Index bytes_of_meeting() const { return Index{crowded() ? 128 : 16} << 10; }
+    [[nodiscard]] Index barrier_bytes() const { return Index{crowded() ? 128 : 16} << 10; }
 
     /// Wakes `rank` if it sleeps; to be called after a counter has grown that it may wait for. No system call unless it
     /// sleeps.

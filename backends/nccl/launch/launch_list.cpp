@@ -171,13 +171,13 @@ ncclResult_t run_call(const Call& call, cudaStream_t stream) {
     const Collective& of = call.collective;
     const ncclComm_t communicator = call.communicator->get();
     switch (of.native) {
-        case Native::all_gather:
+        case StepKind::all_gather:
             return ncclAllGather(call.gives, call.takes, of.count, of.type, communicator, stream);
-        case Native::reduce_scatter:
+        case StepKind::reduce_scatter:
             return ncclReduceScatter(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
-        case Native::all_reduce:
+        case StepKind::all_reduce:
             return ncclAllReduce(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
-        case Native::all_to_all:
+        default:
             break;
     }
 #if RESHARD_NCCL_HAS_ALL_TO_ALL
@@ -219,7 +219,8 @@ Result<void> LaunchList::issue_one(const Action& action, const Ready& ready, cud
                   return settle(base.world()->get(), timeout);
               },
               [&](const Call& call) -> Result<void> {
-                  if (auto done = checked(run_call(call, stream), name(call.collective.native)); !done) return done;
+                  if (auto done = checked(run_call(call, stream), call_name(call.collective.native)); !done)
+                      return done;
                   return settle(call.communicator->get(), timeout);
               },
               [&](const Record& record) { return checked(cudaEventRecord(record.event, stream), "cudaEventRecord"); },

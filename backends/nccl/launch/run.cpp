@@ -15,7 +15,7 @@ std::string describe_ready(const Ready& ready) {
         for (const StepProgram& step : steps) {
             if (step.pieces.empty()) continue;
             const auto& collective = step.pieces.front().collective;
-            std::string way(collective ? name(collective->native) : "messages");
+            std::string way(collective ? call_name(collective->native) : "messages");
             if (step.pieces.size() > 1) way += fmt::format(" in {} pieces", step.pieces.size());
             if (ways.empty() || ways.back() != way) ways.push_back(std::move(way));
         }

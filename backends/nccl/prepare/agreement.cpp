@@ -57,7 +57,7 @@ std::uint64_t messages_of(const Schedule& schedule) {
 }
 
 // Each member counts up for itself and down for the next one: 0 where all see the same members and shapes.
-void say_members(const NativeCollective& regular, Index rank, Vote& vote) {
+void say_members(const NcclCollective& regular, Index rank, Vote& vote) {
     std::uint64_t seen = shape_of(regular.gives.front());
     for (const Index member : regular.members) seen = mixed(seen, static_cast<std::uint64_t>(member));
     const auto place = std::ranges::find(regular.members, rank) - regular.members.begin();
@@ -68,7 +68,7 @@ void say_members(const NativeCollective& regular, Index rank, Vote& vote) {
     vote.partition = mixed_all(order, {rank});
 }
 
-Vote vote_on(const RankStep& step, DType dtype, const std::optional<NativeCollective>& regular) {
+Vote vote_on(const RankStep& step, DType dtype, const std::optional<NcclCollective>& regular) {
     const Schedule& schedule = step.schedule;
     Vote vote;
     const auto is_empty = [](const Transfer& transfer) { return count(transfer.box) == 0; };

@@ -8,89 +8,6 @@
 namespace reshard::nccl {
 namespace {
 
-bool same_shape(const Box& a, const Box& b) { return std::ranges::equal(a, b, {}, &Interval::size, &Interval::size); }
-
-bool all_of_one_shape(const std::vector<Box>& boxes) {
-    return std::ranges::all_of(boxes, [&](const Box& box) { return same_shape(box, boxes.front()); });
-}
-
-// The one box per member, in their order. Null when a member has none or several, or a stranger has one.
-std::optional<std::vector<Box>> boxes_of(const std::vector<Transfer>& transfers, const std::vector<Index>& members) {
-    if (transfers.size() != members.size()) return {};
-    std::vector<Box> boxes;
-    for (const Index member : members) {
-        const auto found = std::ranges::find(transfers, member, &Transfer::peer);
-        if (found == transfers.end() || count(found->box) == 0) return {};
-        boxes.push_back(found->box);
-    }
-    return boxes;
-}
-
-// Its own share is a receive only.
-std::vector<Transfer> sends_with_own(const Schedule& schedule, const Box& own) {
-    std::vector<Transfer> sends = schedule.sends;
-    sends.push_back({schedule.rank, own});
-    return sends;
-}
-
-const Box* own_receive(const Schedule& schedule) {
-    const auto found = std::ranges::find(schedule.receives, schedule.rank, &Transfer::peer);
-    return found == schedule.receives.end() ? nullptr : &found->box;
-}
-
-// In the order in which the blocks lie, so that the result may be gathered in place.
-std::optional<NativeCollective> gather(const Schedule& schedule) {
-    std::vector<Transfer> blocks = schedule.receives;
-    std::ranges::sort(blocks, [](const Transfer& a, const Transfer& b) {
-        return std::ranges::lexicographical_compare(a.box, b.box, {}, &Interval::begin, &Interval::begin);
-    });
-    NativeCollective made{Native::all_gather, {}, {*own_receive(schedule)}, {}};
-    for (const Transfer& block : blocks) made.members.push_back(block.peer);
-    auto takes = boxes_of(schedule.receives, made.members);
-    if (!takes || schedule.sends.size() + 1 != blocks.size()) return {};
-    made.takes = std::move(*takes);
-    return made;
-}
-
-std::optional<NativeCollective> turn(const Schedule& schedule) {
-    auto gives = boxes_of(sends_with_own(schedule, *own_receive(schedule)), schedule.group);
-    auto takes = boxes_of(schedule.receives, schedule.group);
-    if (!gives || !takes) return {};
-    return NativeCollective{Native::all_to_all, schedule.group, std::move(*gives), std::move(*takes)};
-}
-
-std::optional<NativeCollective> scatter(const Schedule& schedule) {
-    const Box& own = *own_receive(schedule);
-    auto gives = boxes_of(sends_with_own(schedule, own), schedule.group);
-    const auto takes = boxes_of(schedule.receives, schedule.group);
-    const auto is_own = [&](const Box& box) { return box == own; };
-    if (!gives || !takes || !std::ranges::all_of(*takes, is_own)) return {};
-    return NativeCollective{Native::reduce_scatter, schedule.group, std::move(*gives), {own}};
-}
-
-std::optional<NativeCollective> reduction(const Schedule& schedule) {
-    const auto in_one_run = [](const Side& side) { return side.intervals.size() == 1; };
-    if (count(schedule.target_tile) == 0 || !std::ranges::all_of(schedule.target_tile, in_one_run)) return {};
-    const Box box = as_box(schedule.target_tile);
-    return NativeCollective{Native::all_reduce, schedule.group, {box}, {box}};
-}
-
-std::optional<NativeCollective> of_kind(const Schedule& schedule) {
-    switch (schedule.kind) {
-        case StepKind::all_gather:
-            return gather(schedule);
-        case StepKind::all_to_all:
-            if (RESHARD_NCCL_HAS_ALL_TO_ALL == 0) return {};
-            return turn(schedule);
-        case StepKind::reduce_scatter:
-            return scatter(schedule);
-        case StepKind::all_reduce:
-            return reduction(schedule);
-        default:
-            return {};
-    }
-}
-
 bool one_run(const std::vector<Box>& boxes, const Slot& slot, Index element_bytes) {
     const Region first = region_of(slot, boxes.front(), element_bytes);
     Index expected = first.offset_bytes;
@@ -104,18 +21,17 @@ bool one_run(const std::vector<Box>& boxes, const Slot& slot, Index element_byte
 
 }  // namespace
 
-std::string_view name(Native native) {
+std::string_view call_name(StepKind native) {
     switch (native) {
-        case Native::all_gather:
+        case StepKind::all_gather:
             return "ncclAllGather";
-        case Native::reduce_scatter:
+        case StepKind::reduce_scatter:
             return "ncclReduceScatter";
-        case Native::all_reduce:
+        case StepKind::all_reduce:
             return "ncclAllReduce";
-        case Native::all_to_all:
-            break;
+        default:
+            return "ncclAlltoAll";
     }
-    return "ncclAlltoAll";
 }
 
 std::optional<WireType> reduction_type(DType dtype, Combine combine) {
@@ -161,22 +77,21 @@ std::optional<WireType> reduction_type(DType dtype, Combine combine) {
     }
 }
 
-std::optional<NativeCollective> regular(const RankStep& step, DType dtype, bool ordered_sums) {
+std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums) {
     const Schedule& schedule = step.schedule;
-    if (schedule.group.size() < 2 || !schedule.fills.empty()) return {};
-    const bool reduces = schedule.combine != Combine::copy;
-    if (reduces && (ordered_sums || !reduction_type(dtype, schedule.combine))) return {};
-    if (own_receive(schedule) == nullptr) return {};
-    auto made = of_kind(schedule);
-    if (!made || !all_of_one_shape(made->gives) || !all_of_one_shape(made->takes) ||
-        !same_shape(made->gives.front(), made->takes.front())) {
-        return {};
+    if (schedule.kind == StepKind::all_to_all && RESHARD_NCCL_HAS_ALL_TO_ALL == 0) return {};
+    WireType wire{ncclUint8, size_of(dtype)};
+    if (schedule.combine != Combine::copy) {
+        const auto number = reduction_type(dtype, schedule.combine);
+        if (ordered_sums || !number) return {};
+        wire = *number;
     }
-    made->wire = reduces ? *reduction_type(dtype, schedule.combine) : WireType{ncclUint8, size_of(dtype)};
-    return made;
+    auto made = native_collective(schedule);
+    if (!made) return {};
+    return NcclCollective{std::move(*made), wire};
 }
 
-bool is_direct(const NativeCollective& regular, const RankStep& step, Index element_bytes) {
+bool is_direct(const NcclCollective& regular, const RankStep& step, Index element_bytes) {
     return one_run(regular.gives, step.from, element_bytes) && one_run(regular.takes, step.to, element_bytes);
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr Index page = 4096;  // what windows are aligned to
 
 // The whole communicator where the members are all ranks in order: another one would only take memory.
-bool is_world(const Base& base, const NativeCollective& regular) {
+bool is_world(const Base& base, const NcclCollective& regular) {
     if (static_cast<Index>(regular.members.size()) != base.size()) return false;
     for (std::size_t i = 0; i < regular.members.size(); ++i) {
         if (regular.members[i] != static_cast<Index>(i)) return false;

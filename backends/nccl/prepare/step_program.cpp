@@ -229,7 +229,7 @@ private:
         return summands;
     }
 
-    void make_collective(const NativeCollective& regular) {
+    void make_collective(const NcclCollective& regular) {
         const auto members = static_cast<Index>(regular.members.size());
         const Index elements_max = agreed_.direct ? index_max : std::max<Index>(1, agreed_.elements_max / members);
         std::vector<std::vector<Box>> gives;
@@ -238,7 +238,7 @@ private:
         for (const Box& box : regular.takes) takes.push_back(slabs(box, elements_max));
         for (std::size_t p = 0; p < gives.front().size(); ++p) {
             Piece& into = piece(p);
-            Collective call{regular.native, regular.wire.type, regular.wire.op, 0, {}, {}};
+            Collective call{regular.kind, regular.wire.type, regular.wire.op, 0, {}, {}};
             call.count = static_cast<std::size_t>(count(gives.front()[p]) * regular.wire.elements);
             call.gives = gives_of(gives, p, into);
             call.takes = takes_of(takes, p, into);

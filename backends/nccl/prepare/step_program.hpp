@@ -21,7 +21,7 @@ struct Message {
 };
 
 struct Collective {
-    Native native = Native::all_gather;
+    StepKind native = StepKind::all_gather;
     ncclDataType_t type = ncclUint8;
     ncclRedOp_t op = ncclSum;
     std::size_t count = 0;  ///< of one block, in elements of `type`
@@ -55,9 +55,9 @@ struct StepProgram {
 
 /// What all ranks agreed on for one step.
 struct Agreed {
-    std::optional<NativeCollective> regular;  ///< when it is a collective, and this rank is a member
-    bool direct = false;                      ///< nobody stages anything
-    Index elements_max = index_max;           ///< of a piece of what one rank sends to another
+    std::optional<NcclCollective> regular;  ///< when it is a collective, and this rank is a member
+    bool direct = false;                    ///< nobody stages anything
+    Index elements_max = index_max;         ///< of a piece of what one rank sends to another
 };
 
 [[nodiscard]] std::string name_of(const RankStep& step, std::size_t array);

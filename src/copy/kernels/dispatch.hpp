@@ -71,7 +71,12 @@ struct CopyKernels {
 /// Orders non-temporal stores before what follows.
 void store_fence();
 
-/// Bytes of the last cache, shared by all cores; 32 MiB when unknown. Beyond half of it non-temporal stores win.
+/// Bytes of the last cache, shared by all cores; 32 MiB when unknown.
 [[nodiscard]] std::int64_t last_cache_bytes();
+
+/// How to store so many bytes, of all ranks that share the cache: beyond about half of it streaming stores win.
+[[nodiscard]] inline Store store_for(std::int64_t bytes) {
+    return bytes > last_cache_bytes() / 2 ? Store::streaming : Store::cached;
+}
 
 }  // namespace reshard

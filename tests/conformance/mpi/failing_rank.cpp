@@ -41,8 +41,7 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     options.shared_memory = transport != "messages";
     options.ranks_per_node = transport == "nodes" ? 2 : 0;
     const bool adds = transport.ends_with("sums");
-    const bool own_memory = transport == "datatypes" || transport == "staged_sums";
-    if (transport == "datatypes") options.unregistered_buffers = mpi::UnregisteredBuffers::mpi_datatypes;
+    const bool own_memory = transport == "bounce" || transport == "staged_sums";
     options.timeout = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
     auto executor = Executor::prepare(adds ? rows_added_up() : rows_to_columns(), *backend).value();
@@ -76,7 +75,7 @@ int move_and_fail(const std::string& how, const std::string& transport) {
 
 }  // namespace
 
-// failing_rank killed|absent|lost shared|nodes|messages|datatypes|sums|staged_sums
+// failing_rank killed|absent|lost shared|nodes|messages|bounce|sums|staged_sums
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (argc < 3) return 2;

@@ -31,7 +31,7 @@ Index ranks_per_node() {
 mpi::UnregisteredBuffers unregistered_buffers() {
     const std::string value = value_of("--unregistered-buffers");
     if (value == "bounce_nontemporal") return mpi::UnregisteredBuffers::bounce_nontemporal;
-    return value == "mpi_datatypes" ? mpi::UnregisteredBuffers::mpi_datatypes : mpi::UnregisteredBuffers::fastest;
+    return value == "bounce" ? mpi::UnregisteredBuffers::bounce : mpi::UnregisteredBuffers::by_size;
 }
 
 class MpiHarness final : public Harness {

@@ -77,36 +77,61 @@ TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
     EXPECT_EQ(received, (world_rank() + ranks - 1) % ranks);
 }
 
-// Beyond the caches every way of moving the caller's own memory is tried, and the fastest kept; whichever a run takes,
-// it is right.
-TEST(Mpi, OtherMemoryFindsItsWay) {
-    auto backend = mpi::make_backend(MPI_COMM_WORLD);
-    ASSERT_TRUE(backend) << backend.error().message;
-    const Index ranks = (*backend)->size();
-    const Index rows = last_cache_bytes() / 2 / (2053 * 4) + 13;
-    const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
-                               fmt::format("f32[{},2053@x]", rows));
-    auto executor = Executor::prepare(plan, **backend);
-    ASSERT_TRUE(executor) << executor.error().message;
-    if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
-        GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
-    Workbench bench({plan}, (*backend)->rank(), 1, 0);
-    EXPECT_NE(executor->describe().find("or what is found to be faster"), std::string::npos) << executor->describe();
-    for (int run = 0; run < 12; ++run) {
-        std::ranges::fill(bench.target.bytes, std::byte{0});
-        const Buffers buffers = bench.buffers();
-        const auto done = executor->run(buffers.source, buffers.target);
-        ASSERT_TRUE(done) << done.error().message;
-        ASSERT_EQ(bench.wrong(), "") << "run " << run;
+// The way of the least time is chosen, by the slowest rank's; on all ranks the same, and nothing else changes.
+TEST(Mpi, TuneChoosesTheWayOfTheLeastTime) {
+    using enum mpi::UnregisteredBuffers;
+    mpi::BackendOptions options;
+    options.window_bytes = 12345;
+    for (const auto& [times, wanted] : {std::pair(std::array{2.0, 1.0}, bounce_nontemporal), {{1.0, 2.0}, bounce}}) {
+        std::size_t tried = 0;
+        const auto tuned = mpi::tune(MPI_COMM_WORLD, options, [&](Backend& backend) -> Result<double> {
+            EXPECT_EQ(backend.size(), harness().ranks());
+            const double own = times.at(tried++);
+            return backend.rank() + 1 == backend.size() ? own : 0.5;
+        });
+        ASSERT_TRUE(tuned) << tuned.error().message;
+        EXPECT_EQ(tried, times.size());
+        EXPECT_EQ(tuned->unregistered_buffers, wanted);
+        EXPECT_EQ(tuned->window_bytes, options.window_bytes);
     }
-    EXPECT_NE(executor->describe().find("the fastest of"), std::string::npos) << executor->describe();
-    // Memory that peers reach has nothing to choose, and the choice stays as it was.
-    auto reached = (*backend)->allocate(static_cast<Index>(bench.target.bytes.size()));
-    ASSERT_TRUE(reached);
-    const auto done = executor->run(bench.source.bytes, (*reached)->bytes());
-    ASSERT_TRUE(done) << done.error().message;
-    std::ranges::copy((*reached)->bytes(), bench.target.bytes.begin());
-    EXPECT_EQ(bench.wrong(), "");
+}
+
+TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
+    const auto tuned = mpi::tune(MPI_COMM_WORLD, {}, [&](Backend& backend) -> Result<double> {
+        if (backend.rank() == 0) return fail(Code::usage, "no buffers");
+        return 1.0;
+    });
+    ASSERT_FALSE(tuned);
+    EXPECT_EQ(tuned.error().message, world_rank() == 0 ? "no buffers" : "another rank could not prepare");
+}
+
+// Beyond the caches, where ways differ: whichever is told, runs are right, and say how they go.
+TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
+    using enum mpi::UnregisteredBuffers;
+    for (const auto& [way, nontemporal] : {std::pair(by_size, true), {bounce, false}, {bounce_nontemporal, true}}) {
+        mpi::BackendOptions options;
+        options.unregistered_buffers = way;
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        const Index ranks = (*backend)->size();
+        const Index rows = last_cache_bytes() / 2 / (2053 * 4) + 13;
+        const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
+                                   fmt::format("f32[{},2053@x]", rows));
+        auto executor = Executor::prepare(plan, **backend);
+        ASSERT_TRUE(executor) << executor.error().message;
+        if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
+            GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
+        EXPECT_EQ(executor->describe().find("streaming stores, for other memory") != std::string::npos, nontemporal)
+            << executor->describe();
+        Workbench bench({plan}, (*backend)->rank(), 1, 0);
+        for (int run = 0; run < 2; ++run) {
+            std::ranges::fill(bench.target.bytes, std::byte{0});
+            const Buffers buffers = bench.buffers();
+            const auto done = executor->run(buffers.source, buffers.target);
+            ASSERT_TRUE(done) << done.error().message;
+            ASSERT_EQ(bench.wrong(), "") << "run " << run;
+        }
+    }
 }
 
 TEST(Mpi, TheBaselineMovesTheSame) {

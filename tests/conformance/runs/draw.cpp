@@ -92,7 +92,7 @@ Transport draw_transport(Random& random) {
     transport.ranks_per_node = below(random, 3);
     transport.window_bytes = one_of<Index, 3>(random, {1024, 4096, Index{1} << 16});
     transport.piece_bytes = one_of<Index, 3>(random, {0, 256, 4096});
-    transport.unregistered_buffers = static_cast<int>(below(random, 4));
+    transport.unregistered_buffers = static_cast<int>(below(random, 3));
     return transport;
 }
 

@@ -1,0 +1,50 @@
+#include "backends/mpi/shm/shm_run.hpp"
+
+#include <fmt/format.h>
+
+namespace reshard::mpi {
+
+ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers)
+    : signals_(signals), buffers_(buffers), run_(run), waiting_(signals) {
+    for (std::size_t i = 0; i < buffers.addresses.size(); ++i) published(signals.rank(), i) = buffers.addresses[i];
+    say(&SignalLine::entered, run, peers);
+}
+
+// A rank may begin its next run while a peer, to which it only sent through a bounce buffer, still reads what it
+// published for this one; it cannot begin the one after that.
+Address& ShmRun::published(std::size_t rank, std::size_t index) const {
+    return signals_.address(rank, (run_ % 2) * buffers_.addresses.size() + index);
+}
+
+Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step) const {
+    auto reached = arena.reach(published(rank, index));
+    if (reached) return reached;
+    return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", index / 2, step + 1,
+                                           rank, reached.error().message));
+}
+
+void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers) {
+    (signals_.line(signals_.rank()).*counter).store(value, std::memory_order_release);
+    for (const std::size_t peer : peers) signals_.tell(peer);
+}
+
+Result<bool> ShmRun::wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most) {
+    Signals::Wanteds wanted;
+    for (const std::size_t peer : peers) wanted.push_back({peer, &(signals_.line(peer).*counter), least});
+    return waiting_.on(wanted, Signals::Need::all, most);
+}
+
+Result<bool> ShmRun::advance(Slice most) {
+    while (!over_) {
+        auto moved = next(most);
+        if (!moved) {
+            signals_.fail_all(moved.error());
+            end();
+            return moved;
+        }
+        if (!*moved) return false;
+    }
+    return true;
+}
+
+}  // namespace reshard::mpi
