@@ -71,6 +71,9 @@ for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, 
                              (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout"], list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
+for room, (below, public) in list(ROOMS.items()):
+    ROOMS[room] = (["src/base", *below], public)
+ROOMS = {"src/base": ([], []), **ROOMS}  # the ground floor
 FREE = ("tests/", "bench/")  # these see everything
 
 # Core and the search do no I/O and know no clock, randomness, threads or MPI.
