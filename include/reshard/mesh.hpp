@@ -34,7 +34,7 @@ public:
     [[nodiscard]] std::span<const Index> devices() const;
     /// The same devices, ascending.
     [[nodiscard]] std::span<const Index> ascending() const;
-    [[nodiscard]] Index device(Index position) const;
+    [[nodiscard]] Index device(Index position) const;  ///< the device at this position
     /// nullopt when the device is not in the list; by default every device stands at its own number.
     [[nodiscard]] std::optional<Index> position(Index device) const;
     /// Fails unless each of `positions` has a different device that is at least 0: mesh, overflow.

@@ -1,5 +1,5 @@
 // Order and buckets of a list: when each array is moved, so that what the devices hold stays under a limit and they
-// meet as seldom as can be.
+// wait for each other as seldom as can be.
 #pragma once
 
 #include "reshard/algebra/list.hpp"
@@ -24,13 +24,13 @@ struct Holdings {
 /// Arrays in the order in which they run, one in each bucket or more.
 using Order = std::vector<std::size_t>;
 
-/// Where sources are freed as soon as they are done. On one device the order is the best there is: first the arrays
-/// that leave it with less, those that need the least room first; then the others, those that leave the least room for
-/// their source last (the first part backwards in time).
+/// The best order on one device, where sources are freed as soon as they are done: first the arrays that leave the
+/// device with less, those that need the least room first; then the others, those that leave the least room for their
+/// source last (the first part backwards in time).
 [[nodiscard]] Order best_order_on(std::size_t device, const Holdings& holdings);
 
-/// The best order of each device, and the one in which each time the array goes that leaves the fullest device with
-/// least. Without donation the caller's order.
+/// The best order of each device, and the order that always takes the array that leaves the fullest device with least.
+/// Without donation the caller's order.
 [[nodiscard]] std::vector<Order> orders_worth_trying(const Holdings& holdings, Index limit, bool donate);
 
 /// For each array in turn the most bytes that any device holds while it runs by itself.
@@ -39,11 +39,11 @@ using Order = std::vector<std::size_t>;
 /// The largest of those.
 [[nodiscard]] Index most_held(const Order& order, const Holdings& holdings, bool donate);
 
-/// What no order can do with less: the most, over devices, of what each by itself would need at best.
+/// The least bytes that any order needs: the most, over devices, of what each by itself would need at best.
 [[nodiscard]] Index least_held(const Holdings& holdings, bool donate);
 
-/// The fewest buckets for this order within the limit: each takes arrays as long as they fit, which leaves the later
-/// ones never worse off. pre: most_held(order, holdings, donate) <= limit.
+/// The fewest buckets for this order within the limit: each takes arrays as long as they fit, which never leaves later
+/// ones worse off. pre: most_held(order, holdings, donate) <= limit.
 [[nodiscard]] std::vector<Order> buckets_of(const Order& order, const Holdings& holdings, Index limit, bool donate);
 
 }  // namespace reshard

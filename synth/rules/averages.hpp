@@ -5,10 +5,10 @@
 
 namespace reshard {
 
-/// An end is summed over some axes and averaged over others.
+/// True when an end is summed over some axes and averaged over others.
 [[nodiscard]] bool averages_in_part(const Problem& problem);
 
-/// The same layout, its summands summed and not divided. pre: they are summed, or there are none.
+/// The same layout with its summands summed and not divided. pre: they are summed, or there are none.
 [[nodiscard]] Layout as_sums(Layout layout);
 
 /// A plan between the ends as sums becomes one between the ends: reductions divide as soon as they must. False where

@@ -24,8 +24,8 @@ struct Proposal {
 ///   gather_differing     dimensions that are cut differently are gathered as far as they differ, then sliced
 [[nodiscard]] std::vector<Proposal> between(const Problem& problem, Vocabulary vocabulary);
 
-/// The rule `reorder`: the target's layout is made in the source's order of devices, then whole tiles are permuted.
-/// This is the problem of making it; nullopt where the orders are one already or the devices others.
+/// The problem of the rule `reorder`: the target's layout is made in the source's order of devices, then whole tiles
+/// are permuted. nullopt where both orders are the same or the devices differ.
 [[nodiscard]] std::optional<Problem> in_the_order_of_the_source(const Problem& problem);
 /// The plan of `problem`, given the steps that solve that one.
 [[nodiscard]] Plan reordered(const Problem& problem, std::vector<Step> steps);

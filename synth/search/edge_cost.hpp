@@ -15,17 +15,18 @@ struct EdgeCost {
     }
 };
 
-/// More network levels than that no search prices.
+/// The most network levels that a search prices.
 inline constexpr std::size_t levels_max = 16;
 
 class EdgeCosts {
 public:
     EdgeCosts(const SearchSpace& frame, Objective objective, const Machine& machine);
 
-    /// Of a hop from `before`. `arrives`: it ends at the target, where a slice is charged with the copy of its tile.
+    /// The cost of a hop from `before`. `arrives`: it ends at the target, where a slice is charged with the copy of its
+    /// tile.
     [[nodiscard]] EdgeCost of(const State& before, const Edge& hop, bool arrives) const;
-    /// No way on which the busiest device receives so many elements costs less. `elements` may be 0, the end of the way
-    /// not yet reached.
+    /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
+    /// the target is not reached yet.
     [[nodiscard]] EdgeCost at_least(Index elements) const;
 
 private:

@@ -99,7 +99,7 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     signals->start_ = *start;
     signals->line(signals->rank_).process = getpid();
     signals->line(signals->rank_).rank = static_cast<std::int32_t>(arena->rank());
-    // Where ranks have a core each, a look is cheaper than sleep; where they share cores, it keeps the peer from
+    // A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from
     // running.
     const auto cores = usable_cores(communicator);
     if (!cores) return tl::unexpected(cores.error());
@@ -107,7 +107,8 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     return signals;
 }
 
-// What this rank wrote comes before it looks whether the other sleeps; the other says so before it looks a last time.
+// A rank writes before it looks whether the other sleeps; the other says that it sleeps before it polls a last time. So
+// one of them sees the other.
 void Signals::tell(std::size_t rank) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     SignalLine& theirs = line(rank);
@@ -133,7 +134,7 @@ void Signals::fail_all(const Error& error) {
     }
 }
 
-// The text is one rank's at a time; another's excuse goes without.
+// The text holds the excuse of one rank at a time; another excuse goes without words.
 void Signals::excuse(const Error& error) {
     std::uint32_t none = 0;
     constexpr std::uint32_t being_written = UINT32_MAX;
@@ -156,7 +157,7 @@ std::string Signals::excuse_of(const SignalLine& excused) const {
     return has_text ? std::string(head().excuse) : std::string("could not bind or start");
 }
 
-// Of runs up to the one that is in flight. Who fails for another's failure may be the first to be heard.
+// Failures count up to the run that is in flight. A rank that fails because another failed may be heard first.
 Result<void> Signals::hear_failures() const {
     if (head().failure.load(std::memory_order_acquire) != 2) return {};
     const SignalLine* other = nullptr;
@@ -173,7 +174,7 @@ Result<void> Signals::hear_failures() const {
 Result<void> Signals::look_after(const Wanteds& wanted, Clock::time_point since) const {
     if (auto well = hear_failures(); !well) return well;
     const auto waited = Clock::now() - since;
-    // What a rank did before it left, or after it excused itself, is there to be seen by whoever sees that it did.
+    // What a rank did before it left, or after it excused itself, is visible to whoever sees that it did so.
     for (const Wanted& one : wanted) {
         const SignalLine& theirs = line(one.rank);
         if (theirs.left.load(std::memory_order_acquire) != 0 && !one.there()) {
@@ -219,7 +220,7 @@ Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point s
     return sleep(wanted, need, since, most);
 }
 
-// Who needs all is called by the first that is missing, and then by the next: one call for each that is late.
+// A rank that needs all is woken by the first that is missing, and then by the next: one wake for each that is late.
 Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
     SignalLine& mine = line(rank_);
     const auto until = Clock::now() + most;
