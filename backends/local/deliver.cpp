@@ -5,38 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "backends/common/buffer_memory.hpp"
 #include "src/copy/copy.hpp"
 #include "src/schedule/split_receives.hpp"
 
 namespace reshard::local {
 namespace {
-
-const std::byte* memory_of(const Buffers& buffers, BufferId buffer) {
-    switch (buffer) {
-        case BufferId::source:
-            return buffers.source.data();
-        case BufferId::target:
-            return buffers.target.data();
-        case BufferId::workspace:
-        case BufferId::staging:
-            break;
-    }
-    return buffers.workspace.data();
-}
-
-// Null of a source that is not donated.
-std::byte* writable_memory_of(const Buffers& buffers, BufferId buffer) {
-    switch (buffer) {
-        case BufferId::source:
-            return buffers.donated.data();
-        case BufferId::target:
-            return buffers.target.data();
-        case BufferId::workspace:
-        case BufferId::staging:
-            break;
-    }
-    return buffers.workspace.data();
-}
 
 // One step of one array, on all ranks.
 class StepRun {
@@ -73,7 +47,7 @@ private:
             if (!contains(to.tile, box)) return failure(rank, "fills outside of its tile");
             BoxFill(region_of(to, box, size_of(plan(rank).dtype)),
                     identity_of(plan(rank).dtype, step(rank).schedule.identity))
-                .run(writable_memory_of(buffers(rank), to.buffer));
+                .run(writable_memory(buffers(rank), to.buffer));
         }
         return {};
     }
@@ -84,7 +58,7 @@ private:
         const DType dtype = plan(rank).dtype;
         for (const Box& box : schedule.scaled) {
             BoxScale(dtype, schedule.scale, region_of(to, box, size_of(dtype)))
-                .run(writable_memory_of(buffers(rank), to.buffer));
+                .run(writable_memory(buffers(rank), to.buffer));
         }
     }
 
@@ -123,8 +97,8 @@ private:
         const DType dtype = plan(rank).dtype;
         const Region from = region_of(source.from, arrival.box, size_of(dtype));
         const Region to = region_of(target.to, arrival.box, size_of(dtype));
-        const std::byte* read = memory_of(buffers(peer), source.from.buffer);
-        std::byte* written = writable_memory_of(buffers(rank), target.to.buffer);
+        const std::byte* read = readable_memory(buffers(peer), source.from.buffer);
+        std::byte* written = writable_memory(buffers(rank), target.to.buffer);
         if (arrival.adds) {
             BoxCombine(dtype, step(rank).schedule.combine, from, to).run(read, written);
         } else {

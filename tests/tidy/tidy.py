@@ -58,7 +58,7 @@ ROOMS = {
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/list": ([], PLANNER + ["synthesize"]),
     "synth": (["synth/search", "synth/rules", "synth/list"], PLANNER + ["plan_cache"]),
-    "backends/common": ([], ["result"]),
+    "backends/common": ([], ["result", "algebra/backend"]),
     "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),
 }
 MPI_ROOMS = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]

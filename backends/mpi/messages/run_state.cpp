@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "backends/common/buffer_memory.hpp"
+
 namespace reshard::mpi {
 
 int RunState::tag() const {
@@ -11,14 +13,11 @@ int RunState::tag() const {
 }
 
 const std::byte* RunState::read(std::size_t array, BufferId where) const {
-    return where == BufferId::source ? plan_.buffers[array].source.data() : write(array, where);
+    return where == BufferId::staging ? write(array, where) : readable_memory(plan_.buffers[array], where);
 }
 
 std::byte* RunState::write(std::size_t array, BufferId where) const {
-    const Buffers& buffers = plan_.buffers[array];
-    if (where == BufferId::staging) return plan_.staging->bytes().data();
-    if (where == BufferId::source) return buffers.donated.data();
-    return where == BufferId::target ? buffers.target.data() : buffers.workspace.data();
+    return where == BufferId::staging ? plan_.staging->bytes().data() : writable_memory(plan_.buffers[array], where);
 }
 
 void RunState::copy(const LocalCopy& local, Store store) const {

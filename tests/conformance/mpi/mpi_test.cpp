@@ -84,7 +84,7 @@ TEST(Mpi, TuneChoosesTheWayOfTheLeastTime) {
     options.window_bytes = 12345;
     for (const auto& [times, wanted] : {std::pair(std::array{2.0, 1.0}, bounce_nontemporal), {{1.0, 2.0}, bounce}}) {
         std::size_t tried = 0;
-        const auto tuned = mpi::tune(MPI_COMM_WORLD, options, [&](Backend& backend) -> Result<double> {
+        const auto tuned = mpi::tune(MPI_COMM_WORLD, options, [&, &times = times](Backend& backend) -> Result<double> {
             EXPECT_EQ(backend.size(), harness().ranks());
             const double own = times.at(tried++);
             return backend.rank() + 1 == backend.size() ? own : 0.5;
