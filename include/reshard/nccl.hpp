@@ -34,11 +34,12 @@ struct Options {
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options = {});
 
 /// Bytes that NCCL has taken on this device for a backend's communicators, measured where they grew: by what was free
-/// before and after, so whatever else happens on the device meanwhile counts too. pre: make_backend made it.
-[[nodiscard]] Index communicator_bytes(const Backend& backend);
+/// before and after, so whatever else happens on the device meanwhile counts too. Errors: usage (another backend).
+[[nodiscard]] Result<Index> communicator_bytes(const Backend& backend);
 
 /// Collective: the same number of bytes on every rank, registered as a window where NCCL has them, so that peers may
-/// reach it without a copy. Backend::allocate is not collective and registers with this rank only.
+/// reach it without a copy. Backend::allocate is not collective and registers with this rank only. Errors: usage
+/// (another backend); backend.
 [[nodiscard]] Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes);
 
 }  // namespace reshard::nccl

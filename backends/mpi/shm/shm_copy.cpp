@@ -233,8 +233,8 @@ void ShmCopy::choose() {
     if (timed_) unregistered_buffers_ = tried_ways[plan_.choice_->way()];
 }
 
-Result<std::byte*> ShmCopy::reach(const Address& address, std::size_t array, std::size_t peer) const {
-    auto reached = plan_.arena_->reach(address);
+Result<std::byte*> ShmCopy::reach(const Address& address, std::size_t array, std::size_t peer) {
+    auto reached = plan_.arena_->reach(address, views_);
     if (reached) return reached;
     return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", array,
                                            plan_.arrays_[array].step + 1, peer, reached.error().message));

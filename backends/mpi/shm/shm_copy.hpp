@@ -83,7 +83,7 @@ private:
         return unregistered_buffers_ == UnregisteredBuffers::bounce_nontemporal ? Store::streaming : Store::cached;
     }
     Result<void> resolve();
-    [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer) const;
+    [[nodiscard]] Result<std::byte*> reach(const Address& address, std::size_t array, std::size_t peer);
     void stage_all();
     void sweep();
 
@@ -93,6 +93,7 @@ private:
     Phase phase_ = Phase::entering;
     std::vector<std::vector<std::byte*>> targets_;        // per array, per rank; null: not reached
     std::vector<std::vector<const std::byte*>> sources_;  // likewise, and null where the target is reached
+    Views views_;                                         // of the peers' buffers
     std::vector<const std::byte*> own_sources_;           // per array
     std::vector<std::byte*> own_targets_;
     Signals::Wanteds leaving_;  // peers that read or write this rank's buffers, or whose it does

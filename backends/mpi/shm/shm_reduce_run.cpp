@@ -107,7 +107,7 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
     std::vector<const std::byte*> sources(plan_.ranks_, nullptr);
     std::vector<std::byte*> targets(plan_.ranks_, nullptr);
     const auto reach = [&](std::size_t rank, std::size_t side) -> Result<std::byte*> {
-        auto reached = plan_.arena_->reach(published(rank, 2 * array.array + side));
+        auto reached = plan_.arena_->reach(published(rank, 2 * array.array + side), views_);
         if (reached) return reached;
         return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", array.array,
                                                array.step + 1, rank, reached.error().message));

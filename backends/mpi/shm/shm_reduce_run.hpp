@@ -38,6 +38,7 @@ private:
     Phase phase_ = Phase::entering;
     std::size_t round_ = 0;
     bool direct_ = false;  // peers read or write this rank's buffers
+    Views views_;          // of the peers' buffers
     Waiting waiting_;
 };
 
