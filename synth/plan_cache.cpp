@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reshard/algebra/normalize_devices.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard {
 
@@ -145,8 +146,9 @@ PlanCache::PlanCache(std::size_t plans_max) : memory_(new Memory{plans_max, {}, 
 
 PlanCache::~PlanCache() = default;
 
-Result<Synthesis> PlanCache::synthesize(const Problem& problem, const Options& options) {
-    if (options.explain) return reshard::synthesize(problem, options);
+Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& options) {
+    if (options.explain) return reshard::synthesize(asked, options);
+    RESHARD_TRY(const Problem& problem, unified(asked));
     Key key = key_of(problem, options);
     if (auto known = memory_->recall(key)) {
         const bool renamed = rename(known->plan, problem, options);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reshard/algebra/normalize_devices.hpp"
+#include "src/base/try.hpp"
 #include "synth/answer.hpp"
 #include "synth/rules/averages.hpp"
 
@@ -131,10 +132,8 @@ Result<Synthesis> in_these_orders(const Problem& problem, const Options& options
 
 }  // namespace
 
-Result<Synthesis> synthesize(const Problem& problem, const Options& options) {
-    for (const Layout* end : {&problem.source, &problem.target})
-        if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
-    if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
+Result<Synthesis> synthesize(const Problem& asked, const Options& options) {
+    RESHARD_TRY(const Problem& problem, unified(asked));
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
     if (!listed || !options.first_steps.empty()) return in_these_orders(problem, options);
     auto [source, target] = normalized_devices(problem.source, problem.target);

@@ -253,6 +253,9 @@ private:
 class LocalBackend final : public Backend {
 public:
     LocalBackend(World::Shared& world, Index rank) : world_(world), rank_(rank) {}
+    ~LocalBackend() override { drop_kept(); }
+    LocalBackend(const LocalBackend&) = delete;
+    LocalBackend& operator=(const LocalBackend&) = delete;
     [[nodiscard]] std::string_view name() const override { return "local"; }
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return world_.size; }

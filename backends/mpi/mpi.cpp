@@ -271,6 +271,9 @@ class MpiBackend final : public Base {
 public:
     MpiBackend(Communicator communicator, const BackendOptions& options)
         : Base(std::move(communicator), options.shared_memory), options_(options) {}
+    ~MpiBackend() override { drop_kept(); }
+    MpiBackend(const MpiBackend&) = delete;
+    MpiBackend& operator=(const MpiBackend&) = delete;
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
 
     // Collective. Tries once which ranks reach each other's memory.

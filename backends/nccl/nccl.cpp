@@ -13,6 +13,9 @@ namespace {
 class NcclBackend final : public Backend {
 public:
     explicit NcclBackend(std::unique_ptr<Base> base) : base_(std::move(base)) {}
+    ~NcclBackend() override { drop_kept(); }
+    NcclBackend(const NcclBackend&) = delete;
+    NcclBackend& operator=(const NcclBackend&) = delete;
 
     [[nodiscard]] std::string_view name() const override { return "nccl"; }
     [[nodiscard]] Index rank() const override { return base_->rank(); }
@@ -75,12 +78,24 @@ Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Opt
     return std::make_unique<NcclBackend>(std::move(*base));
 }
 
-Index communicator_bytes(const Backend& backend) {
-    return dynamic_cast<const NcclBackend&>(backend).base().communicator_bytes();
+namespace {
+
+Result<Base*> base_of(const Backend& backend) {
+    if (const auto* own = dynamic_cast<const NcclBackend*>(&backend)) return &own->base();
+    return fail(Code::usage,
+                fmt::format("a backend of nccl::make_backend is needed, this one is '{}'", backend.name()));
+}
+
+}  // namespace
+
+Result<Index> communicator_bytes(const Backend& backend) {
+    return base_of(backend).map([](Base* base) { return base->communicator_bytes(); });
 }
 
 Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes) {
-    Base& base = dynamic_cast<NcclBackend&>(backend).base();
+    const auto found = base_of(backend);
+    if (!found) return tl::unexpected(found.error());
+    Base& base = **found;
     const OnDevice current(base.device());
     auto memory = DeviceMemory::make(base, bytes);
     const Result<void> made = memory.map([](const auto&) {});

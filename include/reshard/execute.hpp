@@ -3,6 +3,7 @@
 
 #include "reshard/algebra/backend.hpp"
 #include "reshard/algebra/list.hpp"
+#include "reshard/elements.hpp"
 
 namespace reshard {
 
@@ -72,14 +73,17 @@ public:
     /// is to be written and was not given so, when one that is needed is null, or when what is written overlaps
     /// anything else. Ranks that wait in a run for one whose bind failed are told, unless it starts within a second.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
+    /// The same of a list of one array.
+    [[nodiscard]] Result<std::unique_ptr<Bound>> bind(const Buffers& buffers) { return bind(std::span(&buffers, 1)); }
     /// Binds one bucket by itself: a pair of buffers for each of its arrays, in its order. Who frees sources on the way
     /// binds, runs and drops one bucket after the other, on every rank in the list's order.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::size_t bucket, std::span<const Buffers> buffers);
 
-    /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched.
-    [[nodiscard]] Result<void> run(std::span<const std::byte> source, std::span<std::byte> target,
-                                   std::span<std::byte> workspace = {});
-    /// The same; with a source that was given away.
+    /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched. The workspace is the
+    /// backend's memory, taken by the first run that needs one and kept. Errors also: mismatch when the elements are
+    /// not of the array's type.
+    [[nodiscard]] Result<void> run(ConstElements source, Elements target);
+    /// The same with a workspace of the caller's.
     [[nodiscard]] Result<void> run(const Buffers& buffers);
 
     struct RunState;  ///< whether a run is in flight or has failed; private to the executor
@@ -102,6 +106,8 @@ private:
     std::vector<std::vector<std::size_t>> arrays_;  // of each bucket
     std::vector<Bucket> buckets_;
     std::shared_ptr<RunState> state_;
+    Backend* backend_ = nullptr;
+    std::unique_ptr<Memory> workspace_;  // of runs that bring none
     bool donate_ = false;
 };
 

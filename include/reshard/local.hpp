@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "reshard/algebra/backend.hpp"
+#include "reshard/elements.hpp"
 
 /// Ranks of one process.
 namespace reshard::local {
@@ -27,5 +28,23 @@ private:
     std::unique_ptr<Shared> shared_;
     std::vector<std::unique_ptr<Backend>> backends_;
 };
+
+/// As reshard::redistribute, for all ranks of the world by this one thread: in[r] and out[r] are rank r's.
+[[nodiscard]] Result<void> redistribute(World& world, const Layout& source, const Layout& target,
+                                        std::span<const ConstElements> in, std::span<const Elements> out);
+
+/// The same from the ranks' source tiles to their target tiles, each dense and row-major.
+template <class T>
+requires ElementRange<std::vector<T>>
+[[nodiscard]] Result<std::vector<std::vector<T>>> redistribute(World& world, const Layout& source, const Layout& target,
+                                                               const std::vector<std::vector<T>>& tiles) {
+    if (auto valid = validate(target); !valid) return tl::unexpected(valid.error());
+    std::vector<std::vector<T>> moved;
+    const std::size_t each = ElementType<T>::dtype ? 1 : static_cast<std::size_t>(size_of(target.dtype));
+    for (Index rank = 0; rank < world.size(); ++rank) moved.emplace_back(each * tile_count(target, rank));
+    const std::vector<ConstElements> in(tiles.begin(), tiles.end());
+    const std::vector<Elements> out(moved.begin(), moved.end());
+    return redistribute(world, source, target, in, out).map([&] { return std::move(moved); });
+}
 
 }  // namespace reshard::local

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "reshard/algebra/backend.hpp"
+#include "reshard/elements.hpp"
 
 /// Ranks of an MPI communicator.
 namespace reshard::mpi {
@@ -55,9 +56,13 @@ struct BackendOptions {
 [[nodiscard]] Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options,
                                           const std::function<Result<double>(Backend&)>& seconds);
 
-/// The baseline of the benchmarks and of `reshard run`: one MPI_Alltoallw over subarray datatypes, from the source tile
-/// to the target tile in row-major storage. It has the same schedules as an exchange and none of the planning.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_alltoallw_backend(
-    MPI_Comm communicator, std::chrono::milliseconds timeout = BackendOptions().timeout);
+/// As reshard::redistribute, on a backend of the communicator's own with default options. That backend and what is
+/// prepared on it hang on the communicator as an attribute: they go with MPI_Comm_free, or in MPI_Finalize, and a
+/// duplicate has none of them. Calls on one communicator are collective and in one order.
+[[nodiscard]] Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target,
+                                        ConstElements in, Elements out);
+
+/// Collective: gives back all that redistribute keeps on the communicator.
+void clear(MPI_Comm communicator);
 
 }  // namespace reshard::mpi

@@ -35,12 +35,13 @@ struct Options {
 /// Errors: backend when CUDA or NCCL fails; unsupported when NCCL is older at run time than it was at compile time.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options = {});
 
-/// Bytes that NCCL has taken on this device for a backend's communicators: the difference in free memory before and
-/// after they were made, so whatever else happened on the device meanwhile counts too. pre: make_backend made it.
-[[nodiscard]] Index communicator_bytes(const Backend& backend);
+/// Bytes that NCCL has taken on this device for a backend's communicators, measured where they grew: by what was free
+/// before and after, so whatever else happens on the device meanwhile counts too. Errors: usage (another backend).
+[[nodiscard]] Result<Index> communicator_bytes(const Backend& backend);
 
 /// Collective: the same number of bytes on every rank, registered as a window where NCCL has them, so that peers may
-/// reach it without a copy. Backend::allocate is not collective and registers with this rank only.
+/// reach it without a copy. Backend::allocate is not collective and registers with this rank only. Errors: usage
+/// (another backend); backend.
 [[nodiscard]] Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes);
 
 }  // namespace reshard::nccl

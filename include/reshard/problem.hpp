@@ -12,6 +12,11 @@ struct Problem {
     friend bool operator==(const Problem&, const Problem&) = default;
 };
 
+/// The same problem with ends of one shape: a reshape moves nothing by itself. Every device holds the same elements as
+/// before, in the same order in a dense row-major tile. Ends of one shape stay as they are. Errors: as validate;
+/// mismatch (element types or numbers of elements differ); unsupported (more than 2^22 pieces).
+[[nodiscard]] Result<Problem> unified(const Problem& problem);
+
 /// What is least: estimated time, bytes that the busiest device receives, or steps that communicate.
 enum class Objective { time, bytes, steps };
 /// Which steps a plan may have.

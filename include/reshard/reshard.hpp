@@ -22,12 +22,14 @@
 #include "reshard/algebra/view.hpp"               // IWYU pragma: export
 #include "reshard/check.hpp"                      // IWYU pragma: export
 #include "reshard/cost.hpp"                       // IWYU pragma: export
+#include "reshard/elements.hpp"                   // IWYU pragma: export
 #include "reshard/execute.hpp"                    // IWYU pragma: export
 #include "reshard/layout.hpp"                     // IWYU pragma: export
 #include "reshard/mesh.hpp"                       // IWYU pragma: export
 #include "reshard/notation.hpp"                   // IWYU pragma: export
 #include "reshard/plan.hpp"                       // IWYU pragma: export
 #include "reshard/plan_cache.hpp"                 // IWYU pragma: export
+#include "reshard/redistribute.hpp"               // IWYU pragma: export
 #include "reshard/result.hpp"                     // IWYU pragma: export
 #include "reshard/synthesize.hpp"                 // IWYU pragma: export
 #include "reshard/text.hpp"                       // IWYU pragma: export

@@ -41,7 +41,7 @@ struct Synthesis {
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
 /// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
-/// Vocabulary::all. With first steps the floor is that of the ends and those steps. Errors: layout, mismatch (different
+/// Vocabulary::all. A reshape is planned in a view that both shapes have (unified). With first steps the floor is that of the ends and those steps. Errors: layout, mismatch (different
 /// arrays), step (a first step that is not typed), infeasible (names the floor).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 /// The same for two layouts.

@@ -106,6 +106,7 @@ Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::
     if (!agreed) return tl::unexpected(agreed.error());
     Executor executor;
     executor.plans_ = std::move(lowered->arrays);
+    executor.backend_ = &backend;
     executor.donate_ = options.donate;
     for (LoweredBucket& bucket : lowered->buckets) {
         auto prepared = options.footprint_bytes_max
@@ -233,13 +234,22 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
     return guarded(std::move(all), state_);
 }
 
-Result<void> Executor::run(std::span<const std::byte> source, std::span<std::byte> target,
-                           std::span<std::byte> workspace) {
-    return run(Buffers{source, target, workspace});
+Result<void> Executor::run(ConstElements source, Elements target) {
+    for (const auto dtype : {source.dtype, target.dtype}) {
+        if (!dtype || plans_.empty() || *dtype == plans_.front().dtype) continue;
+        return fail(Code::mismatch, fmt::format("elements of {} were given for an array of {}", name(*dtype),
+                                                name(plans_.front().dtype)));
+    }
+    if (workspace_bytes() > 0 && !workspace_) {
+        auto memory = backend_->allocate(workspace_bytes());
+        if (!memory) return tl::unexpected(memory.error());
+        workspace_ = std::move(*memory);
+    }
+    return run(Buffers{source.bytes, target.bytes, workspace_ ? workspace_->bytes() : std::span<std::byte>()});
 }
 
 Result<void> Executor::run(const Buffers& buffers) {
-    auto bound = bind(std::span(&buffers, 1));
+    auto bound = bind(buffers);
     if (!bound) return tl::unexpected(bound.error());
     auto ticket = (*bound)->start();
     if (!ticket) return tl::unexpected(ticket.error());

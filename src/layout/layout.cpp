@@ -205,6 +205,21 @@ std::vector<Index> group_of(const Layout& layout, std::span<const Atom> atoms, I
     return members;
 }
 
+std::vector<Index> tile_shape(const Layout& layout, Index device) { return extents(tile(layout, device)); }
+
+std::vector<Index> tile_offset(const Layout& layout, Index device) {
+    std::vector<Index> first;
+    for (const Side& side : tile(layout, device)) {
+        if (first.size() == layout.dims.size()) break;  // of nothing a rank 0 layout has a side
+        first.push_back(side.intervals.empty() ? 0 : side.intervals.front().begin);
+    }
+    return first;
+}
+
+std::size_t tile_count(const Layout& layout, Index device) {
+    return static_cast<std::size_t>(count(tile(layout, device)));
+}
+
 Index tile_elements(const Layout& layout) {
     Index elements = 1;
     for (const Dim& dim : layout.dims) elements *= tile_extent(dim);

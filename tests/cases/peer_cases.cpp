@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "cases/peer_line.hpp"
 #include "reshard/algebra/simulate.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
@@ -32,10 +33,10 @@ std::vector<Row> read_rows() {
     for (const char* file : {"xla", "dtensor", "shardy"}) {
         std::ifstream in(std::string(RESHARD_TESTS_DIR "/cases/") + file + ".jsonl");
         for (std::string text; std::getline(in, text);) {
-            const ProblemLine line = parse_problem_line(text);
-            const auto asked = line.question ? understand(*line.question) : tl::unexpected(line.question.error());
-            rows.push_back({line.id.is_string() ? line.id.get<std::string>() : "?",
-                            asked ? Result<Problem>(asked->problem) : tl::unexpected(asked.error())});
+            const auto question =
+                own_line(text).and_then([](const std::string& own) { return parse_problem_line(own).question; });
+            const auto asked = question.and_then(understand);
+            rows.push_back({Json::parse(text).value("id", "?"), asked.map(&Request::problem)});
         }
     }
     return rows;

@@ -57,14 +57,13 @@ class Translate(tool.Case):
 
     def test_problem_lines(self):
         lines = [
-            {"id": 1, "notation": "hlo", "shape": [8, 8], "dtype": "bf16", "devices": 4,
-             "source": "{devices=[4,1]<=[4]}", "target": "{replicated}", "peer": "xla", "expects": ["all-gather"]},
-            {"id": 2, "notation": "placements", "mesh": [2, 2], "shape": [5, 3], "source": ["S(0)", "S(0)"],
-             "target": ["R", "R"], "options": {"objective": "bytes"}},
+            {"id": 1, "notation": "hlo", "array": "bf16[8,8]", "mesh": "4", "source": "{devices=[4,1]<=[4]}",
+             "target": "{replicated}"},
+            {"id": 2, "notation": "placements", "mesh": "(2,2)", "array": "f32[5,3]", "source": "[S(0), S(0)]",
+             "target": "[R, R]", "options": {"objective": "bytes"}},
             {"id": 3, "notation": "dtensor", "mesh": "(2,2)", "array": "f32[4]", "source": "S(0), R", "target": "R, R"},
-            {"id": 4, "peer": "shardy", "mesh": "x=2,y=2", "source": "f32[4]", "target": "f32[4@x]",
-             "unreduced": {"source": ["x"]}, "source_extra": {"reduction": "max"}},
-            {"id": 5, "notation": "hlo", "shape": [24], "out_shape": [6, 4], "devices": 4,
+            {"id": 4, "mesh": "x=2,y=2", "source": "f32[4]{max:x}", "target": "f32[4@x]"},
+            {"id": 5, "notation": "hlo", "array": "f32[24]", "target_array": "f32[6,4]", "mesh": "4",
              "source": "{devices=[4]<=[4]}", "target": "{devices=[4,1]<=[4]}"},
         ]
         ran = tool.reshard("plan", "--batch", stdin="\n".join(map(json.dumps, lines)).encode())

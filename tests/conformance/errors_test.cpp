@@ -19,7 +19,7 @@ std::optional<Error> error_of(const Plan& plan, Backend& backend) {
     if (!executor) return executor.error();
     Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
     const Buffers buffers = bench.buffers();
-    auto done = executor->run(buffers.source, buffers.target, buffers.workspace);
+    auto done = executor->run(buffers);
     if (!done) return done.error();
     return std::nullopt;
 }

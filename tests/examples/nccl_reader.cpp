@@ -21,7 +21,7 @@ int move_rows_to_columns(ncclComm_t communicator, int rank) {
     Layout by_rows = make_layout(mesh, DType::f32, {n, n}, P{"ranks", {}}).value();
     Layout by_columns = make_layout(mesh, DType::f32, {n, n}, P{{}, "ranks"}).value();
     Plan plan = synthesize(by_rows, by_columns).value().plan;
-    std::vector<float> values(static_cast<std::size_t>(count(tile(by_rows, rank))), static_cast<float>(rank));
+    std::vector<float> values(tile_count(by_rows, rank), static_cast<float>(rank));
 
     // [README nccl]
     auto backend = nccl::make_backend(communicator).value();  // splits one off yours; never aborts yours
@@ -29,8 +29,7 @@ int move_rows_to_columns(ncclComm_t communicator, int rank) {
     auto rows = backend->allocate(executor.plans()[0].source_bytes).value();  // or your own cudaMalloc
     auto columns = backend->allocate(executor.plans()[0].target_bytes).value();
     auto workspace = backend->allocate(executor.workspace_bytes()).value();
-    const Buffers buffers{rows->bytes(), columns->bytes(), workspace->bytes()};
-    auto bound = executor.bind(std::span(&buffers, 1)).value();
+    auto bound = executor.bind(Buffers{rows->bytes(), columns->bytes(), workspace->bytes()}).value();
     cudaMemcpyAsync(rows->bytes().data(), values.data(), rows->bytes().size(), cudaMemcpyHostToDevice, stream);
     auto run = bound->start_on(stream).value();  // behind your work, before what you enqueue next
     const auto moved = run->wait();              // or test(), or nothing but your stream

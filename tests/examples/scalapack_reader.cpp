@@ -64,7 +64,7 @@ int main() {
     }
     for (std::size_t rank = 0; rank < 4; ++rank) {
         const Buffers buffers{std::as_bytes(std::span(a[rank].a)), std::as_writable_bytes(std::span(b[rank].a)), {}};
-        bound.push_back(executors[rank].bind(std::span(&buffers, 1)).value());
+        bound.push_back(executors[rank].bind(buffers).value());
         tickets.push_back(bound.back()->start().value());
     }
     bool moved = true;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "doubles/find.hpp"
+#include "reshard/local.hpp"
 #include "trial.hpp"
 
 namespace reshard::nccl::test {
@@ -188,7 +189,7 @@ TEST(Start, GroupsAreKeptAndBounded) {
         auto held = Executor::prepare(columns, backend);
         ASSERT_TRUE(held);
         EXPECT_EQ(splits_of(rows), 0);  // no room: over the whole communicator
-        EXPECT_GT(communicator_bytes(backend), 0);
+        EXPECT_GT(communicator_bytes(backend).value(), 0);
     });
 }
 
@@ -203,7 +204,7 @@ TEST(Start, StagingStaysWithinItsBound) {
             EXPECT_LE(executor->staging_bytes(), bound + 2 * 4096);  // whole pages
             Trial trial(backend, data, executor->workspace_bytes());
             const Buffers buffers = trial.buffers();
-            ASSERT_TRUE(executor->run(buffers.source, buffers.target, buffers.workspace));
+            ASSERT_TRUE(executor->run(buffers));
             EXPECT_TRUE(trial.right(data));
         });
     }
@@ -211,6 +212,9 @@ TEST(Start, StagingStaysWithinItsBound) {
 
 TEST(Start, WindowsAndMemory) {
     on_backends({}, [](Backend& backend, Party&) {
+        local::World another(1);
+        EXPECT_EQ(communicator_bytes(another.rank(0)).error().code, Code::usage);
+        EXPECT_EQ(allocate_window(another.rank(0), 1).error().code, Code::usage);
         auto window = allocate_window(backend, 1 << 16);
         ASSERT_TRUE(window) << window.error().message;
         EXPECT_EQ((*window)->bytes().size(), std::size_t{1} << 16);

@@ -9,6 +9,12 @@ import textwrap
 
 MARKED = re.compile(r"^ *// \[README (\w+)\]\n(.*?)^ *// \[README \1 end\]", re.S | re.M)
 SHOWN = re.compile(r"^```cpp\n(.*?)^```", re.S | re.M)
+FIRST_MAX = 15  # lines of code of a first task
+
+
+def lines_of_code(text):
+    """Those that are neither blank, nor a brace, nor an include."""
+    return sum(1 for line in text.splitlines() if line.strip(" {}") and not line.startswith("#include"))
 
 
 def main(arguments):
@@ -28,8 +34,11 @@ def main(arguments):
         print(f"no page shows the lines marked [README {name}] as they are")
     for lines in strange:
         print(f"{shown[lines]} shows C++ that no example compiles:\n{lines}")
-    print(f"{len(marked) - len(missing)} passed, {len(missing) + len(strange)} failed")
-    return 1 if missing or strange or not marked else 0
+    long = [name for name, lines in marked.items() if name.startswith("first_") and lines_of_code(lines) > FIRST_MAX]
+    for name in long:
+        print(f"{name} is a first task of {lines_of_code(marked[name])} lines of code, at most {FIRST_MAX}")
+    print(f"{len(marked) - len(missing) - len(long)} passed, {len(missing) + len(strange) + len(long)} failed")
+    return 1 if missing or strange or long or not marked else 0
 
 
 if __name__ == "__main__":

@@ -36,9 +36,11 @@ HEADERS = {
     "synthesize": ["problem", "algebra/list"],
     "plan_cache": ["synthesize"],
     "algebra/backend": ["algebra/schedule"],
-    "execute": ["algebra/backend", "algebra/list"],
-    "local": ["algebra/backend"],
-    "mpi": ["algebra/backend"],
+    "elements": ["layout"],
+    "execute": ["algebra/backend", "algebra/list", "elements"],
+    "redistribute": ["execute", "plan_cache"],
+    "local": ["algebra/backend", "elements"],
+    "mpi": ["algebra/backend", "elements"],
     "nccl": ["algebra/backend"],
 }
 PLANNER = ["notation", "algebra/view", "algebra/refinement", "algebra/normalize_devices", "algebra/simulate", "algebra/schedule", "cost",
@@ -53,7 +55,7 @@ ROOMS = {
     "src/schedule": ([], ["algebra/schedule"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["algebra/backend"]),
-    "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute"]),
+    "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute", "redistribute"]),
     "synth/search": ([], PLANNER + ["synthesize"]),
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/list": ([], PLANNER + ["synthesize"]),
@@ -68,12 +70,14 @@ TOOL_ROOMS = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/
               "tool"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
-                             (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout"], list(HEADERS))):
+                             (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],
+                              list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
 for room, (below, public) in list(ROOMS.items()):
     ROOMS[room] = (["src/base", *below], public)
 ROOMS = {"src/base": ([], []), **ROOMS}  # the ground floor
+DOORS = ("backends/local/redistribute.cpp", "backends/mpi/redistribute.cpp")  # plan; backends move what they are told
 FREE = ("tests/", "bench/")  # these see everything
 
 # Core and the search do no I/O and know no clock, randomness, threads or MPI.
@@ -144,7 +148,7 @@ def allowed(name):
         return (), seen_by(HEADERS if header == "reshard" else HEADERS.get(header, ()))
     room = os.path.dirname(name)
     below, public = ROOMS.get(room, ((), ()))
-    return (room, *below), seen_by(public)
+    return (room, *below), seen_by([*public, "redistribute"] if name in DOORS else public)
 
 
 def layers(root):

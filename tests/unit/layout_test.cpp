@@ -22,6 +22,36 @@ TEST(LayoutUnit, NamesMakeTheLayoutThatTheySay) {
     EXPECT_EQ(device_count(*layout), 6);
 }
 
+TEST(LayoutUnit, TheTileOfADevice) {
+    const auto layout = *make_layout(mesh, DType::f32, {5, 4}, P{"y", "x"});
+    EXPECT_EQ(tile_shape(layout, 4), (std::vector<Index>{2, 2}));
+    EXPECT_EQ(tile_offset(layout, 4), (std::vector<Index>{2, 2}));
+    EXPECT_EQ(tile_count(layout, 4), 4U);
+    EXPECT_EQ(tile_shape(layout, 5), (std::vector<Index>{1, 2}));
+    for (const Index outside : {6, 100}) {
+        EXPECT_EQ(tile_count(layout, outside), 0U);
+        EXPECT_EQ(tile_offset(layout, outside), (std::vector<Index>{0, 0}));
+    }
+    const auto scalar = *make_layout(mesh, DType::f32, {}, {});
+    EXPECT_EQ(tile_shape(scalar, 1), std::vector<Index>{});
+    EXPECT_EQ(tile_offset(scalar, 1), std::vector<Index>{});
+    EXPECT_EQ(tile_offset(scalar, 6), std::vector<Index>{});
+    EXPECT_EQ(tile_count(scalar, 1), 1U);
+    EXPECT_EQ(tile_count(scalar, 6), 0U);
+    const auto cyclic = *parse_layout(mesh, "f32[12@x/2,1]");
+    EXPECT_EQ(tile_offset(cyclic, 3), (std::vector<Index>{2, 0}));
+    EXPECT_EQ(tile_shape(cyclic, 3), (std::vector<Index>{6, 1}));
+}
+
+// As std::mdspan has them.
+struct View {
+    std::size_t strides[2];
+    [[nodiscard]] static constexpr std::size_t rank() { return 2; }
+    [[nodiscard]] std::size_t stride(std::size_t k) const { return strides[k]; }
+};
+
+TEST(LayoutUnit, TheStorageOfAView) { EXPECT_EQ(storage_of(View{{1, 7}}), (Storage{0, {1, 7}})); }
+
 TEST(LayoutUnit, TrailingTilesAreShortOrEmpty) {
     const Dim dim{5, {{4, 1}}};
     EXPECT_EQ(tile_extent(dim), 2);

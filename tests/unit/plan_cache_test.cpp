@@ -38,6 +38,20 @@ TEST(PlanCacheUnit, AHitIsTheSamePlanInTheNamesOfTheQuestion) {
     EXPECT_EQ(cache.size(), 1U);
 }
 
+TEST(PlanCacheUnit, ReshapesAndMeshesWrittenDifferentlyAreRemembered) {
+    PlanCache cache;
+    const Problem reshape = problem_on(mesh, "f32[24@(x,y)]", "f32[4,6@(y,x)]");
+    const Problem written{*parse_layout(mesh, "f32[12@(x,y),6]"), *parse_layout(Mesh{{"all", 6}}, "f32[12,6@all]")};
+    for (const Problem& problem : {reshape, written}) {
+        const auto made = cache.synthesize(problem);
+        ASSERT_TRUE(made) << made.error().message;
+        expect_same(*cache.synthesize(problem), *made);
+        expect_same(*synthesize(problem), *made);
+        EXPECT_EQ(Problem({made->plan.source, made->plan.target}), *unified(problem));
+    }
+    EXPECT_EQ(cache.hits(), 2);
+}
+
 TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     PlanCache cache;
     const Problem first = problem_on(mesh, "f32[12@x,6]", "f32[12@y,6]");

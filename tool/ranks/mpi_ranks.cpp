@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/baseline/alltoallw.hpp"
 #include "reshard/mpi.hpp"
 
 namespace reshard::cli {

@@ -2,8 +2,6 @@
 // enough to hurt. It keeps the id that it saw even when the line breaks later, so that the error line can carry it.
 #include "tool/request/problem_line.hpp"
 
-#include "tool/request/peer_line.hpp"
-
 #include <fmt/format.h>
 
 #include <set>
@@ -135,7 +133,19 @@ private:
     std::set<std::string> seen_outside_;
 };
 
-ProblemLine parse_own(std::string_view line) {
+// Of a line that may be wrong otherwise; null when there is none.
+Json id_of(std::string_view line) {
+    const Json row = Json::parse(line.begin(), line.end(), nullptr, false);
+    const auto id = row.is_object() ? row.find("id") : row.end();
+    return id != row.end() && !id->is_structured() ? *id : Json(nullptr);
+}
+
+}  // namespace
+
+ProblemLine parse_problem_line(std::string_view line) {
+    // The reader of JSON takes a NUL for the end, and would not look at what follows.
+    if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos)
+        return {id_of(line), fail(Code::syntax, fmt::format("not JSON, at byte {}: a NUL", nul + 1))};
     Reader reader;
     const bool read = Json::sax_parse(line.begin(), line.end(), &reader);
     ProblemLine result{reader.id, reader.question};
@@ -149,18 +159,6 @@ ProblemLine parse_own(std::string_view line) {
         break;
     }
     return result;
-}
-
-}  // namespace
-
-ProblemLine parse_problem_line(std::string_view line) {
-    // The reader of JSON takes a NUL for the end, and would not look at what follows.
-    if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos)
-        return {id_of(line), fail(Code::syntax, fmt::format("not JSON, at byte {}: a NUL", nul + 1))};
-    if (!is_peer_line(line)) return parse_own(line);
-    const auto own = own_line(line);
-    if (own) return parse_own(*own);
-    return {id_of(line), tl::unexpected(own.error())};
 }
 
 }  // namespace reshard::cli

@@ -4,33 +4,24 @@
 
 #include <algorithm>
 
-#include "reshard/algebra/view.hpp"
 #include "reshard/notation.hpp"
 #include "tool/console/exit.hpp"
 
 namespace reshard::cli {
 namespace {
 
-// A reshape is planned in a view that both shapes have.
-Result<void> read_ends(const Layout& source, const Layout& target, Problem& problem) {
-    auto viewed = in_common_view(source, target);
-    if (!viewed) return in("source and target", viewed.error());
-    problem = {std::move(viewed->first), std::move(viewed->second)};
-    return {};
-}
-
-Result<void> read_foreign_problem(const Question& question, Problem& problem) {
+Result<Problem> read_foreign_problem(const Question& question) {
     auto source = read_layout(question, question.mesh, question.array, question.source);
     if (!source) return in("source", source.error());
     const auto& target_array = question.target_array ? question.target_array : question.array;
     auto target = read_layout(question, question.target_mesh.value_or(question.mesh), target_array, question.target);
     if (!target) return in("target", target.error());
-    share_mesh(*source, *target);
-    return read_ends(*source, *target, problem);
+    share_mesh(*source, *target);  // notations without names get them from both ends
+    return Problem{std::move(*source), std::move(*target)};
 }
 
-Result<void> read_problem(const Question& question, Problem& problem) {
-    if (question.notation) return read_foreign_problem(question, problem);
+Result<Problem> read_problem(const Question& question) {
+    if (question.notation) return read_foreign_problem(question);
     auto mesh = parse_mesh(question.mesh);
     if (!mesh) return in("mesh", mesh.error());
     auto target_mesh = question.target_mesh ? parse_mesh(*question.target_mesh) : mesh;
@@ -39,7 +30,7 @@ Result<void> read_problem(const Question& question, Problem& problem) {
     if (!source) return in("source", source.error());
     auto target = parse_layout(*target_mesh, question.target);
     if (!target) return in("target", target.error());
-    return read_ends(*source, *target, problem);
+    return Problem{std::move(*source), std::move(*target)};
 }
 
 Result<void> read_limit(const char* name, const std::optional<std::string>& text, std::optional<Index>& limit) {
@@ -111,7 +102,11 @@ Result<Layout> read_layout(const Question& question, const std::string& mesh, co
 
 Result<Request> understand(const Question& question) {
     Request asked;
-    if (auto read = read_problem(question, asked.problem); !read) return tl::unexpected(read.error());
+    const auto problem = read_problem(question);
+    if (!problem) return tl::unexpected(problem.error());
+    auto whole = unified(*problem);
+    if (!whole) return in("source and target", whole.error());
+    asked.problem = std::move(*whole);
     if (auto read = read_options(question, asked.options); !read) return tl::unexpected(read.error());
     for (const std::string& text : question.first_steps) {
         auto step = read_step(asked.problem.source.mesh, text);

@@ -141,7 +141,14 @@ std::optional<Address> Arena::find(const std::byte* start, Index bytes) {
     return Address{block.segment.name(), offset};
 }
 
-Result<std::byte*> Arena::reach(const Address& address) {
+// Peers make and drop segments as long as they run. pre: the mutex is held.
+void Arena::forget_dropped_segments() {
+    if (peers_.size() < peers_max_) return;
+    std::erase_if(peers_, [](const auto& peer) { return peer.second.use_count() == 1 && !peer.second->is_kept(); });
+    peers_max_ = std::max<std::size_t>(64, 2 * peers_.size());
+}
+
+Result<std::byte*> Arena::reach(const Address& address, Views& held) {
     const std::lock_guard lock(mutex_);
     if (address.segment.process == getpid()) {
         for (const auto& [start, block] : blocks_) {
@@ -153,9 +160,11 @@ Result<std::byte*> Arena::reach(const Address& address) {
     if (found == peers_.end()) {
         auto opened = Segment::open(address.segment);
         if (!opened) return tl::unexpected(opened.error());
-        found = peers_.emplace(address.segment, std::move(*opened)).first;
+        forget_dropped_segments();
+        found = peers_.emplace(address.segment, std::make_shared<const Segment>(std::move(*opened))).first;
     }
-    return found->second.data() + address.offset;
+    held.push_back(found->second);
+    return found->second->data() + address.offset;
 }
 
 MemoryUse Arena::use() {

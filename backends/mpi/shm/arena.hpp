@@ -21,6 +21,9 @@ struct Address {
     friend bool operator==(const Address&, const Address&) = default;
 };
 
+/// Segments of peers that someone looks at. What nobody holds is unmapped some time after its maker has dropped it.
+using Views = std::vector<std::shared_ptr<const Segment>>;
+
 class Arena : public std::enable_shared_from_this<Arena> {
 public:
     /// The memory of `rank`. Without sharing it hands out private pages, which no peer reaches.
@@ -34,8 +37,9 @@ public:
     /// The address of a range of this process in its segments; nothing unless it lies wholly in one of them.
     [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);
 
-    /// The same place in this process. Maps the peer's segment when it is first asked for.
-    [[nodiscard]] Result<std::byte*> reach(const Address& address);
+    /// The same place in this process, valid while `held` has what is added to it. Maps the peer's segment when it is
+    /// first asked for.
+    [[nodiscard]] Result<std::byte*> reach(const Address& address, Views& held);
 
     /// Gives memory back as soon as `unused` says that no peer reads it any more; asked whenever memory is taken.
     void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
@@ -57,6 +61,7 @@ private:
     std::optional<std::size_t> kept_block(Index bytes) const;
     Result<std::unique_ptr<Memory>> take_private(Index bytes);
     void free_retired();
+    void forget_dropped_segments();
     void count(Index change);
     void give_back(const std::byte* start);
     void leave_to_peers(Memory& memory);
@@ -65,7 +70,8 @@ private:
     Index rank_;
     std::mutex mutex_;
     std::map<const std::byte*, Block> blocks_;  // by start
-    std::map<SegmentName, Segment> peers_;
+    std::map<SegmentName, std::shared_ptr<const Segment>> peers_;
+    std::size_t peers_max_ = 64;  // mapped before it is looked which of them their makers have dropped
     std::vector<std::pair<std::function<bool()>, std::unique_ptr<Memory>>> retired_;
     bool closed_ = false;
     MemoryUse use_;

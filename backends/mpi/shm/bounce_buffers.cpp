@@ -132,7 +132,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
                 pair_in(peer, parts.receives, slots[peer], own_->bytes().data(), BouncePieces::Side::receiver));
         }
         if (granted[peer].half_bytes == 0) continue;
-        auto reached = arena->reach((*places)[peer]);
+        auto reached = arena->reach((*places)[peer], views_);
         if (!reached) {
             made = tl::unexpected(reached.error());
             break;

@@ -65,6 +65,7 @@ private:
     bool drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
     std::unique_ptr<Memory> own_;
+    Views views_;  // of the peers' buffers
     std::optional<BouncePieces> staying_;
     std::vector<Pair> outgoing_;
     std::vector<Pair> incoming_;

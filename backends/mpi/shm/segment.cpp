@@ -69,6 +69,8 @@ bool take_pages(int descriptor, Index bytes) {
     return code == 0;
 }
 
+std::string path_of(const SegmentName& name) { return fmt::format("/proc/{}/fd/{}", name.process, name.descriptor); }
+
 }  // namespace
 
 Result<Segment> Segment::make(Index bytes) {
@@ -95,9 +97,13 @@ Result<Segment> Segment::make(Index bytes) {
     return Segment({getpid(), descriptor, status.st_ino, *rounded}, *start, descriptor);
 }
 
+bool Segment::is_kept() const {
+    struct stat status {};
+    return stat(path_of(name_).c_str(), &status) == 0 && status.st_ino == name_.inode;
+}
+
 Result<Segment> Segment::open(const SegmentName& name) {
-    const std::string path = fmt::format("/proc/{}/fd/{}", name.process, name.descriptor);
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    const int descriptor = ::open(path_of(name).c_str(), O_RDWR | O_CLOEXEC);
     if (descriptor < 0) return failed("opening a peer's segment", name.bytes);
     struct stat status {};
     const bool same = fstat(descriptor, &status) == 0 && status.st_ino == name.inode && status.st_size == name.bytes;

@@ -33,6 +33,9 @@ public:
     /// Others may still be looking: its pages and what is in them go with the last view, not with the maker's.
     void leave_to_others() { left_ = true; }
 
+    /// Whether its maker still has it.
+    [[nodiscard]] bool is_kept() const;
+
     [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] std::byte* data() const { return start_; }
 

@@ -231,7 +231,7 @@ Result<void> ShmReducePlan::make_windows(MPI_Comm communicator, Index window_byt
     const auto places = gathered(communicator, place);
     if (!places) return tl::unexpected(places.error());
     for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_ && made; ++rank) {
-        auto reached = arena_->reach((*places)[rank]);
+        auto reached = arena_->reach((*places)[rank], views_);
         if (!reached) made = tl::unexpected(reached.error());
         if (reached) windows_.push_back(*reached);
     }

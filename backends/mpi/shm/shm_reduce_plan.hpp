@@ -96,6 +96,7 @@ private:
     std::vector<Array> arrays_;
     std::unique_ptr<Memory> window_;
     std::vector<std::byte*> windows_;  // of all ranks
+    Views views_;
     Index slot_bytes_ = 0;
     Index half_bytes_ = 0;  // of a bounce buffer: slots for what others bring, and for what they bring back
     Store store_ = Store::cached;

@@ -16,8 +16,8 @@ Address& ShmRun::published(std::size_t rank, std::size_t index) const {
     return signals_.address(rank, (run_ % 2) * buffers_.addresses.size() + index);
 }
 
-Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step) const {
-    auto reached = arena.reach(published(rank, index));
+Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step) {
+    auto reached = arena.reach(published(rank, index), views_);
     if (reached) return reached;
     return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", index / 2, step + 1,
                                            rank, reached.error().message));

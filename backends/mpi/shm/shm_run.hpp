@@ -26,7 +26,7 @@ protected:
     /// What a rank published: two addresses per array.
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     /// What lies there; for errors the step of the plan that moves it.
-    [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step) const;
+    [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step);
     /// This rank is so far.
     void say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers);
     /// They are.
@@ -38,6 +38,7 @@ protected:
     Waiting waiting_;
 
 private:
+    Views views_;  // of the peers' buffers
     bool over_ = false;
 };
 

@@ -93,7 +93,7 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     }
     const int code = MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, communicator);
     if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
-    auto start = arena->reach(place);
+    auto start = arena->reach(place, signals->views_);
     if (made && !start) made = tl::unexpected(start.error());
     if (auto all = all_succeeded(communicator, made, 1); !all) return tl::unexpected(all.error());
     signals->start_ = *start;

@@ -107,6 +107,7 @@ private:
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Memory> own_;  // of rank 0
+    Views views_;
     std::byte* start_ = nullptr;
     std::size_t rank_ = 0;
     std::size_t size_ = 0;

@@ -9,6 +9,8 @@
 
 namespace reshard {
 
+class Redistributor;
+
 /// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
 /// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
 struct RankStep {
@@ -123,6 +125,15 @@ public:
     virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
     /// The other way.
     virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
+
+protected:
+    /// Drops what is kept for redistribute: executors, which refer to what a backend is made of. Its destructor does
+    /// this first.
+    void drop_kept() { kept_.reset(); }
+
+private:
+    friend class Redistributor;
+    std::shared_ptr<void> kept_;
 };
 
 }  // namespace reshard

@@ -17,6 +17,13 @@ struct Storage {
 
 [[nodiscard]] Storage row_major(const Tile& tile);     ///< dense, last dimension contiguous
 [[nodiscard]] Storage column_major(const Tile& tile);  ///< dense, first dimension contiguous
+/// How a view lies from its first element on: std::mdspan, or whatever else has rank() and stride(i), in elements.
+template <class View>
+[[nodiscard]] Storage storage_of(const View& view) {
+    Storage storage;
+    for (std::size_t k = 0; k < view.rank(); ++k) storage.strides.push_back(static_cast<Index>(view.stride(k)));
+    return storage;
+}
 /// Elements from the start of the buffer to one past the last element of the tile; 0 for an empty tile.
 /// Code::overflow when that leaves 64 bits, Code::mismatch on a wrong number of strides or a negative one.
 [[nodiscard]] Result<Index> extent_of(const Storage& storage, const Tile& tile);

@@ -171,7 +171,7 @@ TEST(Footprint, ALimitMakesWindowsOfSumsSmaller) {
         EXPECT_LE(bounded->staging_bytes(), room);
         Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
         const Buffers buffers = bench.buffers();
-        ASSERT_TRUE(bounded->run(buffers.source, buffers.target, buffers.workspace));
+        ASSERT_TRUE(bounded->run(buffers));
         EXPECT_EQ(bench.wrong(), "");
     }
 }
@@ -193,7 +193,7 @@ TEST(Footprint, ALimitMakesWindowsAndPiecesSmaller) {
             EXPECT_LE(bounded->staging_bytes(), room);
             Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
             const Buffers buffers = bench.buffers();
-            ASSERT_TRUE(bounded->run(buffers.source, buffers.target, buffers.workspace));
+            ASSERT_TRUE(bounded->run(buffers));
             EXPECT_EQ(bench.wrong(), "");
         }
         if (backend->size() > 1) {
@@ -230,7 +230,7 @@ TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     EXPECT_EQ(bounded->workspace_bytes(), 0);
     Workbench bench(Item{plan}, backend->rank(), 1, 0);
     const Buffers buffers = bench.buffers();
-    ASSERT_TRUE(bounded->run(buffers.source, buffers.target, buffers.workspace));
+    ASSERT_TRUE(bounded->run(buffers));
     EXPECT_EQ(bench.wrong(), "");
 }
 

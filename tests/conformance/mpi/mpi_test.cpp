@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "bench/baseline/alltoallw.hpp"
 #include "conformance/harness.hpp"
 #include "conformance/move.hpp"
 #include "reshard/mpi.hpp"

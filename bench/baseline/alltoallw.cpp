@@ -1,4 +1,5 @@
-// The baseline: one MPI_Alltoallw over subarray datatypes, as MPI programs write it by hand.
+#include "bench/baseline/alltoallw.hpp"
+
 #include <fmt/format.h>
 
 #include <sched.h>
@@ -9,7 +10,6 @@
 #include "backends/mpi/base.hpp"
 #include "backends/mpi/messages/datatype.hpp"
 #include "backends/mpi/shm/signals.hpp"
-#include "reshard/mpi.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -225,6 +225,9 @@ class AlltoallwBackend final : public Base {
 public:
     AlltoallwBackend(Communicator communicator, std::chrono::milliseconds timeout)
         : Base(std::move(communicator), false), timeout_(timeout) {}
+    ~AlltoallwBackend() override { drop_kept(); }
+    AlltoallwBackend(const AlltoallwBackend&) = delete;
+    AlltoallwBackend& operator=(const AlltoallwBackend&) = delete;
     [[nodiscard]] std::string_view name() const override { return "alltoallw"; }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {

@@ -1,4 +1,4 @@
-#include "tool/request/peer_line.hpp"
+#include "cases/peer_line.hpp"
 
 #include <fmt/format.h>
 
@@ -168,19 +168,6 @@ Result<Json> own_fields(const Json& row) {
 }
 
 }  // namespace
-
-bool is_peer_line(std::string_view line) {
-    return line.find("\"peer\"") != std::string_view::npos ||
-           (line.find("\"notation\"") != std::string_view::npos &&
-            (line.find("\"shape\"") != std::string_view::npos || line.find("\"devices\"") != std::string_view::npos));
-}
-
-Json id_of(std::string_view line) {
-    const Json row = Json::parse(line.begin(), line.end(), nullptr, false);
-    if (!row.is_object()) return nullptr;
-    const Json* id = field(row, "id");
-    return id && !id->is_structured() ? *id : Json(nullptr);
-}
 
 Result<std::string> own_line(std::string_view line) {
     const Json row = Json::parse(line.begin(), line.end(), nullptr, false);

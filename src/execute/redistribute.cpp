@@ -1,0 +1,124 @@
+#include "reshard/redistribute.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "src/base/try.hpp"
+
+namespace reshard {
+namespace {
+
+Result<void> fits(std::string_view name, std::span<const std::byte> bytes, std::optional<DType> dtype,
+                  const Layout& layout, Index rank) {
+    if (dtype && *dtype != layout.dtype) {
+        return fail(Code::mismatch, fmt::format("the elements of `{}` are {}, those of its layout {}", name,
+                                                reshard::name(*dtype), reshard::name(layout.dtype)));
+    }
+    const Tile own = tile(layout, rank);
+    const auto needed = checked_multiply(count(own), size_of(layout.dtype));
+    if (needed && static_cast<std::uint64_t>(*needed) == bytes.size()) return {};
+    return fail(Code::mismatch, fmt::format("rank {} holds {} elements of {} bytes, `{}` has {} bytes", rank,
+                                            count(own), size_of(layout.dtype), name, bytes.size()));
+}
+
+Result<void> fit(const Layout& source, const Layout& target, ConstElements in, Elements out, Index rank) {
+    RESHARD_CHECK(fits("in", in.bytes, in.dtype, source, rank));
+    RESHARD_CHECK(fits("out", out.bytes, out.dtype, target, rank));
+    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
+    const bool apart = !before(in.bytes.data(), out.bytes.data() + out.bytes.size()) ||
+                       !before(out.bytes.data(), in.bytes.data() + in.bytes.size());
+    if (apart || in.bytes.empty() || out.bytes.empty()) return {};
+    return fail(Code::mismatch, "`in` and `out` overlap in memory");
+}
+
+// Ranks that prepare compare the plan's fingerprint itself: one that has prepared already must not agree with them.
+std::uint64_t number_of_prepared(const Plan& plan) {
+    const std::uint64_t number = ~fingerprint(in_one_bucket({plan}));
+    return number == 0 ? 1 : number;
+}
+
+}  // namespace
+
+Redistributor::Redistributor(Backend& backend, Options options) : backend_(backend), options_(std::move(options)) {}
+
+Redistributor& Redistributor::of(Backend& backend) {
+    if (!backend.kept_) backend.kept_ = std::make_shared<Redistributor>(backend);
+    return *std::static_pointer_cast<Redistributor>(backend.kept_);
+}
+
+Result<void> Redistributor::redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out) {
+    RESHARD_TRY(auto& run, start(source, target, in, out));
+    auto moved = run->wait();
+    run.reset();
+    if (!moved) clear();
+    return moved;
+}
+
+// Dropping the executors tells the ranks that wait in one of them; and what a rank keeps after an error is what all
+// keep, nothing.
+Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const Layout& target, ConstElements in,
+                                                     Elements out) {
+    auto run = try_start(source, target, in, out);
+    if (!run) clear();
+    return run;
+}
+
+Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, const Layout& target, ConstElements in,
+                                                         Elements out) {
+    RESHARD_TRY(Entry* const entry, find_or_prepare(source, target, in, out));
+    RESHARD_TRY(const auto workspace, workspace_of(entry->executor));
+    RESHARD_TRY(const auto& bound, entry->executor.bind(Buffers{in.bytes, out.bytes, workspace}));
+    return bound->start();
+}
+
+// Each call agrees once, whatever becomes of it, so that all ranks learn of an error of one.
+Result<Redistributor::Entry*> Redistributor::find_or_prepare(const Layout& source, const Layout& target,
+                                                             ConstElements in, Elements out) {
+    const auto known = std::ranges::find_if(
+        entries_, [&](const Entry& entry) { return entry.source == source && entry.target == target; });
+    Result<void> well;
+    if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
+    if (well) well = fit(source, target, in, out, backend_.rank());
+    if (well && known != entries_.end()) {
+        RESHARD_CHECK(backend_.agree(known->number));
+        entries_.splice(entries_.begin(), entries_, known);
+        return &entries_.front();
+    }
+    auto made = well ? plans_.synthesize({source, target}, options_) : tl::unexpected(well.error());
+    if (!made) {
+        static_cast<void>(backend_.agree(0));
+        return tl::unexpected(made.error());
+    }
+    if (entries_.size() == executors_max) entries_.pop_back();
+    RESHARD_TRY(auto& executor, Executor::prepare(made->plan, backend_));
+    entries_.push_front({source, target, number_of_prepared(made->plan), std::move(executor)});
+    return &entries_.front();
+}
+
+Result<std::span<std::byte>> Redistributor::workspace_of(const Executor& executor) {
+    const Index needed = executor.workspace_bytes();
+    if (workspace_bytes() < needed) {
+        workspace_.reset();
+        RESHARD_TRY(auto& memory, backend_.allocate(needed));
+        workspace_ = std::move(memory);
+    }
+    return needed == 0 ? std::span<std::byte>() : workspace_->bytes().first(static_cast<std::size_t>(needed));
+}
+
+Index Redistributor::workspace_bytes() const { return workspace_ ? std::ssize(workspace_->bytes()) : 0; }
+
+void Redistributor::clear() {
+    while (!entries_.empty()) entries_.pop_back();
+    workspace_.reset();
+}
+
+Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
+                          Elements out) {
+    return Redistributor::of(backend).redistribute(source, target, in, out);
+}
+
+void clear(Backend& backend) { Redistributor::of(backend).clear(); }
+
+}  // namespace reshard

@@ -1,0 +1,231 @@
+// The front door on a communicator: what it moves, what it keeps and for how long, and who learns of an error.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include <unistd.h>
+
+#include "reshard/mpi.hpp"
+#include "reshard/redistribute.hpp"
+
+namespace reshard {
+namespace {
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+int world_size_of() {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return ranks;
+}
+
+struct Pair {
+    Layout source;
+    Layout target;
+};
+
+// Rows to columns of an array that no other pair has.
+Pair pair(Index number) {
+    const Mesh mesh{{"ranks", world_size_of()}};
+    const std::vector<Index> shape = {8 + number, 12};
+    return {*make_layout(mesh, DType::f64, shape, P{"ranks", {}}),
+            *make_layout(mesh, DType::f64, shape, P{{}, "ranks"})};
+}
+
+// Global element (i, j) is 100 i + j.
+std::vector<double> values(const Layout& layout) {
+    std::vector<double> all;
+    const Tile own = tile(layout, world_rank());
+    for (Index i = 0; i < own[0].size(); ++i)
+        for (Index j = 0; j < own[1].size(); ++j) all.push_back(static_cast<double>(100 * own[0].at(i) + own[1].at(j)));
+    return all;
+}
+
+Result<void> move(MPI_Comm communicator, const Pair& ends) {
+    const std::vector<double> in = values(ends.source);
+    std::vector<double> out(tile_count(ends.target, world_rank()), -1);
+    auto moved = mpi::redistribute(communicator, ends.source, ends.target, in, out);
+    if (moved && out != values(ends.target)) return fail(Code::plan, "the values are wrong");
+    return moved;
+}
+
+bool everywhere(bool mine) {
+    int all = mine ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return all != 0;
+}
+
+MPI_Comm duplicate_of_world() {
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    return made;
+}
+
+// What a process holds: segments that it maps, open files, the number that the next communicator takes, resident KiB.
+struct Holdings {
+    long segments = 0;
+    long files = 0;
+    long communicators = 0;
+    long resident = 0;
+};
+
+long mapped_segments() {
+    std::ifstream maps("/proc/self/maps");
+    long count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find("memfd:reshard") != std::string::npos ? 1 : 0;
+    return count;
+}
+
+Holdings holdings() {
+    Holdings now;
+    MPI_Barrier(MPI_COMM_WORLD);
+    now.segments = mapped_segments();
+    for (int file = 0; file < 1024; ++file) now.files += lseek(file, 0, SEEK_CUR) != -1 || errno != EBADF ? 1 : 0;
+    MPI_Comm next = duplicate_of_world();
+    now.communicators = MPI_Comm_c2f(next);
+    MPI_Comm_free(&next);
+    std::ifstream pages("/proc/self/statm");
+    long all = 0;
+    pages >> all >> now.resident;
+    now.resident *= sysconf(_SC_PAGESIZE) / 1024;
+    return now;
+}
+
+TEST(Redistribute, RowsToColumns) {
+    for (const Index number : {0, 1, 5}) {
+        const auto moved = move(MPI_COMM_WORLD, pair(number));  // what this keeps is left to MPI_Finalize
+        EXPECT_TRUE(moved) << moved.error().message;
+    }
+}
+
+TEST(Redistribute, ThousandsOfCallsGrowNothing) {
+    const char* is_long = std::getenv("RESHARD_LONG");
+    const int calls = is_long != nullptr && std::string(is_long) == "1" ? 10000 : 600;
+    std::vector<Pair> pairs;
+    for (Index number = 0; number < 100; ++number) pairs.push_back(pair(number));
+    MPI_Comm own = duplicate_of_world();
+    std::mt19937 random(7);  // the same on all ranks
+    for (std::size_t number = 0; number < 100; ++number) ASSERT_TRUE(everywhere(move(own, pairs[number]).has_value()));
+    const Holdings before = holdings();
+    for (int call = 0; call < calls; ++call) {
+        const auto moved = move(own, pairs[random() % 100]);
+        ASSERT_TRUE(moved) << "call " << call << ": " << moved.error().message;
+    }
+    const Holdings after = holdings();
+    EXPECT_LE(after.segments, 2 * before.segments + 64);  // views are looked through when there are twice as many
+    EXPECT_LE(after.files, before.files + 4);
+    EXPECT_LE(after.communicators, before.communicators + 8);  // some wait for the word that all peers dropped them
+    EXPECT_LE(after.resident, before.resident + 4096);
+    MPI_Comm_free(&own);
+}
+
+TEST(Redistribute, AFreedCommunicatorFreesAll) {
+    Holdings early;
+    for (int round = 0; round < 30; ++round) {
+        if (round == 10) early = holdings();
+        MPI_Comm own = duplicate_of_world();
+        for (const Index number : {0, 1, 2}) ASSERT_TRUE(everywhere(move(own, pair(number)).has_value()));
+        MPI_Comm_free(&own);
+    }
+    const Holdings late = holdings();
+    EXPECT_LE(late.segments, early.segments + 4);
+    EXPECT_LE(late.files, early.files + 2);
+    EXPECT_LE(late.communicators, early.communicators + 8);
+    EXPECT_LE(late.resident, early.resident + 2048);
+}
+
+TEST(Redistribute, ADuplicateStartsWithNothing) {
+    MPI_Comm own = duplicate_of_world();
+    ASSERT_TRUE(move(own, pair(0)));
+    MPI_Comm other = MPI_COMM_NULL;
+    MPI_Comm_dup(own, &other);
+    MPI_Comm_free(&own);
+    EXPECT_TRUE(move(other, pair(0)));
+    MPI_Comm_free(&other);
+}
+
+TEST(Redistribute, ClearGivesBackAndTheNextCallPreparesAnew) {
+    MPI_Comm own = duplicate_of_world();
+    mpi::clear(own);  // of nothing
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_TRUE(move(own, pair(3)));
+        mpi::clear(own);
+    }
+    MPI_Comm_free(&own);
+}
+
+TEST(Redistribute, TheLeastRecentlyUsedGoesFirstOnAllRanks) {
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    Redistributor one(**backend);
+    std::vector<double> out;
+    for (Index number = 0; number < 70; ++number) {
+        for (const Index asked : {number, Index{0}}) {  // the first stays in use
+            const Pair ends = pair(asked);
+            out.resize(tile_count(ends.target, world_rank()));
+            ASSERT_TRUE(one.redistribute(ends.source, ends.target, values(ends.source), out));
+        }
+        ASSERT_EQ(one.executor_count(), std::min<std::size_t>(static_cast<std::size_t>(number) + 1, 64));
+    }
+}
+
+// Each is an error of one rank only; all ranks get one, and the next call is well.
+TEST(Redistribute, AnErrorOnOneRankIsAnErrorOnAll) {
+    if (world_size_of() == 1) GTEST_SKIP() << "one rank is all";
+    MPI_Comm own = duplicate_of_world();
+    const Pair ends = pair(0);
+    const Pair other = pair(1);
+    const bool bad = world_rank() == 1;
+    for (const bool prepared : {false, true}) {
+        const auto expect_error = [&](const Layout& source, const Layout& target, ConstElements in, Elements out) {
+            if (prepared) {
+                ASSERT_TRUE(move(own, ends));
+            }
+            EXPECT_FALSE(mpi::redistribute(own, source, target, in, out));
+        };
+        std::vector<double> in = values(ends.source);
+        std::vector<double> out(tile_count(ends.target, world_rank()));
+        std::vector<double> more = in;
+        more.push_back(0);
+        const std::vector<std::int64_t> integers(in.size());
+        const std::vector<double> others = values(other.source);
+        std::vector<double> others_out(tile_count(other.target, world_rank()));
+        expect_error(ends.source, ends.target, bad ? more : in, out);
+        expect_error(ends.source, ends.target, bad ? ConstElements(integers) : ConstElements(in), out);
+        expect_error(ends.source, ends.target, in, bad ? in : out);
+        if (bad)
+            expect_error(other.source, other.target, others, others_out);
+        else
+            expect_error(ends.source, ends.target, in, out);
+        Layout broken = ends.source;
+        broken.mesh.axes.front().size = 0;
+        expect_error(bad ? broken : ends.source, ends.target, in, out);
+        EXPECT_TRUE(move(own, ends));
+    }
+    MPI_Comm_free(&own);
+}
+
+TEST(Redistribute, TooFewRanksOrNoCommunicator) {
+    const Mesh mesh{{"ranks", world_size_of() + 1}};
+    const Layout rows = *make_layout(mesh, DType::f64, {12}, P{"ranks"});
+    const std::vector<double> in(tile_count(rows, world_rank()));
+    std::vector<double> out(in.size());
+    const auto moved = mpi::redistribute(MPI_COMM_WORLD, rows, rows, in, out);
+    ASSERT_FALSE(moved);
+    EXPECT_EQ(moved.error().code, Code::mismatch);
+    const auto nowhere = mpi::redistribute(MPI_COMM_NULL, rows, rows, in, out);
+    ASSERT_FALSE(nowhere);
+    EXPECT_EQ(nowhere.error().code, Code::backend);
+}
+
+}  // namespace
+}  // namespace reshard
