@@ -255,6 +255,8 @@ public:
     [[nodiscard]] std::string_view name() const override { return "local"; }
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return world_.size; }
+    // As the oracle it runs every step as the plan has it.
+    [[nodiscard]] Capabilities capabilities() const override { return {.ranks_per_node = world_.size}; }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
 
     Result<void> agree(std::uint64_t fingerprint) override {
@@ -293,7 +295,9 @@ private:
             }
             if (!first) first = rank;
             if (*brought[rank] != *brought[*first]) {
-                return Error{Code::mismatch, fmt::format("rank {} brings another plan than rank {}", rank, *first)};
+                return Error{
+                    Code::mismatch,
+                    fmt::format("rank {} brings another plan, execution or memory policy than rank {}", rank, *first)};
             }
         }
         return std::nullopt;

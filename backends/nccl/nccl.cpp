@@ -16,6 +16,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return "nccl"; }
     [[nodiscard]] Index rank() const override { return base_->rank(); }
     [[nodiscard]] Index size() const override { return base_->size(); }
+    [[nodiscard]] Capabilities capabilities() const override { return {.native_collectives = true}; }
     [[nodiscard]] Base& base() const { return *base_; }
 
     Result<void> agree(std::uint64_t fingerprint) override {
@@ -30,7 +31,8 @@ public:
         }
         for (std::size_t rank = 0; rank < all->size(); ++rank) {
             if ((*all)[rank] == all->front()) continue;
-            return fail(Code::mismatch, fmt::format("rank {} brings another plan than rank 0", rank));
+            return fail(Code::mismatch,
+                        fmt::format("rank {} brings another plan, execution or memory policy than rank 0", rank));
         }
         return {};
     }

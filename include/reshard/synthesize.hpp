@@ -18,6 +18,7 @@ enum class StopReason {
 struct Alternative {
     std::string rule;  ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
     Plan plan;
+    Execution execution;
     Verdict verdict;
     Index picoseconds = 0;
     std::string lost;  ///< why it was not chosen; empty for the winner
@@ -25,7 +26,8 @@ struct Alternative {
 
 struct Synthesis {
     Plan plan;
-    Verdict verdict;
+    Execution execution;  ///< how it runs; as one exchange only where that is the plan's one step
+    Verdict verdict;      ///< of the plan that runs so
     Index picoseconds = 0;
     std::string rule;      ///< the rule that gave the plan
     bool optimal = false;  ///< received_bytes_max_device == lower_bound_bytes
@@ -63,6 +65,6 @@ struct ListSynthesis {
 /// looked for. Errors: as for one problem, the array named; overflow; infeasible (what is needed, the limit, and the
 /// floor).
 [[nodiscard]] Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options = {},
-                                               const ListLimits& limits = {});
+                                               const MemoryPolicy& memory = {});
 
 }  // namespace reshard

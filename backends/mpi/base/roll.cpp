@@ -183,7 +183,9 @@ std::optional<Roll::Verdict> Roll::compare(const std::map<int, Letter>& come) co
     }
     for (const auto& [rank, letter] : come) {
         if (letter.value != first.value)
-            return Verdict{fail(Code::mismatch, fmt::format("rank {} brings another plan than rank 0", rank))};
+            return Verdict{
+                fail(Code::mismatch,
+                     fmt::format("rank {} brings another plan, execution or memory policy than rank 0", rank))};
     }
     return Verdict{};
 }

@@ -6,6 +6,7 @@
 
 #include "reshard/algebra/schedule.hpp"
 #include "reshard/algebra/storage.hpp"
+#include "reshard/capabilities.hpp"
 
 namespace reshard {
 
@@ -25,8 +26,6 @@ struct RankPlan {
     Index source_bytes = 0;  ///< least size of the buffers that are bound
     Index target_bytes = 0;
     Index workspace_bytes = 0;
-    /// The whole plan as one exchange from source to target; where it has several steps and reduces nothing.
-    std::optional<RankStep> fused = std::nullopt;
 };
 
 /// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
@@ -65,9 +64,7 @@ public:
 class Prepared {
 public:
     virtual ~Prepared() = default;
-    [[nodiscard]] virtual Index staging_bytes() const = 0;  ///< what it holds beyond the caller's buffers
-    /// True when it runs the array's plan as its one fused exchange: without workspace, and timed as one step.
-    [[nodiscard]] virtual bool fuses(std::size_t) const { return false; }
+    [[nodiscard]] virtual Index staging_bytes() const = 0;             ///< what it holds beyond the caller's buffers
     [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
     /// This rank will take part in no run any more. Ranks that wait for it in one are told why, as they are when it
@@ -97,6 +94,7 @@ public:
     [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
     [[nodiscard]] virtual Index rank() const = 0;
     [[nodiscard]] virtual Index size() const = 0;
+    [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
     /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
     /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share
     /// one thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
