@@ -118,7 +118,8 @@ void expect_kept(Backend& backend, const Promised& promised, Tally& tally) {
     }
     const Index held = executor->footprint_bytes() - executor->staging_bytes();
     EXPECT_LE(held, verdict.footprint_bytes);
-    if (even && same_devices(plan.source.mesh, plan.target.mesh)) {
+    // Pieces that lie dense in their ends find room there, which is not promised.
+    if (even && same_devices(plan.source.mesh, plan.target.mesh) && !std::holds_alternative<Split>(execution)) {
         ++tally.exact;
         EXPECT_GT(harness().count_true(backend, held == verdict.footprint_bytes), 0);
     }
