@@ -47,10 +47,12 @@ public:
     Synthesizer(const Problem& problem, const Options& options, Candidates& choice)
         : problem_(problem), options_(options), choice_(choice) {}
 
+    [[nodiscard]] bool settled() const { return choice_.settled(); }
     bool consider(std::string rule, Plan plan) { return choice_.consider(std::move(rule), std::move(plan)); }
 
     /// pre: both ends in one order of devices.
     void propose_in_one_order() {
+        if (settled_by_one_pass()) return;
         if (same_tiles(problem_.source, problem_.target))
             consider("identity", {problem_.source, problem_.target, {}});
         else if (searchable(problem_))
@@ -61,6 +63,7 @@ public:
 
     /// Where there are no common digits to search over.
     void propose_between() {
+        if (settled_by_one_pass()) return;
         consider_steps();
         for (Proposal& proposal : between(problem_, options_.vocabulary))
             consider(std::move(proposal.rule), std::move(proposal.plan));
@@ -74,6 +77,20 @@ public:
     }
 
 private:
+    // Where one exchange is as good as any steps, a plan of one step that receives what it must cannot be beaten.
+    bool settled_by_one_pass() {
+        if (choice_.settled()) return true;
+        if (!options_.capabilities.one_exchange || options_.vocabulary != Vocabulary::all ||
+            !options_.first_steps.empty() || same_tiles(problem_.source, problem_.target))
+            return false;
+        consider_steps();
+        if (choice_.best() == nullptr || !at_bound(*choice_.best())) return false;
+        stop_ = StopReason::one_step;
+        choice_.settle();
+        if (options_.explain) consider_naive();
+        return true;
+    }
+
     void propose_in_digits() {
         const std::size_t levels = options_.machine.levels.size();
         const bool by_level = options_.objective == Objective::time && levels > 1;
@@ -114,7 +131,7 @@ private:
     // As it is: fused, it would not be naive any more. Where it holds too much it is only there to be shown.
     void consider_naive() {
         if (!options_.explain && global_bytes(problem_.source) > choice_.peak_bytes_max()) return;
-        if (auto naive = gather_then_slice(problem_)) choice_.judge("gather_then_slice", std::move(*naive));
+        if (auto naive = gather_then_slice(problem_)) choice_.show("gather_then_slice", std::move(*naive));
     }
 
     static std::string rule_of_step(StepKind kind) {
@@ -148,7 +165,7 @@ private:
         const bool timed = options_.objective == Objective::time;
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         complete_ = options_.first_steps.empty() &&
-                    (!timed || (options_.vocabulary == Vocabulary::collectives && best.verdict.pieces == 1));
+                    (!timed || (options_.vocabulary == Vocabulary::collectives && piece_count(best.execution) == 1));
         // Exchanges between ragged ends are not all looked at for the time; and what the busiest device receives in all
         // may be less than the sum over the steps, which is searched.
         if (timed) return complete_ || (!exchanges && divides(problem_.source) && divides(problem_.target));
@@ -176,6 +193,7 @@ private:
 std::vector<Step> steps_in_one_order(const Problem& problem, Options options) {
     options.explain = false;
     options.limits = {};
+    options.capabilities = {};
     options.first_steps.clear();
     Candidates choice(problem, options);
     Synthesizer(problem, options, choice).propose_in_one_order();
@@ -185,6 +203,7 @@ std::vector<Step> steps_in_one_order(const Problem& problem, Options options) {
 // The problem between two orders leads to one in one order, and that to no other.
 void propose_between_orders(const Problem& problem, const Options& options, Synthesizer& synthesizer) {
     synthesizer.propose_between();
+    if (synthesizer.settled()) return;
     if (const auto made = in_the_order_of_the_source(problem))
         synthesizer.consider("reorder", reordered(problem, steps_in_one_order(*made, options)));
 }
@@ -210,6 +229,7 @@ Result<Synthesis> answer(const Problem& problem, const Options& options) {
     Synthesis made;
     synthesizer.state(made);
     made.plan = best->plan;
+    made.execution = best->execution;
     made.verdict = best->verdict;
     made.picoseconds = best->picoseconds;
     made.rule = best->rule;

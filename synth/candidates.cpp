@@ -34,15 +34,17 @@ Rank rank_of(const Alternative& candidate, Objective objective) {
 }
 
 // A plan in pieces starts its steps and waits for its messages once for each.
-Index time_of(const Plan& plan, const Verdict& verdict, const Machine& machine) {
-    Index time = plan_picoseconds(plan, verdict, machine);
-    for (std::size_t i = 0; i < plan.steps.size() && verdict.pieces > 1; ++i) {
+Index time_of(const Alternative& candidate, const Machine& machine) {
+    const Verdict& verdict = candidate.verdict;
+    const Index pieces = piece_count(candidate.execution);
+    Index time = plan_picoseconds(candidate.plan, verdict, machine);
+    for (std::size_t i = 0; i < candidate.plan.steps.size() && pieces > 1; ++i) {
         if (verdict.moves[i].messages == 0) continue;
         Index first = index_max;
         for (const Level& level : machine.levels)
             first = std::min(first, saturating_add(level.start_ps,
                                                    saturating_multiply(verdict.moves[i].messages, level.latency_ps)));
-        time = saturating_add(time, saturating_multiply(verdict.pieces - 1, first));
+        time = saturating_add(time, saturating_multiply(pieces - 1, first));
     }
     return time;
 }
@@ -60,6 +62,11 @@ Index moving_steps(const Plan& plan) {
     return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
 }
 
+Execution execution_for(const Plan& plan, const Options& options) {
+    return choose_execution(plan, options.capabilities, options.limits.memory,
+                            options.first_steps.empty() ? options.vocabulary : Vocabulary::collectives);
+}
+
 Candidates::Candidates(const Problem& problem, const Options& options)
     : problem_(problem),
       options_(options),
@@ -71,30 +78,53 @@ bool Candidates::consider(std::string rule, Plan plan) {
 }
 
 bool Candidates::judge(std::string rule, Plan plan) {
-    // Ends in the user's own names.
+    plan = completed(std::move(plan));
+    if (const auto kept = judged(plan)) return *kept;
+    const Execution execution = execution_for(plan, options_);
+    if (std::holds_alternative<AsOneExchange>(execution) && plan.steps.size() > 1)
+        return judge(std::move(rule), *as_one_exchange(plan));
+    return judge_as(std::move(rule), std::move(plan), execution);
+}
+
+void Candidates::show(std::string rule, Plan plan) {
+    plan = completed(std::move(plan));
+    if (judged(plan)) return;
+    const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
+    judge_as(std::move(rule), std::move(plan), execution);
+}
+
+// Ends in the user's own names, behind the user's first steps.
+Plan Candidates::completed(Plan plan) const {
     if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
         plan.steps.back().layout = plan.target;
     if (!options_.first_steps.empty()) {
         plan.steps.insert(plan.steps.begin(), options_.first_steps.begin(), options_.first_steps.end());
         plan.source = problem_.source;
     }
-    // The first rule that finds a plan keeps it.
+    return plan;
+}
+
+// The first rule that finds a plan keeps it.
+std::optional<bool> Candidates::judged(const Plan& plan) const {
     const auto same = [&](const Alternative& other) { return other.plan == plan; };
     if (std::ranges::any_of(kept_, same)) return true;
     if (std::ranges::any_of(rejected_, same)) return false;
-    auto verdict = check(plan, {std::nullopt, std::nullopt, options_.limits.donate});
+    return std::nullopt;
+}
+
+bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution) {
+    auto verdict = check(plan, execution, {.memory = {.donate = options_.limits.memory.donate}});
     if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
-    Alternative candidate{std::move(rule), std::move(plan), std::move(*verdict), 0, {}};
+    Alternative candidate{std::move(rule), std::move(plan), execution, std::move(*verdict), 0, {}};
     candidate.lost = over_limit(candidate);
-    candidate.picoseconds = time_of(candidate.plan, candidate.verdict, options_.machine);
+    candidate.picoseconds = time_of(candidate, options_.machine);
     const bool kept = candidate.lost.empty();
     (kept ? kept_ : rejected_).push_back(std::move(candidate));
     return kept;
 }
 
-// Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered. One
-// that keeps the footprint limit in pieces gets the verdict that says so.
-std::string Candidates::over_limit(Alternative& candidate) {
+// Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered.
+std::string Candidates::over_limit(const Alternative& candidate) {
     const Verdict& verdict = candidate.verdict;
     // The user's first steps may be of any kind.
     const auto own = std::span(candidate.plan.steps).subspan(options_.first_steps.size());
@@ -103,12 +133,9 @@ std::string Candidates::over_limit(Alternative& candidate) {
     if (verdict.peak_bytes > peak_bytes_max_)
         return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
                            format_bytes(peak_bytes_max_));
-    if (!options_.limits.footprint_bytes_max && options_.first_steps.empty()) return {};
-    auto within = check(candidate.plan, options_.limits);
-    if (within) {
-        candidate.verdict = std::move(*within);
-        return {};
-    }
+    if (!options_.limits.memory.footprint_bytes_max && options_.first_steps.empty()) return {};
+    const auto within = check(candidate.plan, candidate.execution, options_.limits);
+    if (within) return {};
     if (!limit_error_ || verdict.footprint_bytes < nearest_footprint_) {
         limit_error_ = within.error();
         nearest_footprint_ = verdict.footprint_bytes;

@@ -8,6 +8,9 @@ namespace reshard {
 /// Steps that move between devices.
 [[nodiscard]] Index moving_steps(const Plan& plan);
 
+/// How a plan of this question runs. First steps that the user named run as steps.
+[[nodiscard]] Execution execution_for(const Plan& plan, const Options& options);
+
 class Candidates {
 public:
     Candidates(const Problem& problem, const Options& options);
@@ -16,11 +19,13 @@ public:
     /// No plan may hold a larger tile: the floor, also of the user's first steps.
     [[nodiscard]] Index peak_bytes_max() const { return peak_bytes_max_; }
 
-    /// Judges a candidate with the user's first steps in front; keeps it when it is right and within the limits, else
-    /// notes why not. True when it is kept.
+    /// Judges a candidate with the user's first steps in front, as it would run; one that would run as one exchange is
+    /// that exchange. Keeps it when it is right and within the limits, else notes why not. True when it is kept.
     bool judge(std::string rule, Plan plan);
     /// The same after `shortcut`.
     bool consider(std::string rule, Plan plan);
+    /// The same for a candidate whose steps run as steps whatever the backend can do: it is there to be compared with.
+    void show(std::string rule, Plan plan);
 
     /// The cheapest that is kept; nullptr for none. Later ones must be cheaper, so that the first rule keeps a plan.
     [[nodiscard]] const Alternative* best() const;
@@ -34,8 +39,11 @@ public:
     [[nodiscard]] std::vector<Alternative> take_all();
 
 private:
+    [[nodiscard]] Plan completed(Plan plan) const;
+    bool judge_as(std::string rule, Plan plan, const Execution& execution);
+    [[nodiscard]] std::optional<bool> judged(const Plan& plan) const;
     [[nodiscard]] std::size_t best_place() const;
-    [[nodiscard]] std::string over_limit(Alternative& candidate);
+    [[nodiscard]] std::string over_limit(const Alternative& candidate);
     [[nodiscard]] std::string reason_against(const Alternative& loser, const Alternative& winner) const;
 
     const Problem& problem_;

@@ -56,8 +56,11 @@ void add(Key& key, const Options& options) {
     key.push_back(static_cast<Index>(options.objective));
     key.push_back(static_cast<Index>(options.vocabulary));
     key.push_back(options.limits.peak_bytes_max.value_or(-1));
-    key.push_back(options.limits.footprint_bytes_max.value_or(-1));
-    key.push_back(options.limits.donate ? 1 : 0);
+    const MemoryPolicy& memory = options.limits.memory;
+    key.push_back(memory.footprint_bytes_max.value_or(-1));
+    key.push_back(memory.donate ? 1 : 0);
+    key.push_back(memory.staging_bytes);
+    key.push_back(options.capabilities.one_exchange ? 1 : 0);
     key.push_back(options.machine.copy_bytes_per_second);
     key.push_back(static_cast<Index>(options.machine.levels.size()));
     for (const Level& level : options.machine.levels)
@@ -152,7 +155,8 @@ Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& opt
     Key key = key_of(problem, options);
     if (auto known = memory_->recall(key)) {
         const bool renamed = rename(known->plan, problem, options);
-        const auto verdict = renamed ? check(known->plan, options.limits) : Result<Verdict>(fail(Code::plan, ""));
+        const auto verdict =
+            renamed ? check(known->plan, known->execution, options.limits) : Result<Verdict>(fail(Code::plan, ""));
         if (verdict && *verdict == known->verdict) {
             memory_->count_hit();
             return std::move(*known);

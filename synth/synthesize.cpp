@@ -9,6 +9,7 @@
 #include "reshard/algebra/normalize_devices.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
+#include "synth/candidates.hpp"
 #include "synth/rules/averages.hpp"
 
 namespace reshard {
@@ -84,7 +85,8 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     if (!begins_with(made->plan, options.first_steps))
         return Result<Synthesis>(
             fail(Code::unsupported, "first steps divide an average as soon as they must, not else"));
-    const auto verdict = check(made->plan, options.limits);
+    made->execution = execution_for(made->plan, options);
+    const auto verdict = check(made->plan, made->execution, options.limits);
     if (!verdict) return Result<Synthesis>(tl::unexpected(verdict.error()));
     made->verdict = *verdict;
     std::erase_if(made->alternatives, [&](Alternative& one) { return !divide(one.plan, problem); });
@@ -110,7 +112,8 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     if (!rest) return rest;
     made->plan.target = problem.target;
     made->plan.steps.insert(made->plan.steps.end(), rest->plan.steps.begin(), rest->plan.steps.end());
-    const auto verdict = check(made->plan, options.limits);
+    made->execution = execution_for(made->plan, options);
+    const auto verdict = check(made->plan, made->execution, options.limits);
     if (!verdict) return tl::unexpected(verdict.error());
     made->verdict = *verdict;
     made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
@@ -118,7 +121,8 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     made->rule = "reduce_first";
     made->optimal = verdict->received_bytes_max_device == verdict->lower_bound_bytes;
     made->search_complete = made->optimal && options.objective == Objective::bytes;
-    if (options.explain) made->alternatives = {{made->rule, made->plan, made->verdict, made->picoseconds, {}}};
+    if (options.explain)
+        made->alternatives = {{made->rule, made->plan, made->execution, made->verdict, made->picoseconds, {}}};
     return made;
 }
 

@@ -23,7 +23,8 @@ namespace reshard {
         if (!other && brought[rank] && brought[rank] != brought[*first]) other = rank;
     }
     if (!other) return {};
-    return fail(Code::mismatch, fmt::format("rank {} brings another plan than rank {}", *other, *first));
+    return fail(Code::mismatch,
+                fmt::format("rank {} brings another plan, execution or memory policy than rank {}", *other, *first));
 }
 
 }  // namespace reshard

@@ -259,6 +259,8 @@ public:
     [[nodiscard]] std::string_view name() const override { return "local"; }
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return world_.size; }
+    // As the oracle it runs every step as the plan has it.
+    [[nodiscard]] Capabilities capabilities() const override { return {.ranks_per_node = world_.size}; }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
 
     Result<void> agree(std::uint64_t fingerprint) override {

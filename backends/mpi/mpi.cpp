@@ -16,7 +16,6 @@ namespace {
 
 // The step that moves a whole array from its source to its target by copies alone, if there is one.
 const RankStep* one_move(const RankPlan& plan) {
-    if (plan.fused) return &*plan.fused;
     if (plan.steps.size() != 1) return nullptr;
     const RankStep& step = plan.steps.front();
     const bool copies = step.schedule.combine == Combine::copy && step.schedule.fills.empty();
@@ -72,7 +71,6 @@ public:
     [[nodiscard]] Index staging_bytes() const override {
         return messages_.staging_bytes() + (node_ ? node_->held_bytes() : 0);
     }
-    [[nodiscard]] bool fuses(std::size_t array) const override { return moves_[array] != 0 && plans_[array].fused; }
     [[nodiscard]] std::string describe() const override;
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
 
@@ -275,6 +273,11 @@ public:
     MpiBackend(const MpiBackend&) = delete;
     MpiBackend& operator=(const MpiBackend&) = delete;
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
+    [[nodiscard]] Capabilities capabilities() const override {
+        return {.one_exchange = nodes_.is_all(),
+                .native_collectives = !nodes_.is_all(),
+                .ranks_per_node = std::ssize(nodes_.members)};
+    }
 
     // Collective. Tries once which ranks reach each other's memory.
     Result<void> find_node() {

@@ -20,6 +20,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return "nccl"; }
     [[nodiscard]] Index rank() const override { return base_->rank(); }
     [[nodiscard]] Index size() const override { return base_->size(); }
+    [[nodiscard]] Capabilities capabilities() const override { return {.native_collectives = true}; }
     [[nodiscard]] Base& base() const { return *base_; }
 
     Result<void> agree(std::uint64_t fingerprint) override {

@@ -136,14 +136,17 @@ int measure_lists(int count, Index bytes, Manner manner) {
     // Sources go as soon as they are done, and an eighth over what any order needs is in flight.
     constexpr Index staging = Index{1} << 20;
     Figures figures;
-    figures.floor = synthesize(std::span<const Problem>(problems), {}, {std::nullopt, true, 0}).value().floor_bytes;
+    Options options;
+    options.capabilities = backend->capabilities();
+    figures.floor = synthesize(std::span<const Problem>(problems), options, {.donate = true}).value().floor_bytes;
     figures.limit = figures.floor + figures.floor / 8 + staging;
-    const auto made = synthesize(std::span<const Problem>(problems), {}, {figures.limit, true, staging}).value();
+    const MemoryPolicy memory{.footprint_bytes_max = figures.limit, .donate = true, .staging_bytes = staging};
+    const auto made = synthesize(std::span<const Problem>(problems), options, memory).value();
     figures.buckets = made.list.buckets.size();
     figures.stated = made.verdict.footprint_bytes + staging;
     figures.messages = made.verdict.messages;
     auto begin = std::chrono::steady_clock::now();
-    Executor list = Executor::prepare(made.list, *backend, {}, {figures.limit, true}).value();
+    Executor list = Executor::prepare(made.list, *backend, {}, memory).value();
     figures.prepare_list = seconds_since(begin);
     for (Array& array : arrays) take(*backend, array);
     Index bad = move_and_free(list, *backend, arrays);

@@ -1,27 +1,24 @@
 // The judge. It trusts nothing that a search says: it types every step again and adds everything up again.
 #pragma once
 
-#include "reshard/plan.hpp"
+#include "reshard/execution.hpp"
 
 namespace reshard {
 
 /// Bounds in bytes a device; none when empty.
 struct Limits {
-    std::optional<Index> peak_bytes_max;       ///< the largest tile on the way
-    std::optional<Index> footprint_bytes_max;  ///< source + target + workspace
-    /// The source's memory takes tiles between steps, where they fit and nothing reads it any more. It is held to the
-    /// end all the same: the footprint of one array is never less than source + target.
-    bool donate = false;
+    std::optional<Index> peak_bytes_max = std::nullopt;  ///< the largest tile on the way
+    /// A donated source is held to the end all the same: the footprint of one array is never less than source + target.
+    MemoryPolicy memory = {};
 };
 
 /// What the judge derived. Bytes; maxima over devices.
 struct Verdict {
-    std::vector<Move> moves;  ///< one per step
+    std::vector<Move> moves;  ///< one per step that runs: of one exchange that one
     Index peak_bytes = 0;     ///< largest tile on the path
     Index floor_bytes = 0;    ///< larger of source and target tile
     /// source + target + workspace of the executor (no staging), in full tiles that lie row-major
     Index footprint_bytes = 0;
-    Index pieces = 1;                     ///< in how many the plan must run to keep the footprint limit
     Index received_bytes = 0;             ///< sum over steps of the busiest receiver's bytes
     Index received_bytes_max_device = 0;  ///< the busiest receiver's total
     Index sent_bytes_max_device = 0;      ///< at most this is sent by one device
@@ -29,11 +26,11 @@ struct Verdict {
     friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// Accepts a plan that is typed, arrives at its target and keeps the limits; else the first reason against it. A plan
-/// over the footprint limit is accepted when it keeps it in pieces (src/plan/split_run.hpp), and its footprint is that
-/// of the pieces: Code::layout, mismatch, step (with its number), plan (does not arrive) or infeasible (limit
-/// exceeded).
-[[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});
+/// Accepts a plan that is typed, arrives at its target, can run so, and run so keeps the limits; else the first reason
+/// against it: Code::layout, mismatch, step (with its number), plan (does not arrive, or cannot run so) or infeasible
+/// (limit exceeded).
+[[nodiscard]] Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits& limits = {});
+[[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});  ///< as steps
 
 /// Lower bound in elements on what the busiest receiver gets, for any protocol among the devices of the two meshes
 /// (theorems recv_lower_bound, reduce_lower_bound). Without reductions foreign_elements; with them at least the whole

@@ -13,47 +13,40 @@ struct Storages {
     std::optional<Storage> target;  ///< of the target buffer
 };
 
-/// What rank `rank` does for one plan: schedules, places of the intermediates, sizes of the buffers. Slices become
-/// views where another step follows; intermediates lie in the target's memory, in the source's when that is donated,
-/// and in the workspace. Errors: as check; mismatch and overflow from the storages.
-[[nodiscard]] Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages = {}, bool donate = false);
-
-/// The same on all ranks.
-struct PrepareOptions {
-    /// Bytes a rank may hold for the list: sources, targets, workspace, and what the backend stages for all buckets. A
-    /// plan whose workspace does not fit runs as its one fused exchange, or, where it reduces, in pieces
-    /// (pieces_within); windows become as small as they must.
-    std::optional<Index> footprint_bytes_max = std::nullopt;
-    /// As in Limits: the sources' memory takes tiles between steps once nothing reads it, so that the workspace is
-    /// smaller or none. A run leaves nothing that is promised in the sources, whether it needed them or not; they are
-    /// bound as Buffers::donated, and overlap nothing else. As in ListLimits: of a list of several buckets sources are
-    /// freed when their bucket is done, and targets taken just before. The target of a bucket may lie where the source
-    /// of an earlier one was.
-    bool donate = false;
-};
+/// What rank `rank` does for one plan as steps: schedules, places of the intermediates, sizes of the buffers. Slices
+/// become views where another step follows; intermediates lie in the target's memory, in the source's when that is
+/// donated, and in the workspace. Errors: as check; mismatch and overflow from the storages.
+[[nodiscard]] Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages = {},
+                                     const MemoryPolicy& memory = {});
 
 /// A list of plans ready to run on one rank of a backend, in one or more buckets. The backend must outlive it.
 class Executor {
 public:
-    /// Collective. Judges and lowers each plan, compares fingerprints over all ranks, and prepares the backend.
+    /// Collective. Judges and lowers each plan as it is to run, compares fingerprints over all ranks (plans, how they
+    /// run, and the memory policy), and prepares the backend. A footprint limit holds for this rank's own buffers and
+    /// for what the backend stages for all buckets; where that has little room, bounce buffers are as small as they
+    /// must be. A run leaves nothing that is promised in donated sources, whether it needed them or not; they are bound
+    /// as Buffers::donated, and overlap nothing else, but the target of a bucket may lie where the source of an earlier
+    /// one was.
     /// Errors: whatever check says; mismatch when ranks bring different plans or the backend has too few ranks;
-    /// backend.
-    /// Errors also: infeasible, with what is needed, when a footprint limit cannot be met on some rank.
+    /// backend; infeasible, with what is needed, when the limit cannot be met on some rank.
     /// Executors may be in flight side by side, and each rank may wait for them in an order of its own. Ranks that wait
     /// for one that fails, or drops the executor, are told within seconds.
     [[nodiscard]] static Result<Executor> prepare(const ListPlan& list, Backend& backend,
                                                   std::span<const Storages> storages = {},
-                                                  const PrepareOptions& options = {});
-    /// All in one bucket.
+                                                  const MemoryPolicy& memory = {});
+    [[nodiscard]] static Result<Executor> prepare(const Plan& plan, const Execution& execution, Backend& backend,
+                                                  const Storages& storages = {}, const MemoryPolicy& memory = {});
+    /// All in one bucket, each plan as choose_execution says for what the backend can do.
     [[nodiscard]] static Result<Executor> prepare(std::span<const Plan> plans, Backend& backend,
                                                   std::span<const Storages> storages = {},
-                                                  const PrepareOptions& options = {});
+                                                  const MemoryPolicy& memory = {});
     /// One plan.
     [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {},
-                                                  const PrepareOptions& options = {});
+                                                  const MemoryPolicy& memory = {});
 
-    /// What this rank runs, one per array. A plan that the backend runs as one fused exchange has that one step and no
-    /// workspace; one that runs in pieces has the workspace of a piece.
+    /// What this rank runs, one per array. A plan that runs as one exchange has that one step and no workspace; a split
+    /// one has the workspace of a piece.
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
     /// In how many pieces the arrays run, all together; as many as there are arrays when none is cut.
     [[nodiscard]] std::size_t piece_count() const;

@@ -19,11 +19,6 @@ struct Problem {
 
 /// What is least: estimated time, bytes that the busiest device receives, or steps that communicate.
 enum class Objective { time, bytes, steps };
-/// Which steps a plan may have.
-enum class Vocabulary {
-    all,          ///< with the universal exchange
-    collectives,  ///< slice, all_gather, all_to_all, permute and the reductions only
-};
 
 [[nodiscard]] std::string_view name(Objective objective);    ///< time, bytes, steps
 [[nodiscard]] std::string_view name(Vocabulary vocabulary);  ///< all, collectives
@@ -38,7 +33,10 @@ struct Options {
     Vocabulary vocabulary = Vocabulary::all;  ///< which steps are allowed
     Limits limits = {};                       ///< what a device may hold
     Machine machine = laptop();               ///< what time is estimated on
-    std::vector<Step> first_steps = {};  ///< tactics: these come first, the rest is synthesized, the whole is judged
+    /// Of the backend that is to run the plan (Backend::capabilities). When it is not known each step runs as a step.
+    Capabilities capabilities = {};
+    /// Tactics: these come first and run as steps, the rest is synthesized, the whole is judged.
+    std::vector<Step> first_steps = {};
     bool explain = false;  ///< also judge and list what need not be looked at once a plan is chosen, and what is over a
                            ///< limit; it changes no plan
 };

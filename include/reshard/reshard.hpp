@@ -4,8 +4,8 @@
 //   Layout source = *parse_layout(mesh, "f32[12288@x,4096]");         the type of an array       layout.hpp, text.hpp
 //   Layout target = *parse_layout(mesh, "f32[12288@y,4096]");
 //   Synthesis made = *synthesize(source, target);                     the search                 synthesize.hpp
-//   Verdict verdict = *check(made.plan);                              the judge                  check.hpp
-//   Executor executor = *Executor::prepare(made.plan, backend);       schedules, communicators   execute.hpp
+//   Verdict verdict = *check(made.plan, made.execution);              the judge                  check.hpp
+//   Executor executor = *Executor::prepare(made.plan, made.execution, backend);   schedules ...  execute.hpp
 //   executor.run(in, out, workspace);                                 move the bytes             backend.hpp
 //
 // Each header reads alone, in the order of the includes below. Backends have headers of their own: local.hpp, mpi.hpp.
@@ -20,10 +20,12 @@
 #include "reshard/algebra/step.hpp"               // IWYU pragma: export
 #include "reshard/algebra/tile.hpp"               // IWYU pragma: export
 #include "reshard/algebra/view.hpp"               // IWYU pragma: export
+#include "reshard/capabilities.hpp"               // IWYU pragma: export
 #include "reshard/check.hpp"                      // IWYU pragma: export
 #include "reshard/cost.hpp"                       // IWYU pragma: export
 #include "reshard/elements.hpp"                   // IWYU pragma: export
 #include "reshard/execute.hpp"                    // IWYU pragma: export
+#include "reshard/execution.hpp"                  // IWYU pragma: export
 #include "reshard/layout.hpp"                     // IWYU pragma: export
 #include "reshard/mesh.hpp"                       // IWYU pragma: export
 #include "reshard/notation.hpp"                   // IWYU pragma: export

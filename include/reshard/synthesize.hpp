@@ -19,6 +19,7 @@ enum class StopReason {
 struct Alternative {
     std::string rule;       ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
     Plan plan;              ///< what it would do
+    Execution execution;    ///< how it would run
     Verdict verdict;        ///< the judge's
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string lost;       ///< why it was not chosen; empty for the winner
@@ -27,7 +28,8 @@ struct Alternative {
 /// The plan that was chosen, and what is known of it.
 struct Synthesis {
     Plan plan;              ///< judged
-    Verdict verdict;        ///< the judge's
+    Execution execution;    ///< how it runs; as one exchange only where that is the plan's one step
+    Verdict verdict;        ///< the judge's, of the plan that runs so
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string rule;       ///< the rule that gave the plan
     bool optimal = false;   ///< received_bytes_max_device == lower_bound_bytes
@@ -41,8 +43,9 @@ struct Synthesis {
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
 /// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
-/// Vocabulary::all. A reshape is planned in a view that both shapes have (unified). With first steps the floor is that of the ends and those steps. Errors: layout, mismatch (different
-/// arrays), step (a first step that is not typed), infeasible (names the floor).
+/// Vocabulary::all. A reshape is planned in a view that both shapes have (unified). With first steps the floor is that
+/// of the ends and those steps. Errors: layout, mismatch (different arrays), step (a first step that is not typed),
+/// infeasible (names the floor).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 /// The same for two layouts.
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
@@ -66,6 +69,6 @@ struct ListSynthesis {
 /// looked for. Errors: as for one problem, the array named; overflow; infeasible (what is needed, the limit, and the
 /// floor).
 [[nodiscard]] Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options = {},
-                                               const ListLimits& limits = {});
+                                               const MemoryPolicy& memory = {});
 
 }  // namespace reshard

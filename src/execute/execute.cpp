@@ -90,32 +90,29 @@ Result<Buffers> name_source(Buffers buffers, const RankPlan& plan, std::size_t a
 }
 
 // Never 0, which stands for a rank that failed.
-std::uint64_t number_of(const ListPlan& list) {
-    const std::uint64_t number = fingerprint(list);
+std::uint64_t number_of(const ListPlan& list, const MemoryPolicy& memory) {
+    const std::uint64_t number = fingerprint(list, memory);
     return number == 0 ? 1 : number;
 }
 
 }  // namespace
 
 Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::span<const Storages> storages,
-                                   const PrepareOptions& options) {
-    auto lowered = lower_list(list, backend, storages, options);
+                                   const MemoryPolicy& memory) {
+    auto lowered = lower_list(list, backend, storages, memory);
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    const auto agreed = backend.agree(lowered ? number_of(list) : 0);
+    const auto agreed = backend.agree(lowered ? number_of(list, memory) : 0);
     if (!lowered) return tl::unexpected(lowered.error());
     if (!agreed) return tl::unexpected(agreed.error());
     Executor executor;
     executor.plans_ = std::move(lowered->arrays);
     executor.backend_ = &backend;
-    executor.donate_ = options.donate;
+    executor.donate_ = memory.donate;
     for (LoweredBucket& bucket : lowered->buckets) {
-        auto prepared = options.footprint_bytes_max
+        auto prepared = memory.footprint_bytes_max
                             ? backend.prepare_within(std::move(bucket.pieces), bucket.staging_room)
                             : backend.prepare(std::move(bucket.pieces));
         if (!prepared) return tl::unexpected(prepared.error());
-        for (std::size_t i = 0; i < bucket.array_of.size(); ++i) {
-            if ((*prepared)->fuses(i)) run_fused(executor.plans_[bucket.array_of[i]]);
-        }
         executor.arrays_.push_back(std::move(bucket.arrays));
         executor.buckets_.push_back({std::move(bucket.array_of), std::move(*prepared)});
     }
@@ -125,13 +122,21 @@ Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::
 }
 
 Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
-                                   const PrepareOptions& options) {
-    return prepare(in_one_bucket({plans.begin(), plans.end()}), backend, storages, options);
+                                   const MemoryPolicy& memory) {
+    ListPlan list = in_one_bucket({plans.begin(), plans.end()});
+    return prepare(choose_executions(std::move(list), backend.capabilities(), memory), backend, storages, memory);
+}
+
+Result<Executor> Executor::prepare(const Plan& plan, const Execution& execution, Backend& backend,
+                                   const Storages& storages, const MemoryPolicy& memory) {
+    ListPlan list = in_one_bucket({plan});
+    list.executions = {execution};
+    return prepare(list, backend, std::span(&storages, 1), memory);
 }
 
 Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Storages& storages,
-                                   const PrepareOptions& options) {
-    return prepare(std::span(&plan, 1), backend, std::span(&storages, 1), options);
+                                   const MemoryPolicy& memory) {
+    return prepare(plan, choose_execution(plan, backend.capabilities(), memory), backend, storages, memory);
 }
 
 std::size_t Executor::piece_count() const {

@@ -143,24 +143,14 @@ RankStep copy_step(const Ends& ends, Index rank) {
     return {0, std::move(schedule), ends.source, ends.target};
 }
 
-// What a plan without reductions does as a whole is an exchange, whatever its steps are.
-bool is_one_exchange(const Plan& plan) {
-    const Step whole{StepKind::exchange, plan.target};
-    return plan.steps.size() > 1 && type_step(plan.source, whole) &&
-           std::ranges::none_of(plan.steps, [](const Step& step) {
-               return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||
-                      step.kind == StepKind::zero_fill;
-           });
-}
-
 }  // namespace
 
-Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, bool donate) {
+Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, const MemoryPolicy& memory) {
     if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
     if (const auto verdict = check(plan); !verdict) return tl::unexpected(verdict.error());
     const auto ends = lower_ends(plan, rank, storages);
     if (!ends) return tl::unexpected(ends.error());
-    const Places places(plan, rank, *ends, donate);
+    const Places places(plan, rank, *ends, memory.donate);
     const BufferAssignment& placement = places.tiles();
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");
@@ -176,11 +166,6 @@ Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, b
         from = std::move(to);
     }
     if (lowered.steps.empty()) lowered.steps.push_back(copy_step(*ends, rank));
-    if (lowered.steps.size() > 1 && is_one_exchange(plan)) {
-        const Step whole{StepKind::exchange, plan.target};
-        lowered.fused =
-            RankStep{lowered.steps.back().step, schedule(plan.source, whole, rank), ends->source, ends->target};
-    }
     return lowered;
 }
 

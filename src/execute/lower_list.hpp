@@ -15,20 +15,16 @@ struct LoweredBucket {
 
 /// What one rank runs for a list.
 struct LoweredList {
-    std::vector<RankPlan> arrays;  ///< in the caller's order; of an array in pieces, with the workspace of one piece
+    std::vector<RankPlan> arrays;  ///< in the caller's order; of a split one, with the workspace of a piece
     std::vector<LoweredBucket> buckets;
 };
 
-/// Where a bucket's workspaces do not fit beside the ends that are held while it runs, its plans run as their one fused
-/// exchange, or in pieces. What decides is the same on all ranks: full tiles. What the limit leaves on this rank is
-/// dealt to the buckets for staging, all of which is held at once, by their numbers of arrays.
-/// Errors: as lower; mismatch when the backend has too few ranks; infeasible when the caller's own buffers are over the
-/// limit.
+/// Judges the list and lowers each plan as it is to run. What the limit leaves on this rank is dealt to the buckets for
+/// staging, all of which is held at once, by their numbers of arrays.
+/// Errors: as check and lower; mismatch when the backend has too few ranks; infeasible when the caller's own buffers
+/// are over the limit.
 [[nodiscard]] Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend,
-                                             std::span<const Storages> storages, const PrepareOptions& options);
-
-/// The plan as its one fused exchange, without a workspace. pre: plan.fused.
-void run_fused(RankPlan& plan);
+                                             std::span<const Storages> storages, const MemoryPolicy& memory);
 
 /// The most bytes of sources, targets and workspaces that this rank holds while any bucket runs; saturates.
 [[nodiscard]] Index bytes_of_buffers(std::span<const RankPlan> plans, std::span<const std::vector<std::size_t>> buckets,

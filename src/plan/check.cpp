@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/plan/execution.hpp"
+#include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
 
 namespace reshard {
@@ -60,15 +62,16 @@ Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits&
     };
     if (limits.peak_bytes_max && verdict.peak_bytes > *limits.peak_bytes_max)
         return over("peak", verdict.peak_bytes, *limits.peak_bytes_max, verdict.floor_bytes);
-    if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
-        return over("footprint", verdict.footprint_bytes, *limits.footprint_bytes_max,
-                    saturating_add(tile_bytes(plan.source), tile_bytes(plan.target)));
+    const MemoryPolicy& memory = limits.memory;
+    const Index needed = saturating_add(verdict.footprint_bytes, memory.staging_bytes);
+    if (memory.footprint_bytes_max && needed > *memory.footprint_bytes_max)
+        return over("footprint", needed, *memory.footprint_bytes_max,
+                    saturating_add(full_ends(plan), memory.staging_bytes));
     return {};
 }
 
-}  // namespace
-
-Result<Verdict> check(const Plan& plan, const Limits& limits) {
+// The steps, whatever is held while they run.
+Result<Verdict> judge_steps(const Plan& plan) {
     for (const Layout* end : {&plan.source, &plan.target})
         if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
     if (auto same = same_array(plan.source, plan.target); !same) return tl::unexpected(same.error());
@@ -91,18 +94,33 @@ Result<Verdict> check(const Plan& plan, const Limits& limits) {
     if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
                                             format(layout_before(plan, plan.steps.size())), format(plan.target)));
-    verdict.footprint_bytes = footprint_bytes(plan, {}, limits.donate);
     verdict.received_bytes_max_device =
         saturating_multiply(busiest_receiver(plan, verdict.moves, verdict.received_bytes / element), element);
     verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), element);
-    if (limits.footprint_bytes_max && verdict.footprint_bytes > *limits.footprint_bytes_max)
-        if (const auto pieces = split_within(plan, *limits.footprint_bytes_max, limits.donate)) {
-            verdict.pieces = pieces->count;
-            verdict.footprint_bytes = footprint_bytes(plan, *pieces, limits.donate);
-        }
-    if (auto kept = keep_limits(plan, verdict, limits); !kept) return tl::unexpected(kept.error());
     return verdict;
 }
+
+}  // namespace
+
+Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits& limits) {
+    auto verdict = judge_steps(plan);
+    if (!verdict) return verdict;
+    if (std::holds_alternative<AsOneExchange>(execution)) {
+        const auto exchange = as_one_exchange(plan);
+        if (!exchange) return fail(Code::plan, "the plan is no exchange as a whole: it reduces or fills");
+        if (*exchange != plan) verdict = judge_steps(*exchange);
+        if (!verdict) return verdict;
+    }
+    const Split* split = std::get_if<Split>(&execution);
+    if (split != nullptr && !is_split_of(*split, plan))
+        return fail(Code::plan, fmt::format("the plan cannot be split along dimension {} in blocks of {} indices",
+                                            split->dim, split->block));
+    verdict->footprint_bytes = saturating_add(full_ends(plan), workspace_bytes(plan, execution, limits.memory.donate));
+    if (auto kept = keep_limits(plan, *verdict, limits); !kept) return tl::unexpected(kept.error());
+    return verdict;
+}
+
+Result<Verdict> check(const Plan& plan, const Limits& limits) { return check(plan, AsSteps{}, limits); }
 
 Index lower_bound(const Layout& source, const Layout& target) {
     const Index before = summand_count(source);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/plan/execution.hpp"
 #include "src/plan/live_bytes.hpp"
 
 namespace reshard {
@@ -25,16 +26,33 @@ Index world_size(const ListPlan& list) {
     return devices;
 }
 
-std::uint64_t fingerprint(const ListPlan& list) {
+Execution execution_of(const ListPlan& list, std::size_t array) {
+    return list.executions.empty() ? Execution{} : list.executions[array];
+}
+
+std::uint64_t fingerprint(const ListPlan& list, const MemoryPolicy& memory) {
     std::uint64_t all = list.plans.size() + 1;
-    const auto add = [&](std::uint64_t word) { all = (all ^ word) * 0x9e3779b97f4a7c15u + (all >> 29); };
-    for (const Plan& plan : list.plans) add(fingerprint(plan));
+    for (std::size_t i = 0; i < list.plans.size(); ++i) mix(all, fingerprint(list.plans[i], execution_of(list, i)));
+    mix(all, memory);
     if (list.buckets.size() < 2) return all;
     for (const auto& bucket : list.buckets) {
-        add(bucket.size());
-        for (const std::size_t array : bucket) add(array);
+        mix(all, bucket.size());
+        for (const std::size_t array : bucket) mix(all, array);
     }
     return all;
+}
+
+ListPlan choose_executions(ListPlan list, const Capabilities& capabilities, const MemoryPolicy& memory) {
+    if (!each_in_one_bucket(list) ||
+        !std::ranges::all_of(list.plans, [](const Plan& plan) { return check(plan).has_value(); }))
+        return list;
+    const std::vector<Index> held = ends_held(list.plans, list.buckets, memory.donate);
+    list.executions.assign(list.plans.size(), AsSteps{});
+    for (std::size_t b = 0; b < list.buckets.size(); ++b)
+        for (const std::size_t array : list.buckets[b])
+            list.executions[array] = choose_within(list.plans[array], capabilities, workspace_room(memory, held[b]),
+                                                   memory.donate, Vocabulary::all);
+    return list;
 }
 
 std::vector<Index> typical_devices(std::span<const Plan> plans) {
@@ -64,54 +82,47 @@ std::vector<Index> typical_devices(std::span<const Plan> plans) {
 
 namespace {
 
-// The verdict on one plan, with so many bytes for its workspace where there is a limit.
-Result<Verdict> judge(const Plan& plan, std::size_t array, std::optional<Index> workspace_bytes_max, bool donate) {
-    Limits limits{std::nullopt, std::nullopt, donate};
-    if (workspace_bytes_max) limits.footprint_bytes_max = saturating_add(full_ends(plan), *workspace_bytes_max);
-    auto verdict = check(plan, limits);
-    if (!verdict) return fail(verdict.error().code, fmt::format("array {}: {}", array, verdict.error().message));
-    return verdict;
+Result<void> keep_limit(std::size_t bucket, Index held, const MemoryPolicy& memory) {
+    const Index needed = saturating_add(held, memory.staging_bytes);
+    if (!memory.footprint_bytes_max || needed <= *memory.footprint_bytes_max) return {};
+    return fail(Code::infeasible, fmt::format("bucket {}: needs {} a device, {} of it for staging, limit is {}", bucket,
+                                              format_bytes(needed), format_bytes(memory.staging_bytes),
+                                              format_bytes(*memory.footprint_bytes_max)));
 }
 
-// Bytes that the limit leaves for the workspace of a bucket.
-Result<Index> workspace_room(std::size_t bucket, Index held, const ListLimits& limits) {
-    if (!limits.footprint_bytes_max) return index_max;
-    const Index needed = saturating_add(held, limits.staging_bytes);
-    if (needed <= *limits.footprint_bytes_max) return *limits.footprint_bytes_max - needed;
-    return fail(Code::infeasible, fmt::format("bucket {}: needs {} a device, {} of it for staging, limit is {}", bucket,
-                                              format_bytes(needed), format_bytes(limits.staging_bytes),
-                                              format_bytes(*limits.footprint_bytes_max)));
+Result<std::vector<Verdict>> judge_plans(const ListPlan& list, bool donate) {
+    if (!list.executions.empty() && list.executions.size() != list.plans.size())
+        return fail(Code::plan,
+                    fmt::format("{} plans came with {} executions", list.plans.size(), list.executions.size()));
+    std::vector<Verdict> verdicts;
+    for (std::size_t i = 0; i < list.plans.size(); ++i) {
+        auto one = check(list.plans[i], execution_of(list, i), {.memory = {.donate = donate}});
+        if (!one) return fail(one.error().code, fmt::format("array {}: {}", i, one.error().message));
+        verdicts.push_back(std::move(*one));
+    }
+    return verdicts;
 }
 
 }  // namespace
 
-Result<ListVerdict> check(const ListPlan& list, const ListLimits& limits) {
+Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
     if (auto once = each_in_one_bucket(list); !once) return tl::unexpected(once.error());
+    auto plans = judge_plans(list, memory.donate);
+    if (!plans) return tl::unexpected(plans.error());
     ListVerdict verdict;
-    for (std::size_t i = 0; i < list.plans.size(); ++i) {
-        auto one = judge(list.plans[i], i, std::nullopt, limits.donate);
-        if (!one) return tl::unexpected(one.error());
-        verdict.plans.push_back(std::move(*one));
-    }
-    const std::vector<Index> held = ends_held(list.plans, list.buckets, limits.donate);
+    verdict.plans = std::move(*plans);
+    const std::vector<Index> held = ends_held(list.plans, list.buckets, memory.donate);
     for (std::size_t b = 0; b < list.buckets.size(); ++b) {
-        const auto room = workspace_room(b, held[b], limits);
-        if (!room) return tl::unexpected(room.error());
         Index workspace = 0;
         for (const std::size_t array : list.buckets[b]) {
-            Verdict& one = verdict.plans[array];
-            const Index ends = full_ends(list.plans[array]);
-            if (one.footprint_bytes > saturating_add(ends, *room)) {
-                auto in_pieces = judge(list.plans[array], array, *room, limits.donate);
-                if (!in_pieces) return tl::unexpected(in_pieces.error());
-                one = std::move(*in_pieces);
-            }
-            workspace = std::max(workspace, one.footprint_bytes - ends);
+            const Verdict& one = verdict.plans[array];
+            workspace = std::max(workspace, one.footprint_bytes - full_ends(list.plans[array]));
             verdict.received_bytes = saturating_add(verdict.received_bytes, one.received_bytes);
             for (const Move& move : one.moves) verdict.messages = saturating_add(verdict.messages, move.messages);
         }
         verdict.bucket_bytes.push_back(saturating_add(held[b], workspace));
-        verdict.footprint_bytes = std::max(verdict.footprint_bytes, verdict.bucket_bytes.back());
+        if (auto kept = keep_limit(b, verdict.bucket_bytes[b], memory); !kept) return tl::unexpected(kept.error());
+        verdict.footprint_bytes = std::max(verdict.footprint_bytes, verdict.bucket_bytes[b]);
         verdict.ends_bytes = std::max(verdict.ends_bytes, held[b]);
     }
     return verdict;

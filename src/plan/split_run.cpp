@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/plan/buffer_assignment.hpp"
+#include "src/plan/execution.hpp"
 
 namespace reshard {
 
@@ -20,58 +20,53 @@ Index block_of(const Plan& plan, std::size_t dim) {
     return plan.source.dims[dim].extent / shards;
 }
 
-// The dimension with the largest blocks; the first of equal ones, whose pieces lie farthest apart.
-std::optional<SplitPlan> whole_blocks(const Plan& plan) {
-    std::optional<SplitPlan> best;
+// In pieces as large as the blocks of the dimension whose blocks are largest; the first of equal ones, whose pieces lie
+// farthest apart.
+std::optional<Split> whole_blocks(const Plan& plan) {
+    std::optional<Split> best;
     for (std::size_t i = 0; i < plan.source.dims.size(); ++i) {
         const Index block = block_of(plan, i);
-        if (block >= 2 && (!best || block > best->block)) best = SplitPlan{1, i, block, block};
+        if (block >= 2 && (!best || block > best->block)) best = Split{i, block, block};
     }
     return best;
 }
 
-SplitPlan pieces_of(const SplitPlan& whole, Index extent) {
-    return {ceil_divide(whole.block, extent), whole.dim, extent, whole.block};
-}
-
 // The dimension as its blocks and, from each of them, `extent` indices.
-void cut_blocks(Layout& layout, const SplitPlan& pieces, Index extent) {
-    layout.dims[pieces.dim].extent /= pieces.block;
-    layout.dims.insert(layout.dims.begin() + static_cast<std::ptrdiff_t>(pieces.dim) + 1, Dim{extent, {}, {}});
+void cut_blocks(Layout& layout, const Split& split, Index extent) {
+    layout.dims[split.dim].extent /= split.block;
+    layout.dims.insert(layout.dims.begin() + static_cast<std::ptrdiff_t>(split.dim) + 1, Dim{extent, {}, {}});
 }
 
 }  // namespace
 
-Plan plan_of(const Plan& plan, const SplitPlan& pieces, Index piece) {
-    const Index extent = std::min(pieces.extent, pieces.block - piece * pieces.extent);
+bool is_split_of(const Split& split, const Plan& plan) {
+    if (split.dim >= plan.source.dims.size() || split.extent < 1 || split.extent > split.block) return false;
+    const Index block = block_of(plan, split.dim);
+    return block > 0 && block % split.block == 0;
+}
+
+Plan plan_of(const Plan& plan, const Split& split, Index piece) {
+    const Index extent = std::min(split.extent, split.block - piece * split.extent);
     Plan cut = plan;
-    cut_blocks(cut.source, pieces, extent);
-    cut_blocks(cut.target, pieces, extent);
-    for (Step& step : cut.steps) cut_blocks(step.layout, pieces, extent);
+    cut_blocks(cut.source, split, extent);
+    cut_blocks(cut.target, split, extent);
+    for (Step& step : cut.steps) cut_blocks(step.layout, split, extent);
     return cut;
 }
 
-Storage storage_of(const Storage& whole, const SplitPlan& pieces, Index piece) {
-    const auto place = whole.strides.begin() + static_cast<std::ptrdiff_t>(pieces.dim);
-    Storage cut{whole.offset + piece * pieces.extent * *place, {whole.strides.begin(), place}};
-    cut.strides.push_back(pieces.block * *place);
+Storage storage_of(const Storage& whole, const Split& split, Index piece) {
+    const auto place = whole.strides.begin() + static_cast<std::ptrdiff_t>(split.dim);
+    Storage cut{whole.offset + piece * split.extent * *place, {whole.strides.begin(), place}};
+    cut.strides.push_back(split.block * *place);
     cut.strides.insert(cut.strides.end(), place, whole.strides.end());
     return cut;
 }
 
-Index footprint_bytes(const Plan& plan, const SplitPlan& pieces, bool donate) {
-    const Index ends = saturating_add(tile_bytes(plan.source), tile_bytes(plan.target));
-    const Index workspace = pieces.count == 1 ? assign_buffers(plan, capacities_of(plan, donate)).workspace_bytes
-                                              : assign_buffers(plan_of(plan, pieces, 0), {}).workspace_bytes;
-    return saturating_add(ends, workspace);
-}
-
-std::optional<SplitPlan> split_within(const Plan& plan, Index footprint_bytes_max, bool donate) {
-    if (footprint_bytes(plan, {}, donate) <= footprint_bytes_max) return SplitPlan{};
+std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max) {
     const auto whole = whole_blocks(plan);
     if (!whole) return std::nullopt;
     const auto fits = [&](Index extent) {
-        return footprint_bytes(plan, pieces_of(*whole, extent), donate) <= footprint_bytes_max;
+        return workspace_bytes(plan, Split{whole->dim, whole->block, extent}, false) <= workspace_bytes_max;
     };
     if (!fits(1)) return std::nullopt;
     Index low = 1;  // fits
@@ -80,7 +75,7 @@ std::optional<SplitPlan> split_within(const Plan& plan, Index footprint_bytes_ma
         const Index middle = low + (high - low) / 2;
         (fits(middle) ? low : high) = middle;
     }
-    return pieces_of(*whole, low);
+    return Split{whole->dim, whole->block, low};
 }
 
 }  // namespace reshard

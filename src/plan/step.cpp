@@ -113,9 +113,11 @@ Result<Move> type_permute(const Layout& before, const Layout& after) {
     Move move;
     move.group = parties_of(before, after);
     move.group_size = combinations(move.group);
+    move.uniform = false;
+    // Between two orders of the devices all tiles may stay where they are.
+    if (!same_order(before.mesh, after.mesh) && foreign_elements(before, after) == 0) return move;
     move.received = move.sent = tile_elements(before);
     move.messages = 1;
-    move.uniform = false;
     return move;
 }
 

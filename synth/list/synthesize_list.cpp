@@ -24,9 +24,9 @@ Result<Synthesis> synthesize_one(const Problem& problem, std::size_t array, cons
 
 class ListSynthesizer {
 public:
-    ListSynthesizer(std::span<const Problem> problems, const Options& options, const ListLimits& limits)
-        : problems_(problems), options_(options), limits_(limits) {
-        options_.limits.donate = limits.donate;
+    ListSynthesizer(std::span<const Problem> problems, const Options& options, const MemoryPolicy& memory)
+        : problems_(problems), options_(options), memory_(memory) {
+        options_.limits.memory.donate = memory.donate;
     }
 
     Result<ListSynthesis> answer() {
@@ -34,10 +34,11 @@ public:
             auto one = synthesize_one(problems_[i], i, options_);
             if (!one) return tl::unexpected(one.error());
             made_.list.plans.push_back(one->plan);
+            made_.list.executions.push_back(one->execution);
             made_.arrays.push_back(std::move(*one));
         }
         if (auto chosen = choose_buckets(); !chosen) return tl::unexpected(chosen.error());
-        auto verdict = check(made_.list, limits_);
+        auto verdict = check(made_.list, memory_);
         if (!verdict) return tl::unexpected(verdict.error());
         made_.verdict = std::move(*verdict);
         for (std::size_t i = 0; i < made_.arrays.size(); ++i) {
@@ -51,28 +52,28 @@ private:
     Result<void> choose_buckets() {
         auto bare = holdings_of(made_.list.plans, std::vector<Index>(problems_.size(), 0));
         if (!bare) return tl::unexpected(bare.error());
-        made_.floor_bytes = least_held(*bare, limits_.donate);
-        if (!limits_.footprint_bytes_max) {
-            made_.list = in_one_bucket(std::move(made_.list.plans));
+        made_.floor_bytes = least_held(*bare, memory_.donate);
+        if (!memory_.footprint_bytes_max) {
+            made_.list.buckets = in_one_bucket(made_.list.plans).buckets;
             return {};
         }
         if (take_fewest()) return {};
-        const Index room = *limits_.footprint_bytes_max - limits_.staging_bytes;
-        std::vector<Order> orders = orders_worth_trying(*bare, room, limits_.donate);
-        const auto most = [&](const Order& order) { return most_held(order, *bare, limits_.donate); };
+        const Index room = *memory_.footprint_bytes_max - memory_.staging_bytes;
+        std::vector<Order> orders = orders_worth_trying(*bare, room, memory_.donate);
+        const auto most = [&](const Order& order) { return most_held(order, *bare, memory_.donate); };
         const auto best =
             std::ranges::min_element(orders, [&](const Order& a, const Order& b) { return most(a) < most(b); });
-        if (const Index needed = saturating_add(most(*best), limits_.staging_bytes);
-            needed > *limits_.footprint_bytes_max)
+        if (const Index needed = saturating_add(most(*best), memory_.staging_bytes);
+            needed > *memory_.footprint_bytes_max)
             return fail(Code::infeasible,
                         fmt::format("the list needs {} a device in the best order found, limit is {}; no order needs "
                                     "less than {}",
-                                    exactly(needed), exactly(*limits_.footprint_bytes_max),
-                                    exactly(saturating_add(made_.floor_bytes, limits_.staging_bytes))));
+                                    exactly(needed), exactly(*memory_.footprint_bytes_max),
+                                    exactly(saturating_add(made_.floor_bytes, memory_.staging_bytes))));
         if (auto less = plan_with_less(*best, *bare); !less) return less;
         if (take_fewest(&*best)) return {};
         return fail(Code::infeasible, fmt::format("the list does not fit its limit of {} in any order tried",
-                                                  format_bytes(*limits_.footprint_bytes_max)));
+                                                  format_bytes(*memory_.footprint_bytes_max)));
     }
 
     // Sets the fewest buckets that any order gives, of as few those that hold least. False when none fits.
@@ -82,13 +83,13 @@ private:
             workspaces.push_back(made_.arrays[i].verdict.footprint_bytes - ends_of(problems_[i]));
         const auto holdings = holdings_of(made_.list.plans, std::move(workspaces));
         if (!holdings) return false;
-        const Index room = *limits_.footprint_bytes_max - limits_.staging_bytes;
-        std::vector<Order> orders = orders_worth_trying(*holdings, room, limits_.donate);
+        const Index room = *memory_.footprint_bytes_max - memory_.staging_bytes;
+        std::vector<Order> orders = orders_worth_trying(*holdings, room, memory_.donate);
         if (also != nullptr) orders.push_back(*also);
         std::size_t fewest = 0;
         for (const Order& order : orders) {
-            if (most_held(order, *holdings, limits_.donate) > room) continue;
-            std::vector<Order> buckets = buckets_of(order, *holdings, room, limits_.donate);
+            if (most_held(order, *holdings, memory_.donate) > room) continue;
+            std::vector<Order> buckets = buckets_of(order, *holdings, room, memory_.donate);
             if (fewest != 0 && buckets.size() >= fewest) continue;
             fewest = buckets.size();
             made_.list.buckets = std::move(buckets);
@@ -98,18 +99,19 @@ private:
 
     // Plans whose workspaces fit beside what is held when each array runs by itself in this order.
     Result<void> plan_with_less(const Order& order, const Holdings& bare) {
-        const Index limit = *limits_.footprint_bytes_max - limits_.staging_bytes;
-        const std::vector<Index> held = held_one_by_one(order, bare, limits_.donate);
+        const Index limit = *memory_.footprint_bytes_max - memory_.staging_bytes;
+        const std::vector<Index> held = held_one_by_one(order, bare, memory_.donate);
         for (std::size_t at = 0; at < order.size(); ++at) {
             const std::size_t array = order[at];
             const Index allowed = saturating_add(ends_of(problems_[array]), limit - held[at]);
             if (made_.arrays[array].verdict.footprint_bytes <= allowed) continue;
             Options options = options_;
-            options.limits.footprint_bytes_max =
-                std::min(allowed, options.limits.footprint_bytes_max.value_or(allowed));
+            options.limits.memory.footprint_bytes_max =
+                std::min(allowed, options.limits.memory.footprint_bytes_max.value_or(allowed));
             auto one = synthesize_one(problems_[array], array, options);
             if (!one) return tl::unexpected(one.error());
             made_.list.plans[array] = one->plan;
+            made_.list.executions[array] = one->execution;
             made_.arrays[array] = std::move(*one);
         }
         return {};
@@ -117,14 +119,15 @@ private:
 
     std::span<const Problem> problems_;
     Options options_;
-    const ListLimits& limits_;
+    const MemoryPolicy& memory_;
     ListSynthesis made_;
 };
 
 }  // namespace
 
-Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options, const ListLimits& limits) {
-    return ListSynthesizer(problems, options, limits).answer();
+Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options,
+                                 const MemoryPolicy& memory) {
+    return ListSynthesizer(problems, options, memory).answer();
 }
 
 }  // namespace reshard

@@ -86,7 +86,7 @@ Result<Index> wrong_elements(Rank& rank, const Plan& plan) {
     Progress progress(false);
     const bool reduced = summand_count(plan.source) > 1 || summand_count(plan.target) > 1;
     const auto values = generated(plan.source, reduced);
-    auto mover = Session::make(rank, rank.backend(), plan);
+    auto mover = Session::make(rank, rank.backend(), plan, AsSteps{});
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*values, plan.source, rank.index(), false, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());

@@ -100,12 +100,65 @@ class Launched(tool.Case):
         self.assertEqual(os.listdir(self.folder), ["a.npy"])
 
     def test_bench(self):
-        ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", *self.QUESTION, ranks=4))
-        told = json.loads(ran.out)
-        self.assertEqual([one["contestant"] for one in told["contestants"]],
-                         ["this plan", "gather, then slice", "direct exchange", "MPI_Alltoallw"])
-        for one in told["contestants"]:
-            self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
+        """On one node this plan is the direct exchange."""
+        for more, direct in (((), []), (("--ranks-per-node", "2"), ["direct exchange"])):
+            ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", *self.QUESTION, *more, ranks=4))
+            told = json.loads(ran.out)
+            self.assertEqual([one["contestant"] for one in told["contestants"]],
+                             ["this plan", "gather, then slice", *direct, "MPI_Alltoallw"])
+            for one in told["contestants"]:
+                self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
+
+
+class Promised(tool.Case):
+    """What `plan --backend mpi` says without ranks is what `run` does on them."""
+
+    LAYOUTS = (("f32[64@x,64]", "f32[64,64@(y,x)]"), ("f32[64@x,64@y]", "f32[64@(y,x),64]"),
+               ("f32[64,64]{U:x}", "f32[64@(y,x),64]"))
+    KEYS = ("execution", "pieces", "steps", "received_bytes", "received_bytes_max_device", "footprint_bytes",
+            "fingerprint", "rule", "donate")
+
+    def promised(self, backend, layouts, *more):
+        question = ("--json", "--backend", backend, "--mesh", "x=2,y=2", *layouts, *more)
+        plan = json.loads(self.ran_well(tool.reshard("plan", *question)).out)
+        run = json.loads(self.ran_well(tool.reshard("run", *question, ranks=4 if backend == "mpi" else 0)).out)
+        for step in run["steps"]:
+            for measured in ("seconds_estimate", "seconds_measured"):
+                step.pop(measured)
+        for key in self.KEYS:
+            self.assertEqual(run[key], plan[key], key)
+        self.assertEqual(run["accounted_bytes"] - run["staging_bytes"], plan["footprint_bytes"])
+        return plan
+
+    def test_run_keeps_what_plan_promises(self):
+        for layouts in self.LAYOUTS:
+            reduces = "U:" in layouts[0]
+            for more in ((), ("--donate",), ("--vocabulary", "collectives")):
+                one_node = self.promised("mpi", layouts, *more)
+                once = not reduces and more != ("--vocabulary", "collectives")
+                self.assertEqual(one_node["execution"], "one_exchange" if once else "steps")
+                if once:
+                    self.assertEqual([step["kind"] for step in one_node["steps"]], ["exchange"])
+                for others in (("mpi", layouts, "--ranks-per-node", "2", *more),
+                               ("mpi", layouts, "--ranks-per-node", "1", *more), ("local", layouts, *more)):
+                    self.assertEqual(self.promised(*others)["execution"], "steps")
+
+    def test_it_is_said(self):
+        said = "runs as one exchange: all ranks share a node\n"
+        question = ("--mesh", "x=2,y=2", *self.LAYOUTS[0])
+        for command in ("plan", "explain"):
+            self.assertIn(said, self.ran_well(tool.reshard(command, "--backend", "mpi", *question)).out)
+            for more in ((), ("--backend", "nccl"), ("--backend", "mpi", "--ranks-per-node", "3")):
+                self.assertNotIn(said, self.ran_well(tool.reshard(command, *question, *more)).out)
+
+    def test_no_such_backend(self):
+        question = ("plan", "--mesh", "x=2", "f32[4@x]", "f32[4]")
+        for more, error in ((("--backend", "gloo"), "there is no backend 'gloo'"),
+                            (("--backend", "local", "--ranks-per-node", "2"), "--ranks-per-node is for --backend mpi"),
+                            (("--ranks-per-node", "2"), "--ranks-per-node is for --backend mpi")):
+            ran = tool.reshard(*question, *more)
+            self.assertEqual(ran.code, 2)
+            self.assertIn(error, ran.err)
 
 
 if __name__ == "__main__":

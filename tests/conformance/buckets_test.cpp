@@ -58,10 +58,10 @@ void move_and_free(Executor& executor, std::size_t bucket, std::vector<Workbench
     for (const std::size_t array : executor.bucket(bucket)) sources[array].reset();
 }
 
-void expect_moves_bucket_by_bucket(Backend& backend, const ListPlan& list, const PrepareOptions& options) {
-    auto executor = Executor::prepare(list, backend, {}, options);
+void expect_moves_bucket_by_bucket(Backend& backend, const ListPlan& list, const MemoryPolicy& memory) {
+    auto executor = Executor::prepare(list, backend, {}, memory);
     ASSERT_TRUE(executor) << executor.error().message;
-    EXPECT_LE(executor->footprint_bytes(), options.footprint_bytes_max.value_or(index_max));
+    EXPECT_LE(executor->footprint_bytes(), memory.footprint_bytes_max.value_or(index_max));
     std::vector<Workbench> benches;
     std::vector<std::unique_ptr<Memory>> sources;
     for (std::size_t i = 0; i < list.plans.size(); ++i) {
@@ -104,13 +104,14 @@ TEST(Buckets, RandomListsMoveUnderALimit) {
             const auto free = synthesize(std::span<const Problem>(problems));
             ASSERT_TRUE(free) << free.error().message;
             const Index limit = free->floor_bytes + free->floor_bytes / 8 + staging;
-            const auto made = synthesize(std::span<const Problem>(problems), {}, {limit, true, staging});
+            const MemoryPolicy memory{.footprint_bytes_max = limit, .donate = true, .staging_bytes = staging};
+            const auto made = synthesize(std::span<const Problem>(problems), {}, memory);
             // With ends on several sets of devices the floor may be out of reach.
-            if (made) expect_moves_bucket_by_bucket(backend, made->list, {limit, true});
+            if (made) expect_moves_bucket_by_bucket(backend, made->list, memory);
             if (testing::Test::HasFatalFailure()) return;
             ListPlan reversed{free->list.plans, {}};
             for (std::size_t i = problems.size(); i-- > 0;) reversed.buckets.push_back({i});
-            expect_moves_bucket_by_bucket(backend, reversed, {std::nullopt, true});
+            expect_moves_bucket_by_bucket(backend, reversed, {.donate = true});
             if (testing::Test::HasFatalFailure()) return;
         }
     });
@@ -138,7 +139,7 @@ TEST(Buckets, ATargetMayLieWhereAnEarlierSourceWas) {
         auto keeping = Executor::prepare(list, backend);
         ASSERT_TRUE(keeping) << keeping.error().message;
         EXPECT_EQ(keeping->bind(buffers).has_value(), source.empty() || target.empty());
-        auto donating = Executor::prepare(list, backend, {}, {std::nullopt, true});
+        auto donating = Executor::prepare(list, backend, {}, {.donate = true});
         ASSERT_TRUE(donating) << donating.error().message;
         auto bound = donating->bind(buffers);
         ASSERT_TRUE(bound) << bound.error().message;

@@ -14,12 +14,12 @@ using enum StepKind;
 Plan turning_plan() { return *plan_of(fmt::format("x={}", harness().ranks()), "f32[12@x,8]", exchange, "f32[12,8@x]"); }
 
 // Prepare or, where ranks cannot wait for each other there, the first run reports it.
-std::optional<Error> error_of(const Plan& plan, Backend& backend) {
-    auto executor = Executor::prepare(plan, backend);
+std::optional<Error> error_of(const Plan& plan, Backend& backend, const Execution& execution = {},
+                              const MemoryPolicy& memory = {}) {
+    auto executor = Executor::prepare(plan, execution, backend, {}, memory);
     if (!executor) return executor.error();
-    Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
-    const Buffers buffers = bench.buffers();
-    auto done = executor->run(buffers);
+    Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes(), memory.donate);
+    auto done = executor->run(bench.buffers());
     if (!done) return done.error();
     return std::nullopt;
 }
@@ -37,6 +37,27 @@ TEST(Errors, RanksThatBringDifferentPlans) {
         EXPECT_EQ(error->code, Code::mismatch) << error->message;
         EXPECT_NE(error->message.find("brings another plan"), std::string::npos) << error->message;
         expect_moves(backend, {{plan}});  // the backend goes on
+    });
+}
+
+// The plan is one; how it runs, and what a rank may hold and write, is not.
+TEST(Errors, RanksThatBringDifferentExecutionsOrMemoryPolicies) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank agrees with itself";
+    const Plan plan = turning_plan();
+    const Index room = Index{1} << 24;
+    const std::vector<std::pair<Execution, MemoryPolicy>> others = {{AsOneExchange{}, {}},
+                                                                    {AsSteps{}, {.footprint_bytes_max = room}},
+                                                                    {AsSteps{}, {.donate = true}},
+                                                                    {AsSteps{}, {.staging_bytes = 64}}};
+    harness().on_every_rank([&](Backend& backend) {
+        for (const auto& [execution, memory] : others) {
+            const bool odd_one = backend.rank() == backend.size() - 1;
+            const auto error = odd_one ? error_of(plan, backend, execution, memory) : error_of(plan, backend);
+            ASSERT_TRUE(error);
+            EXPECT_EQ(error->code, Code::mismatch) << error->message;
+            EXPECT_NE(error->message.find("execution or memory policy"), std::string::npos) << error->message;
+            expect_moves(backend, {{plan}});  // the backend goes on
+        }
     });
 }
 
@@ -89,7 +110,7 @@ TEST(Errors, ADonatedSourceThatIsReadOnlyOrShared) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
         auto kept = Executor::prepare(std::vector{plan, plan}, backend);
-        auto donated = Executor::prepare(std::vector{plan, plan}, backend, {}, {std::nullopt, true});
+        auto donated = Executor::prepare(std::vector{plan, plan}, backend, {}, {.donate = true});
         ASSERT_TRUE(kept && donated);
         Workbench one({plan}, backend.rank(), 1, 64, true);
         Workbench two({plan}, backend.rank(), 2, 64, true);

@@ -63,7 +63,7 @@ TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
                 harness().from_rank_0([&] { return format(test::random_chain(3 * seed + array, ranks)); });
             auto plan = parse_plan(text);
             ASSERT_TRUE(plan) << text;
-            const auto lowered = lower(*plan, 0, {}, true);
+            const auto lowered = lower(*plan, 0, {}, {.donate = true});
             ASSERT_TRUE(lowered) << lowered.error().message << '\n' << text;
             const auto writes = [](const RankStep& step) { return step.to.buffer == BufferId::source; };
             if (std::ranges::any_of(lowered->steps, writes)) ++writing;

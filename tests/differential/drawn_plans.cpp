@@ -161,7 +161,7 @@ Options Draw::options(const Problem& problem) {
             options.limits.peak_bytes_max = floor + below(floor + 1);
             break;
         case 2:
-            options.limits.footprint_bytes_max = 2 * floor + below(floor + 1);
+            options.limits.memory.footprint_bytes_max = 2 * floor + below(floor + 1);
             break;
         default:
             break;

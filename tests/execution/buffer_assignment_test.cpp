@@ -38,32 +38,30 @@ TEST(Placement, ADonatedSourceTakesTheSecondTile) {
     const BufferAssignment kept = assign_buffers(plan, capacities_of(plan, false));
     EXPECT_EQ(kept.places, (std::vector{at(BufferId::target), at(BufferId::workspace), at(BufferId::target)}));
     EXPECT_EQ(kept.workspace_bytes, 128);
-    EXPECT_EQ(check(plan, {std::nullopt, std::nullopt, true})->footprint_bytes, 256);
+    EXPECT_EQ(check(plan, {.memory = {.donate = true}})->footprint_bytes, 256);
     EXPECT_EQ(check(plan)->footprint_bytes, 384);
 
-    const auto lowered = lower(plan, 1, {}, true);
+    const auto lowered = lower(plan, 1, {}, {.donate = true});
     ASSERT_TRUE(lowered);
     EXPECT_EQ(lowered->workspace_bytes, 0);
     EXPECT_EQ(lowered->steps[1].to.buffer, BufferId::source);
     EXPECT_EQ(lowered->steps[1].to.offset_bytes, 0);
     EXPECT_EQ(lowered->steps[2].from.buffer, BufferId::source);
-    ASSERT_TRUE(lowered->fused);  // which no step of it needs
-    EXPECT_EQ(lowered->fused->from.buffer, BufferId::source);
-    EXPECT_EQ(lowered->fused->to.buffer, BufferId::target);
 }
 
 // The source's place of the tile is where the caller's elements are; a strided source has bytes that are not ours.
 TEST(Placement, ASourceIsWrittenOnlyWhereItIsDense) {
     const Plan plan = three_turns();
-    const auto shifted = lower(plan, 0, {Storage{3, {1, 4}}, std::nullopt}, true);  // columns
+    const auto shifted = lower(plan, 0, {Storage{3, {1, 4}}, std::nullopt}, {.donate = true});  // columns
     ASSERT_TRUE(shifted);
     EXPECT_EQ(shifted->workspace_bytes, 0);
     EXPECT_EQ(shifted->steps[1].to.offset_bytes, 12);
-    const auto padded = lower(plan, 0, {Storage{0, {9, 1}}, std::nullopt}, true);
+    const auto padded = lower(plan, 0, {Storage{0, {9, 1}}, std::nullopt}, {.donate = true});
     ASSERT_TRUE(padded);
     EXPECT_EQ(padded->workspace_bytes, 128);
     EXPECT_EQ(padded->steps[1].to.buffer, BufferId::workspace);
-    const auto repeated = lower(plan, 0, {Storage{0, {0, 1}}, std::nullopt}, true);  // one row, read four times
+    const auto repeated =
+        lower(plan, 0, {Storage{0, {0, 1}}, std::nullopt}, {.donate = true});  // one row, read four times
     ASSERT_TRUE(repeated);
     EXPECT_EQ(repeated->workspace_bytes, 128);
 }
@@ -75,17 +73,17 @@ TEST(Placement, WhatASliceLeavesOfTheSourceIsFreeAtOnce) {
         "all_gather f32[12@y,4]\ntarget f32[12@y,4]\n");
     EXPECT_EQ(capacities_of(plan, true), (Capacities{64, 96, 32}));
     EXPECT_EQ(check(plan)->footprint_bytes, 96 + 64 + 32);
-    EXPECT_EQ(check(plan, {std::nullopt, std::nullopt, true})->footprint_bytes, 96 + 64);
+    EXPECT_EQ(check(plan, {.memory = {.donate = true}})->footprint_bytes, 96 + 64);
     const std::array<Index, 3> starts = {32, 0, 0};  // of slices 0, 1 and 2: of equal runs the one before
     for (Index device = 0; device < 6; ++device) {
-        const auto lowered = lower(plan, device, {}, true);
+        const auto lowered = lower(plan, device, {}, {.donate = true});
         ASSERT_TRUE(lowered);
         EXPECT_EQ(lowered->workspace_bytes, 0);
         EXPECT_EQ(lowered->steps[0].to.buffer, BufferId::source);
         EXPECT_EQ(lowered->steps[0].to.offset_bytes, starts[static_cast<std::size_t>(device % 3)]) << device;
     }
     // Slices of columns would be runs, of rows they are not.
-    const auto columns = lower(plan, 0, {Storage{0, {1, 6}}, std::nullopt}, true);
+    const auto columns = lower(plan, 0, {Storage{0, {1, 6}}, std::nullopt}, {.donate = true});
     ASSERT_TRUE(columns);
     EXPECT_EQ(columns->workspace_bytes, 32);
     EXPECT_EQ(columns->steps[0].to.buffer, BufferId::workspace);
@@ -114,7 +112,7 @@ TEST(Placement, TwoStepsNeedTheirTileBetween) {
     EXPECT_EQ(assign_buffers(plan, capacities_of(plan, true)).workspace_bytes, 128);
     const Plan one = plan_from("mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\ntarget f32[8,8@x]\n");
     EXPECT_EQ(assign_buffers(one, capacities_of(one, true)).workspace_bytes, 0);
-    EXPECT_EQ(lower(one, 0, {}, true)->steps.front().to.buffer, BufferId::target);
+    EXPECT_EQ(lower(one, 0, {}, {.donate = true})->steps.front().to.buffer, BufferId::target);
 }
 
 // Tiles of 64, 128 and 64 bytes without room anywhere else: two that follow each other at the two ends.
@@ -134,7 +132,7 @@ TEST(Placement, TheWorkspaceHoldsTwoThatFollowEachOther) {
                                         at(BufferId::target)}));
     const BufferAssignment donated = assign_buffers(plan, capacities_of(plan, true));
     EXPECT_EQ(donated.workspace_bytes, 64);  // the first tile and the last before the target
-    EXPECT_EQ(check(plan, {std::nullopt, std::nullopt, true})->footprint_bytes, 128 + 128 + 64);
+    EXPECT_EQ(check(plan, {.memory = {.donate = true}})->footprint_bytes, 128 + 128 + 64);
 }
 
 // A device that has no source tile has no room there, and needs none.
@@ -151,7 +149,8 @@ TEST(Placement, OnlyTilesOfTheSameDevicesLieInAnEnd) {
     EXPECT_EQ(donated.places, (std::vector{at(BufferId::workspace), at(BufferId::source), at(BufferId::workspace),
                                            at(BufferId::target)}));
     EXPECT_EQ(assign_buffers(plan, capacities_of(plan, false)).workspace_bytes, 256);
-    for (Index device = 0; device < 4; ++device) EXPECT_EQ(lower(plan, device, {}, true)->workspace_bytes, 128);
+    for (Index device = 0; device < 4; ++device)
+        EXPECT_EQ(lower(plan, device, {}, {.donate = true})->workspace_bytes, 128);
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ std::string objection_to_explain(const Answer& answer) {
         return fmt::format("plan and explain choose different plans, {} B and {} B:\n{}{}",
                            made.verdict.received_bytes_max_device, explained->verdict.received_bytes_max_device,
                            format(made.plan), format(explained->plan));
-    if (explained->verdict != made.verdict || explained->picoseconds != made.picoseconds)
+    if (explained->verdict != made.verdict || explained->picoseconds != made.picoseconds ||
+        explained->execution != made.execution)
         return "plan and explain judge the plan differently";
     if (explained->optimal != made.optimal) return "plan and explain disagree on optimal";
     if (explained->search_complete != made.search_complete) return "plan and explain disagree on search_complete";
@@ -70,14 +71,15 @@ std::string objection_to_verdict(const Answer& answer, const std::vector<Holder>
     const Synthesis& made = answer.made;
     const Draft& draft = answer.draft;
     const Limits& limits = answer.asked.options.limits;
-    const auto verdict = check(made.plan, limits);
+    const auto verdict = check(made.plan, made.execution, limits);
     if (!verdict) return "the judge refuses it: " + verdict.error().message;
     if (*verdict != made.verdict) return "its verdict is not the judge's";
     const Index size = size_of(draft.dtype);
     const Index floor = std::max(largest_tile(before), largest_tile(after)) * size;
     if (verdict->floor_bytes != floor) return fmt::format("the floor is {}, not {}", floor, verdict->floor_bytes);
     if (verdict->peak_bytes > floor) return fmt::format("the peak, {}, is over the floor", verdict->peak_bytes);
-    if (limits.footprint_bytes_max && verdict->footprint_bytes > *limits.footprint_bytes_max) return "over the limit";
+    if (limits.memory.footprint_bytes_max && verdict->footprint_bytes > *limits.memory.footprint_bytes_max)
+        return "over the limit";
     if (verdict->received_bytes_max_device < verdict->lower_bound_bytes) return "it receives less than the bound";
     if (made.optimal != (verdict->received_bytes_max_device == verdict->lower_bound_bytes)) return "optimal is untrue";
     if (made.optimal && draft.objective == Objective::bytes && !made.search_complete) return "optimal, not complete";

@@ -55,7 +55,8 @@ bool covered(const Answer& answer) {
     const Problem& problem = answer.asked.problem;
     const Limits& limits = answer.asked.options.limits;
     if (!problem.source.mesh.devices.in_order() || problem.source.mesh != problem.target.mesh) return false;
-    if (problem.source.dtype != DType::f32 || limits.peak_bytes_max || limits.footprint_bytes_max || limits.donate)
+    if (problem.source.dtype != DType::f32 || limits.peak_bytes_max || limits.memory.footprint_bytes_max ||
+        limits.memory.donate)
         return false;
     if (!problem.source.unreduced.empty() || !problem.target.unreduced.empty()) return false;
     if (has_pieces(problem.source) || has_pieces(problem.target)) return false;

@@ -79,10 +79,9 @@ std::string run(const Answer& answer, const Contents& contents, const std::vecto
     };
     std::vector<Party> parties;
     for (Index rank = 0; rank < world; ++rank) {
-        auto executor = Executor::prepare(answer.made.plan, ranks.rank(rank), {},
-                                          PrepareOptions{limits.footprint_bytes_max, limits.donate});
+        auto executor = Executor::prepare(answer.made.plan, answer.made.execution, ranks.rank(rank), {}, limits.memory);
         if (!executor) return "it is not prepared: " + executor.error().message;
-        if (limits.footprint_bytes_max && executor->footprint_bytes() > *limits.footprint_bytes_max)
+        if (limits.memory.footprint_bytes_max && executor->footprint_bytes() > *limits.memory.footprint_bytes_max)
             return "a rank holds more than the limit";
         const auto workspace = static_cast<std::size_t>(executor->workspace_bytes());
         parties.push_back({std::move(*executor), contents.bytes_of(holder(before, rank)),
@@ -91,7 +90,7 @@ std::string run(const Answer& answer, const Contents& contents, const std::vecto
     }
     for (Party& party : parties) {
         Buffers buffers{party.source, party.target, party.workspace};
-        if (limits.donate) buffers = {{}, party.target, party.workspace, party.source};
+        if (limits.memory.donate) buffers = {{}, party.target, party.workspace, party.source};
         auto bound = party.executor.bind(std::span(&buffers, 1));
         if (!bound) return "it is not bound: " + bound.error().message;
         party.bound = std::move(*bound);
@@ -104,7 +103,7 @@ std::string run(const Answer& answer, const Contents& contents, const std::vecto
     std::vector<std::vector<std::byte>> tiles;
     for (std::size_t rank = 0; rank < parties.size(); ++rank) {
         const bool kept =
-            limits.donate || parties[rank].source == contents.bytes_of(holder(before, static_cast<Index>(rank)));
+            limits.memory.donate || parties[rank].source == contents.bytes_of(holder(before, static_cast<Index>(rank)));
         if (!kept) return fmt::format("the source of device {} is written", rank);
         if (rank < after.size()) tiles.push_back(std::move(parties[rank].target));
     }

@@ -95,11 +95,11 @@ void expect_placed(const Plan& plan) {
         RC_ASSERT(places.workspace_bytes == (Trial{plan, rooms, places.written}.least()));
         if (donate) RC_ASSERT(places.workspace_bytes <= without);
         without = places.workspace_bytes;
-        const auto verdict = check(plan, {std::nullopt, std::nullopt, donate});
+        const auto verdict = check(plan, {.memory = {.donate = donate}});
         RC_ASSERT(verdict.has_value());
         Index most = 0;
         for (Index rank = 0; rank < std::min<Index>(world_size(plan), 64); ++rank) {
-            const auto lowered = lower(plan, rank, {}, donate);
+            const auto lowered = lower(plan, rank, {}, {.donate = donate});
             RC_ASSERT(lowered.has_value());
             RC_ASSERT(fault_of(*lowered, donate) == "");
             RC_ASSERT(lowered->workspace_bytes == places.workspace_bytes);

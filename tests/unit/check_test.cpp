@@ -53,7 +53,7 @@ TEST(CheckUnit, SaysWhereAPlanEnds) {
 TEST(CheckUnit, ALimitThatIsPassedNamesTheFloor) {
     Plan plan = *parse_plan("mesh x=2\nsource f32[8@x,2]\nall_gather f32[8,2]\nslice f32[8,2@x]\ntarget f32[8,2@x]\n");
     ASSERT_TRUE(check(plan).has_value());
-    const auto verdict = check(plan, {.peak_bytes_max = 32, .footprint_bytes_max = {}, .donate = false});
+    const auto verdict = check(plan, {.peak_bytes_max = 32});
     ASSERT_FALSE(verdict.has_value());
     EXPECT_EQ(verdict.error().code, Code::infeasible);
     EXPECT_NE(verdict.error().message.find("64 B"), std::string::npos);
@@ -66,8 +66,8 @@ TEST(CheckUnit, WithADonatedSourceTheLeastIsStillBothEnds) {
         "mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_to_all f32[8@x,8]\nall_to_all f32[8,8@x]\n"
         "target f32[8,8@x]\n");
     EXPECT_EQ(check(plan)->footprint_bytes, 128 + 128 + 128);
-    EXPECT_EQ(check(plan, {std::nullopt, 256, true})->footprint_bytes, 128 + 128);
-    const auto refused = check(plan, {std::nullopt, 255, true});
+    EXPECT_EQ(check(plan, {.memory = {.footprint_bytes_max = 256, .donate = true}})->footprint_bytes, 128 + 128);
+    const auto refused = check(plan, {.memory = {.footprint_bytes_max = 255, .donate = true}});
     ASSERT_FALSE(refused.has_value());
     EXPECT_NE(refused.error().message.find("no plan needs less than 256 B"), std::string::npos)
         << refused.error().message;

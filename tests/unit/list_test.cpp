@@ -102,7 +102,8 @@ TEST(ListUnit, WithoutALimitThereIsOneBucket) {
 TEST(ListUnit, OrderAndBucketsKeepTheLimit) {
     const std::vector<Problem> problems = {grows(), stays(), shrinks(), grows(), shrinks()};  // sources 8 KiB
     const auto at = [&](Index kibibytes) {
-        return synthesize(std::span<const Problem>(problems), {}, {kibibytes * 1024, true, 0});
+        return synthesize(std::span<const Problem>(problems), {},
+                          {.footprint_bytes_max = kibibytes * 1024, .donate = true});
     };
     const auto tight = at(9);
     ASSERT_TRUE(tight) << tight.error().message;
@@ -122,12 +123,14 @@ TEST(ListUnit, OrderAndBucketsKeepTheLimit) {
 
 TEST(ListUnit, ALimitBelowTheFloorIsRefusedWithTheFloor) {
     const std::vector<Problem> problems = {grows(), stays(), shrinks(), grows(), shrinks()};
-    const auto made = synthesize(std::span<const Problem>(problems), {}, {9 * 1024 - 1, true, 0});
+    const auto made =
+        synthesize(std::span<const Problem>(problems), {}, {.footprint_bytes_max = 9 * 1024 - 1, .donate = true});
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::infeasible);
     EXPECT_NE(made.error().message.find("no order needs less than 9.0 KiB (9216 bytes)"), std::string::npos)
         << made.error().message;
-    const auto staged = synthesize(std::span<const Problem>(problems), {}, {9 * 1024, true, 512});
+    const auto staged = synthesize(std::span<const Problem>(problems), {},
+                                   {.footprint_bytes_max = 9 * 1024, .donate = true, .staging_bytes = 512});
     ASSERT_FALSE(staged);
     EXPECT_NE(staged.error().message.find("9.5 KiB"), std::string::npos) << staged.error().message;
 }
@@ -142,11 +145,11 @@ TEST(ListUnit, WorkspacesGiveWayToTheLimit) {
     ASSERT_TRUE(free) << free.error().message;
     const Index ends = free->verdict.ends_bytes;
     ASSERT_EQ(free->verdict.footprint_bytes, ends + 8 * 1024);  // shared by the two
-    const auto made = synthesize(std::span<const Problem>(problems), options, {ends + 1024, false, 0});
+    const auto made = synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 1024});
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_LE(made->verdict.footprint_bytes, ends + 1024);
-    EXPECT_EQ(made->verdict.plans[0].pieces, 8);
-    EXPECT_FALSE(synthesize(std::span<const Problem>(problems), options, {ends + 64, false, 0}));
+    EXPECT_EQ(piece_count(made->list.executions[0]), 8);
+    EXPECT_FALSE(synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 64}));
 }
 
 TEST(ListUnit, AnArrayThatHasNoPlanIsNamed) {

@@ -67,7 +67,7 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     questions.emplace_back(first, options);
     options.machine = *make_machine("ethernet:nodes=2,per_node=3");
     questions.emplace_back(first, options);
-    options.limits.footprint_bytes_max = 1 << 20;
+    options.limits.memory.footprint_bytes_max = 1 << 20;
     questions.emplace_back(first, options);
     options.first_steps = {{StepKind::all_gather, *parse_layout(mesh, "f32[12,6]")}};
     questions.emplace_back(first, options);

@@ -6,6 +6,7 @@
 
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "src/plan/execution.hpp"
 
 namespace reshard {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 const Mesh mesh{{"x", 2}, {"y", 3}};
 
 Layout at(const char* text) { return *parse_layout(mesh, text); }
-
-Plan permuted() { return {at("f32[12@x,10@y]"), at("f32[12@x,10@y]"), {}}; }
 
 Plan three_steps() {
     Plan plan{at("f32[12@x,10]"), at("f32[12@y,10]"), {}};
@@ -24,21 +23,21 @@ Plan three_steps() {
     return plan;
 }
 
-TEST(PiecewiseUnit, TheFewestPiecesThatFit) {
+TEST(SplitRunUnit, TheFewestPiecesThatFit) {
     const Plan plan = three_steps();
-    const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);  // 240 + 160; a tile between: 80
-    EXPECT_EQ(footprint_bytes(plan, {}, false), ends + 80);
-    EXPECT_EQ(split_within(plan, ends + 80, false), SplitPlan{});
-    EXPECT_EQ(split_within(plan, ends + 79, false), (SplitPlan{2, 1, 9, 10}));
-    EXPECT_EQ(split_within(plan, ends + 40, false), (SplitPlan{2, 1, 5, 10}));
-    EXPECT_EQ(split_within(plan, ends + 8, false), (SplitPlan{10, 1, 1, 10}));
-    EXPECT_EQ(split_within(plan, ends + 7, false), std::nullopt);
-    for (Index limit = ends + 8; limit < ends + 80; ++limit) {
-        const auto pieces = split_within(plan, limit, false);
-        ASSERT_TRUE(pieces.has_value());
-        EXPECT_LE(footprint_bytes(plan, *pieces, false), limit);
-        EXPECT_GE(pieces->count * pieces->extent, 10);
-        EXPECT_LT((pieces->count - 1) * pieces->extent, 10);
+    EXPECT_EQ(workspace_bytes(plan, AsSteps{}, false), 80);
+    EXPECT_EQ(split_within(plan, 79), (Split{1, 10, 9}));
+    EXPECT_EQ(split_within(plan, 40), (Split{1, 10, 5}));
+    EXPECT_EQ(split_within(plan, 8), (Split{1, 10, 1}));
+    EXPECT_EQ(split_within(plan, 7), std::nullopt);
+    for (Index room = 8; room < 80; ++room) {
+        const auto split = split_within(plan, room);
+        ASSERT_TRUE(split.has_value());
+        EXPECT_TRUE(is_split_of(*split, plan));
+        EXPECT_LE(workspace_bytes(plan, *split, false), room);
+        const Index pieces = piece_count(*split);
+        EXPECT_GE(pieces * split->extent, 10);
+        EXPECT_LT((pieces - 1) * split->extent, 10);
     }
 }
 
@@ -51,29 +50,33 @@ Plan all_moved() {
     return plan;
 }
 
-TEST(PiecewiseUnit, BlocksThatNoLayoutCuts) {
+TEST(SplitRunUnit, BlocksThatNoLayoutCuts) {
     const Plan plan = all_moved();
-    const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
-    const Index workspace = footprint_bytes(plan, {}, false) - ends;
-    EXPECT_EQ(split_within(plan, ends + workspace - 1, false)->count, 2);
-    EXPECT_EQ(split_within(plan, ends + workspace / 3 - 1, false), std::nullopt);
-    EXPECT_EQ(split_within(permuted(), 1, false), std::nullopt);
+    const Index workspace = workspace_bytes(plan, AsSteps{}, false);
+    EXPECT_EQ(piece_count(split_within(plan, workspace - 1).value()), 2);
+    EXPECT_EQ(split_within(plan, workspace / 3 - 1), std::nullopt);
     Plan fine{at("f32[6@x,9]"), at("f32[6@y,9@x]"), {{StepKind::exchange, at("f32[6@y,9@x]")}}};
-    EXPECT_EQ(split_within(fine, 1, false), std::nullopt);  // blocks of one index, and 9 over 2 does not divide
+    EXPECT_EQ(split_within(fine, 1), std::nullopt);  // blocks of one index, and 9 over 2 does not divide
+    // Blocks of 6 x 9 / 3 indices hold those of 1 x 3; what they do not, or no piece fills, is no split.
+    EXPECT_TRUE(is_split_of({1, 1, 1}, plan));
+    for (const Split& split : {Split{0, 12, 1}, Split{1, 2, 1}, Split{1, 3, 4}, Split{1, 3, 0}, Split{2, 1, 1}}) {
+        EXPECT_FALSE(is_split_of(split, plan));
+        EXPECT_EQ(check(plan, split).error().code, Code::plan);
+    }
 }
 
-TEST(PiecewiseUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
-    const auto expect_whole = [](const Plan& plan, const SplitPlan& pieces) {
+TEST(SplitRunUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
+    const auto expect_whole = [](const Plan& plan, const Split& split) {
         ASSERT_TRUE(check(plan).has_value());
         for (Index device = 0; device < device_count(plan.source); ++device) {
             const Tile whole = tile(plan.source, device);
             std::set<Index> written;
-            for (Index piece = 0; piece < pieces.count; ++piece) {
-                const Plan part = plan_of(plan, pieces, piece);
+            for (Index piece = 0; piece < piece_count(split); ++piece) {
+                const Plan part = plan_of(plan, split, piece);
                 const auto verdict = check(part);
                 ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
                 const Tile box = tile(part.source, device);
-                const Storage storage = storage_of(row_major(whole), pieces, piece);
+                const Storage storage = storage_of(row_major(whole), split, piece);
                 ASSERT_EQ(box.size(), whole.size() + 1);
                 for (Index i = 0; i < box[0].size(); ++i)
                     for (Index j = 0; j < box[1].size(); ++j)
@@ -81,9 +84,9 @@ TEST(PiecewiseUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
                             const Index place = storage.offset + i * storage.strides[0] + j * storage.strides[1] +
                                                 k * storage.strides[2];
                             // The index in a block, and the blocks before it, seen in the whole.
-                            const Index cut = piece * pieces.extent + (pieces.dim == 0 ? j : k);
-                            const Index row = pieces.dim == 0 ? i * pieces.block + cut : i;
-                            const Index column = pieces.dim == 0 ? k : j * pieces.block + cut;
+                            const Index cut = piece * split.extent + (split.dim == 0 ? j : k);
+                            const Index row = split.dim == 0 ? i * split.block + cut : i;
+                            const Index column = split.dim == 0 ? k : j * split.block + cut;
                             EXPECT_EQ(place, row * whole[1].size() + column);
                             EXPECT_TRUE(written.insert(place).second);
                         }
@@ -91,24 +94,20 @@ TEST(PiecewiseUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
             EXPECT_EQ(static_cast<Index>(written.size()), count(whole));
         }
     };
-    expect_whole(three_steps(), {4, 1, 3, 10});
-    expect_whole(three_steps(), {2, 0, 1, 2});
-    expect_whole(all_moved(), {3, 1, 1, 3});
-    expect_whole(all_moved(), {2, 0, 1, 2});
+    expect_whole(three_steps(), {1, 10, 3});
+    expect_whole(three_steps(), {0, 2, 1});
+    expect_whole(all_moved(), {1, 3, 1});
+    expect_whole(all_moved(), {0, 2, 1});
 }
 
-TEST(PiecewiseUnit, TheJudgeStatesTheFootprintInPieces) {
+TEST(SplitRunUnit, TheJudgeStatesTheFootprintOfTheExecution) {
     const Plan plan = three_steps();
     const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
-    Limits limits;
-    limits.footprint_bytes_max = ends + 40;
-    const auto verdict = check(plan, limits);
-    ASSERT_TRUE(verdict.has_value());
-    EXPECT_EQ(verdict->pieces, 2);
-    EXPECT_EQ(verdict->footprint_bytes, ends + 40);
-    EXPECT_EQ(check(plan)->pieces, 1);
-    limits.footprint_bytes_max = ends;
+    const Limits limits{.memory = {.footprint_bytes_max = ends + 40}};
     EXPECT_EQ(check(plan, limits).error().code, Code::infeasible);
+    EXPECT_EQ(check(plan, Split{1, 10, 5}, limits)->footprint_bytes, ends + 40);
+    EXPECT_EQ(check(plan, Split{1, 10, 6}, limits).error().code, Code::infeasible);
+    EXPECT_EQ(check(plan, AsOneExchange{}, limits)->footprint_bytes, ends);
 }
 
 }  // namespace

@@ -74,6 +74,17 @@ TEST(StepUnit, APermuteKeepsTheTileShape) {
     EXPECT_FALSE(type_step(before, {StepKind::permute, *parse_layout(square, "f32[4@(a,b),4]")}).has_value());
 }
 
+// Replicas are the same wherever they are said to be.
+TEST(StepUnit, APermuteThatLeavesEveryTileReceivesNothing) {
+    const auto received = [](const char* source, const char* target) {
+        return type_step(*parse_layout(*parse_mesh("x=4[0,1,2,3]"), source),
+                         {StepKind::permute, *parse_layout(*parse_mesh("x=4[3,2,1,0]"), target)})
+            ->received;
+    };
+    EXPECT_EQ(received("u8[4]", "u8[4]"), 0);
+    EXPECT_EQ(received("u8[4@x]", "u8[4@x]"), 1);
+}
+
 TEST(StepUnit, ReductionsReceiveWhatTheTableSays) {
     const auto scatter = type(StepKind::reduce_scatter, "f32[12]{U:y}", "f32[12@y]");
     ASSERT_TRUE(scatter.has_value());

@@ -95,11 +95,11 @@ TEST(SynthesizeUnit, AFootprintLimitThatOneCandidateExceedsChoosesAnother) {
     options.explain = false;
     for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps}) {
         options.objective = objective;
-        options.limits.footprint_bytes_max = least;
+        options.limits.memory.footprint_bytes_max = least;
         const auto made = synthesize(problem, options);
         ASSERT_TRUE(made.has_value()) << made.error().message;
         EXPECT_EQ(made->verdict.footprint_bytes, least);
-        options.limits.footprint_bytes_max = least - 1;
+        options.limits.memory.footprint_bytes_max = least - 1;
         const auto refused = synthesize(problem, options);
         ASSERT_FALSE(refused.has_value());
         EXPECT_EQ(refused.error().code, Code::infeasible);
@@ -112,17 +112,17 @@ TEST(SynthesizeUnit, AFootprintLimitIsKeptInPieces) {
     Options options = with(Vocabulary::collectives, Objective::bytes);
     const auto whole = synthesize(problem, options);
     ASSERT_TRUE(whole.has_value());
-    EXPECT_EQ(whole->verdict.pieces, 1);
+    EXPECT_EQ(whole->execution, Execution(AsSteps{}));
     const Index ends = tile_bytes(problem.source) + tile_bytes(problem.target);
     const Index workspace = whole->verdict.footprint_bytes - ends;
     ASSERT_GT(workspace, 0);
-    options.limits.footprint_bytes_max = ends + workspace / 4;
+    options.limits.memory.footprint_bytes_max = ends + workspace / 4;
     const auto cut = synthesize(problem, options);
     ASSERT_TRUE(cut.has_value()) << cut.error().message;
-    EXPECT_EQ(cut->verdict.pieces, 4);
+    EXPECT_EQ(piece_count(cut->execution), 4);
     EXPECT_LE(cut->verdict.footprint_bytes, ends + workspace / 4);
     EXPECT_GT(cut->picoseconds, whole->picoseconds);
-    options.limits.footprint_bytes_max = ends;
+    options.limits.memory.footprint_bytes_max = ends;
     EXPECT_FALSE(synthesize(problem, options).has_value());
 }
 

@@ -54,6 +54,15 @@ CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, con
     return command;
 }
 
+void add_backend(CLI::App& command, Arguments& arguments, const char* about) {
+    constexpr Index most = 1'000'000'000;
+    command.add_option("--backend", arguments.backend, about);
+    command
+        .add_option("--ranks-per-node", arguments.ranks_per_node,
+                    "under MPI, ranks that share a node; else all, or as found")
+        ->check(CLI::Range(Index{1}, most));
+}
+
 void add_list_options(CLI::App& command, Arguments& arguments) {
     CLI::Option* list = command.add_option(
         "--list", arguments.list, "a file of problems, one line of JSON each, that are moved together; or - for stdin");
@@ -72,8 +81,7 @@ void add_timeout(CLI::App& command, Arguments& arguments) {
 }
 
 void add_run_options(CLI::App& command, Arguments& arguments) {
-    command.add_option("--backend", arguments.backend,
-                       "local, mpi or nccl; when not given mpi under mpirun, else local");
+    add_backend(command, arguments, "local, mpi or nccl; mpi under mpirun, else local");
     add_timeout(command, arguments);
     command.add_option("--input", arguments.input, "read the array from this .npy file");
     command.add_option("--output", arguments.output, "write the moved array to this .npy file, a pipe or a device");
@@ -126,6 +134,7 @@ Result<void> complete(const Arguments& arguments) {
     if (arguments.batch) {
         if (!arguments.list.empty()) return fail(Code::usage, "--batch plans problem by problem, --list all together");
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
+        if (!arguments.backend.empty()) return fail(Code::usage, "--backend is not for --batch");
         const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
                            question.target_mesh || question.notation || question.array || question.target_array ||
                            question.vocabulary || question.objective || question.machine || question.peak_bytes_max ||
@@ -187,6 +196,17 @@ Result<void> no_empty_values(const CLI::App& app) {
 
 }  // namespace
 
+Result<Request> request_for(const Arguments& arguments) {
+    auto asked = understand(arguments.question);
+    if (!asked) return asked;
+    const Problem& problem = asked->problem;
+    const Index ranks = std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
+    const auto capabilities = capabilities_of(arguments.backend, ranks, arguments.ranks_per_node);
+    if (!capabilities) return tl::unexpected(capabilities.error());
+    asked->options.capabilities = *capabilities;
+    return asked;
+}
+
 Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     CLI::App app("reshard: the cheapest way from one layout of a distributed array to another", "reshard");
     app.require_subcommand(1);
@@ -213,7 +233,10 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     add_run_options(*run, arguments);
     add_list_options(*plan, arguments);
     add_list_options(*run, arguments);
-    bench->add_option("--backend", arguments.backend, "local or mpi; when not given mpi under mpirun, else local");
+    add_backend(*bench, arguments, "local or mpi; mpi under mpirun, else local");
+    for (CLI::App* command : {plan, explain, draw})
+        add_backend(*command, arguments,
+                    "that the plan is for: local, mpi or nccl; when not given, steps run as steps");
     add_timeout(*bench, arguments);
     add_timeout(*calibrate, arguments);
     bench->add_option("--rounds", arguments.rounds, "timed rounds of every contestant; 7 when not given");

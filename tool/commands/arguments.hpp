@@ -20,15 +20,21 @@ struct Arguments {
     bool certify = false;  ///< plan: ask the proved checker as well
     std::string checker;   ///< plan: that checker, found by itself when empty
     bool svg = false;      ///< draw
-    std::string backend;   ///< run, bench: local, mpi or nccl; empty to choose by how the tool was started
-    Index timeout = 300;   ///< run, bench, calibrate: seconds that a rank waits for another, under MPI
-    std::string input;     ///< run: an npy file, generated data when empty
-    std::string output;    ///< run: an npy file; calibrate: a machine file; none when empty
-    std::string tiles;     ///< run: a folder, none when empty
-    std::string dtype;     ///< run: what the raw elements of the input are
-    std::string to;        ///< translate: the notation to write
-    Index rounds = 7;      ///< bench, calibrate
+    /// local, mpi or nccl. plan, explain, draw: that the plan is for, empty for any; run, bench: empty to choose by how
+    /// the tool was started.
+    std::string backend;
+    Index ranks_per_node = 0;  ///< plan, explain, draw, run, bench: of mpi, 0 for all; run, bench: for as they are
+    Index timeout = 300;       ///< run, bench, calibrate: seconds that a rank waits for another, under MPI
+    std::string input;         ///< run: an npy file, generated data when empty
+    std::string output;        ///< run: an npy file; calibrate: a machine file; none when empty
+    std::string tiles;         ///< run: a folder, none when empty
+    std::string dtype;         ///< run: what the raw elements of the input are
+    std::string to;            ///< translate: the notation to write
+    Index rounds = 7;          ///< bench, calibrate
 };
+
+/// The question of the command line, for the backend that it names. Errors: as understand; usage.
+[[nodiscard]] Result<Request> request_for(const Arguments& arguments);
 
 /// nullopt when help or the version was asked for and has been printed. Errors: usage.
 [[nodiscard]] Result<std::optional<Arguments>> parse_arguments(int argc, char** argv);

@@ -31,7 +31,7 @@ Question with_default_problem(Question question, Index ranks) {
 std::vector<Contestant> contestants(const Request& asked, const Synthesis& made, bool mpi) {
     const Problem& problem = asked.problem;
     std::vector<Contestant> all;
-    all.emplace_back("this plan", made.plan, Carrier::own);
+    all.emplace_back("this plan", made.plan, Carrier::own, made.execution);
     all.emplace_back(naive_name, gather_then_slice(problem), mpi ? Carrier::messages : Carrier::own);
     const Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
     if (made.plan.steps.size() > 1 && check(direct)) all.emplace_back("direct exchange", direct, Carrier::own);
@@ -169,21 +169,22 @@ int bench(const Arguments& arguments) {
     const bool own = !arguments.question.source.empty();
     const Index ranks_started = default_rank_count(arguments.backend);
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
-    const auto asked = understand(question);
+    auto asked = understand(question);
     if (!asked) return refuse(arguments.json, asked.error());
+    if (asked->options.limits.memory.donate)
+        return refuse(arguments.json, {Code::usage, "bench moves one source again and again: it cannot be donated"});
+    auto ranks = make_ranks(arguments.backend,
+                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
+                            std::chrono::seconds(arguments.timeout), arguments.ranks_per_node);
+    if (!ranks) return refuse(arguments.json, ranks.error());
+    asked->options.capabilities = (*ranks)->capabilities();
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(arguments.json, made.error());
-    if (asked->options.limits.donate)
-        return refuse(arguments.json, {Code::usage, "bench moves one source again and again: it cannot be donated"});
-    if (made->verdict.pieces > 1)
+    if (piece_count(made->execution) > 1)
         return refuse(arguments.json,
                       {Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
                                                       "contestants move an array in one",
-                                                      made->verdict.pieces)});
-    auto ranks = make_ranks(arguments.backend,
-                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
-                            std::chrono::seconds(arguments.timeout));
-    if (!ranks) return refuse(arguments.json, ranks.error());
+                                                      piece_count(made->execution))});
     return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
 }
 

@@ -63,7 +63,7 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
     const auto source = make_layout(mesh, DType::f32, shape, P{axis, {}});
     const auto target = make_layout(mesh, DType::f32, shape, P{{}, axis});
     if (!source) return tl::unexpected(source.error());
-    auto mover = Session::make(rank, rank.backend(), {*source, *target, {{StepKind::all_to_all, *target}}});
+    auto mover = Session::make(rank, rank.backend(), {*source, *target, {{StepKind::all_to_all, *target}}}, AsSteps{});
     if (!mover) return tl::unexpected(mover.error());
     std::ranges::fill((*mover)->source(), std::byte{1});
     std::vector<double> times;

@@ -4,8 +4,8 @@
 
 namespace reshard::cli {
 
-Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier)
-    : plan_(std::move(plan)), carrier_(carrier) {
+Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier, const Execution& execution)
+    : plan_(std::move(plan)), carrier_(carrier), execution_(execution) {
     score_.name = std::move(name);
     if (!plan_) score_.error = plan_.error();
 }
@@ -17,7 +17,7 @@ Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) 
         if (auto all = agree(rank, made); !all) return all;
         baseline_ = std::move(*baseline);
     }
-    auto mover = Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_);
+    auto mover = Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_);
     if (!mover) return tl::unexpected(mover.error());
     mover_ = std::move(*mover);
     return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));

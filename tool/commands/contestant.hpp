@@ -30,7 +30,7 @@ enum class Carrier { own, messages, alltoallw };
 class Contestant {
 public:
     /// An error instead of a plan keeps it out, with the reason in its score.
-    Contestant(std::string name, Result<Plan> plan, Carrier carrier);
+    Contestant(std::string name, Result<Plan> plan, Carrier carrier, const Execution& execution = AsSteps{});
 
     /// Collective: everything it needs is taken, used once and given back inside a window of memory use.
     void measure_memory(Rank& rank, Values& values, Progress& progress);
@@ -49,6 +49,7 @@ private:
 
     Result<Plan> plan_;
     Carrier carrier_;
+    Execution execution_;
     Score score_;
     std::unique_ptr<Backend> baseline_;  // outlives the mover
     std::unique_ptr<Session> mover_;

@@ -42,7 +42,7 @@ Result<Json> picture_json(const Plan& plan, Json json) {
 }  // namespace
 
 int draw(const Arguments& arguments) {
-    const auto asked = understand(arguments.question);
+    const auto asked = request_for(arguments);
     if (!asked) return refuse(arguments.json, asked.error());
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(arguments.json, made.error());

@@ -28,6 +28,7 @@ Json alternative_json(const Alternative& other, const Machine& machine) {
         levels.push_back({{"level", machine.levels[i].name}, {"picoseconds", times.levels[i]}});
     return {{"rule", other.rule},
             {"steps", kinds(other.plan)},
+            {"execution", name(other.execution)},
             {"received_bytes_max_device", other.verdict.received_bytes_max_device},
             {"messages", messages(other.verdict)},
             {"peak_bytes", other.verdict.peak_bytes},
@@ -84,7 +85,7 @@ std::string times_table(const Synthesis& made, const Machine& machine) {
 }  // namespace
 
 int explain(const Arguments& arguments) {
-    const auto asked = understand(arguments.question);
+    const auto asked = request_for(arguments);
     if (!asked) return refuse(arguments.json, asked.error());
     Options options = asked->options;
     options.explain = true;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "reshard/text.hpp"
 #include "tool/commands/commands.hpp"
@@ -64,20 +66,28 @@ Result<RequestList> read_list(const Arguments& arguments) {
         list.options = std::move(asked->options);
     }
     if (list.problems.empty()) return fail(Code::usage, "the list is empty");
-    list.limits.footprint_bytes_max = list.options.limits.footprint_bytes_max;
-    list.limits.donate = list.options.limits.donate;
-    list.options.limits.footprint_bytes_max.reset();
+    list.memory = std::exchange(list.options.limits.memory, {});
     if (arguments.staging.empty()) return list;
     const auto staging = parse_bytes(arguments.staging);
     if (!staging) return in("--staging-bytes", staging.error());
-    list.limits.staging_bytes = *staging;
+    list.memory.staging_bytes = *staging;
     return list;
 }
 
+Index rank_count(const RequestList& list) {
+    Index ranks = 0;
+    for (const Problem& problem : list.problems)
+        ranks = std::max({ranks, world_size(problem.source.mesh), world_size(problem.target.mesh)});
+    return ranks;
+}
+
 int plan_list(const Arguments& arguments) {
-    const auto asked = read_list(arguments);
+    auto asked = read_list(arguments);
     if (!asked) return refuse(arguments.json, asked.error());
-    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->limits);
+    const auto capabilities = capabilities_of(arguments.backend, rank_count(*asked), arguments.ranks_per_node);
+    if (!capabilities) return refuse(arguments.json, capabilities.error());
+    asked->options.capabilities = *capabilities;
+    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->memory);
     if (!made) return refuse(arguments.json, made.error());
     answer(arguments.json ? line(list_json(*asked, *made)) : list_text(*asked, *made));
     return exit_ok;

@@ -6,16 +6,19 @@
 
 namespace reshard::cli {
 
-/// `problems` in the order of the file; `options` are of each array, without limits but the peak's, `limits` of all.
+/// `problems` in the order of the file; `options` are of each array, without limits but the peak's, `memory` of all.
 struct RequestList {
     std::vector<Json> ids;
     std::vector<Problem> problems;
     Options options;
-    ListLimits limits;
+    MemoryPolicy memory;
 };
 
 /// Errors: io; usage (options in a line); as the parsers, the number of the line in front.
 [[nodiscard]] Result<RequestList> read_list(const Arguments& arguments);
+
+/// As many as the largest device of any problem needs.
+[[nodiscard]] Index rank_count(const RequestList& list);
 
 /// What the judge stated, as a table of buckets and two lines for the whole.
 [[nodiscard]] std::string list_text(const RequestList& asked, const ListSynthesis& made);

@@ -1,6 +1,8 @@
 // What a list costs before it runs.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reshard/text.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/numbers.hpp"
@@ -35,6 +37,19 @@ Sums sums_of(const ListVerdict& verdict, const std::vector<std::size_t>& bucket)
     return sums;
 }
 
+// Nothing of arrays that run as steps.
+std::string executions_text(const ListPlan& list) {
+    std::string text;
+    const auto add = [&](const auto& runs_so, const char* how) {
+        const auto arrays = std::ranges::count_if(list.executions, runs_so);
+        if (arrays > 0) text += fmt::format("{} of {} arrays run {}\n", arrays, list.plans.size(), how);
+    };
+    add([](const Execution& one) { return std::holds_alternative<AsOneExchange>(one); },
+        "as one exchange: all ranks share a node");
+    add([](const Execution& one) { return std::holds_alternative<Split>(one); }, "in pieces");
+    return text;
+}
+
 }  // namespace
 
 std::string list_text(const RequestList& asked, const ListSynthesis& made) {
@@ -55,14 +70,14 @@ std::string list_text(const RequestList& asked, const ListSynthesis& made) {
                    format_bytes(verdict.bucket_bytes[b]), format_bytes(sums.received), std::to_string(sums.messages)});
     }
     std::string text = table.text(line_width());
-    const auto& limit = asked.limits.footprint_bytes_max;
+    const auto& limit = asked.memory.footprint_bytes_max;
     text += fmt::format("{} arrays in {} buckets   footprint {} (floor {}{})   received {}   {} messages\n",
                         made.list.plans.size(), made.list.buckets.size(), format_bytes(verdict.footprint_bytes),
                         format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
                         format_bytes(verdict.received_bytes), verdict.messages);
     text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-                        asked.options.machine.name, green("checked"), fingerprint(made.list));
-    return text;
+                        asked.options.machine.name, green("checked"), fingerprint(made.list, asked.memory));
+    return text + executions_text(made.list);
 }
 
 Json list_json(const RequestList& asked, const ListSynthesis& made) {
@@ -70,8 +85,10 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     Json json;
     json["schema"] = 1;
     json["arrays"] = Json::array();
+    Options of_each = asked.options;
+    of_each.limits.memory.donate = asked.memory.donate;
     for (std::size_t i = 0; i < made.arrays.size(); ++i) {
-        Json array = plan_json(asked.ids[i], {asked.problems[i], asked.options}, made.arrays[i], 0);
+        Json array = plan_json(asked.ids[i], {asked.problems[i], of_each}, made.arrays[i], 0);
         array.erase("synthesis_us");
         json["arrays"].push_back(std::move(array));
     }
@@ -84,14 +101,14 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
                                    {"messages", sums.messages}});
     }
     json["footprint_bytes"] = verdict.footprint_bytes;
-    json["footprint_bytes_max"] = asked.limits.footprint_bytes_max ? Json(*asked.limits.footprint_bytes_max) : Json();
-    json["staging_bytes"] = asked.limits.staging_bytes;
-    json["donate"] = asked.limits.donate;
+    json["footprint_bytes_max"] = asked.memory.footprint_bytes_max ? Json(*asked.memory.footprint_bytes_max) : Json();
+    json["staging_bytes"] = asked.memory.staging_bytes;
+    json["donate"] = asked.memory.donate;
     json["floor_bytes"] = made.floor_bytes;
     json["received_bytes"] = verdict.received_bytes;
     json["messages"] = verdict.messages;
     json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
-    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.list));
+    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.list, asked.memory));
     json["checked"] = true;
     return json;
 }

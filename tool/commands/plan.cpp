@@ -16,7 +16,7 @@ namespace reshard::cli {
 int plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
     if (!arguments.list.empty()) return plan_list(arguments);
-    const auto asked = understand(arguments.question);
+    const auto asked = request_for(arguments);
     if (!asked) return refuse(arguments.json, asked.error());
     const auto begin = std::chrono::steady_clock::now();
     const auto made = synthesize(asked->problem, asked->options);

@@ -89,7 +89,6 @@ RunReport report_of(Rank& rank, const Job& job, Session& mover, const ResidentGr
     report.target_bytes = sum(rank, {static_cast<Index>(mover.target().size())}).front();
     report.step_seconds = largest(rank, seconds_of_plan(job.made.plan, mover.rank_plan(), mover.step_seconds()));
     report.transport = mover.transport();
-    report.fused = mover.rank_plan().fused.has_value() && mover.rank_plan().steps.size() == 1;
     report.step_seconds.resize(job.made.plan.steps.size(), -1.0);
     report.growth_exact = growth.exact();
     report.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();
@@ -107,9 +106,8 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     }
     const bool fortran = opened->style.fortran_order;
     const ResidentGrowth growth;
-    const Limits& limits = job.asked.options.limits;
-    const PrepareOptions options{limits.footprint_bytes_max, limits.donate};
-    auto mover = Session::make(rank, rank.backend(), plan, storages_of(plan, rank.index(), fortran), options);
+    auto mover = Session::make(rank, rank.backend(), plan, job.made.execution, storages_of(plan, rank.index(), fortran),
+                               job.asked.options.limits.memory);
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
@@ -172,7 +170,7 @@ Result<void> sensible(const Arguments& arguments, const Problem& problem) {
 
 int run(const Arguments& arguments) {
     if (!arguments.list.empty()) return run_list(arguments);
-    const auto asked = understand(arguments.question);
+    auto asked = understand(arguments.question);
     if (!asked) return refuse(arguments.json, asked.error());
     if (auto sense = sensible(arguments, asked->problem); !sense) return refuse(arguments.json, sense.error());
     std::optional<DType> raw;
@@ -181,12 +179,13 @@ int run(const Arguments& arguments) {
         if (!dtype) return refuse(arguments.json, in("--dtype", dtype.error()).value());
         raw = *dtype;
     }
-    const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(arguments.json, made.error());
     auto ranks = make_ranks(arguments.backend,
                             std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
-                            std::chrono::seconds(arguments.timeout));
+                            std::chrono::seconds(arguments.timeout), arguments.ranks_per_node);
     if (!ranks) return refuse(arguments.json, ranks.error());
+    asked->options.capabilities = (*ranks)->capabilities();
+    const auto made = synthesize(asked->problem, asked->options);
+    if (!made) return refuse(arguments.json, made.error());
     const Job job{arguments, *asked, *made, raw};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });
 }

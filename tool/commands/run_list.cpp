@@ -54,7 +54,7 @@ public:
             if (auto all = agree(rank_, moved); !all) return tl::unexpected(all.error());
             report.seconds += largest(rank_, std::vector<double>{spent.count()}).front();
             for (const std::size_t i : executor_.bucket(bucket))
-                if (job_.asked.limits.donate) sources_[i].reset();
+                if (job_.asked.memory.donate) sources_[i].reset();
         }
         for (std::size_t i = 0; i < targets_.size(); ++i) {
             const auto verified = verify_target(i, progress);
@@ -108,7 +108,7 @@ private:
         std::vector<Buffers> buffers;
         for (const std::size_t i : executor_.bucket(bucket)) {
             buffers.push_back({sources_[i]->bytes(), targets_[i]->bytes(), workspace_->bytes()});
-            if (job_.asked.limits.donate) buffers.back().donated = sources_[i]->bytes();
+            if (job_.asked.memory.donate) buffers.back().donated = sources_[i]->bytes();
         }
         auto bound = executor_.bind(bucket, buffers);
         if (!bound) return tl::unexpected(bound.error());
@@ -134,8 +134,7 @@ private:
 };
 
 Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
-    const PrepareOptions options{job.asked.limits.footprint_bytes_max, job.asked.limits.donate};
-    auto executor = Executor::prepare(job.made.list, rank.backend(), {}, options);
+    auto executor = Executor::prepare(job.made.list, rank.backend(), {}, job.asked.memory);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
     const Index wanted = executor->footprint_bytes() - executor->staging_bytes();
@@ -182,12 +181,14 @@ int run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
 int run_list(const Arguments& arguments) {
     if (arguments.list == "-")
         return refuse(arguments.json, {Code::usage, "--list: every rank reads the list, give a file"});
-    const auto asked = read_list(arguments);
+    auto asked = read_list(arguments);
     if (!asked) return refuse(arguments.json, asked.error());
-    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->limits);
-    if (!made) return refuse(arguments.json, made.error());
-    auto ranks = make_ranks(arguments.backend, world_size(made->list), std::chrono::seconds(arguments.timeout));
+    auto ranks = make_ranks(arguments.backend, rank_count(*asked), std::chrono::seconds(arguments.timeout),
+                            arguments.ranks_per_node);
     if (!ranks) return refuse(arguments.json, ranks.error());
+    asked->options.capabilities = (*ranks)->capabilities();
+    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->memory);
+    if (!made) return refuse(arguments.json, made.error());
     const Job job{*asked, *made};
     return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks, arguments.json); });
 }

@@ -15,6 +15,7 @@ public:
 
     std::string name() const override { return "local"; }
     bool one_process() const override { return true; }
+    Capabilities capabilities() override { return world_.rank(0).capabilities(); }
 
     int each(const std::function<int(Rank&)>& body) override {
         Barrier meeting(world_.size());

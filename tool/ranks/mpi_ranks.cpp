@@ -56,7 +56,7 @@ private:
 
 class MpiRanks final : public Ranks {
 public:
-    explicit MpiRanks(std::chrono::seconds timeout) : timeout_(timeout) {}
+    MpiRanks(std::chrono::seconds timeout, Index ranks_per_node) : timeout_(timeout), ranks_per_node_(ranks_per_node) {}
     MpiRanks(const MpiRanks&) = delete;
     MpiRanks& operator=(const MpiRanks&) = delete;
     ~MpiRanks() override {
@@ -72,6 +72,7 @@ public:
         }
         mpi::BackendOptions options;
         options.timeout = timeout_;
+        options.ranks_per_node = ranks_per_node_;
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         if (!backend) return tl::unexpected(backend.error());
         backend_ = std::move(*backend);
@@ -80,6 +81,7 @@ public:
 
     std::string name() const override { return "mpi"; }
     bool one_process() const override { return false; }
+    Capabilities capabilities() override { return backend_->capabilities(); }
 
     int each(const std::function<int(Rank&)>& body) override {
         MpiRank rank(*backend_, timeout_);
@@ -89,16 +91,17 @@ public:
 private:
     std::unique_ptr<Backend> backend_;
     std::chrono::seconds timeout_;
+    Index ranks_per_node_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout) {
+Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout, Index ranks_per_node) {
     int given = 0;
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS) {
         return fail(Code::backend, "MPI_Init_thread failed");
     }
-    auto ranks = std::make_unique<MpiRanks>(timeout);
+    auto ranks = std::make_unique<MpiRanks>(timeout, ranks_per_node);
     if (auto begun = ranks->begin(devices); !begun) return tl::unexpected(begun.error());
     return ranks;
 }
@@ -109,7 +112,7 @@ Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds tim
 
 namespace reshard::cli {
 
-Result<std::unique_ptr<Ranks>> mpi_ranks(Index, std::chrono::seconds) {
+Result<std::unique_ptr<Ranks>> mpi_ranks(Index, std::chrono::seconds, Index) {
     return fail(Code::unsupported, "this build has no mpi backend (it found no MPI when it was configured)");
 }
 

@@ -11,6 +11,7 @@
 #include "reshard/nccl.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/ranks/thread_ranks.hpp"
+#include "tool/request/request.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -48,6 +49,8 @@ public:
 
     std::string name() const override { return "nccl"; }
     bool one_process() const override { return true; }
+    // Backends are made on the ranks' threads, and all say this.
+    Capabilities capabilities() override { return capabilities_of("nccl", ranks_, 0).value(); }
 
     int each(const std::function<int(Rank&)>& body) override {
         Barrier meeting(ranks_);

@@ -45,14 +45,16 @@ std::string chosen(const std::string& backend) {
 
 }  // namespace
 
-Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices, std::chrono::seconds timeout) {
+Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices, std::chrono::seconds timeout,
+                                          Index ranks_per_node) {
     const std::string name = chosen(backend);
     if ((name == "local" || name == "nccl") && launched_ranks() > 1) {
         return fail(Code::usage,
                     fmt::format("--backend {} runs all ranks in one process, {} were started", name, launched_ranks()));
     }
+    if (ranks_per_node != 0 && name != "mpi") return fail(Code::usage, "--ranks-per-node is for --backend mpi");
     if (name == "local") return local_ranks(devices);
-    if (name == "mpi") return mpi_ranks(devices, timeout);
+    if (name == "mpi") return mpi_ranks(devices, timeout, ranks_per_node);
     if (name == "nccl") return nccl_ranks(devices);
     return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", name));
 }

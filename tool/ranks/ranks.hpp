@@ -35,17 +35,20 @@ public:
     virtual ~Ranks() = default;
     [[nodiscard]] virtual std::string name() const = 0;  ///< of the backend: local, mpi
     [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this process
+    [[nodiscard]] virtual Capabilities capabilities() = 0;
     /// Runs the body once on every rank driven here and returns the largest of its answers.
     virtual int each(const std::function<int(Rank&)>& body) = 0;
 };
 
 /// The ranks for `devices` devices. `backend` is local, mpi, nccl, or empty: mpi when an MPI launcher started this
-/// process, else local; `timeout` is of mpi. Errors: unsupported, mismatch when too few ranks were started, backend.
+/// process, else local; `timeout` is of mpi, and so is `ranks_per_node`: so many are taken for a node, 0 for as they
+/// are. Errors: usage, unsupported, mismatch when too few ranks were started, backend.
 [[nodiscard]] Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices,
-                                                        std::chrono::seconds timeout);
+                                                        std::chrono::seconds timeout, Index ranks_per_node = 0);
 
 [[nodiscard]] Result<std::unique_ptr<Ranks>> local_ranks(Index devices);
-[[nodiscard]] Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout);
+[[nodiscard]] Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds timeout,
+                                                       Index ranks_per_node);
 [[nodiscard]] Result<std::unique_ptr<Ranks>> nccl_ranks(Index devices);
 [[nodiscard]] Index nccl_devices();  ///< GPUs that this process sees; 0 without any, or without the backend
 

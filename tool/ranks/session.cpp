@@ -37,12 +37,13 @@ Accounted largest(Rank& rank, const Accounted& mine) {
     return most;
 }
 
-Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Plan& plan, const Storages& storages,
-                                               const PrepareOptions& options) {
-    auto executor = Executor::prepare(plan, backend, storages, options);
+Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Plan& plan,
+                                               const Execution& execution, const Storages& storages,
+                                               const MemoryPolicy& memory) {
+    auto executor = Executor::prepare(plan, execution, backend, storages, memory);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
-    std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, options.donate));
+    std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, memory.donate));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};

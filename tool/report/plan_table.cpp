@@ -36,16 +36,19 @@ std::string plan_table(const Request& asked, const Synthesis& made) {
 
 std::string plan_summary(const Request& asked, const Synthesis& made) {
     const Verdict& verdict = made.verdict;
-    const std::string pieces = verdict.pieces == 1 ? "" : fmt::format(" in {} pieces", verdict.pieces);
-    const char* donated = asked.options.limits.donate ? " (source donated)" : "";
+    const Index count = piece_count(made.execution);
+    const std::string pieces = count == 1 ? "" : fmt::format(" in {} pieces", count);
+    const MemoryPolicy& memory = asked.options.limits.memory;
+    const char* donated = memory.donate ? " (source donated)" : "";
     std::string text = fmt::format(
         "peak {} (floor {})   footprint {}{}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
         format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes), pieces, donated,
         format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
-    text += fmt::format("estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n",
-                        format_picoseconds(made.picoseconds), asked.options.machine.name, green("checked"),
-                        made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
-                        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan));
+    text += fmt::format(
+        "estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n", format_picoseconds(made.picoseconds),
+        asked.options.machine.name, green("checked"), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
+        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan, made.execution, memory));
+    if (std::holds_alternative<AsOneExchange>(made.execution)) text += "runs as one exchange: all ranks share a node\n";
     return text;
 }
 

@@ -17,11 +17,8 @@ Index predicted(const Request& asked, const Synthesis& made, std::size_t step) {
                             asked.options.machine);
 }
 
-// Slices that another step follows are views; a fused plan is timed as a whole, at its last step.
-std::string measured_text(const RunReport& report, double seconds) {
-    if (seconds >= 0) return format_seconds(seconds);
-    return report.fused ? "fused" : "a view";
-}
+// Slices that another step follows are views.
+std::string measured_text(double seconds) { return seconds >= 0 ? format_seconds(seconds) : "a view"; }
 
 std::string steps_table(const Request& asked, const Synthesis& made, const RunReport& report) {
     using Align = Table::Align;
@@ -38,7 +35,7 @@ std::string steps_table(const Request& asked, const Synthesis& made, const RunRe
         const double seconds = report.step_seconds[i];
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan, i), step),
                    format(step.layout), format_bytes(saturating_multiply(made.verdict.moves[i].received, size)),
-                   format_picoseconds(predicted(asked, made, i)), measured_text(report, seconds)});
+                   format_picoseconds(predicted(asked, made, i)), measured_text(seconds)});
     }
     return table.text(line_width());
 }
@@ -57,11 +54,6 @@ std::string growth_text(const RunReport& report) {
 
 std::vector<double> seconds_of_plan(const Plan& plan, const RankPlan& ran, const std::vector<double>& seconds) {
     std::vector<double> result;
-    if (ran.fused && ran.steps.size() == 1 && !seconds.empty()) {  // the whole plan ran as one: its last step says so
-        result.assign(plan.steps.size(), -1.0);
-        result.back() = seconds.front();
-        return result;
-    }
     std::size_t next = 0;
     for (const Step& step : plan.steps) {
         const bool run = next < ran.steps.size() && next < seconds.size() && ran.steps[next].schedule.kind == step.kind;

@@ -22,7 +22,6 @@ struct RunReport {
     bool growth_exact = false;
     Verified verified;
     std::string transport;  ///< how bytes moved, of rank 0; empty where there is nothing to say
-    bool fused = false;     ///< all steps ran as one, timed as the last
 };
 
 [[nodiscard]] std::string run_text(const Request& asked, const Synthesis& made, const RunReport& report);

@@ -44,8 +44,9 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, Inde
     json["peak_bytes"] = verdict.peak_bytes;
     json["floor_bytes"] = verdict.floor_bytes;
     json["footprint_bytes"] = verdict.footprint_bytes;
-    json["donate"] = asked.options.limits.donate;
-    json["pieces"] = verdict.pieces;
+    json["donate"] = asked.options.limits.memory.donate;
+    json["execution"] = name(made.execution);
+    json["pieces"] = piece_count(made.execution);
     json["received_bytes"] = verdict.received_bytes;
     json["received_bytes_max_device"] = verdict.received_bytes_max_device;
     json["sent_bytes_max_device"] = verdict.sent_bytes_max_device;
@@ -57,7 +58,7 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, Inde
     json["picoseconds_estimate"] = made.picoseconds;
     json["states"] = made.states;
     json["synthesis_us"] = synthesis_us;
-    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.plan));
+    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.plan, made.execution, asked.options.limits.memory));
     json["checked"] = true;
     return json;
 }

@@ -60,9 +60,9 @@ Result<void> read_options(const Question& question, Options& options) {
         options.machine = *machine;
     }
     Limits& limits = options.limits;
-    limits.donate = question.donate;
+    limits.memory.donate = question.donate;
     if (auto read = read_limit("peak_bytes_max", question.peak_bytes_max, limits.peak_bytes_max); !read) return read;
-    return read_limit("footprint_bytes_max", question.footprint_bytes_max, limits.footprint_bytes_max);
+    return read_limit("footprint_bytes_max", question.footprint_bytes_max, limits.memory.footprint_bytes_max);
 }
 
 // `kind layout`: how a plan writes its steps.
@@ -98,6 +98,18 @@ Result<Layout> read_layout(const Question& question, const std::string& mesh, co
         setting.mesh = std::move(*parsed);
     }
     return parse_layout(*notation, setting, text);
+}
+
+Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, Index ranks_per_node) {
+    if (ranks_per_node != 0 && backend != "mpi") return fail(Code::usage, "--ranks-per-node is for --backend mpi");
+    const Index per_node = ranks_per_node == 0 ? ranks : std::min(ranks_per_node, ranks);
+    if (backend.empty()) return Capabilities{};
+    if (backend == "local") return Capabilities{.ranks_per_node = ranks};
+    if (backend == "nccl") return Capabilities{.native_collectives = true};
+    if (backend == "mpi")
+        return Capabilities{
+            .one_exchange = per_node == ranks, .native_collectives = per_node != ranks, .ranks_per_node = per_node};
+    return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", backend));
 }
 
 Result<Request> understand(const Question& question) {

@@ -36,6 +36,10 @@ struct Request {
 [[nodiscard]] Result<Layout> read_layout(const Question& question, const std::string& mesh,
                                          const std::optional<std::string>& array, const std::string& text);
 
+/// What a backend would say that it can do with so many ranks, without asking it: mpi with `ranks_per_node` of them on
+/// each node, 0 for all of them on one. Of no backend nothing. Errors: usage.
+[[nodiscard]] Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, Index ranks_per_node);
+
 /// Parses every part. Errors: as the parsers of the parts, the message led by the name of the part.
 [[nodiscard]] Result<Request> understand(const Question& question);
 

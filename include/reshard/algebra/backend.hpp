@@ -6,6 +6,7 @@
 
 #include "reshard/algebra/schedule.hpp"
 #include "reshard/algebra/storage.hpp"
+#include "reshard/capabilities.hpp"
 
 namespace reshard {
 
@@ -27,8 +28,6 @@ struct RankPlan {
     Index source_bytes = 0;       ///< least size of the source that is bound
     Index target_bytes = 0;       ///< of the target
     Index workspace_bytes = 0;    ///< of the workspace
-    /// The whole plan as one exchange from source to target; where it has several steps and reduces nothing.
-    std::optional<RankStep> fused = std::nullopt;
 };
 
 /// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
@@ -67,9 +66,7 @@ public:
 class Prepared {
 public:
     virtual ~Prepared() = default;
-    [[nodiscard]] virtual Index staging_bytes() const = 0;  ///< what it holds beyond the caller's buffers
-    /// True when it runs the array's plan as its one fused exchange: without workspace, and timed as one step.
-    [[nodiscard]] virtual bool fuses(std::size_t) const { return false; }
+    [[nodiscard]] virtual Index staging_bytes() const = 0;             ///< what it holds beyond the caller's buffers
     [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
     /// What may be started on these buffers, one per array. Errors: backend.
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
@@ -101,6 +98,8 @@ public:
     [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
     [[nodiscard]] virtual Index rank() const = 0;                      ///< this rank, from 0
     [[nodiscard]] virtual Index size() const = 0;                      ///< how many ranks there are
+    /// What it does by itself, for the planner.
+    [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
     /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
     /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share
     /// one thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.

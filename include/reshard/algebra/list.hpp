@@ -5,36 +5,35 @@
 
 namespace reshard {
 
-/// One plan an array, and the buckets in which they run: the arrays of a bucket in one start, the buckets one after the
-/// other. A plain value, like a plan.
+/// One plan an array, how each runs, and the buckets in which they run: the arrays of a bucket in one start, the
+/// buckets one after the other. A plain value, like a plan.
 struct ListPlan {
     std::vector<Plan> plans;                        ///< in the caller's order
     std::vector<std::vector<std::size_t>> buckets;  ///< numbers of plans, each in exactly one bucket; none is empty
+    std::vector<Execution> executions = {};         ///< of each plan; all as steps where there are none
     friend bool operator==(const ListPlan&, const ListPlan&) = default;
 };
 
-/// All plans in one bucket, in order; no bucket for no plans.
+[[nodiscard]] Execution execution_of(const ListPlan& list, std::size_t array);
+
+/// All plans in one bucket, in order, as steps; no bucket for no plans.
 [[nodiscard]] ListPlan in_one_bucket(std::vector<Plan> plans);
 
 /// One more than the largest device of any plan.
 [[nodiscard]] Index world_size(const ListPlan& list);
 
-/// 64-bit hash of what decides what the ranks do, order included. Equal on every machine.
-[[nodiscard]] std::uint64_t fingerprint(const ListPlan& list);
+/// 64-bit hash of what decides what the ranks do: plans, order, how they run, and the memory they may take. Equal on
+/// every machine.
+[[nodiscard]] std::uint64_t fingerprint(const ListPlan& list, const MemoryPolicy& memory = {});
 
-/// Bounds on what a device holds for the whole list.
-struct ListLimits {
-    std::optional<Index> footprint_bytes_max = std::nullopt;  ///< bytes a device; none when empty
-    /// The caller frees the sources of a bucket once it is done, and takes memory for targets just before their bucket
-    /// starts. Else all ends are held all the time. As in Limits, sources take tiles between steps while their bucket
-    /// runs.
-    bool donate = false;
-    Index staging_bytes = 0;  ///< of the limit, kept free for the backend
-};
+/// The list with an execution chosen for each plan (choose_execution), by what its bucket leaves beside the ends that
+/// are held while it runs. A list that is none is left as it is, for the judge to refuse.
+[[nodiscard]] ListPlan choose_executions(ListPlan list, const Capabilities& capabilities,
+                                         const MemoryPolicy& memory = {});
 
 /// What the judge derived of a list. Bytes, of full tiles; the most that any device holds.
 struct ListVerdict {
-    std::vector<Verdict> plans;       ///< of each plan, its workspace as small as its bucket needs
+    std::vector<Verdict> plans;       ///< of each plan as it runs
     std::vector<Index> bucket_bytes;  ///< held while the bucket runs: sources, targets, workspace (no staging)
     Index footprint_bytes = 0;        ///< the largest of those
     Index ends_bytes = 0;             ///< the same without workspaces
@@ -43,11 +42,10 @@ struct ListVerdict {
     friend bool operator==(const ListVerdict&, const ListVerdict&) = default;
 };
 
-/// Judges every plan, and what the list holds. The arrays of a bucket share a workspace, and a plan whose workspace is
-/// more than its bucket leaves is accepted when it keeps within that in pieces.
-/// Errors: as check of a plan, the array named; plan (an array in no bucket, or in two, or an empty bucket); infeasible
-/// (the first bucket over the limit, and what it needs).
-[[nodiscard]] Result<ListVerdict> check(const ListPlan& list, const ListLimits& limits = {});
+/// Judges every plan, and what the list holds. The arrays of a bucket share a workspace.
+/// Errors: as check of a plan, the array named; plan (an array in no bucket, or in two, or an empty bucket; another
+/// number of executions than plans); infeasible (the first bucket over the limit, and what it needs).
+[[nodiscard]] Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory = {});
 
 /// One device for each combination of the ends' meshes that some device is in. Counted in full tiles, every device
 /// holds what one of these holds.

@@ -97,19 +97,20 @@ TEST(Footprint, ADonatedSourceSavesAWorkspace) {
             auto backend = fresh_backend(shared_memory, ranks_per_node);
             ASSERT_TRUE(backend);
             const Plan plan = turning_plan(backend->size(), 4320);
-            auto executor = Executor::prepare(plan, *backend, {}, {std::nullopt, donate});
+            auto executor = Executor::prepare(plan, *backend, {}, {.donate = donate});
             ASSERT_TRUE(executor) << executor.error().message;
             const Held held(*backend, *executor, donate);
             EXPECT_EQ(backend->memory_use().most_bytes, executor->footprint_bytes());
             const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
-            const Index judged = check(plan, {std::nullopt, std::nullopt, donate})->footprint_bytes;
-            EXPECT_EQ(judged, ends + (donate || plan.steps.size() < 2 ? 0 : tile_bytes(plan.source)));
-            EXPECT_LE(executor->footprint_bytes() - executor->staging_bytes(), judged);
-            // On one node the whole plan is one exchange, which has no tiles between.
-            const bool fused = executor->plans().front().steps.size() == 1;
-            EXPECT_EQ(executor->workspace_bytes(), fused ? 0 : judged - ends);
+            const Execution execution = choose_execution(plan, backend->capabilities(), {.donate = donate});
+            const Index judged = check(plan, execution, {.memory = {.donate = donate}})->footprint_bytes;
+            EXPECT_EQ(executor->footprint_bytes() - executor->staging_bytes(), judged);
+            // As one exchange, which all ranks of one node run, there are no tiles between.
+            const bool several = plan.steps.size() > 1;
             const bool one_node = shared_memory && (ranks_per_node == 0 || ranks_per_node >= backend->size());
-            EXPECT_EQ(fused, plan.steps.size() < 2 || one_node);
+            EXPECT_EQ(std::holds_alternative<AsOneExchange>(execution), several && one_node);
+            EXPECT_EQ(executor->plans().front().steps.size(), several && !one_node ? 3U : 1U);
+            EXPECT_EQ(judged, ends + (donate || one_node || !several ? 0 : tile_bytes(plan.source)));
         }
     }
 }
@@ -162,13 +163,11 @@ TEST(Footprint, ALimitMakesWindowsOfSumsSmaller) {
     ASSERT_TRUE(backend);
     for (const StepKind kind : {reduce_scatter, all_reduce}) {
         const Plan plan = adding_plan(backend->size(), kind, 4096);
-        auto free = Executor::prepare(plan, *backend);
-        ASSERT_TRUE(free);
-        constexpr Index room = 16384;
-        const PrepareOptions tight{free->footprint_bytes() - free->staging_bytes() + room};
+        const Index limit = tile_bytes(plan.source) + tile_bytes(plan.target) + 16384;
+        const MemoryPolicy tight{.footprint_bytes_max = limit};
         auto bounded = Executor::prepare(plan, *backend, {}, tight);
         ASSERT_TRUE(bounded) << bounded.error().message;
-        EXPECT_LE(bounded->staging_bytes(), room);
+        EXPECT_LE(bounded->footprint_bytes(), limit);
         Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
         const Buffers buffers = bench.buffers();
         ASSERT_TRUE(bounded->run(buffers));
@@ -184,13 +183,13 @@ TEST(Footprint, ALimitMakesWindowsAndPiecesSmaller) {
         const Plan plan = gathering_plan(backend->size(), 4096);
         auto free = Executor::prepare(plan, *backend);
         ASSERT_TRUE(free);
-        const Index ends = free->footprint_bytes() - free->staging_bytes();
+        const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
         for (const Index room : {Index{16384}, Index{200000}}) {
             SCOPED_TRACE(
                 fmt::format("{} instead of {} bytes of staging: {}", room, free->staging_bytes(), free->describe()));
-            auto bounded = Executor::prepare(plan, *backend, {}, PrepareOptions{ends + room});
+            auto bounded = Executor::prepare(plan, *backend, {}, {.footprint_bytes_max = ends + room});
             ASSERT_TRUE(bounded) << bounded.error().message;
-            EXPECT_LE(bounded->staging_bytes(), room);
+            EXPECT_LE(bounded->footprint_bytes(), ends + room);
             Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
             const Buffers buffers = bench.buffers();
             ASSERT_TRUE(bounded->run(buffers));
@@ -205,7 +204,7 @@ TEST(Footprint, ALimitMakesWindowsAndPiecesSmaller) {
 TEST(Footprint, ALimitBelowTheEndsIsInfeasible) {
     auto backend = fresh_backend(true);
     ASSERT_TRUE(backend);
-    const PrepareOptions hopeless{1000};
+    const MemoryPolicy hopeless{.footprint_bytes_max = 1000};
     const auto executor = Executor::prepare(gathering_plan(backend->size(), 4096), *backend, {}, hopeless);
     ASSERT_FALSE(executor);
     EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
@@ -224,7 +223,7 @@ TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     auto free = Executor::prepare(plan, *backend);
     ASSERT_TRUE(free) << free.error().message;
     ASSERT_GT(free->workspace_bytes(), 0);
-    const PrepareOptions tight{free->footprint_bytes() - free->staging_bytes() - 1};
+    const MemoryPolicy tight{.footprint_bytes_max = free->footprint_bytes() - free->staging_bytes() - 1};
     auto bounded = Executor::prepare(plan, *backend, {}, tight);
     ASSERT_TRUE(bounded) << bounded.error().message;
     EXPECT_EQ(bounded->workspace_bytes(), 0);
@@ -281,21 +280,23 @@ TEST(Footprint, AListStaysUnderItsLimit) {
         for (const Index room : {Index{1}, Index{2}, Index{4}, Index{8}}) {  // arrays in flight
             constexpr Index staging = Index{1} << 17;
             const Index limit = (8 + room) * tile + staging;
-            const auto made = synthesize(std::span<const Problem>(problems), {}, {limit, true, staging});
+            const MemoryPolicy memory{.footprint_bytes_max = limit, .donate = true, .staging_bytes = staging};
+            const auto made = synthesize(std::span<const Problem>(problems), {}, memory);
             ASSERT_TRUE(made) << made.error().message;
             EXPECT_LT(made->list.buckets.size(), before);
             before = made->list.buckets.size();
             auto counting = fresh_backend(shared_memory);  // its high-water mark starts anew
-            auto executor = Executor::prepare(made->list, *counting, {}, {limit, true});
+            auto executor = Executor::prepare(made->list, *counting, {}, memory);
             ASSERT_TRUE(executor) << executor.error().message;
             run_bucket_by_bucket(*counting, *executor, [] {});
             EXPECT_LE(counting->memory_use().most_bytes, limit);
             EXPECT_EQ(counting->memory_use().most_bytes, executor->footprint_bytes());
         }
         EXPECT_EQ(before, 1U);
-        const Index floor = synthesize(std::span<const Problem>(problems), {}, {std::nullopt, true, 0})->floor_bytes;
+        const Index floor = synthesize(std::span<const Problem>(problems), {}, {.donate = true})->floor_bytes;
         EXPECT_LE(floor, 9 * tile);
-        const auto refused = synthesize(std::span<const Problem>(problems), {}, {floor - 1, true, 0});
+        const auto refused =
+            synthesize(std::span<const Problem>(problems), {}, {.footprint_bytes_max = floor - 1, .donate = true});
         ASSERT_FALSE(refused);
         EXPECT_EQ(refused.error().code, Code::infeasible);
     }
@@ -314,7 +315,7 @@ void expect_growth(Backend& backend, const Plan& plan, bool donate) {
     MPI_Barrier(MPI_COMM_WORLD);
     const Index before = proportional_bytes();
     MPI_Barrier(MPI_COMM_WORLD);  // nobody takes memory while another still counts
-    auto executor = Executor::prepare(plan, backend, {}, {std::nullopt, donate});
+    auto executor = Executor::prepare(plan, backend, {}, {.donate = donate});
     ASSERT_TRUE(executor);
     const Held held(backend, *executor, donate);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -358,12 +359,13 @@ TEST(Footprint, TheKernelCountsTheSameOfAList) {
     warm_up(*backend);
     const std::vector<Problem> problems = turning(backend->size(), 8192 * backend->size());  // 64 MiB of tiles a rank
     const Index limit = 9 * larger_tile(problems.front()) + (Index{1} << 17);
-    const auto made = synthesize(std::span<const Problem>(problems), {}, {limit, true, Index{1} << 17});
+    const MemoryPolicy memory{.footprint_bytes_max = limit, .donate = true, .staging_bytes = Index{1} << 17};
+    const auto made = synthesize(std::span<const Problem>(problems), {}, memory);
     ASSERT_TRUE(made) << made.error().message;
     MPI_Barrier(MPI_COMM_WORLD);
     const Index before = proportional_bytes();
     MPI_Barrier(MPI_COMM_WORLD);
-    auto executor = Executor::prepare(made->list, *backend, {}, {limit, true});
+    auto executor = Executor::prepare(made->list, *backend, {}, memory);
     ASSERT_TRUE(executor) << executor.error().message;
     Index most = 0;
     run_bucket_by_bucket(*backend, *executor, [&] {

@@ -136,17 +136,19 @@ private:
     void prepare(const Op& op) {
         const List& list = schedule_.lists[op.executor];
         ListPlan plan = list_plan(list);
-        PrepareOptions options{std::nullopt, list.donate};
+        MemoryPolicy memory{.donate = list.donate};
+        // As steps, or as the backend likes it best.
+        if (schedule_.seed % 2 == 0) plan = choose_executions(std::move(plan), backend_->capabilities(), memory);
         const bool here = at_fault() && op.executor == schedule_.faulty_executor;
         if (here) {
             if (schedule_.fault == Fault::rejected_plan) plan = rejected(plan);
             if (schedule_.fault == Fault::other_plan) plan = another(plan, schedule_.seed, schedule_.ranks);
-            if (schedule_.fault == Fault::limit) options.footprint_bytes_max = 0;
+            if (schedule_.fault == Fault::limit) memory.footprint_bytes_max = 0;
         }
         std::vector<Storages> storages;
         for (const conformance::Item& item : list.items) storages.push_back(storages_of(item, rank_));
         if (here && schedule_.fault == Fault::other_plan) storages.clear();
-        auto made = timed(describe(op), [&] { return Executor::prepare(plan, *backend_, storages, options); });
+        auto made = timed(describe(op), [&] { return Executor::prepare(plan, *backend_, storages, memory); });
         const Verdict verdict = of_prepare(schedule_, op.executor, rank_, backend_->name() != "local");
         const auto error = made ? std::nullopt : std::optional(made.error());
         if (judge(describe(op), op.executor, error, verdict)) executors_[op.executor].executor = std::move(*made);

@@ -1,0 +1,19 @@
+// What a backend can do, as a plain value: plans are made from it before, or without, any backend.
+#pragma once
+
+#include "reshard/algebra/integer.hpp"
+
+namespace reshard {
+
+/// Of plans that nobody said a backend for: each step runs as a step. The same on all ranks, but for `ranks_per_node`
+/// where nodes have different numbers of them.
+struct Capabilities {
+    /// All ranks reach each other's memory, so that one exchange between all of them is as good as any steps: it
+    /// receives no more, holds nothing between source and target, and passes over the memory once.
+    bool one_exchange = false;
+    bool native_collectives = false;  ///< a library's own all_gather, reduce_scatter and all_reduce run such steps
+    Index ranks_per_node = 1;         ///< of this rank's node: ranks that reach each other's memory
+    friend bool operator==(const Capabilities&, const Capabilities&) = default;
+};
+
+}  // namespace reshard

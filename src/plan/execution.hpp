@@ -1,0 +1,23 @@
+// The parts of the rule by which the execution of a plan is chosen, for one plan and for the plans of a list.
+#pragma once
+
+#include "reshard/execution.hpp"
+
+namespace reshard {
+
+/// What a policy's limit leaves beside `held` bytes of ends; index_max without a limit, 0 where nothing is left.
+[[nodiscard]] Index workspace_room(const MemoryPolicy& memory, Index held);
+
+/// Of a plan that runs so, in full tiles; saturates. A split run counts on no room in the memory of the ends, where the
+/// other pieces are.
+[[nodiscard]] Index workspace_bytes(const Plan& plan, const Execution& execution, bool donate);
+
+/// As choose_execution, with so many bytes for the workspace. pre: a plan that the judge takes as steps.
+[[nodiscard]] Execution choose_within(const Plan& plan, const Capabilities& capabilities, Index workspace_bytes_max,
+                                      bool donate, Vocabulary vocabulary);
+
+/// Takes a word into a fingerprint.
+void mix(std::uint64_t& fingerprint, std::uint64_t word);
+void mix(std::uint64_t& fingerprint, const MemoryPolicy& memory);  ///< nothing of the policy that asks for nothing
+
+}  // namespace reshard
