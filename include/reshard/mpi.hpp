@@ -24,34 +24,34 @@ enum class UnregisteredBuffers {
 struct BackendOptions {
     /// Ranks of one node move through shared memory; without, everything is messages.
     bool shared_memory = true;
-    /// So many consecutive ranks are taken for a node; 0: as MPI_Comm_split_type finds. To see what several nodes do on
-    /// one machine.
+    /// So many consecutive ranks count as one node, to see on one machine what several nodes do; 0: as
+    /// MPI_Comm_split_type finds.
     Index ranks_per_node = 0;
     /// For buffers that are not this backend's own memory.
     UnregisteredBuffers unregistered_buffers = UnregisteredBuffers::by_size;
-    /// Of each rank, for such buffers: what peers write and the rank copies out.
-    /// Where a list moves in several passes (between nodes, and with sums) each has such a window.
+    /// Bytes of the bounce buffer of each rank, for unregistered buffers: peers write into it and the rank copies out.
+    /// A list that moves in several passes (between nodes, and with sums) has one for each.
     Index window_bytes = Index{1} << 20;
-    /// Of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. 0:
-    /// each transfer is one message, and MPI's datatypes move it, unstaged.
+    /// Bytes of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. 0: each
+    /// transfer is one message, moved by MPI's datatypes without staging.
     Index piece_bytes = Index{1} << 18;
-    /// Of each rank, for pieces that are packed or unpacked: four on their way to and from every peer. Where that is
-    /// more, pieces are smaller; where they would be too small, it is as with pieces of 0.
+    /// Bytes of staging of each rank, for messages that are packed or unpacked: four under way to and from every peer.
+    /// Where that is more, messages are smaller; where they would be too small, it is as with messages of 0 bytes.
     Index staging_bytes = Index{1} << 25;
     /// How long a rank waits for a peer that does not come before a run, or what prepares one, fails. Peers that fail,
-    /// or drop what the others wait for, say so and are not waited for.
+    /// or that drop what others wait for, say so and are not waited for.
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
 };
 
 /// Collective over `communicator`. Errors: backend when MPI is not initialized, already finalized, or fails.
-/// Of its memory (allocate) peers on the same node write straight into the target: the fastest there is.
-/// Threads: as the level of MPI_Init_thread says for prepare and for runs that send messages. Runs between ranks of one
-/// node send none, so different executors may run them in different threads at any level.
+/// Peers on the same node write straight into memory that this backend has allocated: the fastest way there is.
+/// Threads: prepare, and runs that send messages, follow the level that MPI_Init_thread granted. Runs between ranks of
+/// one node send no messages, so different executors may run in different threads at any level.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options = {});
 
-/// Collective. The options under which `seconds` is least, of those that differ in `unregistered_buffers` alone: of a
-/// backend with each it is told the time of what the caller runs there, on all ranks alike or not; the slowest rank
-/// counts. What it runs, how often and on which buffers is the caller's: those of a run are overwritten as by any run.
+/// Collective. The options with the `unregistered_buffers` under which `seconds` is least. `seconds` is called on a
+/// backend with each, runs there what the caller wants, as often and on the buffers that the caller wants, and returns
+/// its time; the slowest rank counts.
 /// Errors: what `seconds` returns, on the ranks where it does, and backend on the others.
 [[nodiscard]] Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options,
                                           const std::function<Result<double>(Backend&)>& seconds);
