@@ -101,7 +101,7 @@ TEST(Errors, BuffersThatAreTooSmallOrOverlap) {
         EXPECT_EQ(code_of({right.source, right.target.subspan(1), right.workspace}), Code::mismatch);
         EXPECT_EQ(code_of({right.target, right.target, right.workspace}), Code::mismatch);
         EXPECT_EQ(code_of(right), std::nullopt);
-        EXPECT_FALSE(executor->bind({}));
+        EXPECT_FALSE(executor->bind(std::span<const Buffers>()));
     });
 }
 
