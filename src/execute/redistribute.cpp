@@ -34,14 +34,16 @@ Result<void> fit(const Layout& source, const Layout& target, ConstElements in, E
 }
 
 // Ranks that prepare compare the plan's fingerprint itself: one that has prepared already must not agree with them.
-std::uint64_t number_of_prepared(const Plan& plan) {
-    const std::uint64_t number = ~fingerprint(in_one_bucket({plan}));
+std::uint64_t number_of_prepared(const Synthesis& made) {
+    const std::uint64_t number = ~fingerprint(made.plan, made.execution);
     return number == 0 ? 1 : number;
 }
 
 }  // namespace
 
-Redistributor::Redistributor(Backend& backend, Options options) : backend_(backend), options_(std::move(options)) {}
+Redistributor::Redistributor(Backend& backend, Options options) : backend_(backend), options_(std::move(options)) {
+    options_.capabilities = backend.capabilities();
+}
 
 Redistributor& Redistributor::of(Backend& backend) {
     if (!backend.kept_) backend.kept_ = std::make_shared<Redistributor>(backend);
@@ -92,8 +94,8 @@ Result<Redistributor::Entry*> Redistributor::find_or_prepare(const Layout& sourc
         return tl::unexpected(made.error());
     }
     if (entries_.size() == executors_max) entries_.pop_back();
-    RESHARD_TRY(auto& executor, Executor::prepare(made->plan, backend_));
-    entries_.push_front({source, target, number_of_prepared(made->plan), std::move(executor)});
+    RESHARD_TRY(auto& executor, Executor::prepare(made->plan, made->execution, backend_));
+    entries_.push_front({source, target, number_of_prepared(*made), std::move(executor)});
     return &entries_.front();
 }
 
