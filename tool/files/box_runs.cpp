@@ -45,7 +45,8 @@ Result<void> for_each_piece(const Tile& tile, Index elements_max,
     for (std::size_t d = 0; d < split; ++d) outer *= tile[d].size();
     Index first = 0;
     for (Index number = 0; number < outer; ++number) {
-        Box box = as_box(tile);
+        Box box(tile.size());
+        for (std::size_t d = split + 1; d < tile.size(); ++d) box[d] = tile[d].intervals.front();
         Index rest = number;
         for (std::size_t d = split; d-- > 0; rest /= tile[d].size()) {
             const Index index = tile[d].at(rest % tile[d].size());
