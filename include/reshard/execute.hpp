@@ -35,13 +35,14 @@ public:
     [[nodiscard]] static Result<Executor> prepare(const ListPlan& list, Backend& backend,
                                                   std::span<const Storages> storages = {},
                                                   const MemoryPolicy& memory = {});
+    /// One plan, run so.
     [[nodiscard]] static Result<Executor> prepare(const Plan& plan, const Execution& execution, Backend& backend,
                                                   const Storages& storages = {}, const MemoryPolicy& memory = {});
     /// All in one bucket, each plan as choose_execution says for what the backend can do.
     [[nodiscard]] static Result<Executor> prepare(std::span<const Plan> plans, Backend& backend,
                                                   std::span<const Storages> storages = {},
                                                   const MemoryPolicy& memory = {});
-    /// One plan.
+    /// One plan, as choose_execution says.
     [[nodiscard]] static Result<Executor> prepare(const Plan& plan, Backend& backend, const Storages& storages = {},
                                                   const MemoryPolicy& memory = {});
 

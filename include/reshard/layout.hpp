@@ -146,15 +146,16 @@ void divide_by(Layout& layout, Index by);
 
 [[nodiscard]] Tile tile(const Layout& layout, Index device);      ///< what the device holds; nothing outside the mesh
 [[nodiscard]] Index summand(const Layout& layout, Index device);  ///< which summand it holds, from 0
-/// Of what one device holds: elements per dimension (0 where it holds nothing), the global index of its first element
-/// (0 there), and how many elements that are, for the size of a container. Where a dimension has pieces the tile's
-/// indices need not follow each other: tile() has them all.
+/// What one device holds, in elements per dimension; 0 where it holds nothing.
 [[nodiscard]] std::vector<Index> tile_shape(const Layout& layout, Index device);
+/// The global index of its first element; 0 where it holds nothing. Where a dimension has pieces the tile's indices
+/// need not follow each other: tile() has them all.
 [[nodiscard]] std::vector<Index> tile_offset(const Layout& layout, Index device);
+/// How many elements it holds, for the size of a container.
 [[nodiscard]] std::size_t tile_count(const Layout& layout, Index device);
-[[nodiscard]] Index tile_elements(const Layout& layout);          ///< the largest tile's
-[[nodiscard]] Index tile_bytes(const Layout& layout);             ///< the largest tile's
-[[nodiscard]] Index global_bytes(const Layout& layout);           ///< of the whole array, once
+[[nodiscard]] Index tile_elements(const Layout& layout);  ///< the largest tile's
+[[nodiscard]] Index tile_bytes(const Layout& layout);     ///< the largest tile's
+[[nodiscard]] Index global_bytes(const Layout& layout);   ///< of the whole array, once
 
 /// True when both have the same unreduced atoms and, if there are any, the same reduction and divisor.
 [[nodiscard]] bool same_summands(const Layout& a, const Layout& b);

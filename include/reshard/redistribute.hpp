@@ -46,8 +46,8 @@ public:
     /// Gives all back but the plans. All ranks call it between the same calls.
     void clear();
 
-    [[nodiscard]] std::size_t executor_count() const { return entries_.size(); }
-    [[nodiscard]] Index workspace_bytes() const;
+    [[nodiscard]] std::size_t executor_count() const { return entries_.size(); }  ///< kept
+    [[nodiscard]] Index workspace_bytes() const;                                  ///< kept for all of them
 
 private:
     struct Entry {

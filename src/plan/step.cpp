@@ -173,8 +173,7 @@ Result<Move> type_step(const Layout& before, const Step& step) {
 }
 
 Result<Move> type_valid_step(const Layout& before, const Step& step) {
-    assert(validate(before) && validate(step.layout));
-    assert(same_array(before, step.layout) && can_count(before, step.layout));
+    assert(before.dims.size() == step.layout.dims.size());  // the rest would cost more than the rule
     const Layout& after = step.layout;
     const StepKind kind = step.kind;
     const bool one_order = same_order(before.mesh, after.mesh);

@@ -194,7 +194,7 @@ TEST(Promise, StepsRunAsItIsChosenForThem) {
             if (testing::Test::HasFailure()) return;
         }
         tell(backend, tally);
-        if (ranks == 1) return;
+        if (ranks == 1 || wanted < 80) return;
         for (const std::size_t runs : tally.of_execution) EXPECT_GT(runs, 0U);
     });
 }

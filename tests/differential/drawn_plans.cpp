@@ -85,7 +85,8 @@ Layout Draw::neighbour(const Layout& layout) {
     if (lists.empty() || once_in(3)) lists.push_back(&other.unreduced);
     AtomList& list = *one_of(lists);
     AtomList& second = *one_of(lists);
-    AtomList rest = complement(used_atoms(layout), device_count(layout));
+    const AtomList used = used_atoms(layout);  // not always a layout
+    AtomList rest = disjoint(used) ? complement(used, device_count(layout)) : AtomList{};
     switch (below(8)) {
         case 0:
             if (!list.empty()) list.pop_back();

@@ -1,5 +1,7 @@
 #include "mirrored.hpp"
 
+#include <algorithm>
+
 #include "src/copy/page_memory.hpp"
 
 namespace reshard::conformance {
@@ -21,6 +23,9 @@ public:
         made.bytes_ = made.memory_->bytes().subspan(shift);
         return made;
     }
+    [[nodiscard]] bool is_of(std::span<const std::byte> read) const {
+        return read.data() == read_.data() && read.size() == read_.size() && !read.empty();
+    }
     [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
     [[nodiscard]] Result<void> up() const { return backend_->put(read_, bytes_); }
     [[nodiscard]] Result<void> down() const {
@@ -36,15 +41,12 @@ private:
     std::span<std::byte> bytes_;
 };
 
-struct Mirrors {
-    Mirror source;
-    Mirror target;
-    Mirror workspace;
-};
+// One for each buffer, however many arrays of the list lie in it: the pieces of a split run share all three.
+using Mirrors = std::vector<std::unique_ptr<Mirror>>;
 
 class MirroredTicket final : public Ticket {
 public:
-    MirroredTicket(std::unique_ptr<Ticket> inner, const std::vector<Mirrors>& mirrors)
+    MirroredTicket(std::unique_ptr<Ticket> inner, const Mirrors& mirrors)
         : inner_(std::move(inner)), mirrors_(mirrors) {}
     Result<bool> test() override {
         const auto done = inner_->test();
@@ -60,28 +62,22 @@ private:
     Result<void> finish() {
         if (finished_) return {};
         finished_ = true;
-        for (const Mirrors& one : mirrors_) {
-            for (const Mirror* mirror : {&one.source, &one.target, &one.workspace}) {
-                if (auto done = mirror->down(); !done) return done;
-            }
-        }
+        for (const auto& mirror : mirrors_)
+            if (auto done = mirror->down(); !done) return done;
         return {};
     }
     std::unique_ptr<Ticket> inner_;
-    const std::vector<Mirrors>& mirrors_;
+    const Mirrors& mirrors_;
     bool finished_ = false;
 };
 
 class MirroredBound final : public Bound {
 public:
-    MirroredBound(std::unique_ptr<Bound> inner, std::vector<Mirrors> mirrors)
+    MirroredBound(std::unique_ptr<Bound> inner, Mirrors mirrors)
         : mirrors_(std::move(mirrors)), inner_(std::move(inner)) {}
     Result<std::unique_ptr<Ticket>> start() override {
-        for (const Mirrors& one : mirrors_) {
-            for (const Mirror* mirror : {&one.source, &one.target, &one.workspace}) {
-                if (auto done = mirror->up(); !done) return tl::unexpected(done.error());
-            }
-        }
+        for (const auto& mirror : mirrors_)
+            if (auto done = mirror->up(); !done) return tl::unexpected(done.error());
         auto ticket = inner_->start();
         if (!ticket) return ticket;
         return std::make_unique<MirroredTicket>(std::move(*ticket), mirrors_);
@@ -89,7 +85,7 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const override { return inner_->step_seconds(); }
 
 private:
-    std::vector<Mirrors> mirrors_;
+    Mirrors mirrors_;
     std::unique_ptr<Bound> inner_;
 };
 
@@ -98,21 +94,24 @@ public:
     MirroredPrepared(Backend& backend, std::unique_ptr<Prepared> inner) : backend_(backend), inner_(std::move(inner)) {}
     [[nodiscard]] Index staging_bytes() const override { return inner_->staging_bytes(); }
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
-        std::vector<Mirrors> mirrors;
+        Mirrors mirrors;
         std::vector<Buffers> there;
+        Result<void> made;
+        const auto mirrored = [&](std::span<const std::byte> read, std::span<std::byte> written) {
+            const auto known = std::ranges::find_if(mirrors, [&](const auto& one) { return one->is_of(read); });
+            if (known != mirrors.end()) return (*known)->bytes();
+            auto mirror = Mirror::make(backend_, read, written, mirrors.size() % 2 * 8);
+            if (!mirror) made = tl::unexpected(mirror.error());
+            if (!mirror) return std::span<std::byte>();
+            mirrors.push_back(std::make_unique<Mirror>(std::move(*mirror)));
+            return mirrors.back()->bytes();
+        };
         for (const Buffers& one : buffers) {
-            const std::size_t shift = mirrors.size() % 2 * 8;
-            auto source = Mirror::make(backend_, one.source, one.donated, shift);
-            auto target = Mirror::make(backend_, one.target, one.target, shift);
-            auto workspace = Mirror::make(backend_, one.workspace, one.workspace, 0);
-            if (!source) return tl::unexpected(source.error());
-            if (!target) return tl::unexpected(target.error());
-            if (!workspace) return tl::unexpected(workspace.error());
-            mirrors.push_back({std::move(*source), std::move(*target), std::move(*workspace)});
-            const Mirrors& made = mirrors.back();
-            there.push_back({made.source.bytes(), made.target.bytes(), made.workspace.bytes()});
-            if (!one.donated.empty()) there.back().donated = made.source.bytes();
+            const auto source = mirrored(one.source, one.donated);
+            there.push_back({source, mirrored(one.target, one.target), mirrored(one.workspace, one.workspace)});
+            if (!one.donated.empty()) there.back().donated = source;
         }
+        if (!made) return tl::unexpected(made.error());
         auto bound = inner_->bind(there);
         if (!bound) return bound;
         return std::make_unique<MirroredBound>(std::move(*bound), std::move(mirrors));

@@ -14,6 +14,7 @@ struct ListPlan {
     friend bool operator==(const ListPlan&, const ListPlan&) = default;
 };
 
+/// How one of its plans runs. pre: array < list.plans.size().
 [[nodiscard]] Execution execution_of(const ListPlan& list, std::size_t array);
 
 /// All plans in one bucket, in order, as steps; no bucket for no plans.

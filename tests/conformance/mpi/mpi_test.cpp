@@ -122,7 +122,7 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         ASSERT_TRUE(executor) << executor.error().message;
         if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
             GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
-        EXPECT_EQ(executor->describe().find("streaming stores, for other memory") != std::string::npos, nontemporal)
+        EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos, nontemporal)
             << executor->describe();
         Workbench bench({plan}, (*backend)->rank(), 1, 0);
         for (int run = 0; run < 2; ++run) {
