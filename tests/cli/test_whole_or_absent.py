@@ -579,18 +579,25 @@ class Launched(WholeOrAbsent):
             with contextlib.suppress(OSError), open(status, encoding="utf-8", errors="replace") as file:
                 name, after = re.fullmatch(r"\d+ \((.*)\) \w (\d+) .*\n", file.read(), re.S).groups()
                 if int(after) == launcher and name == "reshard":
-                    found.append(int(status.split("/")[2]))
-        return sorted(found)
+                    pid = status.split("/")[2]
+                    with open("/proc/%s/environ" % pid, "rb") as file:
+                        rank = re.search(rb"\0(?:OMPI_COMM_WORLD|PMI)_RANK=(\d+)", file.read())
+                    found.append((int(rank.group(1)) if rank else len(found), int(pid)))
+        return [pid for _, pid in sorted(found)]
 
     def strike(self, arguments, number, whom):
         command = [tool.MPIEXEC, "-n", "4", tool.TOOL, *[word for word in arguments if word not in ("--backend", "local")]]
-        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        # Open MPI ends the other ranks by TERM, and by KILL a second later, which a loaded machine may not leave them.
+        # It sleeps for all of that time, whenever they end.
+        environment = dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout="4")
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env=environment) as process:
             while process.poll() is None and not glob.glob(self.path("reshard-*.partial")):
                 time.sleep(0.001)
             ranks = self.ranks_of(process.pid)
-            if process.poll() is None and ranks:
+            if process.poll() is None and (whom == "launcher" or len(ranks) == 4):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid if whom == "launcher" else ranks[whom % len(ranks)], number)
+                    os.kill(process.pid if whom == "launcher" else ranks[whom], number)
             process.wait(timeout=tool.SECONDS_MAX)
             return process.returncode != 0
 

@@ -91,7 +91,7 @@ std::string NewFile::way() const { return partial_.path().empty() ? file_.in_thi
 
 Result<void> NewFile::commit() {
     if (auto synced = file_.sync(); !synced) return synced;
-    const auto held = undisturbed();
+    auto held = undisturbed();
     const char* const path = destination_.path.c_str();
     if (partial_.path().empty()) {
         const std::string unnamed = file_.in_this_process();
@@ -108,6 +108,7 @@ Result<void> NewFile::commit() {
         if (std::rename(partial_.path().c_str(), path) != 0) return cannot("create", destination_.path);
         partial_.release();
     }
+    held.unlock();  // a signal is not to wait for a disk
     sync_folder(folder_of(destination_.path));
     return {};
 }
@@ -129,13 +130,15 @@ Result<NewFolder> NewFolder::begin(Destination destination) {
 
 Result<void> NewFolder::commit() {
     sync_folder(partial_.path());
-    const auto held = undisturbed();
+    auto held = undisturbed();
     // Another run or a person may have put something there meanwhile.
     const auto now = destination_of_folder(destination_.path);
     if (!now) return tl::unexpected(now.error());
     const auto exchanged = rename_folder(partial_.path(), *now);
     if (!exchanged) return tl::unexpected(exchanged.error());
+    held.unlock();  // a signal that comes while the disk is waited for removes the old tiles
     sync_folder(folder_of(destination_.path));
+    held.lock();
     if (*exchanged) remove_tiles(partial_.path());
     partial_.release();
     return {};
