@@ -595,11 +595,12 @@ class Launched(WholeOrAbsent):
             while process.poll() is None and not glob.glob(self.path("reshard-*.partial")):
                 time.sleep(0.001)
             ranks = self.ranks_of(process.pid)
-            if process.poll() is None and (whom == "launcher" or len(ranks) == 4):
+            struck = process.poll() is None and (whom == "launcher" or len(ranks) == 4)
+            if struck:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid if whom == "launcher" else ranks[whom], number)
             process.wait(timeout=tool.SECONDS_MAX)
-            return process.returncode != 0
+            return struck and process.returncode != 0
 
     def test_signals(self):
         struck = 0
