@@ -48,7 +48,7 @@ Result<void> validate_first_steps(const Problem& problem, const std::vector<Step
             return fail(move.error().code, fmt::format("first step {}: {}", i + 1, move.error().message));
         before = &steps[i].layout;
     }
-    if (auto countable = can_count(*before, problem.target); !countable) return countable;
+    RESHARD_CHECK(can_count(*before, problem.target));
     return {};
 }
 
@@ -62,9 +62,8 @@ bool mixes_combinations(const Problem& problem) {
 }
 
 Result<Synthesis> of_one_reduction(const Problem& problem, const Options& options) {
-    if (auto countable = can_count(problem.source, problem.target); !countable)
-        return tl::unexpected(countable.error());
-    if (auto typed = validate_first_steps(problem, options.first_steps); !typed) return tl::unexpected(typed.error());
+    RESHARD_CHECK(can_count(problem.source, problem.target));
+    RESHARD_CHECK(validate_first_steps(problem, options.first_steps));
     return answer(problem, options);
 }
 
@@ -113,13 +112,12 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     made->plan.target = problem.target;
     made->plan.steps.insert(made->plan.steps.end(), rest->plan.steps.begin(), rest->plan.steps.end());
     made->execution = execution_for(made->plan, options);
-    const auto verdict = check(made->plan, made->execution, options.limits);
-    if (!verdict) return tl::unexpected(verdict.error());
-    made->verdict = *verdict;
+    RESHARD_TRY(const auto& verdict, check(made->plan, made->execution, options.limits));
+    made->verdict = verdict;
     made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
     made->states += rest->states;
     made->rule = "reduce_first";
-    made->optimal = verdict->received_bytes_max_device == verdict->lower_bound_bytes;
+    made->optimal = verdict.received_bytes_max_device == verdict.lower_bound_bytes;
     made->search_complete = made->optimal && options.objective == Objective::bytes;
     if (options.explain)
         made->alternatives = {{made->rule, made->plan, made->execution, made->verdict, made->picoseconds, {}}};

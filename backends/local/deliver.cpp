@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/common/buffer_memory.hpp"
+#include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
 #include "src/schedule/split_receives.hpp"
 
@@ -25,8 +26,8 @@ public:
             const Slot& to = step(rank).to;
             if (to.buffer == BufferId::source && count(to.tile) > 0 && buffers(rank).donated.empty())
                 return failure(rank, "would write into its source, which is not donated");
-            if (auto done = fill(rank); !done) return done;
-            if (auto done = receive(rank); !done) return done;
+            RESHARD_CHECK(fill(rank));
+            RESHARD_CHECK(receive(rank));
             scale(rank);
         }
         return all_sends_were_met();
@@ -66,7 +67,7 @@ private:
         const std::vector<std::vector<SplitReceive>> falls = arrivals(step(rank).schedule);
         for (std::size_t i = 0; i < falls.size(); ++i) {
             const Transfer& receive = step(rank).schedule.receives[i];
-            if (auto met = meet(rank, receive); !met) return met;
+            RESHARD_CHECK(meet(rank, receive));
             for (const SplitReceive& arrival : falls[i]) move(static_cast<std::size_t>(receive.peer), rank, arrival);
         }
         return {};
@@ -141,13 +142,13 @@ Result<void> same_steps(std::span<const Party> parties) {
 }  // namespace
 
 Result<std::vector<double>> deliver(std::span<const Party> parties) {
-    if (auto same = same_steps(parties); !same) return tl::unexpected(same.error());
+    RESHARD_CHECK(same_steps(parties));
     std::vector<double> seconds;
     const std::vector<RankPlan>& plans = *parties.front().plans;
     for (std::size_t array = 0; array < plans.size(); ++array) {
         for (std::size_t step = 0; step < plans[array].steps.size(); ++step) {
             const auto start = std::chrono::steady_clock::now();
-            if (auto done = StepRun(parties, array, step).run(); !done) return tl::unexpected(done.error());
+            RESHARD_CHECK(StepRun(parties, array, step).run());
             seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         }
     }

@@ -1,11 +1,11 @@
 #include "backends/mpi/base.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 
 Result<void> Base::open(std::chrono::milliseconds timeout) {
-    auto roll = Roll::make(communicator(), timeout);
-    if (!roll) return tl::unexpected(roll.error());
-    roll_ = std::move(*roll);
+    RESHARD_TRY(auto& roll, Roll::make(communicator(), timeout));
+    roll_ = std::move(roll);
     return {};
 }
 
@@ -13,7 +13,7 @@ Result<Communicator> borrow(MPI_Comm communicator, const Result<void>& own, std:
                             std::chrono::milliseconds timeout) {
     if (!usable()) return fail(Code::backend, "MPI is not running: call MPI_Init first, and not after MPI_Finalize");
     if (communicator == MPI_COMM_NULL) return fail(Code::backend, "there is no backend on MPI_COMM_NULL");
-    if (auto come = all_come(communicator, own, call, timeout); !come) return tl::unexpected(come.error());
+    RESHARD_CHECK(all_come(communicator, own, call, timeout));
     return duplicate(communicator);
 }
 

@@ -10,6 +10,7 @@
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/messages/messages.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -57,7 +58,7 @@ public:
     // Collective. The nodes outlive it.
     Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                       const BackendOptions& options, Index staging_bytes_max) {
-        if (auto made = make_ways(std::move(plans), arena, nodes, options, staging_bytes_max); !made) return made;
+        RESHARD_CHECK(make_ways(std::move(plans), arena, nodes, options, staging_bytes_max));
         std::set<int> peers;
         if (!messages_.empty()) {
             messages_.add_peers(peers);
@@ -100,15 +101,14 @@ private:
     Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                            const BackendOptions& options, Index staging_bytes_max) {
         plans_ = std::move(plans);
-        if (auto voted = vote(nodes.is_all()); !voted) return voted;
+        RESHARD_CHECK(vote(nodes.is_all()));
         if (std::ranges::find(moves_, 1) != moves_.end()) {
             std::vector<ArrayStep> steps;
             for (std::size_t i = 0; i < plans_.size(); ++i) {
                 steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
             }
-            auto made = ShmCopyPlan::make(communicator_.get(), arena, steps, options);
-            if (!made) return tl::unexpected(made.error());
-            node_ = std::move(*made);
+            RESHARD_TRY(auto& made, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
+            node_ = std::move(made);
         }
         std::vector<MessagePlan> rest;
         for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -122,11 +122,10 @@ private:
     // An array moves through shared memory where it does so on every rank.
     Result<void> vote(bool node) {
         for (const RankPlan& plan : plans_) moves_.push_back(node && one_move(plan) != nullptr ? 1 : 0);
-        if (auto same = all_succeeded(communicator_.get(), {}, plans_.size()); !same) return same;
+        RESHARD_CHECK(all_succeeded(communicator_.get(), {}, plans_.size()));
         if (moves_.empty()) return {};
-        auto agreed = least(communicator_.get(), std::move(moves_));
-        if (!agreed) return tl::unexpected(agreed.error());
-        moves_ = std::move(*agreed);
+        RESHARD_TRY(auto& agreed, least(communicator_.get(), std::move(moves_)));
+        moves_ = std::move(agreed);
         return {};
     }
 
@@ -156,9 +155,8 @@ public:
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
     Result<void> wait() override {
         for (;;) {
-            const auto done = advance(long_slice);
-            if (!done) return tl::unexpected(done.error());
-            if (*done) return {};
+            RESHARD_TRY(const auto& done, advance(long_slice));
+            if (done) return {};
         }
     }
 
@@ -281,9 +279,8 @@ public:
 
     // Collective. Tries once which ranks reach each other's memory.
     Result<void> find_node() {
-        auto found = find_nodes(communicator(), options_, arena());
-        if (!found) return tl::unexpected(found.error());
-        nodes_ = std::move(*found);
+        RESHARD_TRY(auto& found, find_nodes(communicator(), options_, arena()));
+        nodes_ = std::move(found);
         return {};
     }
 
@@ -292,23 +289,20 @@ public:
     }
 
     Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) override {
-        if (auto met = meet_to_prepare(); !met) return tl::unexpected(met.error());
-        auto own = duplicate(communicator());
-        if (!own) return tl::unexpected(own.error());
+        RESHARD_CHECK(meet_to_prepare());
+        RESHARD_TRY(auto& own, duplicate(communicator()));
         BackendOptions options = options_;
         const Index signals = Signals::bytes(size(), ShmCopyPlan::board_addresses(plans.size()));
         options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - signals, 0));
-        auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(*own));
-        if (auto made = prepared->make(std::move(plans), arena(), nodes_, options, staging_bytes_max); !made) {
-            return tl::unexpected(made.error());
-        }
+        auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(own));
+        RESHARD_CHECK(prepared->make(std::move(plans), arena(), nodes_, options, staging_bytes_max));
         Result<void> fits;
         if (const Index held = prepared->staging_bytes(); held > staging_bytes_max) {
             fits =
                 fail(Code::infeasible, fmt::format("staging needs {} bytes on this rank, the footprint limit leaves {}",
                                                    held, staging_bytes_max));
         }
-        if (auto all = all_succeeded(communicator(), fits, 1); !all) return tl::unexpected(all.error());
+        RESHARD_CHECK(all_succeeded(communicator(), fits, 1));
         return prepared;
     }
 
@@ -322,11 +316,10 @@ private:
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options) {
     const Result<void> well = judge(options);
     const auto timeout = options.timeout.count() > 0 ? options.timeout : BackendOptions().timeout;
-    auto own = borrow(communicator, well, "mpi::make_backend", timeout);
-    if (!own) return tl::unexpected(own.error());
-    auto backend = std::make_unique<MpiBackend>(std::move(*own), options);
-    if (auto opened = backend->open(options.timeout); !opened) return tl::unexpected(opened.error());
-    if (auto found = backend->find_node(); !found) return tl::unexpected(found.error());
+    RESHARD_TRY(auto& own, borrow(communicator, well, "mpi::make_backend", timeout));
+    auto backend = std::make_unique<MpiBackend>(std::move(own), options);
+    RESHARD_CHECK(backend->open(options.timeout));
+    RESHARD_CHECK(backend->find_node());
     return backend;
 }
 
@@ -338,13 +331,12 @@ Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options
     for (const UnregisteredBuffers way : {UnregisteredBuffers::bounce, UnregisteredBuffers::bounce_nontemporal}) {
         BackendOptions tried = options;
         tried.unregistered_buffers = way;
-        const auto backend = make_backend(communicator, tried);
-        if (!backend) return tl::unexpected(backend.error());
-        const auto own = seconds(**backend);
-        if (auto all = all_succeeded(communicator, own.map([](double) {}), 1); !all) return tl::unexpected(all.error());
+        RESHARD_TRY(const auto& backend, make_backend(communicator, tried));
+        const auto own = seconds(*backend);
+        RESHARD_CHECK(all_succeeded(communicator, own.map([](double) {}), 1));
         double slowest = *own;
         const int code = MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator);
-        if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(checked(code, "MPI_Allreduce"));
         if (slowest >= least) continue;
         least = slowest;
         best = tried;

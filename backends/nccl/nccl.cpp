@@ -6,6 +6,7 @@
 #include "backends/common/fingerprints.hpp"
 #include "backends/nccl/launch/device_memory.hpp"
 #include "backends/nccl/launch/run.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -26,26 +27,23 @@ public:
     Result<void> agree(std::uint64_t fingerprint) override {
         const OnDevice current(base_->device());
         std::uint64_t least[] = {fingerprint, ~fingerprint};  // the least complement is of the greatest
-        if (auto done = base_->vote(least, ncclMin); !done) return done;
+        RESHARD_CHECK(base_->vote(least, ncclMin));
         if (least[0] == ~least[1] && least[0] != 0) return {};
-        const auto all = base_->gather(fingerprint);
-        if (!all) return tl::unexpected(all.error());
-        return same_plans(std::vector<std::optional<std::uint64_t>>(all->begin(), all->end()));
+        RESHARD_TRY(const auto& all, base_->gather(fingerprint));
+        return same_plans(std::vector<std::optional<std::uint64_t>>(all.begin(), all.end()));
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
         const OnDevice current(base_->device());
-        auto ready = make_ready(*base_, plans);
-        if (!ready) return tl::unexpected(ready.error());
-        return prepared(std::move(*ready));
+        RESHARD_TRY(auto& ready, make_ready(*base_, plans));
+        return prepared(std::move(ready));
     }
 
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override {
         const OnDevice current(base_->device());
-        auto memory = DeviceMemory::make(*base_, bytes);
-        if (!memory) return tl::unexpected(memory.error());
-        if (auto done = (*memory)->enter_registry(base_->world()); !done) return tl::unexpected(done.error());
-        return std::move(*memory);
+        RESHARD_TRY(auto& memory, DeviceMemory::make(*base_, bytes));
+        RESHARD_CHECK(memory->enter_registry(base_->world()));
+        return std::move(memory);
     }
 
     [[nodiscard]] bool on_device() const override { return true; }
@@ -61,7 +59,7 @@ private:
         if (bytes == 0) return {};
         const OnDevice current(base_->device());
         const cudaError_t issued = cudaMemcpyAsync(to, from, bytes, kind, base_->stream());
-        if (auto done = checked(issued, "cudaMemcpyAsync"); !done) return done;
+        RESHARD_CHECK(checked(issued, "cudaMemcpyAsync"));
         return checked(cudaStreamSynchronize(base_->stream()), "cudaStreamSynchronize");
     }
     std::unique_ptr<Base> base_;
@@ -74,9 +72,8 @@ Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Opt
         return fail(Code::usage, fmt::format("Options::staging_bytes_max is negative: {}", options.staging_bytes_max));
     if (options.timeout.count() <= 0)
         return fail(Code::usage, fmt::format("Options::timeout is not more than 0: {} ms", options.timeout.count()));
-    auto base = Base::make(communicator, options);
-    if (!base) return tl::unexpected(base.error());
-    return std::make_unique<NcclBackend>(std::move(*base));
+    RESHARD_TRY(auto& base, Base::make(communicator, options));
+    return std::make_unique<NcclBackend>(std::move(base));
 }
 
 namespace {
@@ -94,15 +91,14 @@ Result<Index> communicator_bytes(const Backend& backend) {
 }
 
 Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes) {
-    const auto found = base_of(backend);
-    if (!found) return tl::unexpected(found.error());
-    Base& base = **found;
+    RESHARD_TRY(const auto& found, base_of(backend));
+    Base& base = *found;
     const OnDevice current(base.device());
     auto memory = DeviceMemory::make(base, bytes);
     const Result<void> made = memory.map([](const auto&) {});
-    if (auto done = base.all_succeeded(made); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(base.all_succeeded(made));
     const Result<void> entered = (*memory)->add_window(base.world(), base.options().timeout);
-    if (auto done = base.all_succeeded(entered); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(base.all_succeeded(entered));
     return std::move(*memory);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/try.hpp"
 #include "src/execute/bucket_run.hpp"
 #include "src/execute/lower_list.hpp"
 
@@ -109,12 +110,11 @@ Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::
     executor.backend_ = &backend;
     executor.donate_ = memory.donate;
     for (LoweredBucket& bucket : lowered->buckets) {
-        auto prepared = memory.footprint_bytes_max
-                            ? backend.prepare_within(std::move(bucket.pieces), bucket.staging_room)
-                            : backend.prepare(std::move(bucket.pieces));
-        if (!prepared) return tl::unexpected(prepared.error());
+        RESHARD_TRY(auto& prepared, memory.footprint_bytes_max
+                                        ? backend.prepare_within(std::move(bucket.pieces), bucket.staging_room)
+                                        : backend.prepare(std::move(bucket.pieces)));
         executor.arrays_.push_back(std::move(bucket.arrays));
-        executor.buckets_.push_back({std::move(bucket.array_of), std::move(*prepared)});
+        executor.buckets_.push_back({std::move(bucket.array_of), std::move(prepared)});
     }
     executor.state_ = std::make_shared<RunState>();
     for (const Bucket& bucket : executor.buckets_) executor.state_->buckets.push_back(bucket.prepared);
@@ -203,9 +203,8 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
     std::vector<std::size_t> first_step_of(plans_.size());
     std::size_t steps = 0;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-        auto named = name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_);
-        if (!named) return tl::unexpected(named.error());
-        buffers_of[arrays[i]] = *named;
+        RESHARD_TRY(auto& named, name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_));
+        buffers_of[arrays[i]] = named;
         first_step_of[arrays[i]] = std::exchange(steps, steps + plans_[arrays[i]].steps.size());
     }
     std::vector<Range> ranges;
@@ -221,7 +220,7 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
             }
         }
     }
-    if (auto apart = require_apart(ranges, donate_); !apart) return tl::unexpected(apart.error());
+    RESHARD_CHECK(require_apart(ranges, donate_));
     // All pieces of an array lie in its buffers and share its workspace, one after another.
     BoundBuckets all;
     for (std::size_t b = first; b < first + count; ++b) {
@@ -246,19 +245,16 @@ Result<void> Executor::run(ConstElements source, Elements target) {
                                                 name(plans_.front().dtype)));
     }
     if (workspace_bytes() > 0 && !workspace_) {
-        auto memory = backend_->allocate(workspace_bytes());
-        if (!memory) return tl::unexpected(memory.error());
-        workspace_ = std::move(*memory);
+        RESHARD_TRY(auto& memory, backend_->allocate(workspace_bytes()));
+        workspace_ = std::move(memory);
     }
     return run(Buffers{source.bytes, target.bytes, workspace_ ? workspace_->bytes() : std::span<std::byte>()});
 }
 
 Result<void> Executor::run(const Buffers& buffers) {
-    auto bound = bind(buffers);
-    if (!bound) return tl::unexpected(bound.error());
-    auto ticket = (*bound)->start();
-    if (!ticket) return tl::unexpected(ticket.error());
-    return (*ticket)->wait();
+    RESHARD_TRY(auto& bound, bind(buffers));
+    RESHARD_TRY(auto& ticket, bound->start());
+    return ticket->wait();
 }
 
 }  // namespace reshard

@@ -5,6 +5,7 @@
 
 #include "reshard/check.hpp"
 #include "reshard/execute.hpp"
+#include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
 #include "src/plan/buffer_assignment.hpp"
 
@@ -66,15 +67,13 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
               {BufferId::target, 0, target, storage_of(plan.target, target, storages.target)},
               0,
               0};
-    const auto source_bytes = bytes_needed(ends.source.storage, source, element_bytes, "source");
-    if (!source_bytes) return tl::unexpected(source_bytes.error());
-    const auto target_bytes = bytes_needed(ends.target.storage, target, element_bytes, "target");
-    if (!target_bytes) return tl::unexpected(target_bytes.error());
+    RESHARD_TRY(const auto& source_bytes, bytes_needed(ends.source.storage, source, element_bytes, "source"));
+    RESHARD_TRY(const auto& target_bytes, bytes_needed(ends.target.storage, target, element_bytes, "target"));
     if (count(target) > 0 && !cover_of(ends.target.storage, target).distinct) {
         return fail(Code::mismatch, "the target storage puts two elements in one place");
     }
-    ends.source_bytes = *source_bytes;
-    ends.target_bytes = *target_bytes;
+    ends.source_bytes = source_bytes;
+    ends.target_bytes = target_bytes;
     return ends;
 }
 
@@ -147,25 +146,24 @@ RankStep copy_step(const Ends& ends, Index rank) {
 
 Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, const MemoryPolicy& memory) {
     if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
-    if (const auto verdict = check(plan); !verdict) return tl::unexpected(verdict.error());
-    const auto ends = lower_ends(plan, rank, storages);
-    if (!ends) return tl::unexpected(ends.error());
-    const Places places(plan, rank, *ends, memory.donate);
+    RESHARD_CHECK(check(plan));
+    RESHARD_TRY(const auto& ends, lower_ends(plan, rank, storages));
+    const Places places(plan, rank, ends, memory.donate);
     const BufferAssignment& placement = places.tiles();
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");
 
-    RankPlan lowered{plan.source.dtype, {}, ends->source_bytes, ends->target_bytes, placement.workspace_bytes};
-    Slot from = ends->source;
+    RankPlan lowered{plan.source.dtype, {}, ends.source_bytes, ends.target_bytes, placement.workspace_bytes};
+    Slot from = ends.source;
     for (std::size_t i = 0; i < placement.written.size(); ++i) {
         const std::size_t number = placement.written[i];
         const Step& step = plan.steps[number];
         const bool last = i + 1 == placement.written.size();
-        Slot to = last ? ends->target : places.slot(i, step.layout);
+        Slot to = last ? ends.target : places.slot(i, step.layout);
         lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank), from, to});
         from = std::move(to);
     }
-    if (lowered.steps.empty()) lowered.steps.push_back(copy_step(*ends, rank));
+    if (lowered.steps.empty()) lowered.steps.push_back(copy_step(ends, rank));
     return lowered;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
 
@@ -35,10 +36,9 @@ Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split,
     const Storage target = whole_storage(plan.target, rank, storages.target);
     std::vector<RankPlan> pieces;
     for (Index piece = 0; piece < piece_count(split); ++piece) {
-        auto part = lower(plan_of(plan, split, piece), rank,
-                          {storage_of(source, split, piece), storage_of(target, split, piece)});
-        if (!part) return tl::unexpected(part.error());
-        pieces.push_back(std::move(*part));
+        RESHARD_TRY(auto& part, lower(plan_of(plan, split, piece), rank,
+                                      {storage_of(source, split, piece), storage_of(target, split, piece)}));
+        pieces.push_back(std::move(part));
     }
     return pieces;
 }
@@ -51,9 +51,8 @@ Result<RankPlan> lower_into(LoweredBucket& bucket, const Plan& plan, const Execu
     if (!whole) return whole;
     std::vector<RankPlan> pieces = {*whole};
     if (const Split* split = std::get_if<Split>(&execution)) {
-        auto cut = lower_pieces(plan, *split, rank, storages);
-        if (!cut) return tl::unexpected(cut.error());
-        pieces = std::move(*cut);
+        RESHARD_TRY(auto& cut, lower_pieces(plan, *split, rank, storages));
+        pieces = std::move(cut);
         whole->workspace_bytes = 0;
     }
     for (RankPlan& piece : pieces) {
@@ -98,20 +97,19 @@ Result<void> deal_staging(LoweredList& lowered, const ListPlan& list, const Memo
 
 Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend, std::span<const Storages> storages,
                                const MemoryPolicy& memory) {
-    if (auto verdict = check(list, memory); !verdict) return tl::unexpected(verdict.error());
-    if (auto fits = fits_backend(list, backend, storages); !fits) return tl::unexpected(fits.error());
+    RESHARD_CHECK(check(list, memory));
+    RESHARD_CHECK(fits_backend(list, backend, storages));
     LoweredList lowered{std::vector<RankPlan>(list.plans.size()), {}};
     for (const auto& arrays : list.buckets) {
         LoweredBucket& bucket = lowered.buckets.emplace_back();
         bucket.arrays = arrays;
         for (const std::size_t i : arrays) {
-            auto whole = lower_into(bucket, list.plans[i], execution_of(list, i), i, backend.rank(),
-                                    storages.empty() ? Storages{} : storages[i], memory);
-            if (!whole) return tl::unexpected(whole.error());
-            lowered.arrays[i] = std::move(*whole);
+            RESHARD_TRY(auto& whole, lower_into(bucket, list.plans[i], execution_of(list, i), i, backend.rank(),
+                                                storages.empty() ? Storages{} : storages[i], memory));
+            lowered.arrays[i] = std::move(whole);
         }
     }
-    if (auto dealt = deal_staging(lowered, list, memory); !dealt) return tl::unexpected(dealt.error());
+    RESHARD_CHECK(deal_staging(lowered, list, memory));
     return lowered;
 }
 

@@ -1,4 +1,5 @@
 #include "reshard/layout.hpp"
+#include "src/base/try.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -118,14 +119,14 @@ Result<void> validate_pieces(const Dim& dim) {
 }  // namespace
 
 Result<void> validate(const Layout& layout) {
-    if (auto valid = validate(layout.mesh); !valid) return valid;
+    RESHARD_CHECK(validate(layout.mesh));
     const Index devices = device_count(layout.mesh);
     AtomList all = layout.unreduced;
     Index elements = 1;
     for (const Dim& dim : layout.dims) {
         if (dim.extent < 0) return fail(Code::layout, fmt::format("a dimension has extent {}", dim.extent));
         if (!is_canonical(dim.atoms)) return fail(Code::layout, "a dimension's atoms are not canonical");
-        if (auto valid = validate_pieces(dim); !valid) return valid;
+        RESHARD_CHECK(validate_pieces(dim));
         all.insert(all.end(), dim.atoms.begin(), dim.atoms.end());
         const auto product = checked_multiply(elements, std::max<Index>(dim.extent, 1));
         if (!product) return fail(Code::overflow, "the array has more elements than 64 bits can count");

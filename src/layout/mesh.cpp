@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
 
 namespace reshard {
@@ -62,9 +63,8 @@ Result<void> AxisRules::allow(const Axis& axis) {
 
 Result<void> validate(const Mesh& mesh) {
     Index devices = 1;
-    for (const Axis& axis : mesh.axes)
-        if (auto right = allowed(axis, devices); !right) return right;
-    if (auto different = different_names(mesh.axes); !different) return different;
+    for (const Axis& axis : mesh.axes) RESHARD_CHECK(allowed(axis, devices));
+    RESHARD_CHECK(different_names(mesh.axes));
     return mesh.devices.fits(devices);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reshard/algebra/refinement.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard {
 
@@ -165,8 +166,7 @@ bool same_extents(std::span<const Dim> a, std::span<const Dim> b) {
 }  // namespace
 
 Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target) {
-    for (const Layout* end : {&source, &target})
-        if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
+    for (const Layout* end : {&source, &target}) RESHARD_CHECK(validate(*end));
     if (source.dtype != target.dtype || elements_of(source.dims) != elements_of(target.dims)) {
         auto same = same_array(source, target);  // says what differs
         return tl::unexpected(same.error());
@@ -199,12 +199,10 @@ Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Lay
             from.dims.insert(from.dims.end(), one->begin(), one->end());
             to.dims.insert(to.dims.end(), other->begin(), other->end());
         } else {
-            auto merged = merge(here);
-            if (!merged) return tl::unexpected(merged.error());
-            auto merged_there = merge(there);
-            if (!merged_there) return tl::unexpected(merged_there.error());
-            from.dims.push_back(std::move(*merged));
-            to.dims.push_back(std::move(*merged_there));
+            RESHARD_TRY(auto& merged, merge(here));
+            RESHARD_TRY(auto& merged_there, merge(there));
+            from.dims.push_back(std::move(merged));
+            to.dims.push_back(std::move(merged_there));
         }
     }
     return std::pair{from, to};

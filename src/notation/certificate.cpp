@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reshard/algebra/refinement.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::notation {
 
@@ -16,7 +17,7 @@ constexpr Index product_max = Index{1} << 56;
 
 // What a translation needs of a layout, and no more: the checker is to judge the rest.
 Result<void> legible(const Layout& layout) {
-    if (auto valid = validate(layout.mesh); !valid) return valid;
+    RESHARD_CHECK(validate(layout.mesh));
     const auto check = [](const AtomList& atoms) -> Result<void> {
         const bool positive = std::ranges::all_of(atoms, [](Atom atom) { return atom.size > 1 && atom.stride > 0; });
         if (!positive || !is_canonical(atoms)) return fail(Code::layout, "a list of atoms is not canonical");
@@ -27,9 +28,9 @@ Result<void> legible(const Layout& layout) {
     if (has_pieces(layout)) return fail(Code::unsupported, "the checker knows no cut of a dimension but ceil-div");
     for (const Dim& dim : layout.dims) {
         if (dim.extent < 0) return fail(Code::layout, fmt::format("extent {} is negative", dim.extent));
-        if (auto good = check(dim.atoms); !good) return good;
+        RESHARD_CHECK(check(dim.atoms));
     }
-    if (auto good = check(layout.unreduced); !good) return good;
+    RESHARD_CHECK(check(layout.unreduced));
     // The order of summands is no part of a layout, but the checker compares lists.
     if (layout.unreduced != as_set(layout.unreduced))
         return fail(Code::layout, "the unreduced atoms are no canonical set");
@@ -43,8 +44,8 @@ public:
         const Layout& first = *layouts.front();
         std::vector<Index> borders = {1, device_count(first)};
         for (const Layout* layout : layouts) {
-            if (auto good = legible(*layout); !good) return tl::unexpected(good.error());
-            if (auto same = same_array(first, *layout); !same) return tl::unexpected(same.error());
+            RESHARD_CHECK(legible(*layout));
+            RESHARD_CHECK(same_array(first, *layout));
             if (!same_order(first.mesh, layout->mesh))
                 return fail(Code::unsupported, "the checker knows one mesh, and the plan moves between two");
             append_borders(*layout, borders);
@@ -146,20 +147,18 @@ Result<void> one_reduction(const std::vector<const Layout*>& layouts) {
 Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_max) {
     std::vector<const Layout*> layouts = {&plan.source, &plan.target};
     for (const Step& step : plan.steps) layouts.push_back(&step.layout);
-    if (auto one = one_reduction(layouts); !one) return tl::unexpected(one.error());
-    const auto digits = Digits::of(layouts);
-    if (!digits) return tl::unexpected(digits.error());
-    std::string text = "(check " + digits->mesh() + " " + print_shape(plan.source);
+    RESHARD_CHECK(one_reduction(layouts));
+    RESHARD_TRY(const auto& digits, Digits::of(layouts));
+    std::string text = "(check " + digits.mesh() + " " + print_shape(plan.source);
     if (elements_max) text += fmt::format(" (bound {})", std::min(*elements_max, number_max - 1));
-    text += fmt::format(" (source {}) (target {}) (plan", digits->print(plan.source), digits->print(plan.target));
-    for (const Step& step : plan.steps) text += fmt::format(" ({})", digits->print(step));
+    text += fmt::format(" (source {}) (target {}) (plan", digits.print(plan.source), digits.print(plan.target));
+    for (const Step& step : plan.steps) text += fmt::format(" ({})", digits.print(step));
     return text + "))";
 }
 
 Result<std::string> certificate(const Layout& before, const Step& step, const std::vector<Schedule>& schedules) {
-    if (auto one = one_reduction({&before, &step.layout}); !one) return tl::unexpected(one.error());
-    const auto digits = Digits::of({&before, &step.layout});
-    if (!digits) return tl::unexpected(digits.error());
+    RESHARD_CHECK(one_reduction({&before, &step.layout}));
+    RESHARD_TRY(const auto& digits, Digits::of({&before, &step.layout}));
     if (!before.mesh.devices.in_order())
         return fail(Code::unsupported, "the checker numbers ranks by their position in the mesh");
     const Index devices = device_count(before);
@@ -168,8 +167,8 @@ Result<std::string> certificate(const Layout& before, const Step& step, const st
                                                    certified_ranks_max, devices));
     if (static_cast<Index>(schedules.size()) != devices)
         return fail(Code::plan, fmt::format("{} schedules for {} devices", schedules.size(), devices));
-    std::string text = "(schedules " + digits->mesh() + " " + print_shape(before) + " (before " +
-                       digits->print(before) + ") (step " + digits->print(step) + ") (ranks";
+    std::string text = "(schedules " + digits.mesh() + " " + print_shape(before) + " (before " + digits.print(before) +
+                       ") (step " + digits.print(step) + ") (ranks";
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         if (schedules[i].rank != static_cast<Index>(i) || schedules[i].kind != step.kind)
             return fail(Code::plan, fmt::format("schedule {} belongs to another rank or step", i));

@@ -1,4 +1,5 @@
 #include "src/notation/cut.hpp"
+#include "src/base/try.hpp"
 
 #include <algorithm>
 
@@ -13,12 +14,11 @@ constexpr Index pieces_max = Index{1} << 22;
 
 Result<Dim> scan_blocks(Scanner& scanner, const Dim& dim) {
     const std::size_t begin = scanner.offset();
-    const auto block = scanner.integer("the indices of a block");
-    if (!block) return tl::unexpected(block.error());
-    if (*block < 1) return scanner.error(Code::layout, "a block has at least one index", begin);
-    if (dim.extent / *block > pieces_max)
+    RESHARD_TRY(const auto& block, scanner.integer("the indices of a block"));
+    if (block < 1) return scanner.error(Code::layout, "a block has at least one index", begin);
+    if (dim.extent / block > pieces_max)
         return scanner.error(Code::unsupported, fmt::format("more than {} blocks", pieces_max), begin);
-    return cut_in_blocks(dim.extent, dim.atoms, *block);
+    return cut_in_blocks(dim.extent, dim.atoms, block);
 }
 
 // Shares, or pieces where a colon follows the first number.
@@ -27,18 +27,16 @@ Result<Dim> scan_list(Scanner& scanner, Dim dim) {
     std::vector<Index> shares;
     std::vector<Dim::Piece> pieces;
     do {
-        const auto number = scanner.integer("a share, or where a piece ends");
-        if (!number) return tl::unexpected(number.error());
+        RESHARD_TRY(const auto& number, scanner.integer("a share, or where a piece ends"));
         if (!pieces.empty() || (shares.empty() && scanner.sees(':'))) {
-            if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
-            const auto shard = scanner.integer("the shard of a piece");
-            if (!shard) return tl::unexpected(shard.error());
-            pieces.push_back({*number, *shard});
+            RESHARD_CHECK(scanner.expect(':'));
+            RESHARD_TRY(const auto& shard, scanner.integer("the shard of a piece"));
+            pieces.push_back({number, shard});
         } else {
-            shares.push_back(*number);
+            shares.push_back(number);
         }
     } while (scanner.take(','));
-    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    RESHARD_CHECK(scanner.expect(']'));
     if (!pieces.empty()) {
         for (std::size_t i = 0; i < pieces.size(); ++i)
             if (pieces[i].end < (i > 0 ? pieces[i - 1].end : 0) || pieces[i].shard >= shard_count(dim))

@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/notation/chunks.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
@@ -42,8 +43,8 @@ public:
         : setting_(setting), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
 
     Result<Layout> read() {
-        if (auto valid = validate(mesh_); !valid) return tl::unexpected(valid.error());
-        if (auto list = read_list(); !list) return tl::unexpected(list.error());
+        RESHARD_CHECK(validate(mesh_));
+        RESHARD_CHECK(read_list());
         if (entries_.size() != mesh_.axes.size())
             return scanner_.error(
                 Code::layout, fmt::format("{} placements for a mesh of {} axes", entries_.size(), mesh_.axes.size()),
@@ -59,9 +60,8 @@ public:
         layout.mesh = mesh_;
         const bool orders = splits_are_orders();
         for (std::size_t d = 0; d < setting_.shape.size(); ++d) {
-            auto dim = dim_at(d, orders);
-            if (!dim) return tl::unexpected(dim.error());
-            layout.dims.push_back(std::move(*dim));
+            RESHARD_TRY(auto& dim, dim_at(d, orders));
+            layout.dims.push_back(std::move(dim));
         }
         Index averaged = 1;
         for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
@@ -82,11 +82,10 @@ private:
         scanner_.skip_space();
         begin_ = scanner_.offset();
         while (!scanner_.at_end() && (close == '\0' || !scanner_.sees(close))) {
-            if (auto one = entry(); !one) return one;
+            RESHARD_CHECK(entry());
             if (!scanner_.take(',')) break;
         }
-        if (close != '\0')
-            if (auto bracket = scanner_.expect(close); !bracket) return bracket;
+        if (close != '\0') RESHARD_CHECK(scanner_.expect(close));
         return scanner_.expect_end();
     }
 
@@ -108,9 +107,8 @@ private:
             return scanner_.error(Code::syntax, "expected a placement: Shard(d), Replicate(), Partial(), ...", begin);
         }
         if (read && scanner_.take('[')) {
-            const auto place = scanner_.integer("the place in the order");
-            if (!place) return tl::unexpected(place.error());
-            made.place = *place;
+            RESHARD_TRY(const auto& place, scanner_.integer("the place in the order"));
+            made.place = place;
             read = scanner_.expect(']');
         }
         if (!read) return read;
@@ -122,30 +120,27 @@ private:
 
     Result<void> shard(Entry& made, bool strided) {
         made.kind = Entry::Kind::shard;
-        if (auto open = scanner_.expect('('); !open) return open;
-        if (scanner_.take_word("dim"))
-            if (auto equals = scanner_.expect('='); !equals) return equals;
+        RESHARD_CHECK(scanner_.expect('('));
+        if (scanner_.take_word("dim")) RESHARD_CHECK(scanner_.expect('='));
         scanner_.skip_space();
         const std::size_t begin = scanner_.offset();
         const bool negative = scanner_.take('-');
-        const auto number = scanner_.integer("a dimension");
-        if (!number) return tl::unexpected(number.error());
+        RESHARD_TRY(const auto& number, scanner_.integer("a dimension"));
         const auto rank = static_cast<Index>(setting_.shape.size());
-        const Index dim = negative ? rank - *number : *number;
+        const Index dim = negative ? rank - number : number;
         if (dim < 0 || dim >= rank)
             return scanner_.error(Code::layout, fmt::format("the array has {} dimensions", rank), begin);
         made.dim = static_cast<std::size_t>(dim);
         if (strided) {
-            if (auto comma = scanner_.expect(','); !comma) return comma;
+            RESHARD_CHECK(scanner_.expect(','));
             if (scanner_.take_word("sf") || scanner_.take_word("split_factor") || scanner_.take_word("split"))
-                if (auto equals = scanner_.expect('='); !equals) return equals;
+                RESHARD_CHECK(scanner_.expect('='));
             scanner_.skip_space();
             const std::size_t place = scanner_.offset();
-            const auto split = scanner_.integer("the split factor");
-            if (!split) return tl::unexpected(split.error());
-            if (*split < 1 || *split > chunks_max)
+            RESHARD_TRY(const auto& split, scanner_.integer("the split factor"));
+            if (split < 1 || split > chunks_max)
                 return scanner_.error(Code::layout, "the split factor is out of bounds", place);
-            made.split = *split;
+            made.split = split;
         }
         return scanner_.expect(')');
     }
@@ -160,7 +155,7 @@ private:
             const auto reduction = parse_reduction(word == "product" ? "prod" : word.empty() ? "sum" : word);
             if (!reduction) return scanner_.at(reduction.error(), place);
             kind = *reduction;
-            if (auto close = scanner_.expect(')'); !close) return close;
+            RESHARD_CHECK(scanner_.expect(')'));
         }
         if (combine_of(reduction_.value_or(kind)) != combine_of(kind))
             return scanner_.error(Code::unsupported, "partial in two ways at once: only sum and avg go together",
@@ -197,9 +192,8 @@ private:
     }
 
     Result<Dim> dim_at(std::size_t d, bool orders) const {
-        const auto axes = placed(d);
-        if (!axes) return tl::unexpected(axes.error());
-        std::vector<Cutter> cutters = cutters_of(*axes);
+        RESHARD_TRY(const auto& axes, placed(d));
+        std::vector<Cutter> cutters = cutters_of(axes);
         if (const auto order = orders ? order_said_by(cutters) : std::nullopt) {
             std::vector<Cutter> ordered;
             for (const std::size_t i : *order) ordered.push_back({cutters[i].shards, 1, cutters[i].atom});
@@ -222,10 +216,9 @@ private:
 
 // The axes of a list as numbers in the mesh; unsupported where it is not whole axes.
 Result<std::vector<std::size_t>> whole_axes(const Layout& layout, const AtomList& atoms) {
-    const auto names = names_in(layout, atoms, "DTensor");
-    if (!names) return tl::unexpected(names.error());
+    RESHARD_TRY(const auto& names, names_in(layout, atoms, "DTensor"));
     std::vector<std::size_t> axes;
-    for (const SubAxis& part : *names) {
+    for (const SubAxis& part : names) {
         if (part.size != 0)
             return cannot_say("DTensor",
                               fmt::format("a part of an axis, {}:({}){}", part.axis, part.before, part.size));
@@ -260,24 +253,22 @@ Result<Layout> parse_placements(const Setting& setting, std::string_view text) {
 Result<std::string> format_placements(const Layout& layout) {
     std::vector<std::string> words(layout.mesh.axes.size(), "Replicate()");
     for (std::size_t d = 0; d < layout.dims.size(); ++d) {
-        const auto axes = whole_axes(layout, layout.dims[d].atoms);
-        if (!axes) return tl::unexpected(axes.error());
-        for (std::size_t i = 0; i < axes->size(); ++i) {
+        RESHARD_TRY(const auto& axes, whole_axes(layout, layout.dims[d].atoms));
+        for (std::size_t i = 0; i < axes.size(); ++i) {
             // Axes that are more major in the dimension and later in the mesh have cut before it, by then.
             Index split = 1;
             for (std::size_t j = 0; j < i; ++j)
-                if ((*axes)[j] > (*axes)[i]) split *= layout.mesh.axes[(*axes)[j]].size;
-            words[(*axes)[i]] =
+                if (axes[j] > axes[i]) split *= layout.mesh.axes[axes[j]].size;
+            words[axes[i]] =
                 split == 1 ? fmt::format("Shard(dim={})", d) : fmt::format("_StridedShard(dim={}, sf={})", d, split);
         }
     }
-    const auto partial = whole_axes(layout, layout.unreduced);
-    if (!partial) return tl::unexpected(partial.error());
+    RESHARD_TRY(const auto& partial, whole_axes(layout, layout.unreduced));
     const std::string_view kind = layout.reduction == Reduction::prod ? "product" : name(layout.reduction);
-    const auto averaged = averaged_axes(layout.mesh, *partial, divisor(layout));
+    const auto averaged = averaged_axes(layout.mesh, partial, divisor(layout));
     if (!averaged) return cannot_say("DTensor", fmt::format("a sum over {}: no axes have so many", divisor(layout)));
-    for (std::size_t i = 0; i < partial->size(); ++i)
-        words[(*partial)[i]] =
+    for (std::size_t i = 0; i < partial.size(); ++i)
+        words[partial[i]] =
             fmt::format("Partial({})", layout.reduction == Reduction::avg && !(*averaged)[i] ? "sum" : kind);
     std::string text = "(";
     for (const std::string& word : words) text += (text.size() > 1 ? ", " : "") + word;

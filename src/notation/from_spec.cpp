@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "reshard/layout.hpp"
+#include "src/base/try.hpp"
 #include "src/notation/scanner.hpp"
 
 namespace reshard {
@@ -12,10 +13,9 @@ Result<AtomList> atoms_of(const Mesh& mesh, const std::vector<std::string>& axes
     AtomList atoms;
     for (const std::string& axis : axes) {
         notation::Scanner scanner(axis);
-        auto atom = notation::scan_axis(scanner, mesh);
-        if (!atom) return tl::unexpected(atom.error());
-        if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
-        atoms.push_back(*atom);
+        RESHARD_TRY(auto& atom, notation::scan_axis(scanner, mesh));
+        RESHARD_CHECK(scanner.expect_end());
+        atoms.push_back(atom);
     }
     // Canonical form would hide an axis used twice in one dimension.
     if (!disjoint(atoms)) return fail(Code::layout, "an axis, or parts of it that overlap, is used twice");
@@ -26,20 +26,18 @@ Result<AtomList> atoms_of(const Mesh& mesh, const std::vector<std::string>& axes
 
 Result<Layout> make_layout(const Mesh& mesh, DType dtype, std::vector<Index> shape, const P& spec,
                            const std::vector<std::string>& unreduced) {
-    if (auto valid = validate(mesh); !valid) return tl::unexpected(valid.error());
+    RESHARD_CHECK(validate(mesh));
     if (spec.size() > shape.size())
         return fail(Code::layout, fmt::format("the partition spec has {} entries, the shape {} dimensions", spec.size(),
                                               shape.size()));
     Layout layout{dtype, mesh, {}, {}};
     for (std::size_t i = 0; i < shape.size(); ++i) {
-        auto atoms = atoms_of(mesh, i < spec.size() ? spec[i].axes : std::vector<std::string>{});
-        if (!atoms) return tl::unexpected(atoms.error());
-        layout.dims.push_back({shape[i], canonical(std::move(*atoms))});
+        RESHARD_TRY(auto& atoms, atoms_of(mesh, i < spec.size() ? spec[i].axes : std::vector<std::string>{}));
+        layout.dims.push_back({shape[i], canonical(std::move(atoms))});
     }
-    auto atoms = atoms_of(mesh, unreduced);
-    if (!atoms) return tl::unexpected(atoms.error());
-    layout.unreduced = as_set(std::move(*atoms));
-    if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
+    RESHARD_TRY(auto& atoms, atoms_of(mesh, unreduced));
+    layout.unreduced = as_set(std::move(atoms));
+    RESHARD_CHECK(validate(layout));
     return layout;
 }
 

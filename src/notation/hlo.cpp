@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/try.hpp"
 #include "src/notation/iota.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
@@ -40,10 +41,10 @@ public:
     explicit HloReader(std::string_view text) : scanner_(text, Comments::skipped) {}
 
     Result<HloSharding> read() {
-        if (auto open = scanner_.expect('{'); !open) return tl::unexpected(open.error());
+        RESHARD_CHECK(scanner_.expect('{'));
         auto sharding = scanner_.sees('{') || scanner_.sees('}') ? tuple() : single();
         if (!sharding) return sharding;
-        if (auto end = scanner_.expect_end(); !end) return tl::unexpected(end.error());
+        RESHARD_CHECK(scanner_.expect_end());
         return sharding;
     }
 
@@ -53,12 +54,12 @@ private:
         all.kind = Kind::tuple;
         if (scanner_.take('}')) return all;
         do {
-            if (auto open = scanner_.expect('{'); !open) return tl::unexpected(open.error());
+            RESHARD_CHECK(scanner_.expect('{'));
             auto one = single();
             if (!one) return one;
             all.elements.push_back(std::move(*one));
         } while (scanner_.take(','));
-        if (auto close = scanner_.expect('}'); !close) return tl::unexpected(close.error());
+        RESHARD_CHECK(scanner_.expect('}'));
         return all;
     }
 
@@ -76,7 +77,7 @@ private:
                 return scanner_.error(Code::syntax, fmt::format("{} is given twice", word), place_);
             seen_.push_back(word);
             if (word == "mesh" || word == "maximal_mesh") return named(word);
-            if (auto read = item(word); !read) return tl::unexpected(read.error());
+            RESHARD_CHECK(item(word));
         }
         return finished();
     }
@@ -100,32 +101,30 @@ private:
     Result<void> equals() { return scanner_.expect('='); }
 
     Result<void> number(std::string_view what, Index& into) {
-        const auto read = scanner_.integer(what);
-        if (!read) return tl::unexpected(read.error());
-        into = *read;
+        RESHARD_TRY(const auto& read, scanner_.integer(what));
+        into = read;
         return {};
     }
 
     Result<void> devices() {
-        auto tiles = scan_list(scanner_, '[', ']', "a tile count", 1);
-        if (!tiles) return tl::unexpected(tiles.error());
-        made_.tiles = std::move(*tiles);
+        RESHARD_TRY(auto& tiles, scan_list(scanner_, '[', ']', "a tile count", 1));
+        made_.tiles = std::move(tiles);
         scanner_.skip_space();
         list_ = scanner_.offset();
         if (scanner_.take('<')) {
-            if (auto sign = scanner_.expect('='); !sign) return sign;
+            RESHARD_CHECK(scanner_.expect('='));
             return scan_iota(scanner_, made_.reshape, made_.transpose);
         }
         do {
             Index id = 0;
-            if (auto read = number("a device", id); !read) return read;
+            RESHARD_CHECK(number("a device", id));
             made_.devices.push_back(id);
         } while (scanner_.take(','));
         return {};
     }
 
     Result<void> subgroups() {
-        if (auto open = scanner_.expect('{'); !open) return open;
+        RESHARD_CHECK(scanner_.expect('{'));
         while (!scanner_.sees('}')) {
             scanner_.skip_space();
             const std::size_t place = scanner_.offset();
@@ -210,22 +209,21 @@ private:
 };
 
 Result<Mesh> HloReader::named_mesh() {
-    if (auto open = scanner_.expect('['); !open) return tl::unexpected(open.error());
-    auto axes = scan_mesh_axes(scanner_, ']');
-    if (!axes) return tl::unexpected(axes.error());
-    if (auto close = scanner_.expect(']'); !close) return tl::unexpected(close.error());
-    Mesh mesh(std::move(*axes));
-    if (auto comma = scanner_.expect(','); !comma) return tl::unexpected(comma.error());
+    RESHARD_CHECK(scanner_.expect('['));
+    RESHARD_TRY(auto& axes, scan_mesh_axes(scanner_, ']'));
+    RESHARD_CHECK(scanner_.expect(']'));
+    Mesh mesh(std::move(axes));
+    RESHARD_CHECK(scanner_.expect(','));
     scanner_.skip_space();
     const std::size_t begin = scanner_.offset();
     if (!scanner_.take_word("device_ids")) return mesh;
-    if (auto sign = equals(); !sign) return tl::unexpected(sign.error());
-    if (auto open = scanner_.expect('('); !open) return tl::unexpected(open.error());
+    RESHARD_CHECK(equals());
+    RESHARD_CHECK(scanner_.expect('('));
     std::vector<Index> ids;
     if (scanner_.sees('[')) {
         std::vector<Index> shape;
         std::vector<Index> order;
-        if (auto read = scan_iota(scanner_, shape, order); !read) return tl::unexpected(read.error());
+        RESHARD_CHECK(scan_iota(scanner_, shape, order));
         if (device_count(mesh) > listed_devices_max)
             return scanner_.error(Code::unsupported, "too many devices to list", begin);
         const auto listed = iota_devices(shape, order, device_count(mesh));
@@ -234,14 +232,14 @@ Result<Mesh> HloReader::named_mesh() {
     } else {
         do {
             Index id = 0;
-            if (auto read = number("a device", id); !read) return tl::unexpected(read.error());
+            RESHARD_CHECK(number("a device", id));
             ids.push_back(id);
         } while (scanner_.take(','));
     }
-    if (auto close = scanner_.expect(')'); !close) return tl::unexpected(close.error());
+    RESHARD_CHECK(scanner_.expect(')'));
     mesh.devices = DeviceList(ids);
     if (auto valid = validate(mesh); !valid) return scanner_.at(valid.error(), begin);
-    if (auto comma = scanner_.expect(','); !comma) return tl::unexpected(comma.error());
+    RESHARD_CHECK(scanner_.expect(','));
     return mesh;
 }
 
@@ -255,16 +253,15 @@ Result<void> HloReader::named_sets(NamedAxes& axes) {
         if (!known || std::ranges::find(seen, word) != seen.end())
             return scanner_.error(Code::syntax, "expected replicated, unreduced or manual, each once", place);
         seen.push_back(word);
-        if (auto sign = equals(); !sign) return sign;
+        RESHARD_CHECK(equals());
         if (word == "metadata") {
-            if (auto read = balanced(); !read) return read;
+            RESHARD_CHECK(balanced());
             continue;
         }
-        const auto list = word == "unreduced" ? axes.unreduced(made_.reduction) : axes.braces(false);
-        if (!list) return tl::unexpected(list.error());
-        if (word == "unreduced") made_.partial = as_set(*list);
+        RESHARD_TRY(const auto& list, word == "unreduced" ? axes.unreduced(made_.reduction) : axes.braces(false));
+        if (word == "unreduced") made_.partial = as_set(list);
         if (made_.partial.empty()) made_.reduction = Reduction::sum;  // of nothing: axes of size 1
-        if (word == "manual" && !list->empty()) made_.subgroups = {Subgroup::manual};
+        if (word == "manual" && !list.empty()) made_.subgroups = {Subgroup::manual};
     }
     return {};
 }
@@ -273,22 +270,19 @@ Result<HloSharding> HloReader::named(std::string_view word) {
     if (seen_.size() > 1) return scanner_.error(Code::syntax, "a mesh stands first", place_);
     if (word == "maximal_mesh") {
         made_.kind = Kind::maximal;
-        if (auto open = scanner_.expect('['); !open) return tl::unexpected(open.error());
+        RESHARD_CHECK(scanner_.expect('['));
         if (!scanner_.take_word("device_id")) return scanner_.error(Code::syntax, "expected device_id");
-        if (auto read = equals().and_then([&] { return number("the device", made_.device); }); !read)
-            return tl::unexpected(read.error());
-        if (auto close = scanner_.expect(']'); !close) return tl::unexpected(close.error());
+        RESHARD_CHECK(equals().and_then([&] { return number("the device", made_.device); }));
+        RESHARD_CHECK(scanner_.expect(']'));
     } else {
         made_.kind = Kind::named;
-        auto mesh = named_mesh();
-        if (!mesh) return tl::unexpected(mesh.error());
-        made_.mesh = std::move(*mesh);
+        RESHARD_TRY(auto& mesh, named_mesh());
+        made_.mesh = std::move(mesh);
         if (scanner_.sees('[')) {
             NamedAxes axes(scanner_, *made_.mesh);
-            auto dims = axes.dims();
-            if (!dims) return tl::unexpected(dims.error());
-            for (AtomList& atoms : *dims) made_.dims.push_back(canonical(std::move(atoms)));
-            if (auto sets = named_sets(axes); !sets) return tl::unexpected(sets.error());
+            RESHARD_TRY(auto& dims, axes.dims());
+            for (AtomList& atoms : dims) made_.dims.push_back(canonical(std::move(atoms)));
+            RESHARD_CHECK(named_sets(axes));
         } else {
             scanner_.skip_space();
             const std::size_t place = scanner_.offset();
@@ -298,7 +292,7 @@ Result<HloSharding> HloReader::named(std::string_view word) {
             made_.kind = whole == "replicated" ? Kind::replicated : whole == "manual" ? Kind::manual : Kind::unreduced;
         }
     }
-    if (auto close = scanner_.expect('}'); !close) return tl::unexpected(close.error());
+    RESHARD_CHECK(scanner_.expect('}'));
     return made_;
 }
 

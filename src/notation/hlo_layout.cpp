@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/try.hpp"
 #include "src/notation/iota.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
@@ -24,7 +25,7 @@ Result<Layout> empty_layout(const Setting& setting, Mesh mesh) {
     layout.dtype = setting.dtype;
     layout.mesh = std::move(mesh);
     for (const Index extent : setting.shape) layout.dims.emplace_back(extent);
-    if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
+    RESHARD_CHECK(validate(layout));
     return layout;
 }
 
@@ -112,7 +113,7 @@ Result<Layout> tiled(const HloSharding& sharding, const Setting& setting) {
         layout->unreduced.insert(layout->unreduced.end(), run.begin(), run.end());
     }
     layout->unreduced = as_set(layout->unreduced);
-    if (auto valid = validate(*layout); !valid) return tl::unexpected(valid.error());
+    RESHARD_CHECK(validate(*layout));
     return layout;
 }
 
@@ -126,7 +127,7 @@ Result<Layout> named(const HloSharding& sharding, const Setting& setting) {
     for (std::size_t i = 0; i < sharding.dims.size(); ++i) layout->dims[i].atoms = sharding.dims[i];
     layout->unreduced = sharding.partial;
     layout->reduction = sharding.reduction;
-    if (auto valid = validate(*layout); !valid) return tl::unexpected(valid.error());
+    RESHARD_CHECK(validate(*layout));
     return layout;
 }
 
@@ -164,9 +165,8 @@ Result<Layout> layout_of(const HloSharding& sharding, const Setting& setting) {
 }
 
 Result<Layout> parse_hlo_layout(const Setting& setting, std::string_view text) {
-    const auto sharding = parse_hlo(text);
-    if (!sharding) return tl::unexpected(sharding.error());
-    auto layout = layout_of(*sharding, setting);
+    RESHARD_TRY(const auto& sharding, parse_hlo(text));
+    auto layout = layout_of(sharding, setting);
     if (layout) return layout;
     return tl::unexpected(Error{layout.error().code, layout.error().message, std::string(text), 0});
 }
@@ -185,7 +185,7 @@ void write_order(const AtomList& order, HloSharding& sharding) {
 }
 
 Result<HloSharding> hlo_of(const Layout& layout) {
-    if (auto plain = require_plain_cuts(layout, "an HloSharding"); !plain) return tl::unexpected(plain.error());
+    RESHARD_CHECK(require_plain_cuts(layout, "an HloSharding"));
     if (!layout.unreduced.empty() && layout.reduction != Reduction::sum)
         return cannot_say("an HloSharding",
                           fmt::format("a {}: its unreduced devices hold sums", name(layout.reduction)));
@@ -255,9 +255,8 @@ std::string format_named(const HloSharding& sharding) {
 }  // namespace
 
 Result<std::string> format_hlo(const Layout& layout) {
-    const auto sharding = hlo_of(layout);
-    if (!sharding) return tl::unexpected(sharding.error());
-    return format(*sharding);
+    RESHARD_TRY(const auto& sharding, hlo_of(layout));
+    return format(sharding);
 }
 
 }  // namespace notation

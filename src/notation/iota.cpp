@@ -1,4 +1,5 @@
 #include "src/notation/iota.hpp"
+#include "src/base/try.hpp"
 
 #include <algorithm>
 
@@ -7,24 +8,22 @@
 namespace reshard::notation {
 
 Result<std::vector<Index>> scan_list(Scanner& scanner, char open, char close, std::string_view what, Index least) {
-    if (auto bracket = scanner.expect(open); !bracket) return tl::unexpected(bracket.error());
+    RESHARD_CHECK(scanner.expect(open));
     std::vector<Index> list;
     do {
         scanner.skip_space();
         const std::size_t begin = scanner.offset();
-        const auto number = scanner.integer(what);
-        if (!number) return tl::unexpected(number.error());
-        if (*number < least) return scanner.error(Code::layout, fmt::format("{} of {}", what, *number), begin);
-        list.push_back(*number);
+        RESHARD_TRY(const auto& number, scanner.integer(what));
+        if (number < least) return scanner.error(Code::layout, fmt::format("{} of {}", what, number), begin);
+        list.push_back(number);
     } while (scanner.take(','));
-    if (auto bracket = scanner.expect(close); !bracket) return tl::unexpected(bracket.error());
+    RESHARD_CHECK(scanner.expect(close));
     return list;
 }
 
 Result<void> scan_iota(Scanner& scanner, std::vector<Index>& shape, std::vector<Index>& order) {
-    auto sizes = scan_list(scanner, '[', ']', "an axis", 1);
-    if (!sizes) return tl::unexpected(sizes.error());
-    shape = std::move(*sizes);
+    RESHARD_TRY(auto& sizes, scan_list(scanner, '[', ']', "an axis", 1));
+    shape = std::move(sizes);
     order.clear();
     scanner.skip_space();
     const std::size_t begin = scanner.offset();
@@ -32,15 +31,14 @@ Result<void> scan_iota(Scanner& scanner, std::vector<Index>& shape, std::vector<
         if (shape.size() > 1) return scanner.error(Code::syntax, "expected T(...), the order of the axes", begin);
         return {};
     }
-    auto axes = scan_list(scanner, '(', ')', "the number of an axis", 0);
-    if (!axes) return tl::unexpected(axes.error());
-    std::vector<Index> sorted = *axes;
+    RESHARD_TRY(auto& axes, scan_list(scanner, '(', ')', "the number of an axis", 0));
+    std::vector<Index> sorted = axes;
     std::ranges::sort(sorted);
     bool permutes = sorted.size() == shape.size();
     for (std::size_t i = 0; permutes && i < sorted.size(); ++i) permutes = sorted[i] == static_cast<Index>(i);
     if (!permutes)
         return scanner.error(Code::layout, fmt::format("T is no permutation of {} axes", shape.size()), begin);
-    if (shape.size() > 1) order = std::move(*axes);
+    if (shape.size() > 1) order = std::move(axes);
     return {};
 }
 

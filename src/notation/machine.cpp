@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reshard/cost.hpp"
+#include "src/base/try.hpp"
 #include "src/notation/scanner.hpp"
 
 namespace reshard {
@@ -219,11 +220,9 @@ Result<Machine> make_machine(std::string_view specification) {
     Scanner scanner(specification.substr(std::min(colon + 1, specification.size())));
     std::vector<Index> counts;
     const auto scan = [&](std::string_view word, char before) -> Result<void> {
-        if (before != 0)
-            if (auto separator = scanner.expect(before); !separator) return separator;
-        const auto count = scan_count(scanner, word);
-        if (!count) return tl::unexpected(count.error());
-        counts.push_back(*count);
+        if (before != 0) RESHARD_CHECK(scanner.expect(before));
+        RESHARD_TRY(const auto& count, scan_count(scanner, word));
+        counts.push_back(count);
         return {};
     };
     Result<void> scanned;

@@ -1,6 +1,7 @@
 // Axes by name, as sdy and HloSharding V3 write them.
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
@@ -13,8 +14,7 @@ Result<std::string> scan_name(Scanner& scanner) {
     const std::size_t begin = scanner.offset();
     const std::string word(scanner.word());
     if (word.empty()) return scanner.error(Code::syntax, "expected the name of an axis", begin);
-    if (quote != '\0')
-        if (auto close = scanner.expect(quote); !close) return tl::unexpected(close.error());
+    if (quote != '\0') RESHARD_CHECK(scanner.expect(quote));
     return word;
 }
 
@@ -25,12 +25,10 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
     do {
         scanner.skip_space();
         const std::size_t begin = scanner.offset();
-        const auto name = scan_name(scanner);
-        if (!name) return tl::unexpected(name.error());
-        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
-        const auto size = scanner.integer("the axis size");
-        if (!size) return tl::unexpected(size.error());
-        axes.push_back({*name, *size});
+        RESHARD_TRY(const auto& name, scan_name(scanner));
+        RESHARD_CHECK(scanner.expect('='));
+        RESHARD_TRY(const auto& size, scanner.integer("the axis size"));
+        axes.push_back({name, size});
         if (auto allowed = rules.allow(axes.back()); !allowed) return scanner.at(allowed.error(), begin);
     } while (scanner.take(','));
     return axes;
@@ -39,19 +37,16 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
 Result<Atom> NamedAxes::axis() {
     scanner_.skip_space();
     const std::size_t begin = scanner_.offset();
-    const auto name = scan_name(scanner_);
-    if (!name) return tl::unexpected(name.error());
-    SubAxis part{*name, 1, 0};
+    RESHARD_TRY(const auto& name, scan_name(scanner_));
+    SubAxis part{name, 1, 0};
     if (scanner_.take(':')) {
-        if (auto open = scanner_.expect('('); !open) return tl::unexpected(open.error());
-        const auto before = scanner_.integer("the factor before");
-        if (!before) return tl::unexpected(before.error());
-        if (auto close = scanner_.expect(')'); !close) return tl::unexpected(close.error());
-        const auto size = scanner_.integer("the factor's size");
-        if (!size) return tl::unexpected(size.error());
-        if (*size < 1) return scanner_.error(Code::layout, "a factor has size 0", begin);
-        part.before = *before;
-        part.size = *size;
+        RESHARD_CHECK(scanner_.expect('('));
+        RESHARD_TRY(const auto& before, scanner_.integer("the factor before"));
+        RESHARD_CHECK(scanner_.expect(')'));
+        RESHARD_TRY(const auto& size, scanner_.integer("the factor's size"));
+        if (size < 1) return scanner_.error(Code::layout, "a factor has size 0", begin);
+        part.before = before;
+        part.size = size;
     }
     const auto atom = atom_of(mesh_, part);
     if (!atom) return scanner_.at(atom.error(), begin);
@@ -71,33 +66,31 @@ Result<Atom> NamedAxes::axis() {
 }
 
 Result<AtomList> NamedAxes::braces(bool open) {
-    if (auto brace = scanner_.expect('{'); !brace) return tl::unexpected(brace.error());
+    RESHARD_CHECK(scanner_.expect('{'));
     AtomList atoms;
     last_ = {};
     while (!scanner_.sees('}')) {
         if (open && scanner_.take('?')) break;  // may be sharded further, which is nothing to us
-        const auto atom = axis();
-        if (!atom) return tl::unexpected(atom.error());
-        atoms.push_back(*atom);
+        RESHARD_TRY(const auto& atom, axis());
+        atoms.push_back(atom);
         if (!scanner_.take(',')) break;
         if (scanner_.sees('}')) return scanner_.error(Code::syntax, "expected the name of an axis");
     }
-    if (auto brace = scanner_.expect('}'); !brace) return tl::unexpected(brace.error());
+    RESHARD_CHECK(scanner_.expect('}'));
     return atoms;
 }
 
 Result<std::vector<AtomList>> NamedAxes::dims() {
-    if (auto bracket = scanner_.expect('['); !bracket) return tl::unexpected(bracket.error());
+    RESHARD_CHECK(scanner_.expect('['));
     std::vector<AtomList> dims;
     if (scanner_.take(']')) return dims;
     do {
-        auto atoms = braces(true);
-        if (!atoms) return tl::unexpected(atoms.error());
-        dims.push_back(std::move(*atoms));
+        RESHARD_TRY(auto& atoms, braces(true));
+        dims.push_back(std::move(atoms));
         if (!scanner_.take('p')) continue;  // a priority says nothing about where elements lie
-        if (const auto priority = scanner_.integer("the priority"); !priority) return tl::unexpected(priority.error());
+        RESHARD_CHECK(scanner_.integer("the priority"));
     } while (scanner_.take(','));
-    if (auto bracket = scanner_.expect(']'); !bracket) return tl::unexpected(bracket.error());
+    RESHARD_CHECK(scanner_.expect(']'));
     return dims;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "reshard/algebra/refinement.hpp"
+#include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
@@ -58,9 +59,8 @@ Result<Notation> parse_notation(std::string_view text) {
 }
 
 Result<Setting> parse_array(std::string_view text) {
-    const auto layout = parse_layout(Mesh{}, text);
-    if (!layout) return tl::unexpected(layout.error());
-    return Setting{std::nullopt, layout->dtype, shape(*layout)};
+    RESHARD_TRY(const auto& layout, parse_layout(Mesh{}, text));
+    return Setting{std::nullopt, layout.dtype, shape(layout)};
 }
 
 Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
@@ -129,7 +129,7 @@ void share_mesh(Layout& a, Layout& b) {
 }
 
 Result<std::string> format(Notation notation, const Layout& layout) {
-    if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
+    RESHARD_CHECK(validate(layout));
     switch (notation) {
         case Notation::spec:
             return notation::format_spec(layout);

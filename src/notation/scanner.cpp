@@ -1,4 +1,5 @@
 #include "src/notation/scanner.hpp"
+#include "src/base/try.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -122,15 +123,13 @@ namespace {
 
 // Behind its question mark.
 Result<Atom> scan_digit(Scanner& scanner, const Mesh& mesh, std::size_t begin) {
-    const auto size = scanner.integer("the size of a digit");
-    if (!size) return tl::unexpected(size.error());
-    if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
-    const auto stride = scanner.integer("the stride of a digit");
-    if (!stride) return tl::unexpected(stride.error());
-    const auto above = checked_multiply(*size, *stride);
+    RESHARD_TRY(const auto& size, scanner.integer("the size of a digit"));
+    RESHARD_CHECK(scanner.expect(':'));
+    RESHARD_TRY(const auto& stride, scanner.integer("the stride of a digit"));
+    const auto above = checked_multiply(size, stride);
     if (!above || *above == 0 || device_count(mesh) % *above != 0)
         return scanner.error(Code::layout, fmt::format("no digit of {} devices", device_count(mesh)), begin);
-    return Atom{*size, *stride};
+    return Atom{size, stride};
 }
 
 }  // namespace
@@ -142,15 +141,13 @@ Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {
     SubAxis part{std::string(scanner.word())};
     if (part.axis.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
     if (scanner.take(':')) {
-        if (auto open = scanner.expect('('); !open) return tl::unexpected(open.error());
-        const auto before = scanner.integer("the factor before");
-        if (!before) return tl::unexpected(before.error());
-        if (auto close = scanner.expect(')'); !close) return tl::unexpected(close.error());
-        const auto size = scanner.integer("the factor's size");
-        if (!size) return tl::unexpected(size.error());
-        if (*size == 0) return scanner.error(Code::layout, "a factor has size 0", begin);
-        part.before = *before;
-        part.size = *size;
+        RESHARD_CHECK(scanner.expect('('));
+        RESHARD_TRY(const auto& before, scanner.integer("the factor before"));
+        RESHARD_CHECK(scanner.expect(')'));
+        RESHARD_TRY(const auto& size, scanner.integer("the factor's size"));
+        if (size == 0) return scanner.error(Code::layout, "a factor has size 0", begin);
+        part.before = before;
+        part.size = size;
     }
     auto atom = atom_of(mesh, part);
     if (!atom) return scanner.at(atom.error(), begin);
@@ -159,15 +156,14 @@ Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {
 
 Result<void> scan_axes(Scanner& scanner, const Mesh& mesh, AtomList& atoms) {
     const auto one = [&]() -> Result<void> {
-        auto atom = scan_axis(scanner, mesh);
-        if (!atom) return tl::unexpected(atom.error());
-        atoms.push_back(*atom);
+        RESHARD_TRY(auto& atom, scan_axis(scanner, mesh));
+        atoms.push_back(atom);
         return {};
     };
     if (!scanner.take('(')) return one();
     if (scanner.take(')')) return {};
     do {
-        if (auto axis = one(); !axis) return axis;
+        RESHARD_CHECK(one());
     } while (scanner.take(','));
     return scanner.expect(')');
 }

@@ -14,6 +14,7 @@
 // identity, or name one device where there is no axis.
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
 
@@ -22,27 +23,25 @@ namespace reshard::notation {
 namespace {
 
 Result<Mesh> scan_mesh(Scanner& scanner) {
-    if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
-    if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
-    auto axes = scan_mesh_axes(scanner, ']');
-    if (!axes) return tl::unexpected(axes.error());
-    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
-    Mesh mesh(std::move(*axes));
+    RESHARD_CHECK(scanner.expect('<'));
+    RESHARD_CHECK(scanner.expect('['));
+    RESHARD_TRY(auto& axes, scan_mesh_axes(scanner, ']'));
+    RESHARD_CHECK(scanner.expect(']'));
+    Mesh mesh(std::move(axes));
     if (scanner.take(',')) {
         scanner.skip_space();
         const std::size_t begin = scanner.offset();
         if (scanner.word() != "device_ids") return scanner.error(Code::syntax, "expected device_ids", begin);
-        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
-        if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+        RESHARD_CHECK(scanner.expect('='));
+        RESHARD_CHECK(scanner.expect('['));
         scanner.skip_space();
         const std::size_t list = scanner.offset();
         std::vector<Index> ids;
         do {
-            const auto id = scanner.integer("a device");
-            if (!id) return tl::unexpected(id.error());
-            ids.push_back(*id);
+            RESHARD_TRY(const auto& id, scanner.integer("a device"));
+            ids.push_back(id);
         } while (scanner.take(','));
-        if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+        RESHARD_CHECK(scanner.expect(']'));
         mesh.devices = DeviceList(ids);
         if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), list);
         if (!mesh.axes.empty() && mesh.devices.in_order())
@@ -51,7 +50,7 @@ Result<Mesh> scan_mesh(Scanner& scanner) {
             if (!mesh.axes.empty() && id >= device_count(mesh))
                 return scanner.error(Code::mesh, "the device ids are not a permutation of 0, 1, ...", list);
     }
-    if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
+    RESHARD_CHECK(scanner.expect('>'));
     return mesh;
 }
 
@@ -79,10 +78,9 @@ Result<Mesh> scan_mesh_reference(Scanner& scanner, const Setting& setting) {
 }
 
 Result<std::string> spelled(const Layout& layout, const AtomList& atoms) {
-    const auto names = names_in(layout, atoms, "sdy");
-    if (!names) return tl::unexpected(names.error());
+    RESHARD_TRY(const auto& names, names_in(layout, atoms, "sdy"));
     std::string text = "{";
-    for (const SubAxis& part : *names) {
+    for (const SubAxis& part : names) {
         text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", part.axis);
         if (part.size != 0) text += fmt::format(":({}){}", part.before, part.size);
     }
@@ -118,7 +116,7 @@ bool looks_like_sdy_mesh(std::string_view text) {
 
 Result<Mesh> parse_sdy_mesh(std::string_view text) {
     Scanner scanner(text);
-    if (auto prefix = scan_prefix(scanner, "mesh"); !prefix) return tl::unexpected(prefix.error());
+    RESHARD_CHECK(scan_prefix(scanner, "mesh"));
     const std::string_view word = scanner.word();
     if (word == "sdy") {  // sdy.mesh @name = <...>
         const std::size_t begin = scanner.offset();
@@ -130,22 +128,20 @@ Result<Mesh> parse_sdy_mesh(std::string_view text) {
     }
     auto mesh = scan_mesh(scanner);
     if (!mesh) return mesh;
-    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    RESHARD_CHECK(scanner.expect_end());
     return mesh;
 }
 
 namespace {
 
 Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
-    if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
-    const auto mesh = scan_mesh_reference(scanner, setting);
-    if (!mesh) return tl::unexpected(mesh.error());
-    if (auto comma = scanner.expect(','); !comma) return tl::unexpected(comma.error());
+    RESHARD_CHECK(scanner.expect('<'));
+    RESHARD_TRY(const auto& mesh, scan_mesh_reference(scanner, setting));
+    RESHARD_CHECK(scanner.expect(','));
     scanner.skip_space();
     const std::size_t begin = scanner.offset();
-    NamedAxes axes(scanner, *mesh);
-    const auto dims = axes.dims();
-    if (!dims) return tl::unexpected(dims.error());
+    NamedAxes axes(scanner, mesh);
+    RESHARD_TRY(const auto& dims, axes.dims());
     AtomList unreduced;
     Reduction reduction = Reduction::sum;
     bool seen_replicated = false;
@@ -158,19 +154,18 @@ Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
         if ((word != "replicated" && word != "unreduced") || seen)
             return scanner.error(Code::syntax, seen ? "given twice" : "expected replicated or unreduced", place);
         seen = true;
-        if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
-        const auto list = word == "unreduced" ? axes.unreduced(reduction) : axes.braces(false);
-        if (!list) return tl::unexpected(list.error());
-        if (word == "unreduced") unreduced = *list;
+        RESHARD_CHECK(scanner.expect('='));
+        RESHARD_TRY(const auto& list, word == "unreduced" ? axes.unreduced(reduction) : axes.braces(false));
+        if (word == "unreduced") unreduced = list;
     }
-    if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
-    return assemble(scanner, begin, setting, *mesh, *dims, unreduced, reduction);
+    RESHARD_CHECK(scanner.expect('>'));
+    return assemble(scanner, begin, setting, mesh, dims, unreduced, reduction);
 }
 
 // Behind its prefix: the list, which must be of one value.
 Result<Layout> scan_one_value(Scanner& scanner, const Setting& setting) {
-    if (auto open = scanner.expect('<'); !open) return tl::unexpected(open.error());
-    if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+    RESHARD_CHECK(scanner.expect('<'));
+    RESHARD_CHECK(scanner.expect('['));
     if (scanner.sees(']'))
         return scanner.error(Code::unsupported, "the shardings of no value; a layout is of one array");
     auto layout = scan_sharding(scanner, setting);
@@ -179,8 +174,8 @@ Result<Layout> scan_one_value(Scanner& scanner, const Setting& setting) {
         scanner.skip_space();
         return scanner.error(Code::unsupported, "the shardings of several values; a layout is of one array");
     }
-    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
-    if (auto close = scanner.expect('>'); !close) return tl::unexpected(close.error());
+    RESHARD_CHECK(scanner.expect(']'));
+    RESHARD_CHECK(scanner.expect('>'));
     return layout;
 }
 
@@ -197,16 +192,15 @@ bool take_per_value(Scanner& scanner) {
 Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
     Scanner scanner(text);
     const bool per_value = take_per_value(scanner);
-    if (!per_value)
-        if (auto prefix = scan_prefix(scanner, "sharding"); !prefix) return tl::unexpected(prefix.error());
+    if (!per_value) RESHARD_CHECK(scan_prefix(scanner, "sharding"));
     auto layout = per_value ? scan_one_value(scanner, setting) : scan_sharding(scanner, setting);
     if (!layout) return layout;
-    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    RESHARD_CHECK(scanner.expect_end());
     return layout;
 }
 
 Result<std::string> format_sdy(const Layout& layout) {
-    if (auto plain = require_plain_cuts(layout, "sdy"); !plain) return tl::unexpected(plain.error());
+    RESHARD_CHECK(require_plain_cuts(layout, "sdy"));
     const auto mesh = spelled(layout.mesh);
     if (!mesh) return mesh;
     std::string text = "#sdy.sharding<mesh" + *mesh + ", [";

@@ -10,6 +10,7 @@
 // with P., PartitionSpec. or without, is refused: a layout says where everything is.
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/notation/peers.hpp"
 #include "src/notation/scanner.hpp"
 
@@ -29,13 +30,13 @@ public:
         while (word != "P" && word != "PartitionSpec" && !word.empty() && scanner_.take('.')) word = scanner_.word();
         if (word != "P" && word != "PartitionSpec")
             return scanner_.error(Code::syntax, "expected P(...) or PartitionSpec(...)", begin);
-        if (auto open = scanner_.expect('('); !open) return tl::unexpected(open.error());
+        RESHARD_CHECK(scanner_.expect('('));
         while (!scanner_.sees(')')) {
-            if (auto read = item(); !read) return tl::unexpected(read.error());
+            RESHARD_CHECK(item());
             if (!scanner_.take(',')) break;
         }
-        if (auto close = scanner_.expect(')'); !close) return tl::unexpected(close.error());
-        if (auto end = scanner_.expect_end(); !end) return tl::unexpected(end.error());
+        RESHARD_CHECK(scanner_.expect(')'));
+        RESHARD_CHECK(scanner_.expect_end());
         dims_.resize(std::max(dims_.size(), setting_.shape.size()));
         return assemble(scanner_, begin, setting_, mesh_, dims_, unreduced_, Reduction::sum);
     }
@@ -59,13 +60,13 @@ private:
         }
         AtomList atoms;
         if (!scanner_.take('(')) {
-            if (auto one = axis(atoms); !one) return one;
+            RESHARD_CHECK(axis(atoms));
         } else {
             while (!scanner_.sees(')')) {
-                if (auto one = axis(atoms); !one) return one;
+                RESHARD_CHECK(axis(atoms));
                 if (!scanner_.take(',')) break;
             }
-            if (auto close = scanner_.expect(')'); !close) return close;
+            RESHARD_CHECK(scanner_.expect(')'));
         }
         dims_.push_back(std::move(atoms));
         return {};
@@ -78,15 +79,15 @@ private:
     }
 
     Result<void> axis_set(bool keep) {
-        if (auto equals = scanner_.expect('='); !equals) return equals;
+        RESHARD_CHECK(scanner_.expect('='));
         if (scanner_.word() == "frozenset") static_cast<void>(scanner_.take('('));
-        if (auto open = scanner_.expect('{'); !open) return open;
+        RESHARD_CHECK(scanner_.expect('{'));
         AtomList atoms;
         while (!scanner_.sees('}')) {
-            if (auto one = axis(atoms); !one) return one;
+            RESHARD_CHECK(axis(atoms));
             if (!scanner_.take(',')) break;
         }
-        if (auto close = scanner_.expect('}'); !close) return close;
+        RESHARD_CHECK(scanner_.expect('}'));
         if (keep) unreduced_.insert(unreduced_.end(), atoms.begin(), atoms.end());
         return {};
     }
@@ -96,9 +97,8 @@ private:
         const std::size_t begin = scanner_.offset();
         if (!scanner_.sees('\'') && !scanner_.sees('"'))
             return scanner_.error(Code::syntax, "expected None, an axis in quotes or a tuple", begin);
-        const auto name = scan_name(scanner_);
-        if (!name) return tl::unexpected(name.error());
-        const auto atom = atom_of(mesh_, {*name, 1, 0});
+        RESHARD_TRY(const auto& name, scan_name(scanner_));
+        const auto atom = atom_of(mesh_, {name, 1, 0});
         if (!atom) return scanner_.at(atom.error(), begin);
         atoms.push_back(*atom);
         if (atom->size > 1) used_.push_back(*atom);
@@ -115,10 +115,9 @@ private:
 };
 
 Result<std::vector<std::string>> quoted(const Layout& layout, const AtomList& atoms) {
-    const auto names = names_in(layout, atoms, "a PartitionSpec");
-    if (!names) return tl::unexpected(names.error());
+    RESHARD_TRY(const auto& names, names_in(layout, atoms, "a PartitionSpec"));
     std::vector<std::string> words;
-    for (const SubAxis& part : *names) {
+    for (const SubAxis& part : names) {
         if (part.size != 0)
             return cannot_say("a PartitionSpec",
                               fmt::format("a part of an axis, {}:({}){}", part.axis, part.before, part.size));
@@ -144,22 +143,20 @@ bool looks_like_spec(std::string_view text) {
 Result<Layout> parse_spec(const Setting& setting, std::string_view text) { return Reader(setting, text).read(); }
 
 Result<std::string> format_spec(const Layout& layout) {
-    if (auto plain = require_plain_cuts(layout, "a PartitionSpec"); !plain) return tl::unexpected(plain.error());
+    RESHARD_CHECK(require_plain_cuts(layout, "a PartitionSpec"));
     std::vector<std::string> items;
     for (const Dim& dim : layout.dims) {
-        const auto words = quoted(layout, dim.atoms);
-        if (!words) return tl::unexpected(words.error());
-        items.push_back(words->empty()       ? "None"
-                        : words->size() == 1 ? words->front()
-                                             : fmt::format("({})", joined(*words)));
+        RESHARD_TRY(const auto& words, quoted(layout, dim.atoms));
+        items.push_back(words.empty()       ? "None"
+                        : words.size() == 1 ? words.front()
+                                            : fmt::format("({})", joined(words)));
     }
     if (!layout.unreduced.empty()) {
         if (layout.reduction != Reduction::sum)
             return cannot_say("a PartitionSpec",
                               fmt::format("a {}: its unreduced axes are sums", name(layout.reduction)));
-        const auto words = quoted(layout, layout.unreduced);
-        if (!words) return tl::unexpected(words.error());
-        items.push_back("unreduced={" + joined(*words) + "}");
+        RESHARD_TRY(const auto& words, quoted(layout, layout.unreduced));
+        items.push_back("unreduced={" + joined(words) + "}");
     }
     return "P(" + joined(items) + ")";
 }

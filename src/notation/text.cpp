@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
 #include "src/notation/cut.hpp"
 #include "src/notation/scanner.hpp"
@@ -36,7 +37,7 @@ Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
         // By their number: the last may be the largest that there is.
         for (Index i = 0; i <= *last - *first; ++i) devices.push_back(*first + i);
     } while (scanner.take(','));
-    if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+    RESHARD_CHECK(scanner.expect(']'));
     return devices;
 }
 
@@ -65,21 +66,19 @@ Result<Mesh> parse_mesh(std::string_view text) {
             begin = scanner.offset();
             const std::string name(scanner.word());
             if (name.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
-            if (auto equals = scanner.expect('='); !equals) return tl::unexpected(equals.error());
-            const auto size = scanner.integer("the axis size");
-            if (!size) return tl::unexpected(size.error());
-            mesh.axes.push_back({name, *size});
+            RESHARD_CHECK(scanner.expect('='));
+            RESHARD_TRY(const auto& size, scanner.integer("the axis size"));
+            mesh.axes.push_back({name, size});
             if (auto allowed = rules.allow(mesh.axes.back()); !allowed) return scanner.at(allowed.error(), begin);
         } while (scanner.take(','));
     if (scanner.sees('[')) {
         begin = scanner.offset();
         (void)scanner.take('[');
-        auto devices = scan_devices(scanner, rules.devices());
-        if (!devices) return tl::unexpected(devices.error());
-        mesh.devices = DeviceList(std::move(*devices));
+        RESHARD_TRY(auto& devices, scan_devices(scanner, rules.devices()));
+        mesh.devices = DeviceList(std::move(devices));
         if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
     }
-    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    RESHARD_CHECK(scanner.expect_end());
     return mesh;
 }
 
@@ -96,7 +95,7 @@ Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& use
     scanner.skip_space();
     const std::size_t begin = scanner.offset();
     AtomList atoms;
-    if (auto axes = notation::scan_axes(scanner, mesh, atoms); !axes) return tl::unexpected(axes.error());
+    RESHARD_CHECK(notation::scan_axes(scanner, mesh, atoms));
     used.insert(used.end(), atoms.begin(), atoms.end());
     if (!disjoint(used))
         return scanner.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
@@ -105,13 +104,11 @@ Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& use
 
 Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
     Dim dim;
-    const auto extent = scanner.integer("the extent of a dimension");
-    if (!extent) return tl::unexpected(extent.error());
-    dim.extent = *extent;
+    RESHARD_TRY(const auto& extent, scanner.integer("the extent of a dimension"));
+    dim.extent = extent;
     if (scanner.take('@')) {
-        auto atoms = scan_dim_axes(scanner, mesh, used);
-        if (!atoms) return tl::unexpected(atoms.error());
-        dim.atoms = canonical(*atoms);
+        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner, mesh, used));
+        dim.atoms = canonical(atoms);
         return notation::scan_cut(scanner, std::move(dim));
     }
     return dim;
@@ -120,7 +117,7 @@ Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
 }  // namespace
 
 Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
-    if (auto valid = validate(mesh); !valid) return tl::unexpected(valid.error());
+    RESHARD_CHECK(validate(mesh));
     Scanner scanner(text);
     scanner.skip_space();
     const std::size_t begin = scanner.offset();
@@ -130,14 +127,13 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
     if (!dtype) return scanner.at(dtype.error(), begin);
     layout.dtype = *dtype;
     AtomList used;
-    if (auto open = scanner.expect('['); !open) return tl::unexpected(open.error());
+    RESHARD_CHECK(scanner.expect('['));
     if (!scanner.take(']')) {
         do {
-            auto dim = scan_dim(scanner, mesh, used);
-            if (!dim) return tl::unexpected(dim.error());
-            layout.dims.push_back(*dim);
+            RESHARD_TRY(auto& dim, scan_dim(scanner, mesh, used));
+            layout.dims.push_back(dim);
         } while (scanner.take(','));
-        if (auto close = scanner.expect(']'); !close) return tl::unexpected(close.error());
+        RESHARD_CHECK(scanner.expect(']'));
     }
     if (scanner.take('{')) {
         scanner.skip_space();
@@ -152,24 +148,22 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
         const std::size_t over = scanner.offset();
         Index by = 0;
         if (layout.reduction == Reduction::avg && scanner.take('/')) {
-            const auto number = scanner.integer("what the sum is divided by");
-            if (!number) return tl::unexpected(number.error());
-            if (*number < 1) return scanner.error(Code::layout, "a sum is divided by at least 1", over);
-            by = *number;
+            RESHARD_TRY(const auto& number, scanner.integer("what the sum is divided by"));
+            if (number < 1) return scanner.error(Code::layout, "a sum is divided by at least 1", over);
+            by = number;
         }
-        if (auto colon = scanner.expect(':'); !colon) return tl::unexpected(colon.error());
-        auto atoms = scan_dim_axes(scanner, mesh, used);
-        if (!atoms) return tl::unexpected(atoms.error());
-        layout.unreduced = as_set(*atoms);
+        RESHARD_CHECK(scanner.expect(':'));
+        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner, mesh, used));
+        layout.unreduced = as_set(atoms);
         if (by > 0) {
             if (summand_count(layout) % by != 0)
                 return scanner.error(Code::layout,
                                      fmt::format("{} summands are not divided by {}", summand_count(layout), by), over);
             divide_by(layout, by);
         }
-        if (auto close = scanner.expect('}'); !close) return tl::unexpected(close.error());
+        RESHARD_CHECK(scanner.expect('}'));
     }
-    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    RESHARD_CHECK(scanner.expect_end());
     if (auto valid = validate(layout); !valid) return scanner.at(valid.error(), begin);
     return layout;
 }
@@ -261,10 +255,9 @@ Result<Plan> parse_plan(std::string_view text) {
         return tl::unexpected(
             Error{Code::syntax, fmt::format("expected a line '{} ...'", word), std::string(text), offset});
     };
-    if (auto line = wants(0, "mesh"); !line) return tl::unexpected(line.error());
-    if (auto line = wants(1, "source"); !line) return tl::unexpected(line.error());
-    if (auto line = wants(std::max<std::size_t>(lines.size(), 3) - 1, "target"); !line)
-        return tl::unexpected(line.error());
+    RESHARD_CHECK(wants(0, "mesh"));
+    RESHARD_CHECK(wants(1, "source"));
+    RESHARD_CHECK(wants(std::max<std::size_t>(lines.size(), 3) - 1, "target"));
     auto mesh = parse_mesh(lines[0].rest);
     if (!mesh) return placed(mesh.error(), lines[0]);
     Plan plan;
@@ -324,7 +317,7 @@ Result<Index> parse_bytes(std::string_view text) {
     Scanner scanner(text);
     const auto bytes = notation::scan_quantity(scanner, "a size in bytes", byte_units);
     if (!bytes) return bytes;
-    if (auto end = scanner.expect_end(); !end) return tl::unexpected(end.error());
+    RESHARD_CHECK(scanner.expect_end());
     return bytes;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "src/plan/execution.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
@@ -72,10 +73,9 @@ Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits&
 
 // The steps, whatever is held while they run.
 Result<Verdict> judge_steps(const Plan& plan) {
-    for (const Layout* end : {&plan.source, &plan.target})
-        if (auto valid = validate(*end); !valid) return tl::unexpected(valid.error());
-    if (auto same = same_array(plan.source, plan.target); !same) return tl::unexpected(same.error());
-    if (auto countable = can_count(plan.source, plan.target); !countable) return tl::unexpected(countable.error());
+    for (const Layout* end : {&plan.source, &plan.target}) RESHARD_CHECK(validate(*end));
+    RESHARD_CHECK(same_array(plan.source, plan.target));
+    RESHARD_CHECK(can_count(plan.source, plan.target));
     const Index element = size_of(plan.source.dtype);
     Verdict verdict;
     verdict.floor_bytes = std::max(tile_bytes(plan.source), tile_bytes(plan.target));
@@ -116,7 +116,7 @@ Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits
         return fail(Code::plan, fmt::format("the plan cannot be split along dimension {} in blocks of {} indices",
                                             split->dim, split->block));
     verdict->footprint_bytes = saturating_add(full_ends(plan), workspace_bytes(plan, execution, limits.memory.donate));
-    if (auto kept = keep_limits(plan, *verdict, limits); !kept) return tl::unexpected(kept.error());
+    RESHARD_CHECK(keep_limits(plan, *verdict, limits));
     return verdict;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "src/plan/execution.hpp"
 #include "src/plan/live_bytes.hpp"
 
@@ -106,11 +107,10 @@ Result<std::vector<Verdict>> judge_plans(const ListPlan& list, bool donate) {
 }  // namespace
 
 Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
-    if (auto once = each_in_one_bucket(list); !once) return tl::unexpected(once.error());
-    auto plans = judge_plans(list, memory.donate);
-    if (!plans) return tl::unexpected(plans.error());
+    RESHARD_CHECK(each_in_one_bucket(list));
+    RESHARD_TRY(auto& plans, judge_plans(list, memory.donate));
     ListVerdict verdict;
-    verdict.plans = std::move(*plans);
+    verdict.plans = std::move(plans);
     const std::vector<Index> held = ends_held(list.plans, list.buckets, memory.donate);
     for (std::size_t b = 0; b < list.buckets.size(); ++b) {
         Index workspace = 0;
@@ -121,7 +121,7 @@ Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
             for (const Move& move : one.moves) verdict.messages = saturating_add(verdict.messages, move.messages);
         }
         verdict.bucket_bytes.push_back(saturating_add(held[b], workspace));
-        if (auto kept = keep_limit(b, verdict.bucket_bytes[b], memory); !kept) return tl::unexpected(kept.error());
+        RESHARD_CHECK(keep_limit(b, verdict.bucket_bytes[b], memory));
         verdict.footprint_bytes = std::max(verdict.footprint_bytes, verdict.bucket_bytes[b]);
         verdict.ends_bytes = std::max(verdict.ends_bytes, held[b]);
     }

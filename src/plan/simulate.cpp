@@ -1,5 +1,6 @@
 // The meaning of steps, written for the reader and not for speed: each element of each tile is looked up on its own.
 #include "reshard/algebra/simulate.hpp"
+#include "src/base/try.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -167,8 +168,8 @@ std::vector<Index> readable(const Layout& before, const Step& step, const Move& 
 }  // namespace
 
 Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> array) {
-    if (auto valid = validate(layout); !valid) return tl::unexpected(valid.error());
-    if (auto size = fits(layout, array.size()); !size) return tl::unexpected(size.error());
+    RESHARD_CHECK(validate(layout));
+    RESHARD_CHECK(fits(layout, array.size()));
     Tiles tiles(static_cast<std::size_t>(world_size(layout.mesh)));
     for (Index device = 0; device < world_size(layout.mesh); ++device) {
         const Tile held = tile(layout, device);
@@ -184,8 +185,7 @@ Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> arr
 }
 
 Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tiles) {
-    const auto move = type_step(before, step);
-    if (!move) return tl::unexpected(move.error());
+    RESHARD_TRY(const auto& move, type_step(before, step));
     const Layout& after = step.layout;
     const bool adds = step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce;
     const bool fills = step.kind == StepKind::zero_fill;
@@ -199,7 +199,7 @@ Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tile
     for (Index device = 0; complete && device < world_size(after.mesh); ++device) {
         const auto position = position_of(after.mesh, device);
         if (!position) continue;
-        const std::vector<Index> peers = readable(before, step, *move, device);
+        const std::vector<Index> peers = readable(before, step, move, device);
         const bool keeps = value_of(spread, *position) == 0;
         std::vector<Tile> held_tiles;
         for (const Index peer : peers) held_tiles.push_back(tile(before, peer));

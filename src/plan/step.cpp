@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/plan/axis_delta.hpp"
 
 namespace reshard {
@@ -166,9 +167,9 @@ Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& 
 }  // namespace
 
 Result<Move> type_step(const Layout& before, const Step& step) {
-    if (auto valid = validate(step.layout); !valid) return tl::unexpected(valid.error());
-    if (auto same = same_array(before, step.layout); !same) return tl::unexpected(same.error());
-    if (auto countable = can_count(before, step.layout); !countable) return tl::unexpected(countable.error());
+    RESHARD_CHECK(validate(step.layout));
+    RESHARD_CHECK(same_array(before, step.layout));
+    RESHARD_CHECK(can_count(before, step.layout));
     return type_valid_step(before, step);
 }
 
@@ -181,7 +182,7 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
         return not_typed(kind, "nothing changes");
     const bool reorders = kind == StepKind::permute || kind == StepKind::exchange;
     if (!one_order && !reorders) return not_typed(kind, "the order of the devices changes");
-    if (auto kept = keeps_reduction(kind, before, after); !kept) return tl::unexpected(kept.error());
+    RESHARD_CHECK(keeps_reduction(kind, before, after));
     if (reorders) {
         if (summand_count(before) != summand_count(after)) return not_typed(kind, "the number of summands changes");
         return kind == StepKind::permute ? type_permute(before, after) : type_exchange(before, after);

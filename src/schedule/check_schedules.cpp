@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reshard/algebra/schedule.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard {
 
@@ -60,7 +61,7 @@ struct Judge {
             return against(rank, "wrong kind or combination");
         if (fills() && schedule.identity != combine_of(after().reduction))
             return against(rank, "fills with the identity of another reduction");
-        if (auto scaled = scales(schedule); !scaled) return scaled;
+        RESHARD_CHECK(scales(schedule));
         if (schedule.source_tile != tile(before, rank)) return against(rank, "wrong source tile");
         if (schedule.target_tile != tile(after(), rank)) return against(rank, "wrong target tile");
         for (const Transfer& send : schedule.sends)
@@ -131,12 +132,11 @@ struct Judge {
 }  // namespace
 
 Result<void> check_schedules(const Layout& before, const Step& step, const std::vector<Schedule>& schedules) {
-    const auto move = type_step(before, step);
-    if (!move) return tl::unexpected(move.error());
+    RESHARD_TRY(const auto& move, type_step(before, step));
     const Index devices = std::max(world_size(before.mesh), world_size(step.layout.mesh));
     if (static_cast<Index>(schedules.size()) < devices)
         return fail(Code::plan, fmt::format("{} schedules for {} devices", schedules.size(), devices));
-    const Judge judge{before, step, *move, schedules};
+    const Judge judge{before, step, move, schedules};
     const auto takes_part = [&](Index rank) {
         return position_of(before.mesh, rank) || position_of(step.layout.mesh, rank);
     };
@@ -145,15 +145,15 @@ Result<void> check_schedules(const Layout& before, const Step& step, const std::
         if (schedule.rank != static_cast<Index>(i))
             return Judge::against(static_cast<Index>(i), "belongs to another rank");
         if (takes_part(schedule.rank)) {
-            if (auto ends = judge.ends(schedule); !ends) return ends;
+            RESHARD_CHECK(judge.ends(schedule));
         } else if (!schedule.sends.empty() || !schedule.receives.empty() || !schedule.fills.empty()) {
             return Judge::against(schedule.rank, "a rank outside the mesh takes part");
         }
     }
-    if (auto pairs = judge.pairs(); !pairs) return pairs;
+    RESHARD_CHECK(judge.pairs());
     for (Index rank = 0; rank < devices; ++rank) {
         if (!takes_part(rank)) continue;
-        if (auto covers = judge.covers(schedules[static_cast<std::size_t>(rank)]); !covers) return covers;
+        RESHARD_CHECK(judge.covers(schedules[static_cast<std::size_t>(rank)]));
     }
     return {};
 }

@@ -5,6 +5,7 @@
 
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "synth/list/list_order.hpp"
 
 namespace reshard {
@@ -31,16 +32,14 @@ public:
 
     Result<ListSynthesis> answer() {
         for (std::size_t i = 0; i < problems_.size(); ++i) {
-            auto one = synthesize_one(problems_[i], i, options_);
-            if (!one) return tl::unexpected(one.error());
-            made_.list.plans.push_back(one->plan);
-            made_.list.executions.push_back(one->execution);
-            made_.arrays.push_back(std::move(*one));
+            RESHARD_TRY(auto& one, synthesize_one(problems_[i], i, options_));
+            made_.list.plans.push_back(one.plan);
+            made_.list.executions.push_back(one.execution);
+            made_.arrays.push_back(std::move(one));
         }
-        if (auto chosen = choose_buckets(); !chosen) return tl::unexpected(chosen.error());
-        auto verdict = check(made_.list, memory_);
-        if (!verdict) return tl::unexpected(verdict.error());
-        made_.verdict = std::move(*verdict);
+        RESHARD_CHECK(choose_buckets());
+        RESHARD_TRY(auto& verdict, check(made_.list, memory_));
+        made_.verdict = std::move(verdict);
         for (std::size_t i = 0; i < made_.arrays.size(); ++i) {
             made_.arrays[i].verdict = made_.verdict.plans[i];
             made_.picoseconds = saturating_add(made_.picoseconds, made_.arrays[i].picoseconds);
@@ -50,17 +49,16 @@ public:
 
 private:
     Result<void> choose_buckets() {
-        auto bare = holdings_of(made_.list.plans, std::vector<Index>(problems_.size(), 0));
-        if (!bare) return tl::unexpected(bare.error());
-        made_.floor_bytes = least_held(*bare, memory_.donate);
+        RESHARD_TRY(auto& bare, holdings_of(made_.list.plans, std::vector<Index>(problems_.size(), 0)));
+        made_.floor_bytes = least_held(bare, memory_.donate);
         if (!memory_.footprint_bytes_max) {
             made_.list.buckets = in_one_bucket(made_.list.plans).buckets;
             return {};
         }
         if (take_fewest()) return {};
         const Index room = *memory_.footprint_bytes_max - memory_.staging_bytes;
-        std::vector<Order> orders = orders_worth_trying(*bare, room, memory_.donate);
-        const auto most = [&](const Order& order) { return most_held(order, *bare, memory_.donate); };
+        std::vector<Order> orders = orders_worth_trying(bare, room, memory_.donate);
+        const auto most = [&](const Order& order) { return most_held(order, bare, memory_.donate); };
         const auto best =
             std::ranges::min_element(orders, [&](const Order& a, const Order& b) { return most(a) < most(b); });
         if (const Index needed = saturating_add(most(*best), memory_.staging_bytes);
@@ -70,7 +68,7 @@ private:
                                     "less than {}",
                                     exactly(needed), exactly(*memory_.footprint_bytes_max),
                                     exactly(saturating_add(made_.floor_bytes, memory_.staging_bytes))));
-        if (auto less = plan_with_less(*best, *bare); !less) return less;
+        RESHARD_CHECK(plan_with_less(*best, bare));
         if (take_fewest(&*best)) return {};
         return fail(Code::infeasible, fmt::format("the list does not fit its limit of {} in any order tried",
                                                   format_bytes(*memory_.footprint_bytes_max)));
@@ -108,11 +106,10 @@ private:
             Options options = options_;
             options.limits.memory.footprint_bytes_max =
                 std::min(allowed, options.limits.memory.footprint_bytes_max.value_or(allowed));
-            auto one = synthesize_one(problems_[array], array, options);
-            if (!one) return tl::unexpected(one.error());
-            made_.list.plans[array] = one->plan;
-            made_.list.executions[array] = one->execution;
-            made_.arrays[array] = std::move(*one);
+            RESHARD_TRY(auto& one, synthesize_one(problems_[array], array, options));
+            made_.list.plans[array] = one.plan;
+            made_.list.executions[array] = one.execution;
+            made_.arrays[array] = std::move(one);
         }
         return {};
     }

@@ -1,10 +1,11 @@
 // What others do, as plans: for `explain`, the benchmarks and the tests to compare with.
+#include "src/base/try.hpp"
 #include "synth/rules/fuse_steps.hpp"
 
 namespace reshard {
 
 Result<Plan> gather_then_slice(const Problem& problem) {
-    if (auto same = same_array(problem.source, problem.target); !same) return tl::unexpected(same.error());
+    RESHARD_CHECK(same_array(problem.source, problem.target));
     if (!same_summands(problem.source, problem.target) && !problem.target.unreduced.empty())
         return fail(Code::unsupported, "gather, then slice has no step that makes an array unreduced");
     Plan plan{problem.source, problem.target, {}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "src/base/try.hpp"
 #include "tool/commands/help.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -201,9 +202,8 @@ Result<Request> request_for(const Arguments& arguments) {
     if (!asked) return asked;
     const Problem& problem = asked->problem;
     const Index ranks = std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
-    const auto capabilities = capabilities_of(arguments.backend, ranks, arguments.ranks_per_node);
-    if (!capabilities) return tl::unexpected(capabilities.error());
-    asked->options.capabilities = *capabilities;
+    RESHARD_TRY(const auto& capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
+    asked->options.capabilities = capabilities;
     return asked;
 }
 
@@ -256,10 +256,10 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     if (bench->parsed()) arguments.command = Command::bench;
     if (calibrate->parsed()) arguments.command = Command::calibrate;
     if (translate->parsed()) arguments.command = Command::translate;
-    if (auto full = no_empty_values(app); !full) return tl::unexpected(full.error());
-    if (auto whole = complete(arguments); !whole) return tl::unexpected(whole.error());
-    if (auto read = read_machine(arguments.question); !read) return tl::unexpected(read.error());
-    if (auto read = read_first_steps(arguments.question); !read) return tl::unexpected(read.error());
+    RESHARD_CHECK(no_empty_values(app));
+    RESHARD_CHECK(complete(arguments));
+    RESHARD_CHECK(read_machine(arguments.question));
+    RESHARD_CHECK(read_first_steps(arguments.question));
     return std::optional<Arguments>(std::move(arguments));
 }
 

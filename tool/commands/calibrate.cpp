@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "reshard/cost.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -63,14 +64,13 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
     const auto source = make_layout(mesh, DType::f32, shape, P{axis, {}});
     const auto target = make_layout(mesh, DType::f32, shape, P{{}, axis});
     if (!source) return tl::unexpected(source.error());
-    auto mover = Session::make(rank, rank.backend(), {*source, *target, {{StepKind::all_to_all, *target}}}, AsSteps{});
-    if (!mover) return tl::unexpected(mover.error());
-    std::ranges::fill((*mover)->source(), std::byte{1});
+    RESHARD_TRY(auto& mover,
+                Session::make(rank, rank.backend(), {*source, *target, {{StepKind::all_to_all, *target}}}, AsSteps{}));
+    std::ranges::fill(mover->source(), std::byte{1});
     std::vector<double> times;
     for (Index round = 0; round <= rounds; ++round) {
-        const auto taken = (*mover)->move(rank);
-        if (!taken) return tl::unexpected(taken.error());
-        if (round > 0) times.push_back(*taken);  // the first one warms up
+        RESHARD_TRY(const auto& taken, mover->move(rank));
+        if (round > 0) times.push_back(taken);  // the first one warms up
     }
     return largest(rank, std::vector<double>{median(std::move(times))}).front();
 }
@@ -78,16 +78,14 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
 /// Collective: latency and bandwidth of the level that an axis of `members` ranks reaches.
 Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index copies, Index rounds,
                      Level& level) {
-    const auto small = exchange_seconds(rank, mesh, axis, small_tile_elements, rounds);
-    if (!small) return tl::unexpected(small.error());
-    const auto large = exchange_seconds(rank, mesh, axis, large_tile_elements, rounds);
-    if (!large) return tl::unexpected(large.error());
+    RESHARD_TRY(const auto& small, exchange_seconds(rank, mesh, axis, small_tile_elements, rounds));
+    RESHARD_TRY(const auto& large, exchange_seconds(rank, mesh, axis, large_tile_elements, rounds));
     const double tile = 4.0 * static_cast<double>(members * ceil_divide(large_tile_elements, members));
     const double load = tile * static_cast<double>(members - 1) / static_cast<double>(members);
     // The model pays for messages, for the link, and for one copy of the tile that arrives.
-    const double link = *large - *small - tile / static_cast<double>(copies);
-    level.latency_ps = rounded(*small / static_cast<double>(members - 1) * second_ps);
-    level.bytes_per_second = rounded(load / std::max(link, *large / 20));
+    const double link = large - small - tile / static_cast<double>(copies);
+    level.latency_ps = rounded(small / static_cast<double>(members - 1) * second_ps);
+    level.bytes_per_second = rounded(load / std::max(link, large / 20));
     return {};
 }
 
@@ -110,9 +108,8 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
     Machine machine{"calibrated", {}, copy_rate(rank, rounds)};
     if (inside == 0 || inside == ranks) {
         Level level{inside == 0 ? "network" : "node", index_max};
-        const auto done =
-            measure(rank, Mesh{{"rank", ranks}}, "rank", ranks, machine.copy_bytes_per_second, rounds, level);
-        if (!done) return tl::unexpected(done.error());
+        RESHARD_CHECK(
+            measure(rank, Mesh{{"rank", ranks}}, "rank", ranks, machine.copy_bytes_per_second, rounds, level));
         machine.levels.push_back(level);
         return machine;
     }
@@ -121,8 +118,7 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
          {std::tuple("node", "rank", inside, inside), std::tuple("network", "node", ranks / inside, index_max)}) {
         if (members < 2) continue;
         Level level{name, devices};
-        const auto done = measure(rank, mesh, axis, members, machine.copy_bytes_per_second, rounds, level);
-        if (!done) return tl::unexpected(done.error());
+        RESHARD_CHECK(measure(rank, mesh, axis, members, machine.copy_bytes_per_second, rounds, level));
         machine.levels.push_back(level);
     }
     return machine;

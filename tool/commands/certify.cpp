@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "src/notation/certificate.hpp"
 #include "tool/console/terminal.hpp"
 
@@ -154,19 +155,17 @@ std::string claim_of(std::string_view text, std::optional<Index> bound) {
 }  // namespace
 
 Result<Certified> certify(const Plan& plan, const Verdict& verdict, const Limits& limits, const std::string& named) {
-    const auto program = find_checker(named);
-    if (!program) return tl::unexpected(program.error());
+    RESHARD_TRY(const auto& program, find_checker(named));
     const Index size = size_of(plan.source.dtype);
     std::optional<Index> elements_max;
     if (limits.peak_bytes_max) elements_max = *limits.peak_bytes_max / size;
-    const auto line = notation::certificate(plan, elements_max);
-    if (!line) return tl::unexpected(line.error());
-    const std::string text = converse(*program, *line);
+    RESHARD_TRY(const auto& line, notation::certificate(plan, elements_max));
+    const std::string text = converse(program, line);
     if (text.starts_with("reject")) return fail(Code::plan, fmt::format("the proved checker says: {}", text));
     const auto peak = number_after(text, " peak=");
     const auto received = number_after(text, " received=");
     if (!text.starts_with("accept ") || !peak || !received)
-        return fail(Code::backend, fmt::format("the checker {} did not answer", *program));
+        return fail(Code::backend, fmt::format("the checker {} did not answer", program));
     Certified certified{saturating_multiply(*peak, size), saturating_multiply(*received, size), std::nullopt, ""};
     const auto bound = number_after(text, " lower_bound=");
     if (bound) certified.lower_bound_bytes = saturating_multiply(*bound, size);

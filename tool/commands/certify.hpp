@@ -5,6 +5,7 @@
 #include <string>
 
 #include "reshard/check.hpp"
+#include "src/base/try.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {

@@ -1,4 +1,5 @@
 #include "tool/commands/contestant.hpp"
+#include "src/base/try.hpp"
 
 #include <utility>
 
@@ -14,12 +15,11 @@ Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) 
     if (carrier_ != Carrier::own) {
         auto baseline = carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages();
         const auto made = baseline ? Result<void>() : tl::unexpected(baseline.error());
-        if (auto all = agree(rank, made); !all) return all;
+        RESHARD_CHECK(agree(rank, made));
         baseline_ = std::move(*baseline);
     }
-    auto mover = Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_);
-    if (!mover) return tl::unexpected(mover.error());
-    mover_ = std::move(*mover);
+    RESHARD_TRY(auto& mover, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_));
+    mover_ = std::move(mover);
     return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));
 }
 
@@ -27,10 +27,9 @@ Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& p
     mover_->wipe();
     const auto seconds = mover_->move(rank);
     if (!seconds) return seconds;
-    const auto verified = verify(rank, values, plan_->target, false, mover_->target(), progress);
-    if (!verified) return tl::unexpected(verified.error());
-    score_.wrong += verified->wrong;
-    score_.verified += verified->of;
+    RESHARD_TRY(const auto& verified, verify(rank, values, plan_->target, false, mover_->target(), progress));
+    score_.wrong += verified.wrong;
+    score_.verified += verified.of;
     return seconds;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -53,12 +54,11 @@ Result<Request> read_problem(const ProblemLine& line, const Question& common) {
 }  // namespace
 
 Result<RequestList> read_list(const Arguments& arguments) {
-    const auto lines = lines_of(arguments.list);
-    if (!lines) return tl::unexpected(lines.error());
+    RESHARD_TRY(const auto& lines, lines_of(arguments.list));
     RequestList list;
-    for (std::size_t i = 0; i < lines->size(); ++i) {
-        if ((*lines)[i].find_first_not_of(" \t\r") == std::string::npos) continue;
-        const ProblemLine line = parse_problem_line((*lines)[i]);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
+        const ProblemLine line = parse_problem_line(lines[i]);
         auto asked = read_problem(line, arguments.question);
         if (!asked) return in(fmt::format("line {}", i + 1), asked.error());
         list.ids.push_back(line.id);

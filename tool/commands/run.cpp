@@ -6,6 +6,7 @@
 #include <new>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -34,19 +35,18 @@ struct Opened {
 
 Result<Opened> open_input(const Job& job) {
     const Layout& source = job.asked.problem.source;
-    auto file = ArrayFile::open(job.arguments.input, job.raw);
-    if (!file) return tl::unexpected(file.error());
-    if (file->header().shape != shape(source)) {
+    RESHARD_TRY(auto& file, ArrayFile::open(job.arguments.input, job.raw));
+    if (file.header().shape != shape(source)) {
         return fail(Code::mismatch, fmt::format("'{}' has shape [{}], the source layout has [{}]", job.arguments.input,
-                                                fmt::join(file->header().shape, ","), fmt::join(shape(source), ",")));
+                                                fmt::join(file.header().shape, ","), fmt::join(shape(source), ",")));
     }
-    if (file->dtype() != source.dtype) {
+    if (file.dtype() != source.dtype) {
         return fail(Code::mismatch, fmt::format("'{}' has elements of {}, the source layout of {}", job.arguments.input,
-                                                name(file->dtype()), name(source.dtype)));
+                                                name(file.dtype()), name(source.dtype)));
     }
-    FileStyle style{file->header().descr, file->header().fortran_order};
+    FileStyle style{file.header().descr, file.header().fortran_order};
     if (style.descr[0] != '|') style.descr[0] = '<';
-    return Opened{from_file(std::move(*file), source.reduction), style};
+    return Opened{from_file(std::move(file), source.reduction), style};
 }
 
 Result<Opened> open_values(const Job& job) {
@@ -69,14 +69,13 @@ Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Sessi
     std::optional<NewFolder> folder;
     std::optional<NewFile> array;
     if (!tiles.empty()) {
-        auto written = write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target());
-        if (!written) return tl::unexpected(written.error());
-        folder = std::move(*written);
+        RESHARD_TRY(auto& written,
+                    write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target()));
+        folder = std::move(written);
     }
     if (!output.empty()) {
-        auto written = write_array(rank, output, job.made.plan.target, opened.style, mover.target());
-        if (!written) return tl::unexpected(written.error());
-        array = std::move(*written);
+        RESHARD_TRY(auto& written, write_array(rank, output, job.made.plan.target, opened.style, mover.target()));
+        array = std::move(written);
     }
     Result<void> named;
     if (folder) named = folder->commit();
@@ -99,30 +98,25 @@ RunReport report_of(Rank& rank, const Job& job, Session& mover, const ResidentGr
 Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     const Plan& plan = job.made.plan;
     Progress progress(rank.index() == 0);
-    if (auto may = may_write(rank, job.arguments.output, job.arguments.tiles); !may) return tl::unexpected(may.error());
+    RESHARD_CHECK(may_write(rank, job.arguments.output, job.arguments.tiles));
     auto opened = open_values(job);
-    if (auto all = agree(rank, opened ? Result<void>() : tl::unexpected(opened.error())); !all) {
-        return tl::unexpected(all.error());
-    }
+    RESHARD_CHECK(agree(rank, opened ? Result<void>() : tl::unexpected(opened.error())));
     const bool fortran = opened->style.fortran_order;
     const ResidentGrowth growth;
-    auto mover = Session::make(rank, rank.backend(), plan, job.made.execution, storages_of(plan, rank.index(), fortran),
-                               job.asked.options.limits.memory);
-    if (!mover) return tl::unexpected(mover.error());
-    const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, (*mover)->source(), progress);
-    if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
-    (*mover)->wipe();
+    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), plan, job.made.execution,
+                                           storages_of(plan, rank.index(), fortran), job.asked.options.limits.memory));
+    const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, mover->source(), progress);
+    RESHARD_CHECK(agree(rank, filled));
+    mover->wipe();
     progress.at("moving", 0, 1);
-    const auto seconds = (*mover)->move(rank);
-    if (!seconds) return tl::unexpected(seconds.error());
-    const auto verified = verify(rank, *opened->values, plan.target, fortran, (*mover)->target(), progress);
-    if (!verified) return tl::unexpected(verified.error());
-    RunReport report = report_of(rank, job, **mover, growth);
-    report.seconds = *seconds;
-    report.verified = *verified;
+    RESHARD_TRY(const auto& seconds, mover->move(rank));
+    RESHARD_TRY(const auto& verified, verify(rank, *opened->values, plan.target, fortran, mover->target(), progress));
+    RunReport report = report_of(rank, job, *mover, growth);
+    report.seconds = seconds;
+    report.verified = verified;
     // What is wrong is not written: a file under its own name is a file that was verified.
-    if (verified->wrong > 0) return report;
-    if (auto written = write_files(rank, job, *opened, **mover); !written) return tl::unexpected(written.error());
+    if (verified.wrong > 0) return report;
+    RESHARD_CHECK(write_files(rank, job, *opened, *mover));
     return report;
 }
 

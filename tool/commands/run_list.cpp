@@ -6,6 +6,7 @@
 
 #include "reshard/execute.hpp"
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
@@ -42,25 +43,23 @@ public:
     Result<ListReport> move() {
         ListReport report;
         Progress progress(rank_.index() == 0);
-        for (std::size_t i = 0; i < sources_.size(); ++i)
-            if (auto all = agree(rank_, fill_source(i, progress)); !all) return tl::unexpected(all.error());
+        for (std::size_t i = 0; i < sources_.size(); ++i) RESHARD_CHECK(agree(rank_, fill_source(i, progress)));
         for (std::size_t bucket = 0; bucket < executor_.bucket_count(); ++bucket) {
             progress.at("moving", static_cast<Index>(bucket), static_cast<Index>(executor_.bucket_count()));
-            if (auto all = agree(rank_, take_targets(bucket)); !all) return tl::unexpected(all.error());
+            RESHARD_CHECK(agree(rank_, take_targets(bucket)));
             rank_.barrier();
             const auto begin = std::chrono::steady_clock::now();
             const auto moved = run(bucket);
             const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-            if (auto all = agree(rank_, moved); !all) return tl::unexpected(all.error());
+            RESHARD_CHECK(agree(rank_, moved));
             report.seconds += largest(rank_, std::vector<double>{spent.count()}).front();
             for (const std::size_t i : executor_.bucket(bucket))
                 if (job_.asked.memory.donate) sources_[i].reset();
         }
         for (std::size_t i = 0; i < targets_.size(); ++i) {
-            const auto verified = verify_target(i, progress);
-            if (!verified) return tl::unexpected(verified.error());
-            report.verified.wrong += verified->wrong;
-            report.verified.of += verified->of;
+            RESHARD_TRY(const auto& verified, verify_target(i, progress));
+            report.verified.wrong += verified.wrong;
+            report.verified.of += verified.of;
         }
         const std::vector<Index> most =
             largest(rank_, std::vector<Index>{rank_.backend().memory_use().most_bytes, executor_.footprint_bytes()});
@@ -79,27 +78,24 @@ private:
     // The program's own copy is gone before the next array is filled.
     Result<void> fill_source(std::size_t array, Progress& progress) {
         const Index bytes = executor_.plans()[array].source_bytes;
-        auto taken = rank_.backend().allocate(bytes);
-        if (!taken) return tl::unexpected(taken.error());
-        sources_[array] = std::move(*taken);
+        RESHARD_TRY(auto& taken, rank_.backend().allocate(bytes));
+        sources_[array] = std::move(taken);
         std::vector<std::byte> own(static_cast<std::size_t>(bytes));
         const Layout& source = job_.made.list.plans[array].source;
-        if (auto filled = fill(*values(array), source, rank_.index(), false, own, progress); !filled) return filled;
+        RESHARD_CHECK(fill(*values(array), source, rank_.index(), false, own, progress));
         return rank_.backend().put(own, sources_[array]->bytes().first(own.size()));
     }
 
     // Overwritten, so that nothing found there later is what another move brought.
     Result<void> take_targets(std::size_t bucket) {
-        auto workspace = rank_.backend().allocate(executor_.workspace_bytes());
-        if (!workspace) return tl::unexpected(workspace.error());
-        workspace_ = std::move(*workspace);
+        RESHARD_TRY(auto& workspace, rank_.backend().allocate(executor_.workspace_bytes()));
+        workspace_ = std::move(workspace);
         for (const std::size_t i : executor_.bucket(bucket)) {
             const Index bytes = executor_.plans()[i].target_bytes;
-            auto taken = rank_.backend().allocate(bytes);
-            if (!taken) return tl::unexpected(taken.error());
-            targets_[i] = std::move(*taken);
+            RESHARD_TRY(auto& taken, rank_.backend().allocate(bytes));
+            targets_[i] = std::move(taken);
             const std::vector<std::byte> wiped(static_cast<std::size_t>(bytes), std::byte{0xa5});
-            if (auto put = rank_.backend().put(wiped, targets_[i]->bytes().first(wiped.size())); !put) return put;
+            RESHARD_CHECK(rank_.backend().put(wiped, targets_[i]->bytes().first(wiped.size())));
         }
         return {};
     }
@@ -110,9 +106,8 @@ private:
             buffers.push_back({sources_[i]->bytes(), targets_[i]->bytes(), workspace_->bytes()});
             if (job_.asked.memory.donate) buffers.back().donated = sources_[i]->bytes();
         }
-        auto bound = executor_.bind(bucket, buffers);
-        if (!bound) return tl::unexpected(bound.error());
-        auto ticket = (*bound)->start();
+        RESHARD_TRY(auto& bound, executor_.bind(bucket, buffers));
+        auto ticket = bound->start();
         auto done = ticket ? (*ticket)->wait() : tl::unexpected(ticket.error());
         workspace_.reset();
         return done;
@@ -121,7 +116,7 @@ private:
     Result<Verified> verify_target(std::size_t array, Progress& progress) {
         std::vector<std::byte> own(static_cast<std::size_t>(executor_.plans()[array].target_bytes));
         auto got = rank_.backend().get(targets_[array]->bytes().first(own.size()), own);
-        if (auto all = agree(rank_, got); !all) return tl::unexpected(all.error());
+        RESHARD_CHECK(agree(rank_, got));
         return verify(rank_, *values(array), job_.made.list.plans[array].target, false, own, progress);
     }
 
@@ -136,9 +131,9 @@ private:
 Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
     auto executor = Executor::prepare(job.made.list, rank.backend(), {}, job.asked.memory);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
-    if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, prepared));
     const Index wanted = executor->footprint_bytes() - executor->staging_bytes();
-    if (auto enough = enough_memory(rank, wanted); !enough) return tl::unexpected(enough.error());
+    RESHARD_CHECK(enough_memory(rank, wanted));
     return ListMover(rank, job, std::move(*executor)).move();
 }
 

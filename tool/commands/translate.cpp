@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "reshard/notation.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -19,12 +20,10 @@ struct Translated {
 Result<Translated> translated(const Arguments& arguments) {
     const auto to = parse_notation(arguments.to.empty() ? "jax" : arguments.to);
     if (!to) return in("--to", to.error());
-    const auto layout =
-        read_layout(arguments.question, arguments.question.mesh, arguments.question.array, arguments.question.source);
-    if (!layout) return tl::unexpected(layout.error());
-    const auto text = format(*to, *layout);
-    if (!text) return tl::unexpected(text.error());
-    return Translated{*to, format(layout->mesh), *text};
+    RESHARD_TRY(const auto& layout, read_layout(arguments.question, arguments.question.mesh, arguments.question.array,
+                                                arguments.question.source));
+    RESHARD_TRY(const auto& text, format(*to, layout));
+    return Translated{*to, format(layout.mesh), text};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
 #include "tool/data/exact_values.hpp"
 #include "tool/files/box_runs.hpp"
@@ -36,7 +37,7 @@ Result<void> beside(Values& values, const Layout& target, const Tile& held, std:
     return for_each_piece(held, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
         const std::size_t bytes = unsigned_of(count(piece) * size);
         wanted.resize(bytes);
-        if (auto read = values.total(piece, wanted); !read) return read;
+        RESHARD_CHECK(values.total(piece, wanted));
         compare(piece, tile.subspan(unsigned_of(first * size), bytes), wanted);
         progress.at("verifying", first, count(held));
         return {};
@@ -130,7 +131,7 @@ Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& targe
         mine.wrong += differences(have, want, unsigned_of(size));
         mine.of += count(piece);
     }
-    if (auto agreed = agree(rank, looked); !agreed) return tl::unexpected(agreed.error());
+    RESHARD_CHECK(agree(rank, looked));
     const std::vector<Index> totals = sum(rank, {mine.wrong, mine.of});
     return Verified{totals[0], totals[1]};
 }
@@ -174,7 +175,7 @@ Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool f
             }
         });
     }
-    if (auto all = agree(rank, looked); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, looked));
     if (sums) return verify_sums(rank, target, mine.of, weights);
     const std::vector<Index> totals = sum(rank, {mine.wrong, mine.of});
     return Verified{totals[0], totals[1]};

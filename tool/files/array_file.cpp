@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/try.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/files/box_runs.hpp"
 
@@ -22,20 +23,18 @@ std::size_t unsigned_of(Index bytes) { return static_cast<std::size_t>(bytes); }
 }  // namespace
 
 Result<ArrayFile> ArrayFile::open(const std::string& path, std::optional<DType> as) {
-    auto file = File::open_to_read(path);
-    if (!file) return tl::unexpected(file.error());
-    const auto bytes = file->size();
-    if (!bytes) return tl::unexpected(bytes.error());
-    std::string start(unsigned_of(std::min(*bytes, npy_start_max)), '\0');
-    if (auto read = file->read(std::as_writable_bytes(std::span(start)), 0); !read) return tl::unexpected(read.error());
-    auto header = parse_npy(start, *bytes);
+    RESHARD_TRY(auto& file, File::open_to_read(path));
+    RESHARD_TRY(const auto& bytes, file.size());
+    std::string start(unsigned_of(std::min(bytes, npy_start_max)), '\0');
+    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(start)), 0));
+    auto header = parse_npy(start, bytes);
     if (!header) return in(path, header.error());
     const auto element = parse_descr(header->descr);
     if (!element) return in(path, element.error());
     const auto dtype = dtype_of(*element, as);
     if (!dtype) return in(path, dtype.error());
-    ArrayFile array(std::move(*file), std::move(*header), *element, *dtype);
-    array.data_end_ = *bytes;
+    ArrayFile array(std::move(file), std::move(*header), *element, *dtype);
+    array.data_end_ = bytes;
     return array;
 }
 
@@ -63,7 +62,7 @@ Result<void> ArrayFile::read_run(Index offset, std::span<std::byte> into, bool a
         ahead_begin_ = ahead_end_ = offset;
         const Index bytes = std::min(window_bytes, data_end_ - offset);
         ahead_.resize(unsigned_of(bytes));
-        if (auto read = file_.read(ahead_, offset); !read) return read;
+        RESHARD_CHECK(file_.read(ahead_, offset));
         ahead_end_ = offset + bytes;
     }
     std::memcpy(into.data(), ahead_.data() + (offset - ahead_begin_), into.size());

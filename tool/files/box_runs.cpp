@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/try.hpp"
 #include "src/schedule/box_cut.hpp"
 
 namespace reshard::cli {
@@ -27,7 +28,7 @@ Result<void> for_each_piece(const Box& box, Index elements_max,
     Slabs slabs(box, elements_max);
     Index first = 0;
     while (const Box* piece = slabs.next()) {
-        if (auto visited = visit(*piece, first); !visited) return visited;
+        RESHARD_CHECK(visit(*piece, first));
         first += count(*piece);
     }
     return {};
@@ -78,7 +79,7 @@ Result<void> for_each_run(const std::vector<Index>& shape, const Box& box,
         run.in_array = 0;
         for (std::size_t d = 0; d <= last; ++d) run.in_array = run.in_array * shape[d] + index[d];
         run.in_array *= product(shape, whole);
-        if (auto visited = visit(run); !visited) return visited;
+        RESHARD_CHECK(visit(run));
         for (std::size_t d = last; d-- > 0;) {
             if (++index[d] < box[d].end) break;
             index[d] = box[d].begin;

@@ -9,6 +9,7 @@
 #include <climits>
 #include <filesystem>
 
+#include "src/base/try.hpp"
 #include "tool/files/new_file.hpp"
 
 namespace reshard::cli {
@@ -68,47 +69,45 @@ bool is_tile_name(std::string_view name) {
 }
 
 Result<Destination> destination_of_file(const std::string& given) {
-    const auto found = find(given, "create");
-    if (!found) return tl::unexpected(found.error());
-    if (!found->there) return Destination{Destination::Kind::fresh, given};
-    const mode_t mode = found->status.st_mode;
+    RESHARD_TRY(const auto& found, find(given, "create"));
+    if (!found.there) return Destination{Destination::Kind::fresh, given};
+    const mode_t mode = found.status.st_mode;
     if (S_ISDIR(mode)) return because("create", given, "it is a folder");
     if (S_ISSOCK(mode) || S_ISBLK(mode))
         return because("create", given, S_ISBLK(mode) ? "it is a disk" : "it is a socket");
-    if (is_stdout(found->status)) return because("write", given, "it is stdout, which has the report");
+    if (is_stdout(found.status)) return because("write", given, "it is stdout, which has the report");
     if (::faccessat(AT_FDCWD, given.c_str(), W_OK, AT_EACCESS) != 0) return cannot("write", given);
     if (!S_ISREG(mode)) return Destination{Destination::Kind::stream, given};
-    if (found->status.st_nlink == 0) return because("create", given, "it has no name any more");
-    return old_destination(*found, Destination::Kind::old);
+    if (found.status.st_nlink == 0) return because("create", given, "it has no name any more");
+    return old_destination(found, Destination::Kind::old);
 }
 
 Result<Destination> destination_of_folder(const std::string& given) {
-    const auto found = find(given, "create folder");
-    if (!found) return tl::unexpected(found.error());
-    if (!found->there) {
+    RESHARD_TRY(const auto& found, find(given, "create folder"));
+    if (!found.there) {
         std::string path = given;
         while (path.size() > 1 && path.back() == '/') path.pop_back();
         return Destination{Destination::Kind::fresh, path};
     }
     const char* const replace = "replace folder";
-    if (!S_ISDIR(found->status.st_mode)) return because("create folder", given, "a file is there");
+    if (!S_ISDIR(found.status.st_mode)) return because("create folder", given, "a file is there");
     struct stat other {};
     const auto same = [&](const std::string& path) {
-        return ::stat(path.c_str(), &other) == 0 && other.st_dev == found->status.st_dev &&
-               other.st_ino == found->status.st_ino;
+        return ::stat(path.c_str(), &other) == 0 && other.st_dev == found.status.st_dev &&
+               other.st_ino == found.status.st_ino;
     };
     if (same(".")) return because(replace, given, "it is the current one; name a folder in it");
-    if (same(given + "/..") || other.st_dev != found->status.st_dev)
+    if (same(given + "/..") || other.st_dev != found.status.st_dev)
         return because(replace, given, "another file system begins there; name a folder in it");
     if (::faccessat(AT_FDCWD, given.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return cannot(replace, given);
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(found->path, error)) {
+    for (const auto& entry : std::filesystem::directory_iterator(found.path, error)) {
         const std::string name = entry.path().filename().string();
         if (!is_tile_name(name) || entry.is_directory(error))
             return because(replace, given, fmt::format("'{}' in it is no tile; name a folder of its own", name));
     }
     if (error) return because(replace, given, error.message());
-    return old_destination(*found, Destination::Kind::old);
+    return old_destination(found, Destination::Kind::old);
 }
 
 }  // namespace reshard::cli

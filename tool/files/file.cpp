@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/try.hpp"
 #include "tool/console/terminal.hpp"
 
 namespace reshard::cli {
@@ -45,9 +46,8 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path) {
 }
 
 Result<File> File::open_to_read(const std::string& path) {
-    const auto mode = mode_of(path);
-    if (!mode) return tl::unexpected(mode.error());
-    if (!S_ISREG(*mode)) return not_regular(path, *mode);
+    RESHARD_TRY(const auto& mode, mode_of(path));
+    if (!S_ISREG(mode)) return not_regular(path, mode);
     auto file = open_now(path);
     if (!file) return file;
     struct stat status {};  // it may be another file by now
@@ -170,7 +170,7 @@ Result<void> File::sync() const {
 }
 
 Result<void> File::finish() {
-    if (auto synced = sync(); !synced) return synced;
+    RESHARD_CHECK(sync());
     return ::close(std::exchange(descriptor_, -1)) == 0 ? Result<void>() : failed("write");
 }
 
@@ -180,15 +180,13 @@ bool is_text_file(const std::string& path) {
 }
 
 Result<std::string> read_text(const std::string& path, Index bytes_max) {
-    const auto mode = mode_of(path);
-    if (!mode) return tl::unexpected(mode.error());
-    const bool pipe = S_ISFIFO(*mode);
-    if (!pipe && !S_ISREG(*mode)) return not_regular(path, *mode);
+    RESHARD_TRY(const auto& mode, mode_of(path));
+    const bool pipe = S_ISFIFO(mode);
+    if (!pipe && !S_ISREG(mode)) return not_regular(path, mode);
     if (pipe && launched_ranks() > 1)
         return fail(Code::io, fmt::format("cannot read '{}': every rank reads it, and a pipe is read once", path));
-    const auto file = File::open_now(path);
-    if (!file) return tl::unexpected(file.error());
-    const int descriptor = file->descriptor();
+    RESHARD_TRY(const auto& file, File::open_now(path));
+    const int descriptor = file.descriptor();
     std::string text;
     std::array<char, 1 << 16> buffer{};
     bool written = false;  // a pipe ends at once when nobody has it open to write

@@ -1,4 +1,5 @@
 #include "tool/files/new_file.hpp"
+#include "src/base/try.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -81,16 +82,15 @@ Result<NewFile> NewFile::begin(Destination destination, bool other_processes) {
     }
     const auto held = undisturbed();
     const std::string partial = name_in(folder);
-    auto file = File::create(partial, destination.path);
-    if (!file) return tl::unexpected(file.error());
-    take_over(file->descriptor(), destination);
-    return NewFile(std::move(destination), std::move(*file), Litter(partial, remove_file));
+    RESHARD_TRY(auto& file, File::create(partial, destination.path));
+    take_over(file.descriptor(), destination);
+    return NewFile(std::move(destination), std::move(file), Litter(partial, remove_file));
 }
 
 std::string NewFile::way() const { return partial_.path().empty() ? file_.in_this_process() : partial_.path(); }
 
 Result<void> NewFile::commit() {
-    if (auto synced = file_.sync(); !synced) return synced;
+    RESHARD_CHECK(file_.sync());
     auto held = undisturbed();
     const char* const path = destination_.path.c_str();
     if (partial_.path().empty()) {
@@ -132,14 +132,12 @@ Result<void> NewFolder::commit() {
     sync_folder(partial_.path());
     auto held = undisturbed();
     // Another run or a person may have put something there meanwhile.
-    const auto now = destination_of_folder(destination_.path);
-    if (!now) return tl::unexpected(now.error());
-    const auto exchanged = rename_folder(partial_.path(), *now);
-    if (!exchanged) return tl::unexpected(exchanged.error());
+    RESHARD_TRY(const auto& now, destination_of_folder(destination_.path));
+    RESHARD_TRY(const auto& exchanged, rename_folder(partial_.path(), now));
     held.unlock();  // a signal that comes while the disk is waited for removes the old tiles
     sync_folder(folder_of(destination_.path));
     held.lock();
-    if (*exchanged) remove_tiles(partial_.path());
+    if (exchanged) remove_tiles(partial_.path());
     partial_.release();
     return {};
 }
@@ -147,15 +145,13 @@ Result<void> NewFolder::commit() {
 Result<void> write_text(const Destination& destination, const std::string& text) {
     const auto bytes = std::as_bytes(std::span(text));
     if (destination.kind == Destination::Kind::stream) {
-        auto stream = File::open_stream(destination.path);
-        if (!stream) return tl::unexpected(stream.error());
-        if (auto written = stream->append(bytes); !written) return written;
-        return stream->finish();
+        RESHARD_TRY(auto& stream, File::open_stream(destination.path));
+        RESHARD_CHECK(stream.append(bytes));
+        return stream.finish();
     }
-    auto file = NewFile::begin(destination, false);
-    if (!file) return tl::unexpected(file.error());
-    if (auto written = file->file().write(bytes, 0); !written) return written;
-    return file->commit();
+    RESHARD_TRY(auto& file, NewFile::begin(destination, false));
+    RESHARD_CHECK(file.file().write(bytes, 0));
+    return file.commit();
 }
 
 }  // namespace reshard::cli

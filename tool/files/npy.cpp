@@ -1,4 +1,5 @@
 #include "tool/files/npy.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ public:
     Result<void> read() {
         if (!take('{')) return wrong("a dictionary");
         while (!take('}')) {
-            if (auto entry = read_entry(); !entry) return entry;
+            RESHARD_CHECK(read_entry());
             if (take(',')) continue;
             if (!take('}')) return wrong("a comma or the end of the dictionary");
             break;
@@ -131,9 +132,8 @@ std::size_t little_endian(std::string_view bytes) {
 
 // A header that promises another size than the file has would make every offset a lie.
 Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
-    const auto element = parse_descr(header.descr);
-    if (!element) return tl::unexpected(element.error());
-    std::optional<Index> bytes = element->bytes;
+    RESHARD_TRY(const auto& element, parse_descr(header.descr));
+    std::optional<Index> bytes = element.bytes;
     bool empty = false;
     for (const Index extent : header.shape) empty = empty || extent == 0;
     if (empty) bytes = 0;
@@ -168,8 +168,8 @@ Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
     }
     NpyHeader header;
     header.data_offset = static_cast<Index>(begin + length);
-    if (auto read = Dictionary(start.substr(begin, length), header).read(); !read) return tl::unexpected(read.error());
-    if (auto whole = adds_up(header, file_bytes); !whole) return tl::unexpected(whole.error());
+    RESHARD_CHECK(Dictionary(start.substr(begin, length), header).read());
+    RESHARD_CHECK(adds_up(header, file_bytes));
     return header;
 }
 

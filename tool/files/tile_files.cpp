@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/files/array_stream.hpp"
 #include "tool/files/box_runs.hpp"
 #include "tool/request/json.hpp"
@@ -24,9 +25,8 @@ Result<void> writable(const Result<Destination>& destination) {
 Result<NewFile> begin_array(Destination destination, bool other_processes, const std::string& header, Index bytes) {
     auto begun = NewFile::begin(std::move(destination), other_processes);
     if (!begun) return begun;
-    if (auto wide = begun->file().reserve(bytes); !wide) return tl::unexpected(wide.error());
-    const auto written = begun->file().write(std::as_bytes(std::span(header)), 0);
-    if (!written) return tl::unexpected(written.error());
+    RESHARD_CHECK(begun->file().reserve(bytes));
+    RESHARD_CHECK(begun->file().write(std::as_bytes(std::span(header)), 0));
     return begun;
 }
 
@@ -44,7 +44,7 @@ Result<void> write_my_tile(Rank& rank, File file, const Layout& target, const Fi
             tile_bytes.subspan(static_cast<std::size_t>(first * size), static_cast<std::size_t>(count(piece) * size));
         return write_box(file, data_offset, sizes, piece, size, part);
     };
-    if (auto written = for_each_piece(held, count(held), write); !written) return written;
+    RESHARD_CHECK(for_each_piece(held, count(held), write));
     return file.finish();
 }
 
@@ -52,9 +52,8 @@ Result<void> write_my_tile(Rank& rank, File file, const Layout& target, const Fi
 Result<void> add_my_tile(Rank& rank, const std::string& way, const std::string& path, const Layout& target,
                          const FileStyle& style, Index data_offset, std::span<const std::byte> tile_bytes) {
     if (!writes_array(target, rank.index())) return {};
-    auto file = File::open_again(way, path);
-    if (!file) return tl::unexpected(file.error());
-    return write_my_tile(rank, std::move(*file), target, style, data_offset, tile_bytes);
+    RESHARD_TRY(auto& file, File::open_again(way, path));
+    return write_my_tile(rank, std::move(file), target, style, data_offset, tile_bytes);
 }
 
 Result<void> write_stream(Rank& rank, const std::string& path, const Layout& target, const FileStyle& style,
@@ -67,7 +66,7 @@ Result<void> write_stream(Rank& rank, const std::string& path, const Layout& tar
         opened = file ? file->append(std::as_bytes(std::span(header))) : tl::unexpected(file.error());
         if (opened) stream = std::move(*file);
     }
-    if (auto all = agree(rank, opened); !all) return all;
+    RESHARD_CHECK(agree(rank, opened));
     auto done = stream_array(rank, stream ? &*stream : nullptr, target, style.fortran_order, tile_bytes);
     if (!done) return done;
     return agree(rank, stream ? stream->finish() : Result<void>());
@@ -81,11 +80,10 @@ struct Folder {
 
 Result<void> write_whole(const Folder& folder, const std::string& name, const std::string& head,
                          std::span<const std::byte> body) {
-    auto file = File::create(folder.partial + "/" + name, folder.shown + "/" + name);
-    if (!file) return tl::unexpected(file.error());
-    if (auto written = file->write(std::as_bytes(std::span(head)), 0); !written) return written;
-    if (auto written = file->write(body, static_cast<Index>(head.size())); !written) return written;
-    return file->finish();
+    RESHARD_TRY(auto& file, File::create(folder.partial + "/" + name, folder.shown + "/" + name));
+    RESHARD_CHECK(file.write(std::as_bytes(std::span(head)), 0));
+    RESHARD_CHECK(file.write(body, static_cast<Index>(head.size())));
+    return file.finish();
 }
 
 // One tile of one rank, and what its JSON says of it.
@@ -93,8 +91,7 @@ Result<Json> write_tile(const Folder& folder, const std::string& file, const Lay
                         const FileStyle& style, std::span<const std::byte> bytes) {
     const Tile held = tile(layout, rank);
     const auto used = bytes.first(static_cast<std::size_t>(count(held) * size_of(layout.dtype)));
-    auto written = write_whole(folder, file, header_of(style, extents(held)), used);
-    if (!written) return tl::unexpected(written.error());
+    RESHARD_CHECK(write_whole(folder, file, header_of(style, extents(held)), used));
     Json json = {{"file", file}, {"layout", format(layout)}, {"summand", summand(layout, rank)}};
     // Where the tile lies in the array; of sides with several intervals all of them, in the order of the tile.
     const bool plain = std::ranges::all_of(held, [](const Side& side) { return side.intervals.size() < 2; });
@@ -119,13 +116,11 @@ Result<void> write_my_tiles(Index rank, const Folder& folder, const Plan& plan, 
     const bool takes_part = position_of(plan.source.mesh, rank) || position_of(plan.target.mesh, rank);
     if (!takes_part) return {};
     const std::string stem = fmt::format("rank{}", rank);
-    auto from = write_tile(folder, stem + ".source.npy", plan.source, rank, style, source);
-    if (!from) return tl::unexpected(from.error());
-    auto to = write_tile(folder, stem + ".target.npy", plan.target, rank, style, target);
-    if (!to) return tl::unexpected(to.error());
+    RESHARD_TRY(auto& from, write_tile(folder, stem + ".source.npy", plan.source, rank, style, source));
+    RESHARD_TRY(auto& to, write_tile(folder, stem + ".target.npy", plan.target, rank, style, target));
     const Json json = {
-        {"schema", 1},     {"rank", rank}, {"dtype", name(plan.source.dtype)}, {"shape", shape(plan.source)},
-        {"source", *from}, {"target", *to}};
+        {"schema", 1},    {"rank", rank}, {"dtype", name(plan.source.dtype)}, {"shape", shape(plan.source)},
+        {"source", from}, {"target", to}};
     return write_whole(folder, stem + ".json", line(json), {});
 }
 
@@ -168,11 +163,10 @@ Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, 
             if (array) way = array->way();
         }
     }
-    if (auto all = agree(rank, begun); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, begun));
     way = rank.share(way).front();
-    const auto written = way.empty() ? write_stream(rank, path, target, style, tile_bytes)
-                                     : agree(rank, add_my_tile(rank, way, path, target, style, head, tile_bytes));
-    if (!written) return tl::unexpected(written.error());
+    RESHARD_CHECK(way.empty() ? write_stream(rank, path, target, style, tile_bytes)
+                              : agree(rank, add_my_tile(rank, way, path, target, style, head, tile_bytes)));
     return array;
 }
 
@@ -187,10 +181,10 @@ Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path
         begun = made ? Result<void>() : tl::unexpected(made.error());
         if (made) folder = std::move(*made);
     }
-    if (auto all = agree(rank, begun); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, begun));
     const std::string partial = rank.share(folder ? folder->path() : std::string()).front();
     const auto mine = write_my_tiles(rank.index(), {partial, path}, plan, style, source, target);
-    if (auto all = agree(rank, mine); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, mine));
     return folder;
 }
 

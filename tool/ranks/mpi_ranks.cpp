@@ -7,6 +7,7 @@
 
 #include "bench/baseline/alltoallw.hpp"
 #include "reshard/mpi.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -73,9 +74,8 @@ public:
         mpi::BackendOptions options;
         options.timeout = timeout_;
         options.ranks_per_node = ranks_per_node_;
-        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
-        if (!backend) return tl::unexpected(backend.error());
-        backend_ = std::move(*backend);
+        RESHARD_TRY(auto& backend, mpi::make_backend(MPI_COMM_WORLD, options));
+        backend_ = std::move(backend);
         return {};
     }
 
@@ -102,7 +102,7 @@ Result<std::unique_ptr<Ranks>> mpi_ranks(Index devices, std::chrono::seconds tim
         return fail(Code::backend, "MPI_Init_thread failed");
     }
     auto ranks = std::make_unique<MpiRanks>(timeout, ranks_per_node);
-    if (auto begun = ranks->begin(devices); !begun) return tl::unexpected(begun.error());
+    RESHARD_CHECK(ranks->begin(devices));
     return ranks;
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/ranks/memory_use.hpp"
 
 namespace reshard::cli {
@@ -42,24 +43,23 @@ Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, con
                                                const MemoryPolicy& memory) {
     auto executor = Executor::prepare(plan, execution, backend, storages, memory);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
-    if (auto all = agree(rank, prepared); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, prepared));
     std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, memory.donate));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};
     const Accounted& bytes = mover->accounted_;
     const Index wanted = saturating_add(saturating_add(bytes.source, bytes.target), bytes.workspace);
-    if (auto enough = enough_memory(rank, wanted); !enough) return tl::unexpected(enough.error());
-    if (auto all = agree(rank, mover->take_memory()); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(enough_memory(rank, wanted));
+    RESHARD_CHECK(agree(rank, mover->take_memory()));
     return mover;
 }
 
 Result<void> Session::take_memory() try {
     for (auto [memory, bytes] : {std::pair{&source_, accounted_.source}, std::pair{&target_, accounted_.target},
                                  std::pair{&workspace_, accounted_.workspace}}) {
-        auto taken = backend_.allocate(bytes);
-        if (!taken) return tl::unexpected(taken.error());
-        *memory = std::move(*taken);
+        RESHARD_TRY(auto& taken, backend_.allocate(bytes));
+        *memory = std::move(taken);
     }
     if (backend_.on_device()) {
         own_source_.resize(size(accounted_.source));
@@ -70,9 +70,8 @@ Result<void> Session::take_memory() try {
     }
     Buffers buffers{source_there(), target_there(), workspace_->bytes()};
     if (donate_) buffers.donated = source_there();
-    auto bound = executor_.bind({&buffers, 1});
-    if (!bound) return tl::unexpected(bound.error());
-    bound_ = std::move(*bound);
+    RESHARD_TRY(auto& bound, executor_.bind({&buffers, 1}));
+    bound_ = std::move(bound);
     return {};
 } catch (const std::bad_alloc&) {
     return fail(Code::infeasible, fmt::format("no memory for {}", format_bytes(accounted_.all())));
@@ -82,7 +81,7 @@ void Session::wipe() { std::ranges::fill(target(), std::byte{0xa5}); }
 
 Result<void> Session::bring() {
     if (!backend_.on_device()) return {};
-    if (auto done = backend_.put(own_source_, source_there()); !done) return done;
+    RESHARD_CHECK(backend_.put(own_source_, source_there()));
     return backend_.put(own_target_, target_there());
 }
 
@@ -91,7 +90,7 @@ Result<void> Session::fetch() {
 }
 
 Result<double> Session::move(Rank& rank) {
-    if (auto all = agree(rank, bring()); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, bring()));
     rank.barrier();
     const auto begin = std::chrono::steady_clock::now();
     const auto moved = [&]() -> Result<void> {
@@ -99,8 +98,8 @@ Result<double> Session::move(Rank& rank) {
         return ticket ? (*ticket)->wait() : tl::unexpected(ticket.error());
     }();
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-    if (auto all = agree(rank, moved); !all) return tl::unexpected(all.error());
-    if (auto all = agree(rank, fetch()); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(agree(rank, moved));
+    RESHARD_CHECK(agree(rank, fetch()));
     return largest(rank, std::vector<double>{spent.count()}).front();
 }
 

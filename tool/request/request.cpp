@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reshard/notation.hpp"
+#include "src/base/try.hpp"
 #include "tool/console/exit.hpp"
 
 namespace reshard::cli {
@@ -61,7 +62,7 @@ Result<void> read_options(const Question& question, Options& options) {
     }
     Limits& limits = options.limits;
     limits.memory.donate = question.donate;
-    if (auto read = read_limit("peak_bytes_max", question.peak_bytes_max, limits.peak_bytes_max); !read) return read;
+    RESHARD_CHECK(read_limit("peak_bytes_max", question.peak_bytes_max, limits.peak_bytes_max));
     return read_limit("footprint_bytes_max", question.footprint_bytes_max, limits.memory.footprint_bytes_max);
 }
 
@@ -114,16 +115,14 @@ Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, In
 
 Result<Request> understand(const Question& question) {
     Request asked;
-    const auto problem = read_problem(question);
-    if (!problem) return tl::unexpected(problem.error());
-    auto whole = unified(*problem);
+    RESHARD_TRY(const auto& problem, read_problem(question));
+    auto whole = unified(problem);
     if (!whole) return in("source and target", whole.error());
     asked.problem = std::move(*whole);
-    if (auto read = read_options(question, asked.options); !read) return tl::unexpected(read.error());
+    RESHARD_CHECK(read_options(question, asked.options));
     for (const std::string& text : question.first_steps) {
-        auto step = read_step(asked.problem.source.mesh, text);
-        if (!step) return tl::unexpected(step.error());
-        asked.options.first_steps.push_back(std::move(*step));
+        RESHARD_TRY(auto& step, read_step(asked.problem.source.mesh, text));
+        asked.options.first_steps.push_back(std::move(step));
     }
     return asked;
 }

@@ -1,4 +1,5 @@
 #include "backends/mpi/base/agree.hpp"
+#include "src/base/try.hpp"
 
 #include <array>
 
@@ -9,7 +10,7 @@ Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::
     const std::array<Index, 3> mine = {own ? 1 : 0, count, -count};
     std::array<Index, 3> least{};
     const int code = MPI_Allreduce(mine.data(), least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     if (!own) return own;
     if (least[0] == 0) return fail(Code::backend, "another rank could not prepare");
     if (least[1] != -least[2]) return fail(Code::mismatch, "ranks bring different numbers of steps");
@@ -19,7 +20,7 @@ Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::
 Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes) {
     const int code = MPI_Allreduce(MPI_IN_PLACE, votes.data(), static_cast<int>(votes.size()), MPI_SIGNED_CHAR, MPI_MIN,
                                    communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     return votes;
 }
 

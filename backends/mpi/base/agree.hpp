@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/mpi/base/handles.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 
@@ -15,7 +16,7 @@ template <class Value>
 [[nodiscard]] Result<std::vector<Value>> gathered(MPI_Comm communicator, const Value& mine) {
     std::vector<Value> all(static_cast<std::size_t>(size_of_communicator(communicator)));
     const int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator);
-    if (auto done = checked(code, "MPI_Allgather"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Allgather"));
     return all;
 }
 

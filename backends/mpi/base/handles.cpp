@@ -1,4 +1,5 @@
 #include "backends/mpi/base/handles.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -34,29 +35,28 @@ Result<void> checked(int code, std::string_view call) {
 
 Result<Communicator> returning_errors(MPI_Comm communicator) {
     Communicator owned(communicator);
-    const auto set = checked(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    if (!set) return tl::unexpected(set.error());
+    RESHARD_CHECK(checked(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"));
     return owned;
 }
 
 Result<Communicator> duplicate(MPI_Comm original) {
     MPI_Comm made = MPI_COMM_NULL;
-    if (auto done = checked(MPI_Comm_dup(original, &made), "MPI_Comm_dup"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(MPI_Comm_dup(original, &made), "MPI_Comm_dup"));
     return returning_errors(made);
 }
 
 Result<Communicator> communicator_of(MPI_Comm parent, std::span<const Index> ranks) {
     const std::vector<int> members(ranks.begin(), ranks.end());
     MPI_Group all = MPI_GROUP_NULL;
-    if (auto done = checked(MPI_Comm_group(parent, &all), "MPI_Comm_group"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(MPI_Comm_group(parent, &all), "MPI_Comm_group"));
     const Group all_owned(all);
     MPI_Group some = MPI_GROUP_NULL;
     const int included = MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some);
-    if (auto done = checked(included, "MPI_Group_incl"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(included, "MPI_Group_incl"));
     const Group some_owned(some);
     MPI_Comm made = MPI_COMM_NULL;
     const int created = MPI_Comm_create_group(parent, some, 0, &made);
-    if (auto done = checked(created, "MPI_Comm_create_group"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(created, "MPI_Comm_create_group"));
     return returning_errors(made);
 }
 

@@ -1,4 +1,5 @@
 #include "backends/mpi/base/post.hpp"
+#include "src/base/try.hpp"
 
 #include <algorithm>
 
@@ -36,17 +37,16 @@ std::optional<Posts::One> known(MPI_Comm communicator) {
 }
 
 Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
-    auto own = duplicate(communicator);
-    if (!own) return tl::unexpected(own.error());
+    RESHARD_TRY(auto& own, duplicate(communicator));
     std::uint64_t number = 0;
     {
         const std::lock_guard lock(posts().mutex);
         number = ++posts().made;
     }
     const int code = MPI_Bcast(&number, 1, MPI_UINT64_T, 0, communicator);
-    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
-    MPI_Comm raw = own->get();
-    auto made = std::make_shared<Post>(std::move(*own));
+    RESHARD_CHECK(checked(code, "MPI_Bcast"));
+    MPI_Comm raw = own.get();
+    auto made = std::make_shared<Post>(std::move(own));
     const std::lock_guard lock(posts().mutex);
     posts().all.push_back({made, raw, number});
     return made;
@@ -63,7 +63,7 @@ Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {
     const std::uint64_t number = found ? found->number : 0;
     std::array<std::uint64_t, 2> least = {number, ~number};
     const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_UINT64_T, MPI_MIN, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     if (number != 0 && least[0] == ~least[1]) return found->post;
     return another(communicator);
 }

@@ -8,6 +8,7 @@
 
 #include "backends/common/fingerprints.hpp"
 #include "backends/common/waits.hpp"
+#include "src/base/try.hpp"
 #include "src/execute/flights.hpp"
 
 namespace reshard::mpi {
@@ -42,7 +43,7 @@ Result<bool> done_within(MPI_Request& request, Clock::time_point until) {
     Pace pace;
     for (int done = 0;; pace.rest()) {
         const int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        if (auto well = checked(code, "MPI_Test"); !well) return tl::unexpected(well.error());
+        RESHARD_CHECK(checked(code, "MPI_Test"));
         if (done != 0) return true;
         if (Clock::now() >= until) return false;
     }
@@ -63,10 +64,9 @@ Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::strin
         MPI_Request request = MPI_REQUEST_NULL;
         const int code =
             MPI_Iallreduce(&(*well)[round], &(*well)[round + 1], 1, MPI_INT, MPI_MIN, communicator, &request);
-        if (auto begun = checked(code, "MPI_Iallreduce"); !begun) return begun;
-        const auto come = done_within(request, Clock::now() + timeout);
-        if (!come) return tl::unexpected(come.error());
-        if (!*come) {
+        RESHARD_CHECK(checked(code, "MPI_Iallreduce"));
+        RESHARD_TRY(const auto& come, done_within(request, Clock::now() + timeout));
+        if (!come) {
             return own ? fail(Code::backend, fmt::format("not all ranks came to {} within {}", call, in_words(timeout)))
                        : own;
         }
@@ -78,16 +78,15 @@ Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::strin
 }
 
 Result<std::unique_ptr<Roll>> Roll::make(MPI_Comm communicator, std::chrono::milliseconds timeout) {
-    auto post = Post::of(communicator);
-    if (!post) return tl::unexpected(post.error());
+    RESHARD_TRY(auto& post, Post::of(communicator));
     std::unique_ptr<Roll> roll(new Roll);
-    roll->post_ = std::move(*post);
+    roll->post_ = std::move(post);
     roll->timeout_ = timeout;
     MPI_Comm_rank(communicator, &roll->rank_);
     MPI_Comm_size(communicator, &roll->size_);
     if (roll->rank_ == 0) roll->backend_ = roll->post_->next_backend();
     const int code = MPI_Bcast(&roll->backend_, 1, MPI_UINT64_T, 0, communicator);
-    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Bcast"));
     return roll;
 }
 

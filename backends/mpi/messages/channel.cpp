@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "src/base/try.hpp"
 #include "src/schedule/box_cut.hpp"
 
 namespace reshard::mpi {
@@ -68,11 +69,10 @@ public:
         }
         std::size_t slot = 0;
         for (const Bundle& bundle : bundles_) {
-            auto piece = make_piece(bundle, staged_bytes + static_cast<Index>(slot) * slot_bytes);
-            if (!piece) return tl::unexpected(piece.error());
-            piece->slot = slot;
-            if (!piece->copies.empty()) slot = (slot + 1) % channel_slots;
-            channel_.pieces.push_back(std::move(*piece));
+            RESHARD_TRY(auto& piece, make_piece(bundle, staged_bytes + static_cast<Index>(slot) * slot_bytes));
+            piece.slot = slot;
+            if (!piece.copies.empty()) slot = (slot + 1) % channel_slots;
+            channel_.pieces.push_back(std::move(piece));
         }
         staged_bytes += std::min<Index>(staged, channel_slots) * slot_bytes;
         return std::move(channel_);
@@ -105,9 +105,8 @@ private:
         piece.where = where(first.step);
         piece.offset_bytes = first.region.offset_bytes;
         if (framing_.piece_bytes == 0) {
-            auto type = region_type(first.region);
-            if (!type) return tl::unexpected(type.error());
-            piece.type = std::move(*type);
+            RESHARD_TRY(auto& type, region_type(first.region));
+            piece.type = std::move(type);
             return piece;
         }
         if (in_place(bundle)) return piece;
@@ -153,9 +152,8 @@ Result<std::vector<Channel>> make_channels(std::span<const ChannelStep> steps, c
     }
     std::vector<Channel> channels;
     for (auto& [ends, maker] : makers) {
-        auto channel = maker.make(staged_bytes);
-        if (!channel) return tl::unexpected(channel.error());
-        channels.push_back(std::move(*channel));
+        RESHARD_TRY(auto& channel, maker.make(staged_bytes));
+        channels.push_back(std::move(channel));
     }
     // Each rank begins with the peers after it, so that not all turn to the same one.
     std::stable_partition(channels.begin(), channels.end(),

@@ -1,4 +1,5 @@
 #include "backends/mpi/messages/datatype.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -8,7 +9,7 @@ constexpr Index count_max = Index{1} << 30;  // of one constructor; below 2^31 a
 Result<Datatype> committed(Result<Datatype> type) {
     if (!type) return type;
     MPI_Datatype raw = type->get();
-    if (auto done = checked(MPI_Type_commit(&raw), "MPI_Type_commit"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(MPI_Type_commit(&raw), "MPI_Type_commit"));
     return type;
 }
 
@@ -17,7 +18,7 @@ Result<Datatype> joined(const std::vector<MPI_Datatype>& types, const std::vecto
     MPI_Datatype made = MPI_DATATYPE_NULL;
     const int code =
         MPI_Type_create_struct(static_cast<int>(types.size()), ones.data(), offsets.data(), types.data(), &made);
-    if (auto done = checked(code, "MPI_Type_create_struct"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Type_create_struct"));
     return Datatype(made);
 }
 
@@ -27,7 +28,7 @@ Result<Datatype> repeated(MPI_Datatype element, Index count, Index stride) {
     if (count <= count_max) {
         MPI_Datatype made = MPI_DATATYPE_NULL;
         const int code = MPI_Type_create_hvector(static_cast<int>(count), 1, stride, element, &made);
-        if (auto done = checked(code, "MPI_Type_create_hvector"); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(checked(code, "MPI_Type_create_hvector"));
         return Datatype(made);
     }
     const Index rows = count / count_max;
@@ -112,7 +113,7 @@ Result<Operation> reduce_operation(DType dtype, Combine combine) {
     constexpr auto last = static_cast<std::size_t>(DType::c128);
     MPI_Op made = MPI_OP_NULL;
     const int code = MPI_Op_create(function_of(dtype, combine, std::make_index_sequence<last + 1>{}), 1, &made);
-    if (auto done = checked(code, "MPI_Op_create"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Op_create"));
     return Operation(made);
 }
 

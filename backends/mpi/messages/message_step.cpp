@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/try.hpp"
 #include "src/schedule/box_cut.hpp"
 #include "src/schedule/native_collective.hpp"
 
@@ -50,7 +51,7 @@ private:
         if (step_.schedule.combine == Combine::copy) return make_copies();
         if (!carriage_.sums) return {};
         if (reduces_natively(step_)) return make_reduction();
-        if (auto done = make_sends(); !done) return done;
+        RESHARD_CHECK(make_sends());
         return make_landings();
     }
 
@@ -63,17 +64,15 @@ private:
     }
 
     static Result<Message> message(Index peer, BufferId where, const Region& region) {
-        auto type = region_type(region);
-        if (!type) return tl::unexpected(type.error());
-        return Message{static_cast<int>(peer), where, region.offset_bytes, bytes_of(region), std::move(*type)};
+        RESHARD_TRY(auto& type, region_type(region));
+        return Message{static_cast<int>(peer), where, region.offset_bytes, bytes_of(region), std::move(type)};
     }
 
     Result<void> make_sends() {
         for (const Transfer& send : step_.schedule.sends) {
             if (count(send.box) == 0) continue;
-            auto made = message(send.peer, step_.from.buffer, in_source(send.box));
-            if (!made) return tl::unexpected(made.error());
-            made_.sends.push_back(std::move(*made));
+            RESHARD_TRY(auto& made, message(send.peer, step_.from.buffer, in_source(send.box)));
+            made_.sends.push_back(std::move(made));
         }
         return {};
     }
@@ -91,9 +90,8 @@ private:
         const auto falls = arrivals(step_.schedule);
         for (std::size_t i = 0; i < falls.size(); ++i) {
             if (falls[i].empty()) continue;
-            auto landing = make_landing(step_.schedule.receives[i], falls[i]);
-            if (!landing) return tl::unexpected(landing.error());
-            made_.landings.push_back(std::move(*landing));
+            RESHARD_TRY(auto& landing, make_landing(step_.schedule.receives[i], falls[i]));
+            made_.landings.push_back(std::move(landing));
         }
         return {};
     }
@@ -102,9 +100,8 @@ private:
         Landing landing;
         const BufferId to = step_.to.buffer;
         if (!is_own(receive) && only_stores(falls)) {
-            auto made = message(receive.peer, to, in_target(receive.box));
-            if (!made) return tl::unexpected(made.error());
-            landing.message = std::move(*made);
+            RESHARD_TRY(auto& made, message(receive.peer, to, in_target(receive.box)));
+            landing.message = std::move(made);
             return landing;
         }
         Slot from = step_.from;
@@ -112,9 +109,9 @@ private:
             const Index slot_offset = staged_++ % staging_slots * carriage_.slot_bytes;
             const Tile staged = as_tile(receive.box);
             from = {BufferId::source, slot_offset, staged, row_major(staged)};
-            auto made = message(receive.peer, BufferId::staging, region_of(from, receive.box, element_bytes_));
-            if (!made) return tl::unexpected(made.error());
-            landing.message = std::move(*made);
+            RESHARD_TRY(auto& made,
+                        message(receive.peer, BufferId::staging, region_of(from, receive.box, element_bytes_)));
+            landing.message = std::move(made);
         }
         const BufferId read = is_own(receive) ? step_.from.buffer : BufferId::staging;
         for (const SplitReceive& fall : falls) {

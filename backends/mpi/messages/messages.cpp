@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/mpi/base/agree.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -64,23 +65,23 @@ Index arriving_bytes(const std::vector<Channel>& channels) {
 Result<void> Messages::make(const MessageSetting& setting, const std::vector<MessagePlan>& plans, std::size_t arrays) {
     setting_ = setting;
     for (const MessagePlan& one : plans) steps_ += one.plan->steps.size();
-    if (auto same = all_succeeded(setting_.communicator, {}, steps_); !same) return same;
-    if (auto done = arrange(plans, arrays); !done) return done;
+    RESHARD_CHECK(all_succeeded(setting_.communicator, {}, steps_));
+    RESHARD_CHECK(arrange(plans, arrays));
     const Result<void> inside = make_node_plans(arrays);
-    if (auto all = all_succeeded(setting_.communicator, inside, steps_); !all) return all;
+    RESHARD_CHECK(all_succeeded(setting_.communicator, inside, steps_));
     const Result<void> summed = make_sum_plans(arrays);
-    if (auto all = all_succeeded(setting_.communicator, summed, steps_); !all) return all;
-    if (auto done = find_part_bytes(); !done) return done;
+    RESHARD_CHECK(all_succeeded(setting_.communicator, summed, steps_));
+    RESHARD_CHECK(find_part_bytes());
     const Result<void> made = make_steps();
-    if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return all;
-    if (auto done = make_all_channels(); !done) return done;
+    RESHARD_CHECK(all_succeeded(setting_.communicator, made, steps_));
+    RESHARD_CHECK(make_all_channels());
     Result<void> staged;
     if (const Index bytes = std::max(staging_slots * slot_bytes_, channel_bytes_); bytes > 0) {
         auto staging = setting_.arena->take(bytes);
         if (staging) staging_ = std::move(*staging);
         if (!staging) staged = tl::unexpected(staging.error());
     }
-    if (auto all = all_succeeded(setting_.communicator, staged, steps_); !all) return all;
+    RESHARD_CHECK(all_succeeded(setting_.communicator, staged, steps_));
     return make_groups();
 }
 
@@ -168,12 +169,11 @@ std::vector<Communicator> Messages::take_communicators() {
 
 // Where a footprint limit has no room for bounce buffers, the ranks of a node send each other messages too.
 Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
-    auto sums = find_sums(*setting_.nodes, steps_of(plans));
-    if (!sums) return tl::unexpected(sums.error());
+    RESHARD_TRY(auto& sums, find_sums(*setting_.nodes, steps_of(plans)));
     Result<bool> room = false;
     for (const bool inside : {true, false}) {
-        if (!inside) sums->assign(sums->size(), {});
-        if (auto done = order(plans, *sums); !done) return done;
+        if (!inside) sums.assign(sums.size(), {});
+        RESHARD_CHECK(order(plans, sums));
         room = find_room(arrays);
         if (!room || *room) break;
     }
@@ -189,12 +189,11 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
         votes.push_back(runs_beside(*plan, std::span(sums).subspan(first)) ? 1 : 0);
         first += plan->steps.size();
     }
-    const auto agreed = least(setting_.communicator, std::move(votes));
-    if (!agreed) return tl::unexpected(agreed.error());
+    RESHARD_TRY(const auto& agreed, least(setting_.communicator, std::move(votes)));
     std::vector<std::vector<StageStep>> arrays;
     std::vector<char> alone;
     std::size_t ordinal = 0;
-    auto vote = agreed->begin();
+    auto vote = agreed.begin();
     for (const auto& [array, plan] : plans) {
         alone.push_back(*vote++ == 0 ? 1 : 0);
         std::vector<StageStep>& steps = arrays.emplace_back();
@@ -216,10 +215,9 @@ Result<bool> Messages::find_room(std::size_t arrays) {
     if (nodes.own.empty()) return true;
     std::vector<char> without;  // stages in which no rank of the node moves anything to another
     for (const auto& stage : order_) without.push_back(moves_inside(stage, nodes) ? 0 : 1);
-    const auto still = least(nodes.own.get(), std::move(without));
-    if (!still) return tl::unexpected(still.error());
-    std::ranges::transform(*still, inside_stages_.begin(), [](char one) { return one == 0 ? 1 : 0; });
-    auto plans = static_cast<Index>(std::ranges::count(*still, 0));
+    RESHARD_TRY(const auto& still, least(nodes.own.get(), std::move(without)));
+    std::ranges::transform(still, inside_stages_.begin(), [](char one) { return one == 0 ? 1 : 0; });
+    auto plans = static_cast<Index>(std::ranges::count(still, 0));
     for (const auto& stage : order_) plans += static_cast<Index>(summing_ranks(stage).size());
     bool room = true;
     if (plans > 0) {
@@ -230,17 +228,15 @@ Result<bool> Messages::find_room(std::size_t arrays) {
         room = inside_options_.window_bytes >=
                std::max(smallest_window_bytes, ShmReducePlan::smallest_window_bytes(ranks));
     }
-    const auto all = least(setting_.communicator, {static_cast<char>(room ? 1 : 0)});
-    if (!all) return tl::unexpected(all.error());
-    return all->front() != 0;
+    RESHARD_TRY(const auto& all, least(setting_.communicator, {static_cast<char>(room ? 1 : 0)}));
+    return all.front() != 0;
 }
 
 Result<void> Messages::make_node_plans(std::size_t arrays) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
         if (inside_stages_[i] == 0) continue;
-        auto made = make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_);
-        if (!made) return tl::unexpected(made.error());
-        stages_[i].node = std::move(*made);
+        RESHARD_TRY(auto& made, make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_));
+        stages_[i].node = std::move(made);
     }
     return {};
 }
@@ -268,9 +264,8 @@ Result<void> Messages::find_part_bytes() {
     const Index room = std::min(setting_.options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     int power = smallest;
     while (power < largest && staging_slots << (power + 1) <= room) ++power;
-    const auto agreed = least(setting_.communicator, {static_cast<char>(power)});
-    if (!agreed) return tl::unexpected(agreed.error());
-    part_bytes_max_ = Index{1} << agreed->front();
+    RESHARD_TRY(const auto& agreed, least(setting_.communicator, {static_cast<char>(power)}));
+    part_bytes_max_ = Index{1} << agreed.front();
     return {};
 }
 
@@ -285,9 +280,8 @@ Result<void> Messages::make_steps() {
     for (std::size_t i = 0; i < order_.size(); ++i) {
         for (const StageStep& one : order_[i]) {
             const Carriage carriage{stages_[i].node == nullptr, one.summing.empty(), slot_bytes_, part_bytes_max_};
-            auto made = make_message_step(one.rank_step(), one.plan->dtype, one.array, carriage);
-            if (!made) return tl::unexpected(made.error());
-            stages_[i].steps.push_back(std::move(*made));
+            RESHARD_TRY(auto& made, make_message_step(one.rank_step(), one.plan->dtype, one.array, carriage));
+            stages_[i].steps.push_back(std::move(made));
             const Schedule& schedule = one.rank_step().schedule;
             const Index elements = count(schedule.source_tile) + count(schedule.target_tile);
             stages_[i].timed.push_back({one.ordinal, static_cast<double>(elements * size_of(one.plan->dtype))});
@@ -302,9 +296,8 @@ Result<void> Messages::make_all_channels() {
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     const Index smallest = std::max(options.piece_bytes / smallest_part, smallest_piece_bytes);
     for (Index piece = std::min(options.piece_bytes, largest_piece_bytes); piece >= smallest; piece /= 2) {
-        const auto fits = channels_within({piece}, room);
-        if (!fits) return tl::unexpected(fits.error());
-        if (*fits) return {};
+        RESHARD_TRY(const auto& fits, channels_within({piece}, room));
+        if (fits) return {};
     }
     const auto unstaged = channels_within({0}, room);
     return unstaged.map([](bool) {});
@@ -326,10 +319,9 @@ Result<bool> Messages::channels_within(const Framing& framing, Index room) {
         stages_[i].store = store_for(arriving_bytes(stages_[i].channels));
         channel_bytes_ = std::max(channel_bytes_, bytes);
     }
-    if (auto all = all_succeeded(setting_.communicator, made, steps_); !all) return tl::unexpected(all.error());
-    const auto fits = least(setting_.communicator, {static_cast<char>(channel_bytes_ <= room ? 1 : 0)});
-    if (!fits) return tl::unexpected(fits.error());
-    return fits->front() != 0;
+    RESHARD_CHECK(all_succeeded(setting_.communicator, made, steps_));
+    RESHARD_TRY(const auto& fits, least(setting_.communicator, {static_cast<char>(channel_bytes_ <= room ? 1 : 0)}));
+    return fits.front() != 0;
 }
 
 // Members meet here step by step, in the same order everywhere; groups of one step are disjoint.
@@ -337,9 +329,8 @@ Result<void> Messages::make_groups() {
     for (Stage& stage : stages_) {
         for (MessageStep& step : stage.steps) {
             if (!step.reduction) continue;
-            const auto group = join(step.reduction->members);
-            if (!group) return tl::unexpected(group.error());
-            step.reduction->communicator = *group;
+            RESHARD_TRY(const auto& group, join(step.reduction->members));
+            step.reduction->communicator = group;
         }
     }
     return {};
@@ -348,9 +339,8 @@ Result<void> Messages::make_groups() {
 Result<MPI_Comm> Messages::join(const std::vector<Index>& members) {
     auto found = groups_.find(members);
     if (found == groups_.end()) {
-        auto made = communicator_of(setting_.communicator, members);
-        if (!made) return tl::unexpected(made.error());
-        found = groups_.emplace(members, std::move(*made)).first;
+        RESHARD_TRY(auto& made, communicator_of(setting_.communicator, members));
+        found = groups_.emplace(members, std::move(made)).first;
     }
     return found->second.get();
 }

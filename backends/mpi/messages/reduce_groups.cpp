@@ -4,6 +4,7 @@
 
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/shm_reduce_plan.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -30,11 +31,10 @@ bool takes_part(const Schedule& schedule) {
 }
 
 Result<std::vector<Index>> members_of(const Schedule& schedule, const NodeMap& nodes) {
-    const auto told = gathered(nodes.own.get(), first_rank(schedule));
-    if (!told) return tl::unexpected(told.error());
+    RESHARD_TRY(const auto& told, gathered(nodes.own.get(), first_rank(schedule)));
     const auto first_of = [&](Index rank) {
-        const Index first = (*told)[static_cast<std::size_t>(place_in(nodes.members, rank))];
-        return first >= 0 ? first : (*told)[static_cast<std::size_t>(place_in(nodes.members, ~first))];
+        const Index first = told[static_cast<std::size_t>(place_in(nodes.members, rank))];
+        return first >= 0 ? first : told[static_cast<std::size_t>(place_in(nodes.members, ~first))];
     };
     std::vector<Index> members;
     if (!takes_part(schedule)) return members;
@@ -50,13 +50,11 @@ Result<std::vector<ReduceGroups>> find_sums(const NodeMap& nodes, std::span<cons
     if (nodes.own.empty()) return sums;
     std::vector<char> votes;
     for (const RankStep* step : steps) votes.push_back(stays_inside(step->schedule, nodes) ? 1 : 0);
-    const auto agreed = least(nodes.own.get(), std::move(votes));
-    if (!agreed) return tl::unexpected(agreed.error());
+    RESHARD_TRY(const auto& agreed, least(nodes.own.get(), std::move(votes)));
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        if ((*agreed)[i] == 0) continue;
-        auto members = members_of(steps[i]->schedule, nodes);
-        if (!members) return tl::unexpected(members.error());
-        sums[i] = {true, std::move(*members)};
+        if (agreed[i] == 0) continue;
+        RESHARD_TRY(auto& members, members_of(steps[i]->schedule, nodes));
+        sums[i] = {true, std::move(members)};
     }
     return sums;
 }

@@ -1,4 +1,5 @@
 #include "backends/mpi/messages/run.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -34,9 +35,8 @@ Result<bool> Run::test() {
 
 Result<void> Run::wait() {
     for (;;) {
-        const auto done = wait_for(long_slice.count());
-        if (!done) return tl::unexpected(done.error());
-        if (*done) return {};
+        RESHARD_TRY(const auto& done, wait_for(long_slice.count()));
+        if (done) return {};
     }
 }
 

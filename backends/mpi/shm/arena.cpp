@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/try.hpp"
 #include "src/copy/page_memory.hpp"
 
 namespace reshard::mpi {
@@ -158,10 +159,9 @@ Result<std::byte*> Arena::reach(const Address& address, Views& held) {
     }
     auto found = peers_.find(address.segment);
     if (found == peers_.end()) {
-        auto opened = Segment::open(address.segment);
-        if (!opened) return tl::unexpected(opened.error());
+        RESHARD_TRY(auto& opened, Segment::open(address.segment));
         forget_dropped_segments();
-        found = peers_.emplace(address.segment, std::make_shared<const Segment>(std::move(*opened))).first;
+        found = peers_.emplace(address.segment, std::make_shared<const Segment>(std::move(opened))).first;
     }
     held.push_back(found->second);
     return found->second->data() + address.offset;

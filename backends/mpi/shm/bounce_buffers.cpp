@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backends/mpi/base/agree.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -97,7 +98,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
     std::vector<BounceSlot> granted(ranks);  // in the peers' bounce buffers
     const int code = MPI_Alltoall(slots.data(), sizeof(BounceSlot), MPI_BYTE, granted.data(), sizeof(BounceSlot),
                                   MPI_BYTE, communicator);
-    if (auto done = checked(code, "MPI_Alltoall"); !done) return done;
+    RESHARD_CHECK(checked(code, "MPI_Alltoall"));
     Address place;
     Result<void> made;
     if (!parts.receives.empty()) {
@@ -115,8 +116,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
             place = arena->find(own_->bytes().data(), bytes).value_or(Address{});
         }
     }
-    const auto places = gathered(communicator, place);
-    if (!places) return tl::unexpected(places.error());
+    RESHARD_TRY(const auto& places, gathered(communicator, place));
     const auto pair_in = [&](std::size_t peer, const std::vector<PeerRegion>& some, const BounceSlot& slot,
                              std::byte* start, BouncePieces::Side side) {
         return Pair{peer, BouncePieces(parts_of(some, peer), slot.half_bytes, side),
@@ -132,7 +132,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
                 pair_in(peer, parts.receives, slots[peer], own_->bytes().data(), BouncePieces::Side::receiver));
         }
         if (granted[peer].half_bytes == 0) continue;
-        auto reached = arena->reach((*places)[peer], views_);
+        auto reached = arena->reach(places[peer], views_);
         if (!reached) {
             made = tl::unexpected(reached.error());
             break;

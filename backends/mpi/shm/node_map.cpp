@@ -4,6 +4,7 @@
 
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/signals.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -14,7 +15,7 @@ Result<Communicator> split(MPI_Comm communicator, Index ranks_per_node) {
     const int code = ranks_per_node > 0
                          ? MPI_Comm_split(communicator, static_cast<int>(rank / ranks_per_node), rank, &node)
                          : MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-    if (auto done = checked(code, "MPI_Comm_split"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Comm_split"));
     return returning_errors(node);
 }
 
@@ -31,18 +32,15 @@ NodeMap apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size
 Result<NodeMap> find_nodes(MPI_Comm communicator, const BackendOptions& options, const std::shared_ptr<Arena>& arena) {
     const Index rank = rank_of(communicator);
     if (!options.shared_memory) return apart(communicator);
-    auto own = split(communicator, options.ranks_per_node);
-    if (!own) return tl::unexpected(own.error());
-    auto members = gathered(own->get(), rank);
-    if (!members) return tl::unexpected(members.error());
-    const char reaches = Signals::make(own->get(), arena, 0, options.timeout) ? 1 : 0;
-    const auto all_reach = least(communicator, {reaches});
-    if (!all_reach) return tl::unexpected(all_reach.error());
-    if (all_reach->front() == 0) return apart(communicator);
-    Index count = members->front() == rank ? 1 : 0;
+    RESHARD_TRY(auto& own, split(communicator, options.ranks_per_node));
+    RESHARD_TRY(auto& members, gathered(own.get(), rank));
+    const char reaches = Signals::make(own.get(), arena, 0, options.timeout) ? 1 : 0;
+    RESHARD_TRY(const auto& all_reach, least(communicator, {reaches}));
+    if (all_reach.front() == 0) return apart(communicator);
+    Index count = members.front() == rank ? 1 : 0;
     const int code = MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
-    return NodeMap{std::move(*own), std::move(*members), count};
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
+    return NodeMap{std::move(own), std::move(members), count};
 }
 
 }  // namespace reshard::mpi

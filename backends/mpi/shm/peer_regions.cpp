@@ -1,4 +1,5 @@
 #include "backends/mpi/shm/peer_regions.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -57,7 +58,7 @@ Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std:
     }
     std::vector<int> counts(ranks);
     int code = MPI_Alltoall(send_counts.data(), 1, MPI_INT, counts.data(), 1, MPI_INT, communicator);
-    if (auto done = checked(code, "MPI_Alltoall"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Alltoall"));
     std::vector<int> starts;
     Index all = 0;
     for (const int count : counts) {
@@ -66,12 +67,12 @@ Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std:
     }
     Index most = std::max(all, static_cast<Index>(sent.size()));
     code = MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT64_T, MPI_MAX, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     if (most > std::numeric_limits<int>::max()) return fail(Code::unsupported, "too many boxes for one exchange");
     std::vector<Index> got(static_cast<std::size_t>(all));
     code = MPI_Alltoallv(sent.data(), send_counts.data(), send_starts.data(), MPI_INT64_T, got.data(), counts.data(),
                          starts.data(), MPI_INT64_T, communicator);
-    if (auto done = checked(code, "MPI_Alltoallv"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Alltoallv"));
     std::vector<std::vector<Told>> told;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         const auto from = std::span(got).subspan(static_cast<std::size_t>(starts[rank]));
@@ -141,7 +142,7 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
                 for (const Transfer& transfer : sends ? step.schedule.sends : step.schedule.receives) {
                     if (count(transfer.box) == 0) continue;
                     const Region mine = region_of(sends ? step.from : step.to, transfer.box, element_bytes);
-                    if (auto done = body(array, step, sends, transfer, mine); !done) return done;
+                    RESHARD_CHECK(body(array, step, sends, transfer, mine));
                 }
             }
         }
@@ -155,11 +156,10 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
         return {};
     });
     if (!written) return tl::unexpected(written.error());
-    const auto told = deliver(communicator, letters);
-    if (!told) return tl::unexpected(told.error());
+    RESHARD_TRY(const auto& told, deliver(communicator, letters));
     PeerRegions parts;
-    Meeting receivers(*told, true);
-    Meeting senders(*told, false);
+    Meeting receivers(told, true);
+    Meeting senders(told, false);
     auto met = visit([&](std::size_t array, const RankStep& step, bool sends, const Transfer& transfer,
                          const Region& mine) -> Result<void> {
         if (transfer.peer == rank) {
@@ -168,14 +168,13 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
                 {array, static_cast<std::size_t>(rank), region_of(step.from, transfer.box, element_bytes), mine});
             return {};
         }
-        auto part = (sends ? receivers : senders).meet(array, step, transfer, mine);
-        if (!part) return tl::unexpected(part.error());
-        (sends ? parts.sends : parts.receives).push_back(std::move(*part));
+        RESHARD_TRY(auto& part, (sends ? receivers : senders).meet(array, step, transfer, mine));
+        (sends ? parts.sends : parts.receives).push_back(std::move(part));
         return {};
     });
     if (!met) return tl::unexpected(met.error());
     for (Meeting* one : {&receivers, &senders}) {
-        if (auto done = one->all_met(steps); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(one->all_met(steps));
     }
     return parts;
 }

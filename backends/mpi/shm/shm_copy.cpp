@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/mpi/base/agree.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -31,10 +32,10 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     plan->arena_ = std::move(arena);
     auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts.map([](const PeerRegions&) {});
-    if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
-    auto signals = Signals::make(communicator, plan->arena_, board_addresses(steps.size()), options.timeout);
-    if (!signals) return tl::unexpected(signals.error());
-    plan->signals_ = std::move(*signals);
+    RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
+    RESHARD_TRY(auto& signals,
+                Signals::make(communicator, plan->arena_, board_addresses(steps.size()), options.timeout));
+    plan->signals_ = std::move(signals);
     plan->arrays_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         plan->arrays_[i].moves = steps[i].step != nullptr;
@@ -55,12 +56,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    if (auto made = plan->windows_.make(communicator, plan->arena_, *parts, options.window_bytes); !made) {
-        return tl::unexpected(made.error());
-    }
-    if (auto chosen = plan->choose(communicator, *parts, options.unregistered_buffers); !chosen) {
-        return tl::unexpected(chosen.error());
-    }
+    RESHARD_CHECK(plan->windows_.make(communicator, plan->arena_, *parts, options.window_bytes));
+    RESHARD_CHECK(plan->choose(communicator, *parts, options.unregistered_buffers));
     return plan;
 }
 
@@ -74,12 +71,11 @@ Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     }
     Index all = 0;
     int code = MPI_Allreduce(&written, &all, 1, MPI_INT64_T, MPI_SUM, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     const bool small = written <= signals_->barrier_bytes();
-    const auto at_once = least(communicator, {static_cast<char>(small && windows_.hold_all() ? 1 : 0)});
-    if (!at_once) return tl::unexpected(at_once.error());
+    RESHARD_TRY(const auto& at_once, least(communicator, {static_cast<char>(small && windows_.hold_all() ? 1 : 0)}));
     store_ = store_for(all);
-    at_once_ = at_once->front() != 0;
+    at_once_ = at_once.front() != 0;
     window_store_ = store_;
     if (unregistered_buffers == UnregisteredBuffers::bounce) window_store_ = Store::cached;
     if (unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) window_store_ = Store::streaming;
@@ -104,7 +100,7 @@ ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
 Result<bool> ShmCopy::next(Slice most) {
     switch (phase_) {
         case Phase::entering: {
-            if (auto kept = buffers_.kept(*plan_.arena_); !kept) return tl::unexpected(kept.error());
+            RESHARD_CHECK(buffers_.kept(*plan_.arena_));
             if (plan_.at_once_) {
                 stage_all();
                 phase_ = Phase::staging;
@@ -112,7 +108,7 @@ Result<bool> ShmCopy::next(Slice most) {
             }
             const auto there = wait(&SignalLine::entered, run_, plan_.partners_, most);
             if (!there || !*there) return there;
-            if (auto done = resolve(); !done) return tl::unexpected(done.error());
+            RESHARD_CHECK(resolve());
             sweep();
             phase_ = Phase::staging;
             return true;
@@ -153,14 +149,12 @@ Result<void> ShmCopy::resolve() {
             const Way out = way_of(own_source, is_shared(target), plan_.store_);
             const Way in = way_of(is_shared(source), own_target, plan_.store_);
             if (out == Way::push) {
-                auto reached = reach(*plan_.arena_, peer, 2 * array + 1, plan_.arrays_[array].step);
-                if (!reached) return tl::unexpected(reached.error());
-                targets_[array][peer] = *reached;
+                RESHARD_TRY(auto& reached, reach(*plan_.arena_, peer, 2 * array + 1, plan_.arrays_[array].step));
+                targets_[array][peer] = reached;
             }
             if (in == Way::pull) {
-                auto reached = reach(*plan_.arena_, peer, 2 * array, plan_.arrays_[array].step);
-                if (!reached) return tl::unexpected(reached.error());
-                sources_[array][peer] = *reached;
+                RESHARD_TRY(auto& reached, reach(*plan_.arena_, peer, 2 * array, plan_.arrays_[array].step));
+                sources_[array][peer] = reached;
             }
             to_stage[peer][array] = out == Way::window ? 1 : 0;
             from_stage[peer][array] = in == Way::window ? 1 : 0;

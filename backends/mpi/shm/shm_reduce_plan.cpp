@@ -8,6 +8,7 @@
 
 #include "backends/mpi/base/agree.hpp"
 
+#include "src/base/try.hpp"
 #include "src/schedule/box_cut.hpp"
 
 namespace reshard::mpi {
@@ -104,11 +105,10 @@ Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator
     }
     const auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
-    if (auto all = all_succeeded(communicator, met, steps.size()); !all) return tl::unexpected(all.error());
-    auto signals = Signals::make(communicator, arena, board_addresses(steps.size()), timeout);
-    if (!signals) return tl::unexpected(signals.error());
-    plan->signals_ = std::move(*signals);
-    if (auto made = plan->make_windows(communicator, window_bytes); !made) return tl::unexpected(made.error());
+    RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
+    RESHARD_TRY(auto& signals, Signals::make(communicator, arena, board_addresses(steps.size()), timeout));
+    plan->signals_ = std::move(signals);
+    RESHARD_CHECK(plan->make_windows(communicator, window_bytes));
     return plan;
 }
 
@@ -148,7 +148,7 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
         }
         const auto summands = summands_of(schedule);
         if (summands) array.order.assign(summands->ranks.begin(), summands->ranks.end());
-        if (auto well = fits(array); !well) return well;
+        RESHARD_CHECK(fits(array));
         add_folds(array);
         arrays_.push_back(std::move(array));
     }
@@ -199,7 +199,7 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
     }
     std::array<Index, 3> least = {window_bytes, -scattered, -for_all};
     const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return done;
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     const auto ranks = static_cast<Index>(ranks_);
     const Index others = ranks - 1;
     const Index taken = -least[1] - least[2];
@@ -216,7 +216,7 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
 }
 
 Result<void> ShmReducePlan::make_windows(MPI_Comm communicator, Index window_bytes) {
-    if (auto chosen = choose(communicator, window_bytes); !chosen) return chosen;
+    RESHARD_CHECK(choose(communicator, window_bytes));
     Address place;
     Result<void> made;
     if (half_bytes_ > 0) {
@@ -228,10 +228,9 @@ Result<void> ShmReducePlan::make_windows(MPI_Comm communicator, Index window_byt
             made = tl::unexpected(window.error());
         }
     }
-    const auto places = gathered(communicator, place);
-    if (!places) return tl::unexpected(places.error());
+    RESHARD_TRY(const auto& places, gathered(communicator, place));
     for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_ && made; ++rank) {
-        auto reached = arena_->reach((*places)[rank], views_);
+        auto reached = arena_->reach(places[rank], views_);
         if (!reached) made = tl::unexpected(reached.error());
         if (reached) windows_.push_back(*reached);
     }

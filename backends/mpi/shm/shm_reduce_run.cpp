@@ -1,4 +1,5 @@
 #include "backends/mpi/shm/shm_reduce_run.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ Result<bool> ShmReduceRun::next(Slice most) {
 
 // Which arrays all reach, all decide alike: from the same addresses.
 Result<bool> ShmReduceRun::enter(Slice most) {
-    if (auto kept = buffers_.kept(*plan_.arena_); !kept) return tl::unexpected(kept.error());
+    RESHARD_CHECK(buffers_.kept(*plan_.arena_));
     if (!plan_.at_once_) {
         const auto there = wait(&SignalLine::entered, run_, plan_.others_, most);
         if (!there || !*there) return there;
@@ -52,7 +53,7 @@ Result<bool> ShmReduceRun::enter(Slice most) {
         staged.push_back(plan_.at_once_ || !reached_by_all(array) ? 1 : 0);
         if (staged.back() != 0) continue;
         direct_ = true;
-        if (auto done = add_directly(array); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(add_directly(array));
     }
     plan_.deal(staged);
     phase_ = Phase::filling;
@@ -76,13 +77,11 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
             targets[rank] = own_target(array);
             continue;
         }
-        const auto source = reach(*plan_.arena_, rank, 2 * array.array, array.step);
-        if (!source) return tl::unexpected(source.error());
-        sources[rank] = *source;
+        RESHARD_TRY(const auto& source, reach(*plan_.arena_, rank, 2 * array.array, array.step));
+        sources[rank] = source;
         if (!array.for_all) continue;
-        const auto target = reach(*plan_.arena_, rank, 2 * array.array + 1, array.step);
-        if (!target) return tl::unexpected(target.error());
-        targets[rank] = *target;
+        RESHARD_TRY(const auto& target, reach(*plan_.arena_, rank, 2 * array.array + 1, array.step));
+        targets[rank] = target;
     }
     for (const MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
     return {};

@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "backends/mpi/base/agree.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 
@@ -43,7 +44,7 @@ Result<long> usable_cores(MPI_Comm communicator) {
     if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
     const int code =
         MPI_Allreduce(MPI_IN_PLACE, &cores, static_cast<int>(sizeof cores), MPI_BYTE, MPI_BOR, communicator);
-    if (auto done = checked(code, "MPI_Allreduce"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     const int count = CPU_COUNT(&cores);
     return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN);
 }
@@ -92,18 +93,17 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
         }
     }
     const int code = MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, communicator);
-    if (auto done = checked(code, "MPI_Bcast"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "MPI_Bcast"));
     auto start = arena->reach(place, signals->views_);
     if (made && !start) made = tl::unexpected(start.error());
-    if (auto all = all_succeeded(communicator, made, 1); !all) return tl::unexpected(all.error());
+    RESHARD_CHECK(all_succeeded(communicator, made, 1));
     signals->start_ = *start;
     signals->line(signals->rank_).process = getpid();
     signals->line(signals->rank_).rank = static_cast<std::int32_t>(arena->rank());
     // A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from
     // running.
-    const auto cores = usable_cores(communicator);
-    if (!cores) return tl::unexpected(cores.error());
-    signals->looks_ = static_cast<std::size_t>(*cores) >= signals->size_ ? 4000 : 1;
+    RESHARD_TRY(const auto& cores, usable_cores(communicator));
+    signals->looks_ = static_cast<std::size_t>(cores) >= signals->size_ ? 4000 : 1;
     return signals;
 }
 
@@ -172,7 +172,7 @@ Result<void> Signals::hear_failures() const {
 }
 
 Result<void> Signals::look_after(const Wanteds& wanted, Clock::time_point since) const {
-    if (auto well = hear_failures(); !well) return well;
+    RESHARD_CHECK(hear_failures());
     const auto waited = Clock::now() - since;
     // What a rank did before it left, or after it excused itself, is visible to whoever sees that it did so.
     for (const Wanted& one : wanted) {

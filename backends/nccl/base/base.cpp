@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/nccl/base/features.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -14,7 +15,7 @@ constexpr Index votes_at_once = 8192;
 // Newer libraries run what was compiled for older ones, not the other way round.
 Result<void> require_version() {
     int version = 0;
-    if (auto done = checked(ncclGetVersion(&version), "ncclGetVersion"); !done) return done;
+    RESHARD_CHECK(checked(ncclGetVersion(&version), "ncclGetVersion"));
     if (version / 100 >= RESHARD_NCCL_VERSION / 100) return {};
     return fail(Code::unsupported,
                 fmt::format("this was compiled for NCCL {}, the library here is {}", RESHARD_NCCL_VERSION, version));
@@ -24,31 +25,29 @@ Result<void> require_version() {
 
 Result<std::unique_ptr<Base>> Base::make(ncclComm_t callers, const Options& options) {
     if (callers == nullptr) return fail(Code::backend, "there is no backend without a communicator");
-    if (auto done = require_version(); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(require_version());
     std::unique_ptr<Base> made(new Base());
     made->options_ = options;
-    if (auto done = made->set_up(callers); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(made->set_up(callers));
     return made;
 }
 
 Result<void> Base::set_up(ncclComm_t callers) {
     int rank = 0;
     int size = 0;
-    if (auto done = checked(ncclCommUserRank(callers, &rank), "ncclCommUserRank"); !done) return done;
-    if (auto done = checked(ncclCommCount(callers, &size), "ncclCommCount"); !done) return done;
-    if (auto done = checked(ncclCommCuDevice(callers, &device_), "ncclCommCuDevice"); !done) return done;
+    RESHARD_CHECK(checked(ncclCommUserRank(callers, &rank), "ncclCommUserRank"));
+    RESHARD_CHECK(checked(ncclCommCount(callers, &size), "ncclCommCount"));
+    RESHARD_CHECK(checked(ncclCommCuDevice(callers, &device_), "ncclCommCuDevice"));
     rank_ = rank;
     size_ = size;
     const OnDevice current(device_);
     if (options_.stream == nullptr) {
-        auto stream = Stream::make();
-        if (!stream) return tl::unexpected(stream.error());
-        own_stream_ = std::move(*stream);
+        RESHARD_TRY(auto& stream, Stream::make());
+        own_stream_ = std::move(stream);
         options_.stream = own_stream_->get();
     }
-    auto votes = StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream());
-    if (!votes) return tl::unexpected(votes.error());
-    votes_ = std::move(*votes);
+    RESHARD_TRY(auto& votes, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
+    votes_ = std::move(votes);
     auto split =
         counting([&] { return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout); });
     if (!split) return tl::unexpected(split.error());
@@ -71,17 +70,17 @@ Index Base::free_bytes() {
 }
 
 Result<void> Base::vote(std::span<std::uint64_t> values, ncclRedOp_t op) {
-    if (auto done = usable(); !done) return done;
+    RESHARD_CHECK(usable());
     void* const there = votes_.get();
     const auto once = [&](std::span<std::uint64_t> part) -> Result<void> {
         const std::size_t bytes = part.size_bytes();
         const auto there_and_back = [&]() -> Result<void> {
             const cudaError_t up = cudaMemcpyAsync(there, part.data(), bytes, cudaMemcpyHostToDevice, stream());
-            if (auto done = checked(up, "cudaMemcpyAsync"); !done) return done;
+            RESHARD_CHECK(checked(up, "cudaMemcpyAsync"));
             const ncclResult_t reduced =
                 ncclAllReduce(there, there, part.size(), ncclUint64, op, world_->get(), stream());
-            if (auto done = checked(reduced, "ncclAllReduce"); !done) return done;
-            if (auto done = settle(world_->get(), options_.timeout); !done) return done;
+            RESHARD_CHECK(checked(reduced, "ncclAllReduce"));
+            RESHARD_CHECK(settle(world_->get(), options_.timeout));
             const cudaError_t down = cudaMemcpyAsync(part.data(), there, bytes, cudaMemcpyDeviceToHost, stream());
             return checked(down, "cudaMemcpyAsync");
         };
@@ -112,12 +111,12 @@ Result<void> Base::all_succeeded(const Result<void>& own) {
 Result<std::vector<std::uint64_t>> Base::gather(std::uint64_t own) {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(size_), 0);
     all[static_cast<std::size_t>(rank_)] = own;
-    if (auto done = vote(all, ncclSum); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(vote(all, ncclSum));
     return all;
 }
 
 Result<std::shared_ptr<Group>> Base::group(std::uint64_t partition, const std::vector<Index>& members) {
-    if (auto done = usable(); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(usable());
     if (const auto found = groups_.find(partition); found != groups_.end()) return found->second;
     // All ranks forget the same ones: those that no plan holds any more, which are dropped in one order everywhere.
     if (groups_.size() >= options_.communicators_max) {
@@ -156,11 +155,11 @@ Result<void> Base::await(cudaStream_t stream) {
 }
 
 Result<void> Base::fault() const {
-    if (auto done = usable(); !done) return done;
-    if (auto done = fault_of(world_->get()); !done) return done;
+    RESHARD_CHECK(usable());
+    RESHARD_CHECK(fault_of(world_->get()));
     for (const auto& [partition, group] : groups_) {
         if (!group->communicator) continue;
-        if (auto done = fault_of(group->communicator->get()); !done) return done;
+        RESHARD_CHECK(fault_of(group->communicator->get()));
     }
     return {};
 }

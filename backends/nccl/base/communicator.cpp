@@ -1,4 +1,5 @@
 #include "backends/nccl/base/communicator.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout) 
     for (;;) {
         ncclResult_t state = ncclSuccess;
         const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
-        if (auto done = checked(asked, "ncclCommGetAsyncError"); !done) return done;
+        RESHARD_CHECK(checked(asked, "ncclCommGetAsyncError"));
         if (state == ncclSuccess) return {};
         if (state != ncclInProgress) return fault_of(communicator);
         if (Clock::now() > end) {
@@ -37,7 +38,7 @@ Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout) 
 Result<void> fault_of(ncclComm_t communicator) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
-    if (auto done = checked(asked, "ncclCommGetAsyncError"); !done) return done;
+    RESHARD_CHECK(checked(asked, "ncclCommGetAsyncError"));
     if (state == ncclSuccess || state == ncclInProgress) return {};
     const std::string_view last = ncclGetLastError(communicator);
     return fail(Code::backend, fmt::format("NCCL: {}{}{}", ncclGetErrorString(state), last.empty() ? "" : ": ", last));
@@ -50,7 +51,7 @@ Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int
     config.splitShare = share ? 1 : 0;
     auto written = std::make_unique<ncclComm_t>(nullptr);
     const ncclResult_t code = ncclCommSplit(parent, color, key, written.get(), &config);
-    if (auto done = checked(code, "ncclCommSplit"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "ncclCommSplit"));
     if (auto done = settle(parent, timeout); !done) {
         static_cast<void>(written.release());  // NCCL may write it yet
         return tl::unexpected(done.error());

@@ -1,4 +1,5 @@
 #include "backends/nccl/base/handles.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ Result<Stream> Stream::make() {
     Stream made;
     cudaStream_t stream = nullptr;
     const cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (auto done = checked(code, "cudaStreamCreate"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "cudaStreamCreate"));
     made.stream_.reset(stream);
     return made;
 }
@@ -38,7 +39,7 @@ Result<Event> Event::make(bool timed) {
     Event made;
     cudaEvent_t event = nullptr;
     const cudaError_t code = cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
-    if (auto done = checked(code, "cudaEventCreate"); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(checked(code, "cudaEventCreate"));
     made.event_.reset(event);
     return made;
 }

@@ -1,4 +1,5 @@
 #include "backends/nccl/kernels/copy_set.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -73,9 +74,8 @@ Result<void> CopySet::place(const Bases& bases, Placed& placed) const {
             emit_copy(nest, boxes);
         } else if (entry.kind == Kind::fill) {
             emit_fill(nest, entry.pattern, boxes);
-        } else if (auto done = emit_fold(nest, entry.dtype, entry.fold, entry.scale, boxes); !done) {
-            return done;
-        }
+        } else
+            RESHARD_CHECK(emit_fold(nest, entry.dtype, entry.fold, entry.scale, boxes));
     }
     append_launches(boxes, placed);
     return {};

@@ -1,4 +1,5 @@
 #include "backends/nccl/kernels/select_kernel.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -232,14 +233,14 @@ template <class Emit>
 Result<void> in_parts(const Nest& nest, const Emit& emit) {
     if (nest.loops.size() + 1 > static_cast<std::size_t>(loops_max)) {  // one loop is left for the vectors of a run
         for (Index i = 0; i < nest.loops.front().extent; ++i) {
-            if (auto done = in_parts(part_of(nest, 0, i, i + 1), emit); !done) return done;
+            RESHARD_CHECK(in_parts(part_of(nest, 0, i, i + 1), emit));
         }
         return {};
     }
     // Vectors may be as narrow as a byte.
     if (element_count(nest) < Index{units_max} / nest.element_bytes) return emit(nest);
     const Index half = nest.loops.front().extent / 2;
-    if (auto done = in_parts(part_of(nest, 0, 0, half), emit); !done) return done;
+    RESHARD_CHECK(in_parts(part_of(nest, 0, 0, half), emit));
     return in_parts(part_of(nest, 0, half, nest.loops.front().extent), emit);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/nccl/base/features.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 
@@ -33,7 +34,7 @@ Result<void> DeviceMemory::enter_registry([[maybe_unused]] const std::shared_ptr
     if (!memory_) return {};
     const ncclResult_t code =
         ncclCommRegister(communicator->get(), memory_->start(), static_cast<std::size_t>(bytes_), &registered_);
-    if (auto done = checked(code, "ncclCommRegister"); !done) return done;
+    RESHARD_CHECK(checked(code, "ncclCommRegister"));
     communicator_ = communicator;
 #endif
     return {};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "backends/nccl/base/features.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 
@@ -28,7 +29,7 @@ public:
             }
         }
         script_.launches_ = std::move(placed_.launches);
-        if (auto done = upload(); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(upload());
         return std::move(script_);
     }
 
@@ -55,20 +56,20 @@ private:
     Result<void> place(const CopySet& set, const Bases& bases) {
         if (set.empty()) return {};
         const std::size_t begin = placed_.launches.size();
-        if (auto done = set.place(bases, placed_); !done) return done;
+        RESHARD_CHECK(set.place(bases, placed_));
         add(On::queue, Launches{begin, placed_.launches.size()});
         return {};
     }
 
     Result<void> write_step(const StepProgram& step) {
         for (const CopySet& set : step.before) {
-            if (auto done = place(set, bases_); !done) return done;
+            RESHARD_CHECK(place(set, bases_));
         }
         if (step.pieces.size() > 1) return write_pieces(step);
         for (const Piece& piece : step.pieces) {
-            if (auto done = place(piece.packs, bases_); !done) return done;
+            RESHARD_CHECK(place(piece.packs, bases_));
             travel(step, piece, On::queue, bases_);
-            if (auto done = unpack(piece, bases_); !done) return done;
+            RESHARD_CHECK(unpack(piece, bases_));
         }
         return {};
     }
@@ -76,30 +77,30 @@ private:
     // The wire waits until a piece is packed. By then its slot is free: what travelled in it was unpacked before the
     // piece was packed, on the queue, which had waited for it to arrive.
     Result<void> write_pieces(const StepProgram& step) {
-        if (auto done = pack(step, 0); !done) return done;
+        RESHARD_CHECK(pack(step, 0));
         for (std::size_t p = 0; p < step.pieces.size(); ++p) {
             const Bases bases = bases_of(p);
             add(On::wire, Wait{ready_.packed[p % slots_max].get()});
             travel(step, step.pieces[p], On::wire, bases);
             add(On::wire, Record{ready_.moved[p % slots_max].get()});
             if (p + 1 < step.pieces.size()) {
-                if (auto done = pack(step, p + 1); !done) return done;
+                RESHARD_CHECK(pack(step, p + 1));
             }
             add(On::queue, Wait{ready_.moved[p % slots_max].get()});
-            if (auto done = unpack(step.pieces[p], bases); !done) return done;
+            RESHARD_CHECK(unpack(step.pieces[p], bases));
         }
         return {};
     }
 
     Result<void> pack(const StepProgram& step, std::size_t piece) {
-        if (auto done = place(step.pieces[piece].packs, bases_of(piece)); !done) return done;
+        RESHARD_CHECK(place(step.pieces[piece].packs, bases_of(piece)));
         add(On::queue, Record{ready_.packed[piece % slots_max].get()});
         return {};
     }
 
     Result<void> unpack(const Piece& piece, const Bases& bases) {
         for (const CopySet& set : piece.unpacks) {
-            if (auto done = place(set, bases); !done) return done;
+            RESHARD_CHECK(place(set, bases));
         }
         return {};
     }
@@ -125,12 +126,11 @@ private:
         const auto bytes = static_cast<Index>(placed_.table.size() * sizeof(DeviceBox));
         if (bytes == 0) return {};
         const cudaStream_t stream = ready_.base->stream();
-        auto made = StreamMemory::make(bytes, stream);
-        if (!made) return tl::unexpected(made.error());
-        script_.boxes_ = std::move(*made);
+        RESHARD_TRY(auto& made, StreamMemory::make(bytes, stream));
+        script_.boxes_ = std::move(made);
         const cudaError_t code = cudaMemcpyAsync(script_.boxes_.get(), placed_.table.data(),
                                                  static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream);
-        if (auto done = checked(code, "cudaMemcpyAsync"); !done) return done;
+        RESHARD_CHECK(checked(code, "cudaMemcpyAsync"));
         return ready_.base->await(stream);
     }
 
@@ -153,7 +153,7 @@ std::size_t first_open(std::span<const Event> step_ends, std::size_t issued) {
 }
 
 Result<void> run_exchange(const Exchange& exchange, ncclComm_t world, cudaStream_t stream) {
-    if (auto done = checked(ncclGroupStart(), "ncclGroupStart"); !done) return done;
+    RESHARD_CHECK(checked(ncclGroupStart(), "ncclGroupStart"));
     Result<void> result;
     for (const Exchange::End& end : exchange.receives) {
         const ncclResult_t code = ncclRecv(end.start, end.bytes, ncclUint8, end.peer, world, stream);
@@ -208,19 +208,16 @@ Result<void> LaunchList::issue_one(const Action& action, const Ready& ready, cud
                   for (std::size_t i = range.begin; i < range.end; ++i) {
                       const Launch& one = launches_[i];
                       const DeviceBoxes boxes{static_cast<const DeviceBox*>(boxes_.get()) + one.first_box, one.boxes};
-                      if (auto done = checked(launch(one.kernel, boxes, one.blocks, stream), "a copy"); !done) {
-                          return done;
-                      }
+                      RESHARD_CHECK(checked(launch(one.kernel, boxes, one.blocks, stream), "a copy"));
                   }
                   return {};
               },
               [&](const Exchange& exchange) -> Result<void> {
-                  if (auto done = run_exchange(exchange, base.world()->get(), stream); !done) return done;
+                  RESHARD_CHECK(run_exchange(exchange, base.world()->get(), stream));
                   return settle(base.world()->get(), timeout);
               },
               [&](const Call& call) -> Result<void> {
-                  if (auto done = checked(run_call(call, stream), call_name(call.collective.native)); !done)
-                      return done;
+                  RESHARD_CHECK(checked(run_call(call, stream), call_name(call.collective.native)));
                   return settle(call.communicator->get(), timeout);
               },
               [&](const Record& record) { return checked(cudaEventRecord(record.event, stream), "cudaEventRecord"); },

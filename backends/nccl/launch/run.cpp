@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "backends/nccl/launch/launch_list.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -61,9 +62,8 @@ public:
     Result<void> wait() override {
         Backoff backoff;
         for (;;) {
-            const auto done = test();
-            if (!done) return tl::unexpected(done.error());
-            if (*done) return {};
+            RESHARD_TRY(const auto& done, test());
+            if (done) return {};
             backoff.pause();
         }
     }
@@ -126,12 +126,12 @@ public:
 
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         Base& base = *ready_.base;
-        if (auto done = base.fault(); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(base.fault());
         const OnDevice current(base.device());
         const cudaStream_t stream = queue != nullptr ? static_cast<cudaStream_t>(queue) : base.stream();
         cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
         const cudaError_t asked = cudaStreamIsCapturing(stream, &capturing);
-        if (auto done = checked(asked, "cudaStreamIsCapturing"); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(checked(asked, "cudaStreamIsCapturing"));
         const bool captured = capturing != cudaStreamCaptureStatusNone;
         if (auto done = issue(stream, captured); !done) {
             base.abort(done.error());  // peers may be waiting for what was not issued
@@ -147,7 +147,7 @@ private:
     [[nodiscard]] Result<void> issue(cudaStream_t stream, bool captured) const {
         if (captured) return script_.issue(ready_, stream, {});
         const cudaError_t begun = cudaEventRecord(ends_.front().get(), stream);
-        if (auto done = checked(begun, "cudaEventRecord"); !done) return done;
+        RESHARD_CHECK(checked(begun, "cudaEventRecord"));
         return script_.issue(ready_, stream, ends_);
     }
 
@@ -172,15 +172,13 @@ public:
 
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         const OnDevice current(ready_->base->device());
-        auto script = LaunchList::write(*ready_, buffers);
-        if (!script) return tl::unexpected(script.error());
+        RESHARD_TRY(auto& script, LaunchList::write(*ready_, buffers));
         std::vector<Event> ends;
-        for (std::size_t i = 0; i <= script->step_count(); ++i) {
-            auto event = Event::make(true);
-            if (!event) return tl::unexpected(event.error());
-            ends.push_back(std::move(*event));
+        for (std::size_t i = 0; i <= script.step_count(); ++i) {
+            RESHARD_TRY(auto& event, Event::make(true));
+            ends.push_back(std::move(event));
         }
-        return std::make_unique<NcclBound>(*ready_, std::move(*script), std::move(ends));
+        return std::make_unique<NcclBound>(*ready_, std::move(script), std::move(ends));
     }
 
 private:

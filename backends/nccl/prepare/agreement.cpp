@@ -1,4 +1,5 @@
 #include "backends/nccl/prepare/agreement.hpp"
+#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -94,7 +95,7 @@ Result<void> count_votes(Base& base, std::vector<Vote>& votes, std::initializer_
     for (const Vote& vote : votes) {
         for (const Field field : fields) values.push_back(vote.*field);
     }
-    if (auto done = base.vote(values, op); !done) return done;
+    RESHARD_CHECK(base.vote(values, op));
     std::size_t next = 0;
     for (Vote& vote : votes) {
         for (const Field field : fields) vote.*field = values[next++];
@@ -122,8 +123,8 @@ Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array, 
             expected[static_cast<std::size_t>(receive.peer) * ranks + me] += bytes(receive);
         }
     }
-    if (auto done = base.vote(sent, ncclSum); !done) return done;
-    if (auto done = base.vote(expected, ncclSum); !done) return done;
+    RESHARD_CHECK(base.vote(sent, ncclSum));
+    RESHARD_CHECK(base.vote(expected, ncclSum));
     for (std::size_t i = 0; i < sent.size(); ++i) {
         if (sent[i] == expected[i]) continue;
         return fail(Code::mismatch, fmt::format("{}: rank {} sends {} bytes to rank {}, which expects {}", name,
@@ -134,7 +135,7 @@ Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array, 
 
 Result<void> same_number_of_steps(Base& base, std::size_t steps) {
     std::uint64_t least[] = {steps, ~std::uint64_t{steps}};
-    if (auto done = base.vote(least, ncclMin); !done) return done;
+    RESHARD_CHECK(base.vote(least, ncclMin));
     if (least[0] == ~least[1]) return {};
     return fail(Code::mismatch, "ranks bring different numbers of steps");
 }
@@ -159,13 +160,13 @@ Result<std::vector<StepAgreed>> agree_on_steps(Base& base, const std::vector<Ran
             votes.push_back(vote_on(step, plan.dtype, agreed.back().agreed.regular));
         }
     }
-    if (auto done = same_number_of_steps(base, votes.size()); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(same_number_of_steps(base, votes.size()));
     using V = Vote;
     const auto least = {&V::native, &V::direct, &V::unpacked, &V::cuttable};
-    if (auto done = count_votes(base, votes, least, ncclMin); !done) return tl::unexpected(done.error());
-    if (auto done = count_votes(base, votes, {&V::peers}, ncclMax); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(count_votes(base, votes, least, ncclMin));
+    RESHARD_CHECK(count_votes(base, votes, {&V::peers}, ncclMax));
     const auto sums = {&V::partition, &V::messages, &V::members};
-    if (auto done = count_votes(base, votes, sums, ncclSum); !done) return tl::unexpected(done.error());
+    RESHARD_CHECK(count_votes(base, votes, sums, ncclSum));
 
     std::size_t ordinal = 0;
     for (std::size_t array = 0; array < plans.size(); ++array) {

@@ -6,6 +6,7 @@
 
 #include "backends/nccl/base/features.hpp"
 #include "backends/nccl/prepare/agreement.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -26,14 +27,13 @@ public:
     Maker(Base& base, const std::vector<RankPlan>& plans) : base_(base), plans_(plans) { ready_->base = &base; }
 
     Result<std::unique_ptr<Ready>> make() {
-        auto agreed = agree_on_steps(base_, plans_);
-        if (!agreed) return tl::unexpected(agreed.error());
-        agreed_ = std::move(*agreed);
-        if (auto done = make_groups(); !done) return tl::unexpected(done.error());
+        RESHARD_TRY(auto& agreed, agree_on_steps(base_, plans_));
+        agreed_ = std::move(agreed);
+        RESHARD_CHECK(make_groups());
         make_steps();
-        if (auto done = base_.all_succeeded(make_queues()); !done) return tl::unexpected(done.error());
-        if (auto done = make_staging(); !done) return tl::unexpected(done.error());
-        if (auto done = base_.counting([&] { return connect(); }); !done) return tl::unexpected(done.error());
+        RESHARD_CHECK(base_.all_succeeded(make_queues()));
+        RESHARD_CHECK(make_staging());
+        RESHARD_CHECK(base_.counting([&] { return connect(); }));
         return std::move(ready_);
     }
 
@@ -44,21 +44,21 @@ private:
             groups_.emplace_back();
             if (!step.native) continue;
             std::uint64_t whole = !step.agreed.regular || is_world(base_, *step.agreed.regular) ? 1 : 0;
-            if (auto done = base_.vote(std::span(&whole, 1), ncclMin); !done) return done;
+            RESHARD_CHECK(base_.vote(std::span(&whole, 1), ncclMin));
             if (whole != 0) {
                 groups_.back() = std::make_shared<Group>(Group{base_.world()});
                 continue;
             }
             const std::vector<Index> nobody;
-            auto made = base_.group(step.partition, step.agreed.regular ? step.agreed.regular->members : nobody);
-            if (!made) return tl::unexpected(made.error());
-            if (*made == nullptr) {
+            RESHARD_TRY(auto& made,
+                        base_.group(step.partition, step.agreed.regular ? step.agreed.regular->members : nobody));
+            if (made == nullptr) {
                 step.native = false;
                 step.agreed = {std::nullopt, false, step.message_elements_max};
                 continue;
             }
-            groups_.back() = *made;
-            ready_->groups.push_back(std::move(*made));
+            groups_.back() = made;
+            ready_->groups.push_back(std::move(made));
         }
         return {};
     }
@@ -81,14 +81,12 @@ private:
             for (const StepProgram& step : steps) in_pieces = in_pieces || step.pieces.size() > 1;
         }
         if (!in_pieces) return {};
-        auto wire = Stream::make();
-        if (!wire) return tl::unexpected(wire.error());
-        ready_->wire = std::move(*wire);
+        RESHARD_TRY(auto& wire, Stream::make());
+        ready_->wire = std::move(wire);
         for (auto* events : {&ready_->packed, &ready_->moved}) {
             for (Index slot = 0; slot < slots_max; ++slot) {
-                auto event = Event::make(false);
-                if (!event) return tl::unexpected(event.error());
-                events->push_back(std::move(*event));
+                RESHARD_TRY(auto& event, Event::make(false));
+                events->push_back(std::move(event));
             }
         }
         return {};
@@ -116,7 +114,7 @@ private:
         }
         const Index own = ready_->slot_bytes * slots;
         auto most = static_cast<std::uint64_t>(own);
-        if (auto done = base_.vote(std::span(&most, 1), ncclMax); !done) return done;
+        RESHARD_CHECK(base_.vote(std::span(&most, 1), ncclMax));
         const bool windows = base_.options().windows && RESHARD_NCCL_HAS_WINDOWS != 0;
         ready_->staging_bytes = windows ? static_cast<Index>(most) : own;
         const auto taken = [&]() -> Result<void> {
@@ -131,7 +129,7 @@ private:
             ready_->staging = std::move(*made);
             return {};
         }();
-        if (auto done = base_.all_succeeded(taken); !done) return done;
+        RESHARD_CHECK(base_.all_succeeded(taken));
         if (!windows || ready_->staging_bytes == 0) return {};
         return base_.all_succeeded(add_windows());
     }
@@ -163,7 +161,7 @@ private:
         }
         const auto issued = [&]() -> Result<void> {
             const ncclComm_t world = base_.world()->get();
-            if (auto done = checked(ncclGroupStart(), "ncclGroupStart"); !done) return done;
+            RESHARD_CHECK(checked(ncclGroupStart(), "ncclGroupStart"));
             Result<void> result;
             for (const Index peer : to) {
                 const auto code =
@@ -175,9 +173,9 @@ private:
                     ncclRecv(base_.scratch() + 1, 1, ncclUint8, static_cast<int>(peer), world, base_.stream());
                 if (auto done = checked(code, "ncclRecv"); !done) result = done;
             }
-            if (auto done = checked(ncclGroupEnd(), "ncclGroupEnd"); !done) return done;
+            RESHARD_CHECK(checked(ncclGroupEnd(), "ncclGroupEnd"));
             if (!result) return result;
-            if (auto done = settle(world, base_.options().timeout); !done) return done;
+            RESHARD_CHECK(settle(world, base_.options().timeout));
             return connect_groups();
         }();
         if (!issued) {
@@ -195,8 +193,8 @@ private:
                 const ncclComm_t group = step.group->communicator->get();
                 const auto code =
                     ncclAllReduce(base_.scratch(), base_.scratch(), 1, ncclUint8, ncclSum, group, base_.stream());
-                if (auto done = checked(code, "ncclAllReduce"); !done) return done;
-                if (auto done = settle(group, base_.options().timeout); !done) return done;
+                RESHARD_CHECK(checked(code, "ncclAllReduce"));
+                RESHARD_CHECK(settle(group, base_.options().timeout));
             }
         }
         return {};
@@ -233,8 +231,8 @@ Result<void> Staging::add_window([[maybe_unused]] const std::shared_ptr<Communic
     ncclWindow_t window = nullptr;
     const ncclResult_t code = ncclCommWindowRegister(communicator->get(), start_, static_cast<std::size_t>(bytes_),
                                                      &window, NCCL_WIN_COLL_SYMMETRIC);
-    if (auto done = checked(code, "ncclCommWindowRegister"); !done) return done;
-    if (auto done = settle(communicator->get(), timeout); !done) return done;
+    RESHARD_CHECK(checked(code, "ncclCommWindowRegister"));
+    RESHARD_CHECK(settle(communicator->get(), timeout));
     if (window != nullptr) windows_.emplace_back(communicator, window);
 #endif
     return {};
