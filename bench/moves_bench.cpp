@@ -21,7 +21,7 @@ constexpr int rounds = 20;  // the same on all ranks
 struct Transport {
     const char* name;
     bool shared_memory;
-    Index piece_bytes = mpi::BackendOptions{}.piece_bytes;
+    Index piece_bytes = mpi::Options{}.piece_bytes;
 };
 constexpr Transport transports[] = {{"shared", true}, {"messages", false}, {"datatypes", false, 0}};
 
@@ -80,7 +80,7 @@ Value must(Result<Value> result) {
 }
 
 void move(benchmark::State& state, const Move& one, Transport transport) {
-    mpi::BackendOptions options;
+    mpi::Options options;
     options.shared_memory = transport.shared_memory;
     options.piece_bytes = transport.piece_bytes;
     auto backend = must(mpi::make_backend(MPI_COMM_WORLD, options));

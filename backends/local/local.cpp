@@ -299,7 +299,7 @@ private:
 
 }  // namespace
 
-World::World(Index ranks, std::chrono::milliseconds timeout) : shared_(std::make_unique<Shared>(ranks, timeout)) {
+World::World(Index ranks, const Options& options) : shared_(std::make_unique<Shared>(ranks, options.timeout)) {
     for (Index rank = 0; rank < ranks; ++rank) backends_.push_back(std::make_unique<LocalBackend>(*shared_, rank));
 }
 

@@ -33,15 +33,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-Result<void> judge(const BackendOptions& options) {
+Result<void> judge(const Options& options) {
     using Named = std::pair<std::string_view, Index>;
     for (const auto& [name, value] :
-         {Named("ranks_per_node", options.ranks_per_node), Named("window_bytes", options.window_bytes),
+         {Named("ranks_per_node", options.ranks_per_node), Named("bounce_bytes", options.bounce_bytes),
           Named("piece_bytes", options.piece_bytes), Named("staging_bytes", options.staging_bytes)}) {
-        if (value < 0) return fail(Code::usage, fmt::format("BackendOptions::{} is negative: {}", name, value));
+        if (value < 0) return fail(Code::usage, fmt::format("mpi::Options::{} is negative: {}", name, value));
     }
     if (options.timeout.count() > 0) return {};
-    return fail(Code::usage, fmt::format("BackendOptions::timeout is not more than 0: {} ms", options.timeout.count()));
+    return fail(Code::usage, fmt::format("mpi::Options::timeout is not more than 0: {} ms", options.timeout.count()));
 }
 
 class MpiPrepared final : public Prepared {
@@ -57,14 +57,14 @@ public:
 
     // Collective. The nodes outlive it.
     Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
-                      const BackendOptions& options, Index staging_bytes_max) {
+                      const Options& options, Index staging_bytes_max) {
         RESHARD_CHECK(make_ways(std::move(plans), arena, nodes, options, staging_bytes_max));
         std::set<int> peers;
         if (!messages_.empty()) {
             messages_.add_peers(peers);
-            messages_.add_boards(boards_);
+            messages_.add_signals(signals_);
         }
-        if (node_) boards_.push_back(&node_->signals());
+        if (node_) signals_.push_back(&node_->signals());
         standing_.meet({peers.begin(), peers.end()});
         return {};
     }
@@ -76,16 +76,16 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
 
     void give_up(const Error& why) override {
-        for (Signals* signals : boards_) signals->fail_all(why);
+        for (Signals* signals : signals_) signals->fail_all(why);
         standing_.give_up(why);
     }
     void finish_run() {
-        for (Signals* signals : boards_) signals->finish_run();
+        for (Signals* signals : signals_) signals->finish_run();
         standing_.finish();
     }
     void excuse(const Error& why) override {
         excused_ = true;
-        for (Signals* signals : boards_) signals->excuse(why);
+        for (Signals* signals : signals_) signals->excuse(why);
         standing_.excuse(why);
     }
 
@@ -95,11 +95,11 @@ private:
     void begin_run() {
         standing_.start();
         if (!std::exchange(excused_, false)) return;
-        for (Signals* signals : boards_) signals->take_back_excuse();
+        for (Signals* signals : signals_) signals->take_back_excuse();
     }
 
     Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
-                           const BackendOptions& options, Index staging_bytes_max) {
+                           const Options& options, Index staging_bytes_max) {
         plans_ = std::move(plans);
         RESHARD_CHECK(vote(nodes.is_all()));
         if (std::ranges::find(moves_, 1) != moves_.end()) {
@@ -135,7 +135,7 @@ private:
     std::vector<char> moves_;  // per array: through shared memory
     std::unique_ptr<ShmCopyPlan> node_;
     Messages messages_;
-    std::vector<Signals*> boards_;
+    std::vector<Signals*> signals_;
     bool excused_ = false;
 };
 
@@ -151,7 +151,7 @@ public:
     BothRuns(const BothRuns&) = delete;
     BothRuns& operator=(const BothRuns&) = delete;
 
-    Result<bool> test() override { return advance(only_look); }
+    Result<bool> test() override { return advance(only_poll); }
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
     Result<void> wait() override {
         for (;;) {
@@ -164,7 +164,7 @@ private:
     Result<bool> advance(Slice most) {
         advance_node(most);
         if (messages_ && !error_) {
-            const auto done = messages_->wait_for((node_ ? only_look : most).count());
+            const auto done = messages_->wait_for((node_ ? only_poll : most).count());
             if (!done) error_ = done.error();
             if (done && *done) messages_.reset();
         }
@@ -265,7 +265,7 @@ std::string MpiPrepared::describe() const {
 
 class MpiBackend final : public Base {
 public:
-    MpiBackend(Communicator communicator, const BackendOptions& options)
+    MpiBackend(Communicator communicator, const Options& options)
         : Base(std::move(communicator), options.shared_memory), options_(options) {}
     ~MpiBackend() override { drop_kept(); }
     MpiBackend(const MpiBackend&) = delete;
@@ -291,9 +291,9 @@ public:
     Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) override {
         RESHARD_CHECK(meet_to_prepare());
         RESHARD_TRY(auto& own, duplicate(communicator()));
-        BackendOptions options = options_;
-        const Index signals = Signals::bytes(size(), ShmCopyPlan::board_addresses(plans.size()));
-        options.window_bytes = std::min(options.window_bytes, std::max<Index>(staging_bytes_max - signals, 0));
+        Options options = options_;
+        const Index signals = Signals::bytes(size(), ShmCopyPlan::signal_addresses(plans.size()));
+        options.bounce_bytes = std::min(options.bounce_bytes, std::max<Index>(staging_bytes_max - signals, 0));
         auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(own));
         RESHARD_CHECK(prepared->make(std::move(plans), arena(), nodes_, options, staging_bytes_max));
         Result<void> fits;
@@ -307,15 +307,15 @@ public:
     }
 
 private:
-    BackendOptions options_;
+    Options options_;
     NodeMap nodes_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options) {
+Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Options& options) {
     const Result<void> well = judge(options);
-    const auto timeout = options.timeout.count() > 0 ? options.timeout : BackendOptions().timeout;
+    const auto timeout = options.timeout.count() > 0 ? options.timeout : Options().timeout;
     RESHARD_TRY(auto& own, borrow(communicator, well, "mpi::make_backend", timeout));
     auto backend = std::make_unique<MpiBackend>(std::move(own), options);
     RESHARD_CHECK(backend->open(options.timeout));
@@ -324,12 +324,12 @@ Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Backe
 }
 
 // A rank whose runs fail still comes to the votes, so that the others learn of it.
-Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options,
-                            const std::function<Result<double>(Backend&)>& seconds) {
-    BackendOptions best = options;
+Result<Options> tune(MPI_Comm communicator, const Options& options,
+                     const std::function<Result<double>(Backend&)>& seconds) {
+    Options best = options;
     double least = std::numeric_limits<double>::infinity();
     for (const UnregisteredBuffers way : {UnregisteredBuffers::bounce, UnregisteredBuffers::bounce_nontemporal}) {
-        BackendOptions tried = options;
+        Options tried = options;
         tried.unregistered_buffers = way;
         RESHARD_TRY(const auto& backend, make_backend(communicator, tried));
         const auto own = seconds(*backend);

@@ -314,9 +314,9 @@ private:
 };
 
 // No move at all: every rank copies as many bytes as its target has, with the fastest kernel, out of as many others.
-class Floor final : public Contestant {
+class Roofline final : public Contestant {
 public:
-    Floor(const Case& one, Pair& own) : pair_(own), from_(one.whole.target_bytes) {
+    Roofline(const Case& one, Pair& own) : pair_(own), from_(one.whole.target_bytes) {
         store_ = store_for(one.whole.target_bytes * world_size());
     }
     std::span<std::byte> source() override { return pair_.source.bytes(); }
@@ -349,7 +349,7 @@ namespace {
 // On a backend with the options that its own runs take the least time with.
 class TunedPlan final : public Contestant {
 public:
-    TunedPlan(const Case& one, const mpi::BackendOptions& options, Pair& own, OurPlan::Memory memory) {
+    TunedPlan(const Case& one, const mpi::Options& options, Pair& own, OurPlan::Memory memory) {
         const auto seconds = [&](Backend& backend) -> Result<double> {
             OurPlan plan(one, backend, own, memory);
             double least = 1e9;
@@ -378,9 +378,9 @@ private:
 
 }  // namespace
 
-std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::BackendOptions& options, Pair& own) {
+std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Options& options, Pair& own) {
     std::vector<Entry> all;
-    all.push_back({"floor", Kind::floor, std::make_unique<Floor>(one, own)});
+    all.push_back({"roofline", Kind::roofline, std::make_unique<Roofline>(one, own)});
     all.push_back({"plan, allocated memory", Kind::plan,
                    std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::allocated)});
     using Other = std::pair<std::string, OurPlan::Memory>;

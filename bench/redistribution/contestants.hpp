@@ -39,7 +39,7 @@ struct Pair {
     Buffer target;
 };
 
-enum class Kind { mpi, plan, floor };
+enum class Kind { mpi, plan, roofline };
 
 struct Entry {
     std::string name;
@@ -47,8 +47,7 @@ struct Entry {
     std::unique_ptr<Contestant> contestant;
 };
 
-/// All that can move this case, the floor first. Collective.
-[[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::BackendOptions& options,
-                                             Pair& own);
+/// All that can move this case, the roofline first. Collective.
+[[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
 
 }  // namespace reshard::bench

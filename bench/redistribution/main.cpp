@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Arguments {
     int rounds = 31;
-    Index window_bytes = 0;  // 0: as the library has it
+    Index bounce_bytes = 0;  // 0: as the library has it
     std::string only;        // problems whose name has it
     std::string contestant;  // likewise
     int rounds_slow = 3;     // of a contestant that is out of the race
@@ -83,7 +83,7 @@ double own_seconds() {
 }
 
 void verify(const Case& one, Entry& entry, Record& record) {
-    if (entry.kind == Kind::floor) return;
+    if (entry.kind == Kind::roofline) return;
     record.wrong += sum(count_wrong(one, entry.contestant->target()));
     record.verified += sum(target_elements(one));
 }
@@ -159,7 +159,7 @@ Json json_of(const Case& one, std::vector<Entry>& entries, const std::vector<Rec
         Json seconds = Json::array();
         for (const double value : records[i].seconds) seconds.push_back(value == value ? Json(value) : Json());
         const Entry& entry = entries[i];
-        const char* kind = entry.kind == Kind::mpi ? "mpi" : entry.kind == Kind::plan ? "plan" : "floor";
+        const char* kind = entry.kind == Kind::mpi ? "mpi" : entry.kind == Kind::plan ? "plan" : "roofline";
         json["contestants"].push_back(
             {{"name", entry.name},
              {"kind", kind},
@@ -174,7 +174,7 @@ Json json_of(const Case& one, std::vector<Entry>& entries, const std::vector<Rec
 }
 
 Result<Json> measure(const Question& question, const Arguments& arguments, Backend& backend,
-                     const mpi::BackendOptions& options) {
+                     const mpi::Options& options) {
     const auto one = make_case(question, backend.rank());
     if (!one) return tl::unexpected(one.error());
     Pair own{Buffer(one->whole.source_bytes), Buffer(one->whole.target_bytes)};
@@ -196,8 +196,8 @@ Result<Json> measure(const Question& question, const Arguments& arguments, Backe
 }
 
 int measure_all(const Arguments& arguments) {
-    mpi::BackendOptions options;
-    if (arguments.window_bytes > 0) options.window_bytes = arguments.window_bytes;
+    mpi::Options options;
+    if (arguments.bounce_bytes > 0) options.bounce_bytes = arguments.bounce_bytes;
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
     if (!backend) {
         fmt::print(stderr, "{}\n", backend.error().message);
@@ -228,14 +228,14 @@ int measure_all(const Arguments& arguments) {
 }  // namespace
 }  // namespace reshard::bench
 
-// redistribution [--rounds N] [--only TEXT] [--contestant TEXT] [--window BYTES]
+// redistribution [--rounds N] [--only TEXT] [--contestant TEXT] [--bounce BYTES]
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     reshard::bench::Arguments arguments;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i];
         if (option == "--rounds") arguments.rounds = std::atoi(argv[i + 1]);
-        if (option == "--window") arguments.window_bytes = std::atoll(argv[i + 1]);
+        if (option == "--bounce") arguments.bounce_bytes = std::atoll(argv[i + 1]);
         if (option == "--only") arguments.only = argv[i + 1];
         if (option == "--contestant") arguments.contestant = argv[i + 1];
     }

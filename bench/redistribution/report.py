@@ -62,7 +62,7 @@ def row(ranks, problem):
     peers = [one for one in problem["contestants"] if one["kind"] == "mpi"]
     best = min(peers, key=lambda one: median(times(one)))
     result = {"ranks": ranks, "problem": problem["problem"], "best": best["name"],
-              "best_seconds": median(times(best)), "floor_seconds": median(times(by_name["floor"])),
+              "best_seconds": median(times(best)), "roofline_seconds": median(times(by_name["roofline"])),
               "wrong": sum(one["wrong"] for one in problem["contestants"]), "bytes": problem["target_bytes"],
               "all": {one["name"]: (median(times(one)), one["processor_seconds"]) for one in problem["contestants"]}}
     for name in PLANS:
@@ -71,7 +71,7 @@ def row(ranks, problem):
         ends = {peer: interval(values)[0] for peer, values in against.items() if len(values) >= 20}
         result[name] = {"seconds": median(times(plan)), "speedup": median(against[best["name"]]),
                         "low": min(ends.values()) if ends else float("nan"),
-                        "floor": median(ratios(by_name["floor"], plan))}
+                        "roofline": median(ratios(by_name["roofline"], plan))}
     return result
 
 
@@ -80,13 +80,13 @@ def milliseconds(seconds):
 
 
 def table(rows):
-    print("| ranks | problem | floor | fastest of MPI | plan, allocated | x | lowest | of floor | plan, caller's | x | lowest | wrong |")
+    print("| ranks | problem | roofline | fastest of MPI | plan, allocated | x | lowest | of roofline | plan, caller's | x | lowest | wrong |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for one in rows:
         own, callers = one[PLANS[0]], one[PLANS[1]]
-        print(f"| {one['ranks']} | {one['problem']} | {milliseconds(one['floor_seconds'])} "
+        print(f"| {one['ranks']} | {one['problem']} | {milliseconds(one['roofline_seconds'])} "
               f"| {milliseconds(one['best_seconds'])} {one['best']} "
-              f"| {milliseconds(own['seconds'])} | {own['speedup']:.2f} | {own['low']:.2f} | {own['floor']:.2f} "
+              f"| {milliseconds(own['seconds'])} | {own['speedup']:.2f} | {own['low']:.2f} | {own['roofline']:.2f} "
               f"| {milliseconds(callers['seconds'])} | {callers['speedup']:.2f} | {callers['low']:.2f} | {one['wrong']} |")
 
 
@@ -106,15 +106,15 @@ def summary(rows):
     print()
     for name in PLANS:
         speedups = [one[name]["speedup"] for one in rows]
-        floors = [one[name]["floor"] for one in rows]
+        rooflines = [one[name]["roofline"] for one in rows]
         lows = [one[name]["low"] for one in rows if one[name]["low"] == one[name]["low"]]
         lowest = f"{min(lows):.2f}" if lows else "-"
         print(f"{name}: {mean(speedups):.2f}x the fastest of MPI (geometric mean of {len(rows)} problems), "
-              f"{mean(floors):.2f} of the floor's speed; lowest end of a 95% interval against any contestant {lowest}")
+              f"{mean(rooflines):.2f} of the roofline's speed; lowest end of a 95% interval against any contestant {lowest}")
 
 
 def svg(rows, path):
-    """Bars a problem: speed as a share of the floor's, of the fastest MPI contestant and of the plan."""
+    """Bars a problem: speed as a share of the roofline's, of the fastest MPI contestant and of the plan."""
     bar, gap, left, width = 11, 12, 230, 420
     height = len(rows) * (3 * bar + gap) + 50
     kinds = (("fastest of MPI", "#9aa5b1"), ("plan, caller's memory", "#7fb3d5"), ("plan, allocated memory", "#1f6f9f"))
@@ -130,13 +130,13 @@ def svg(rows, path):
         lines.append(f'<text x="{left - 8}" y="{y + 2 * bar}" text-anchor="end">{one["problem"]}, {one["ranks"]} ranks</text>')
         seconds = (one["best_seconds"], one[PLANS[1]]["seconds"], one[PLANS[0]]["seconds"])
         for i, second in enumerate(seconds):
-            share = one["floor_seconds"] / second
+            share = one["roofline_seconds"] / second
             lines.append(f'<rect x="{left}" y="{y + i * bar}" width="{min(share, 1.3) * scale:.1f}" height="{bar - 1}" '
                          f'fill="{kinds[i][1]}"/><text x="{left + min(share, 1.3) * scale + 4:.1f}" '
                          f'y="{y + (i + 1) * bar - 2}" font-size="9">{milliseconds(second)}</text>')
     lines.append(f'<line x1="{left + scale}" y1="{top - 4}" x2="{left + scale}" y2="{height - 16}" stroke="#c0392b" '
                  f'stroke-dasharray="4 3"/><text x="{left + scale}" y="{height - 4}" text-anchor="middle" '
-                 f'fill="#c0392b">the floor</text></svg>')
+                 f'fill="#c0392b">the roofline</text></svg>')
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 
@@ -156,7 +156,7 @@ def main(arguments):
             runs += [json.loads(line) for line in file if line.strip()]
     joined = join(runs)
     for problem in joined.values():
-        if not {"mpi", "floor"} <= {one["kind"] for one in problem["contestants"]}:
+        if not {"mpi", "roofline"} <= {one["kind"] for one in problem["contestants"]}:
             sys.exit(f"{problem['problem']}: some contestants alone are compared with nothing")
     rows = [row(ranks, problem) for (ranks, _), problem in joined.items()]
     table(rows)

@@ -9,12 +9,18 @@
 /// Ranks of one process.
 namespace reshard::local {
 
+/// Of all ranks.
+struct Options {
+    /// A wait that no peer ever joins ends in Code::backend after it.
+    std::chrono::milliseconds timeout = std::chrono::seconds(60);
+};
+
 /// N ranks that share this process. Each rank's backend may be driven by its own thread, or all by one thread that
-/// starts every rank before it waits on any. A wait that no peer ever joins ends in Code::backend after `timeout`.
+/// starts every rank before it waits on any.
 class World {
 public:
     /// So many ranks. pre: at least one.
-    explicit World(Index ranks, std::chrono::milliseconds timeout = std::chrono::seconds(60));
+    explicit World(Index ranks, const Options& options = {});
     ~World();
     World(const World&) = delete;
     World& operator=(const World&) = delete;

@@ -21,7 +21,7 @@ enum class UnregisteredBuffers {
 };
 
 /// The same on all ranks.
-struct BackendOptions {
+struct Options {
     /// Ranks of one node move through shared memory; without, everything is messages.
     bool shared_memory = true;
     /// So many consecutive ranks count as one node, to see on one machine what several nodes do; 0: as
@@ -31,7 +31,7 @@ struct BackendOptions {
     UnregisteredBuffers unregistered_buffers = UnregisteredBuffers::by_size;
     /// Bytes of the bounce buffer of each rank, for unregistered buffers: peers write into it and the rank copies out.
     /// A list that moves in several passes (between nodes, and with sums) has one for each.
-    Index window_bytes = Index{1} << 20;
+    Index bounce_bytes = Index{1} << 20;
     /// Bytes of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. 0: each
     /// transfer is one message, moved by MPI's datatypes without staging.
     Index piece_bytes = Index{1} << 18;
@@ -47,14 +47,14 @@ struct BackendOptions {
 /// Peers on the same node write straight into memory that this backend has allocated: the fastest way there is.
 /// Threads: prepare, and runs that send messages, follow the level that MPI_Init_thread granted. Runs between ranks of
 /// one node send no messages, so different executors may run in different threads at any level.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const BackendOptions& options = {});
+[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Options& options = {});
 
 /// Collective. The options with the `unregistered_buffers` under which `seconds` is least. `seconds` is called on a
 /// backend with each, runs there what the caller wants, as often and on the buffers that the caller wants, and returns
 /// its time; the slowest rank counts.
 /// Errors: what `seconds` returns, on the ranks where it does, and backend on the others.
-[[nodiscard]] Result<BackendOptions> tune(MPI_Comm communicator, const BackendOptions& options,
-                                          const std::function<Result<double>(Backend&)>& seconds);
+[[nodiscard]] Result<Options> tune(MPI_Comm communicator, const Options& options,
+                                   const std::function<Result<double>(Backend&)>& seconds);
 
 /// As reshard::redistribute, on a backend of the communicator's own with default options. That backend and what is
 /// prepared on it hang on the communicator as an attribute: they go with MPI_Comm_free, or in MPI_Finalize, and a

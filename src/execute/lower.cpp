@@ -105,12 +105,12 @@ Run unread_run(const Plan& plan, Index rank, const Slot& source) {
 class Places {
 public:
     Places(const Plan& plan, Index rank, const Ends& ends, bool donate) : rank_(rank), ends_(ends) {
-        Capacities rooms = capacities_of(plan, donate);
-        if (!is_all_ours(ends.target)) rooms.target = 0;
-        if (!is_all_ours(ends.source)) rooms.source = rooms.unread = 0;
-        if (rooms.unread > 0 && count(ends.source.tile) > 0) unread_ = unread_run(plan, rank, ends.source);
-        if (unread_ && unread_->bytes < rooms.unread) rooms.unread = 0;  // it is not row-major
-        tiles_ = assign_buffers(plan, rooms);
+        Capacities capacities = capacities_of(plan, donate);
+        if (!is_all_ours(ends.target)) capacities.target = 0;
+        if (!is_all_ours(ends.source)) capacities.source = capacities.unread = 0;
+        if (capacities.unread > 0 && count(ends.source.tile) > 0) unread_ = unread_run(plan, rank, ends.source);
+        if (unread_ && unread_->bytes < capacities.unread) capacities.unread = 0;  // it is not row-major
+        tiles_ = assign_buffers(plan, capacities);
     }
 
     [[nodiscard]] const BufferAssignment& tiles() const { return tiles_; }

@@ -19,7 +19,7 @@ constexpr auto seconds_to_tell = std::chrono::seconds(5);
 
 std::string mesh_of_all() { return fmt::format("x={}", harness().ranks()); }
 
-// Long enough for several rounds of windows and several messages.
+// Long enough for several rounds of bounce buffers and several messages.
 Plan turning_plan() { return *plan_of(mesh_of_all(), "f32[96@x,64]", exchange, "f32[96,64@x]"); }
 Plan gathering_plan() { return *plan_of(mesh_of_all(), "f32[48@x,40]", all_gather, "f32[48,40]"); }
 Plan adding_plan() { return *plan_of(mesh_of_all(), "f32[48,40]{U:x}", all_reduce, "f32[48,40]"); }

@@ -17,7 +17,7 @@ public:
 
     [[nodiscard]] Index ranks() const override { return count; }
     void on_every_rank(const std::function<void(Backend&)>& body) override {
-        local::World world(count, std::chrono::seconds(20));
+        local::World world(count, {.timeout = std::chrono::seconds(20)});
         std::vector<std::thread> threads;
         for (Index rank = 0; rank < count; ++rank) {
             threads.emplace_back([&world, &body, rank] { body(world.rank(rank)); });

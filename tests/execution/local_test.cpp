@@ -50,7 +50,7 @@ TEST(Local, OneThreadDrivesAllRanks) {
 }
 
 TEST(Local, APeerThatNeverStartsIsAnErrorAndTheExecutorIsDone) {
-    local::World world(2, std::chrono::milliseconds(20));
+    local::World world(2, {.timeout = std::chrono::milliseconds(20)});
     auto executor = Executor::prepare(gathering_plan(), world.rank(1));
     ASSERT_TRUE(executor);
     const std::array<std::byte, 2> source{};
@@ -66,7 +66,7 @@ TEST(Local, APeerThatNeverStartsIsAnErrorAndTheExecutorIsDone) {
 
 // Who polls waits too.
 TEST(Local, APeerThatNeverStartsIsAnErrorOfWhoPolls) {
-    local::World world(2, std::chrono::milliseconds(20));
+    local::World world(2, {.timeout = std::chrono::milliseconds(20)});
     auto executor = Executor::prepare(gathering_plan(), world.rank(1));
     ASSERT_TRUE(executor);
     const std::array<std::byte, 2> source{};

@@ -70,7 +70,7 @@ struct Party {
 std::string run(const Answer& answer, const Contents& contents, const std::vector<Holder>& before,
                 const std::vector<Holder>& after, Index world) {
     const Limits& limits = answer.asked.options.limits;
-    local::World ranks(world, std::chrono::seconds(10));
+    local::World ranks(world, {.timeout = std::chrono::seconds(10)});
     const auto width = static_cast<std::size_t>(size_of(answer.draft.dtype));
     const Holder nobody;
     const auto holder = [&](const std::vector<Holder>& held, Index rank) -> const Holder& {

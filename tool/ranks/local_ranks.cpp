@@ -11,7 +11,7 @@ constexpr Index threads_max = 512;
 
 class LocalRanks final : public Ranks {
 public:
-    explicit LocalRanks(Index ranks) : world_(ranks, std::chrono::minutes(10)) {}
+    explicit LocalRanks(Index ranks) : world_(ranks, {.timeout = std::chrono::minutes(10)}) {}
 
     std::string name() const override { return "local"; }
     bool one_process() const override { return true; }

@@ -23,7 +23,7 @@ public:
         return mpi::make_alltoallw_backend(MPI_COMM_WORLD, timeout_);
     }
     Result<std::unique_ptr<Backend>> messages() override {
-        mpi::BackendOptions options;
+        mpi::Options options;
         options.shared_memory = false;
         options.timeout = timeout_;
         return mpi::make_backend(MPI_COMM_WORLD, options);
@@ -71,7 +71,7 @@ public:
         if (ranks < devices) {
             return fail(Code::mismatch, fmt::format("the mesh has {} devices, {} ranks were started", devices, ranks));
         }
-        mpi::BackendOptions options;
+        mpi::Options options;
         options.timeout = timeout_;
         options.ranks_per_node = ranks_per_node_;
         RESHARD_TRY(auto& backend, mpi::make_backend(MPI_COMM_WORLD, options));

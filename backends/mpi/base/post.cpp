@@ -79,7 +79,7 @@ void Post::close_backend(std::uint64_t backend) {
     calls_.erase(backend);
     opened_.erase(backend);
     std::erase_if(executors_, [&](const auto& one) { return one.first.first == backend && !one.second.estate; });
-    look();
+    poll();
 }
 
 void Post::send(int to, const Letter& letter) {
@@ -92,7 +92,7 @@ void Post::send(int to, const Letter& letter) {
     });
 }
 
-void Post::look() {
+void Post::poll() {
     bool any = false;
     for (int come = 1; come != 0;) {
         MPI_Status status{};
@@ -128,14 +128,14 @@ void Post::take(const Letter& letter) {
 
 std::vector<Letter> Post::calls(std::uint64_t backend) {
     const std::lock_guard lock(mutex_);
-    look();
+    poll();
     const auto found = calls_.find(backend);
     return found == calls_.end() ? std::vector<Letter>() : std::exchange(found->second, {});
 }
 
 std::map<int, Post::Notice> Post::notices(const ExecutorKey& key) {
     const std::lock_guard lock(mutex_);
-    look();
+    poll();
     const auto found = executors_.find(key);
     return found == executors_.end() ? std::map<int, Notice>() : found->second.notices;
 }
@@ -149,7 +149,7 @@ void Post::open_executor(const ExecutorKey& key) {
 void Post::close_executor(const ExecutorKey& key, Estate estate) {
     const std::lock_guard lock(mutex_);
     executors_[key].estate = std::move(estate);
-    look();
+    poll();
     free_estates();
 }
 

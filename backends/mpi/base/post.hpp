@@ -91,7 +91,7 @@ private:
         std::optional<Estate> estate;
     };
     // pre of all: the mutex is held.
-    void look();
+    void poll();
     void take(const Letter& letter);
     void free_estates();
 

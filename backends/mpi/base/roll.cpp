@@ -27,15 +27,15 @@ std::string_view name(std::int32_t call) {
 class Pace {
 public:
     void rest() {
-        constexpr int looks = 100;
+        constexpr int polls = 100;
         const auto& flights = Flights::of_this_thread();
         if (!flights->empty()) flights->advance_all();
-        if (++looks_ < looks) return std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::microseconds(std::min(looks_ - looks + 1, 200)));
+        if (++polls_ < polls) return std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::microseconds(std::min(polls_ - polls + 1, 200)));
     }
 
 private:
-    int looks_ = 0;
+    int polls_ = 0;
 };
 
 // Until `request` is done or the time is over; then it is left to MPI.
@@ -94,7 +94,7 @@ Roll::~Roll() {
     if (!usable()) return;
     const Letter gone = letter(Word::gone);
     if (rank_ == 0)
-        tell_all(gone);
+        send_all(gone);
     else
         post_->send(0, gone);
     post_->close_backend(backend_);
@@ -109,7 +109,7 @@ Letter Roll::letter(Word word) const {
     return letter;
 }
 
-void Roll::tell_all(const Letter& letter) const {
+void Roll::send_all(const Letter& letter) const {
     for (int rank = 0; rank < size_; ++rank) {
         if (rank != rank_) post_->send(rank, letter);
     }
@@ -139,15 +139,15 @@ Roll::Verdict Roll::preside(const Letter& own) {
         }
         const auto waited = Clock::now() - begin;
         if (auto verdict = judge(come, waited < timeout_)) {
-            Letter told = letter(Word::verdict);
-            told.value = verdict->last ? 1 : 0;
-            told.code = verdict->on_all ? -1 : static_cast<std::int32_t>(verdict->on_all.error().code);
-            if (!verdict->on_all) told.write(verdict->on_all.error().message);
-            tell_all(told);
+            Letter answer = letter(Word::verdict);
+            answer.value = verdict->last ? 1 : 0;
+            answer.code = verdict->on_all ? -1 : static_cast<std::int32_t>(verdict->on_all.error().code);
+            if (!verdict->on_all) answer.write(verdict->on_all.error().message);
+            send_all(answer);
             return *verdict;
         }
         if (!said && waited > timeout_ / 4) {
-            tell_all(letter(Word::here));
+            send_all(letter(Word::here));
             said = true;
         }
     }
@@ -215,11 +215,11 @@ Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), ran
 
 Standing::~Standing() {
     if (!usable()) return;
-    if (!failed_) tell(Word::dropped, runs_);
+    if (!failed_) send(Word::dropped, runs_);
     post_->close_executor(key_, {std::move(communicators_), peers_, runs_, !failed_});
 }
 
-void Standing::tell(Word word, std::uint64_t runs, std::string_view text) const {
+void Standing::send(Word word, std::uint64_t runs, std::string_view text) const {
     Letter letter;
     letter.word = word;
     letter.rank = rank_;
@@ -232,20 +232,20 @@ void Standing::tell(Word word, std::uint64_t runs, std::string_view text) const 
 
 void Standing::start() {
     ++runs_;
-    if (std::exchange(excused_, false)) tell(Word::started, runs_);
+    if (std::exchange(excused_, false)) send(Word::started, runs_);
 }
 
 void Standing::finish() { finished_ = runs_; }
 
 void Standing::give_up(const Error& why) {
     if (std::exchange(failed_, true) || !usable()) return;
-    tell(Word::failed, finished_ + 1, why.message);
+    send(Word::failed, finished_ + 1, why.message);
 }
 
 void Standing::excuse(const Error& why) {
     if (failed_ || !usable()) return;
     excused_ = true;
-    tell(Word::excused, runs_, why.message);
+    send(Word::excused, runs_, why.message);
 }
 
 std::string Standing::missing(const std::set<int>& awaited) const {

@@ -43,7 +43,7 @@ private:
         bool last = false;  // no call after it
     };
     [[nodiscard]] Letter letter(Word word) const;
-    void tell_all(const Letter& letter) const;
+    void send_all(const Letter& letter) const;
     Verdict preside(const Letter& own);
     std::optional<Verdict> judge(const std::map<int, Letter>& come, bool in_time) const;
     [[nodiscard]] std::optional<Verdict> compare(const std::map<int, Letter>& come) const;
@@ -80,7 +80,7 @@ public:
     [[nodiscard]] bool alone() const { return peers_.empty(); }
 
     /// This rank waits long in the run that is in flight; for missing().
-    void say_waiting() const { tell(Word::waiting, runs_); }
+    void say_waiting() const { send(Word::waiting, runs_); }
     /// The awaited peers that are not known to wait in the run themselves, or else any peers; in words.
     [[nodiscard]] std::string missing(const std::set<int>& awaited) const;
 
@@ -90,7 +90,7 @@ public:
     [[nodiscard]] std::optional<std::string> trouble() const { return trouble({peers_.begin(), peers_.end()}); }
 
 private:
-    void tell(Word word, std::uint64_t runs, std::string_view text = {}) const;
+    void send(Word word, std::uint64_t runs, std::string_view text = {}) const;
 
     std::shared_ptr<Post> post_;
     ExecutorKey key_;

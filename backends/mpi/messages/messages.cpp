@@ -15,7 +15,7 @@ constexpr Index smallest_part = 32;  // of a piece as the options want it; below
 constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
 constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
 constexpr Index slot_alignment = 16;                   // as well
-constexpr Index smallest_window_bytes = 4096;          // of a stage
+constexpr Index smallest_bounce_bytes = 4096;          // of a stage
 
 class MessageBound final : public Bound {
 public:
@@ -153,7 +153,7 @@ void Messages::add_peers(std::set<int>& peers) const {
     peers.erase(own);
 }
 
-void Messages::add_boards(std::vector<Signals*>& signals) const {
+void Messages::add_signals(std::vector<Signals*>& signals) const {
     for (const Stage& stage : stages_) {
         if (stage.node) signals.push_back(&stage.node->signals());
         for (const auto& sum : stage.sums) signals.push_back(&sum->signals());
@@ -222,11 +222,11 @@ Result<bool> Messages::find_room(std::size_t arrays) {
     bool room = true;
     if (plans > 0) {
         const auto ranks = static_cast<Index>(nodes.members.size());
-        const Index signals = plans * Signals::bytes(ranks, ShmCopyPlan::board_addresses(arrays));
-        inside_options_.window_bytes =
-            std::min(inside_options_.window_bytes, (setting_.staging_bytes_max - signals) / 2 / plans);
-        room = inside_options_.window_bytes >=
-               std::max(smallest_window_bytes, ShmReducePlan::smallest_window_bytes(ranks));
+        const Index signals = plans * Signals::bytes(ranks, ShmCopyPlan::signal_addresses(arrays));
+        inside_options_.bounce_bytes =
+            std::min(inside_options_.bounce_bytes, (setting_.staging_bytes_max - signals) / 2 / plans);
+        room = inside_options_.bounce_bytes >=
+               std::max(smallest_bounce_bytes, ShmReducePlan::smallest_bounce_bytes(ranks));
     }
     RESHARD_TRY(const auto& all, least(setting_.communicator, {static_cast<char>(room ? 1 : 0)}));
     return all.front() != 0;
@@ -292,7 +292,7 @@ Result<void> Messages::make_steps() {
 
 // The largest pieces with which every rank keeps its bounds; the same on all ranks, since both ends cut alike.
 Result<void> Messages::make_all_channels() {
-    const BackendOptions& options = setting_.options;
+    const Options& options = setting_.options;
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     const Index smallest = std::max(options.piece_bytes / smallest_part, smallest_piece_bytes);
     for (Index piece = std::min(options.piece_bytes, largest_piece_bytes); piece >= smallest; piece /= 2) {

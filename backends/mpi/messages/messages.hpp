@@ -20,7 +20,7 @@ struct MessageSetting {
     const Standing* standing = nullptr;
     const NodeMap* nodes = nullptr;
     std::shared_ptr<Arena> arena;
-    BackendOptions options;
+    Options options;
     Index staging_bytes_max = index_max;
 };
 
@@ -36,7 +36,7 @@ public:
 
     /// The ranks with which this one exchanges messages.
     void add_peers(std::set<int>& peers) const;
-    void add_boards(std::vector<Signals*>& signals) const;
+    void add_signals(std::vector<Signals*>& signals) const;
     /// The groups' communicators, which outlive the messages that may still be under way on them.
     [[nodiscard]] std::vector<Communicator> take_communicators();
 
@@ -59,7 +59,7 @@ private:
     std::vector<std::vector<StageStep>> order_;
     std::vector<Stage> stages_;        // of that order
     std::vector<char> inside_stages_;  // stages in which ranks of the node copy from each other
-    BackendOptions inside_options_;    // with bounce buffers for which there is room
+    Options inside_options_;           // with bounce buffers for which there is room
     std::size_t steps_ = 0;
     Index part_bytes_max_ = 0;  // of MPI's own reductions
     Index slot_bytes_ = 0;      // of each of two, for sums

@@ -14,7 +14,7 @@ constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank a
 
 }  // namespace
 
-Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_look)); }
+Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_poll)); }
 
 // What is left of a run that failed elsewhere, inside the node or in another bucket, is not waited for: peers may come
 // to it only after this rank has gone on.
@@ -28,8 +28,8 @@ Run::~Run() {
 }
 
 Result<bool> Run::test() {
-    auto done = advance(only_look);
-    if (done && !*done && !ends_in_time()) done = advance(only_look);
+    auto done = advance(only_poll);
+    if (done && !*done && !ends_in_time()) done = advance(only_poll);
     return done;
 }
 
@@ -40,27 +40,27 @@ Result<void> Run::wait() {
     }
 }
 
-// Tests instead of MPI_Wait, which knows no end: looks a while, then gives up the processor between looks, and sleeps
+// Tests instead of MPI_Wait, which knows no end: polls a while, then gives up the processor between polls, and sleeps
 // for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
 // ranks of the node are waited for, the signals know best from the first poll on.
 Result<bool> Run::wait_for(Index microseconds) {
     const Slice most(microseconds);
-    constexpr int looks = 100;
-    constexpr int looks_between_naps = 2;
+    constexpr int polls = 100;
+    constexpr int polls_between_sleeps = 2;
     constexpr auto idle = std::chrono::microseconds(200);
-    constexpr Clock::duration longest_nap = std::chrono::microseconds(200);
+    constexpr Clock::duration longest_sleep = std::chrono::microseconds(200);
     const auto begin = Clock::now();
-    for (int look = 0;; ++look) {
+    for (int poll = 0;; ++poll) {
         const auto done = advance(most);
         if (!done || *done) return done;
-        if (look < looks && most > only_look) continue;
+        if (poll < polls && most > only_poll) continue;
         if (!ends_in_time()) continue;
-        if (looked_ - begin >= most) return false;
-        const auto quiet = looked_ - since_;
+        if (polled_ - begin >= most) return false;
+        const auto quiet = polled_ - since_;
         if (quiet < idle) {
             sched_yield();
-        } else if (look % looks_between_naps == 0) {
-            std::this_thread::sleep_for(std::min(quiet / 10, longest_nap));
+        } else if (poll % polls_between_sleeps == 0) {
+            std::this_thread::sleep_for(std::min(quiet / 10, longest_sleep));
         }
     }
 }
@@ -69,9 +69,9 @@ Result<bool> Run::wait_for(Index microseconds) {
 bool Run::ends_in_time() {
     const auto timeout = state_.plan().timeout;
     const auto now = Clock::now();
-    since_ = events_ != state_.events() ? now : since_ + forgiven(now - looked_, timeout);
+    since_ = events_ != state_.events() ? now : since_ + forgiven(now - polled_, timeout);
     events_ = state_.events();
-    looked_ = now;
+    polled_ = now;
     if (now - since_ < silence || now - asked_ < silence) return true;
     asked_ = now;
     const std::set<int> peers = awaited();
@@ -139,7 +139,7 @@ bool Run::finish_stage(Slice most) {
     const bool flowed = channels_.advance();
     const bool reduced = reductions_.advance();
     // Only a rank that no message waits for may sleep on the signals: a rank that sleeps advances no message.
-    const Slice slice = summed && flowed && reduced ? most : only_look;
+    const Slice slice = summed && flowed && reduced ? most : only_poll;
     if (!advance_node(slice) || !advance_sums(slice)) return false;
     if (!summed || !flowed || !reduced) return false;
     for (const MessageStep& step : state_.stage().steps) {

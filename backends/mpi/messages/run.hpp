@@ -47,7 +47,7 @@ private:
     Clock::time_point begun_at_;
     Index events_ = 0;
     Clock::time_point since_ = Clock::now();  // nothing has happened
-    Clock::time_point looked_ = since_;
+    Clock::time_point polled_ = since_;
     Clock::time_point asked_ = since_;
     bool said_waiting_ = false;
 };

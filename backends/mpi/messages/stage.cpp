@@ -80,7 +80,7 @@ bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes) {
 
 Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> stage, const NodeMap& nodes,
                                                     std::size_t arrays, const std::shared_ptr<Arena>& arena,
-                                                    const BackendOptions& options) {
+                                                    const Options& options) {
     std::vector<RankStep> inside;
     const auto steps =
         steps_among(stage, nodes.members, arrays, inside, [](const StageStep& one) { return one.copies(); });
@@ -90,11 +90,11 @@ Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> s
 Result<std::unique_ptr<ShmReducePlan>> make_sum_plan(std::span<const StageStep> stage,
                                                      const std::vector<Index>& members, MPI_Comm communicator,
                                                      std::size_t arrays, const std::shared_ptr<Arena>& arena,
-                                                     const BackendOptions& options) {
+                                                     const Options& options) {
     std::vector<RankStep> inside;
     const auto steps =
         steps_among(stage, members, arrays, inside, [&](const StageStep& one) { return one.summing == members; });
-    return ShmReducePlan::make(communicator, arena, steps, options.window_bytes, options.timeout);
+    return ShmReducePlan::make(communicator, arena, steps, options.bounce_bytes, options.timeout);
 }
 
 std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage) {

@@ -53,14 +53,14 @@ struct StageBuffers {
 [[nodiscard]] Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> stage,
                                                                   const NodeMap& nodes, std::size_t arrays,
                                                                   const std::shared_ptr<Arena>& arena,
-                                                                  const BackendOptions& options);
+                                                                  const Options& options);
 
 /// Collective over `members`, ascending, the ranks of `communicator`: the reductions of a stage among them.
 [[nodiscard]] Result<std::unique_ptr<ShmReducePlan>> make_sum_plan(std::span<const StageStep> stage,
                                                                    const std::vector<Index>& members,
                                                                    MPI_Comm communicator, std::size_t arrays,
                                                                    const std::shared_ptr<Arena>& arena,
-                                                                   const BackendOptions& options);
+                                                                   const Options& options);
 
 /// The sets of ranks that reduce inside the node in a stage, each once, in the order of the arrays.
 [[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage);

@@ -69,11 +69,11 @@ std::vector<Index> bytes_by_peer(const std::vector<PeerRegion>& parts, std::size
 
 }  // namespace
 
-std::vector<BounceSlot> deal_window(const std::vector<Index>& incoming, Index window_bytes) {
+std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bounce_bytes) {
     const Index all = std::accumulate(incoming.begin(), incoming.end(), Index{0});
     const auto senders = static_cast<Index>(std::ranges::count_if(incoming, [](Index bytes) { return bytes > 0; }));
     Index offset = senders * static_cast<Index>(sizeof(SlotFlags));
-    const Index halves = std::min(std::max<Index>(window_bytes - offset, 0), 2 * all);
+    const Index halves = std::min(std::max<Index>(bounce_bytes - offset, 0), 2 * all);
     std::vector<BounceSlot> slots(incoming.size());
     Index flags = 0;
     for (std::size_t i = 0; i < incoming.size(); ++i) {
@@ -91,10 +91,10 @@ std::vector<BounceSlot> deal_window(const std::vector<Index>& incoming, Index wi
 }
 
 Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena, const PeerRegions& parts,
-                                 Index window_bytes) {
+                                 Index bounce_bytes) {
     const auto ranks = static_cast<std::size_t>(size_of_communicator(communicator));
     const auto rank = static_cast<std::size_t>(rank_of(communicator));
-    const std::vector<BounceSlot> slots = deal_window(bytes_by_peer(parts.receives, ranks), window_bytes);
+    const std::vector<BounceSlot> slots = deal_buffer(bytes_by_peer(parts.receives, ranks), bounce_bytes);
     std::vector<BounceSlot> granted(ranks);  // in the peers' bounce buffers
     const int code = MPI_Alltoall(slots.data(), sizeof(BounceSlot), MPI_BYTE, granted.data(), sizeof(BounceSlot),
                                   MPI_BYTE, communicator);
@@ -106,11 +106,11 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
         for (const BounceSlot& slot : slots) {
             bytes = std::max(bytes, slot.half_bytes > 0 ? slot.offset + 2 * slot.half_bytes : 0);
         }
-        auto window = arena->take(bytes);
-        if (!window) {
-            made = tl::unexpected(window.error());
+        auto buffer = arena->take(bytes);
+        if (!buffer) {
+            made = tl::unexpected(buffer.error());
         } else {
-            own_ = std::move(*window);
+            own_ = std::move(*buffer);
             const std::size_t flags = std::min(own_->bytes().size(), ranks * sizeof(SlotFlags));
             std::ranges::fill(own_->bytes().first(flags), std::byte{0});
             place = arena->find(own_->bytes().data(), bytes).value_or(Address{});
@@ -152,8 +152,8 @@ bool BounceBuffers::hold_all() const {
 
 void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
                             const std::vector<std::vector<char>>& from_stage, const std::vector<char>& own,
-                            Store window_store) {
-    window_store_ = window_store;
+                            Store bounce_store) {
+    bounce_store_ = bounce_store;
     staying_->restart(own);
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
@@ -190,11 +190,11 @@ bool BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& 
             if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources, copies_)) continue;
             pair.packed_bytes = -1;
             --open;
-            if (window_store_ == Store::streaming) store_fence();
+            if (bounce_store_ == Store::streaming) store_fence();
             pair.flags->filled.store(++pair.moved, std::memory_order_release);
-            signals.tell(pair.peer);
+            signals.wake(pair.peer);
         }
-        copies_.run(window_store_);
+        copies_.run(bounce_store_);
         staying_->move(sources, targets, store);
     }
     return true;
@@ -207,7 +207,7 @@ bool BounceBuffers::drain(Signals& signals, Pair& pair, const std::vector<std::b
     if (moves) {
         pair.pieces.unpack(pair.half(), targets, store);
         pair.flags->drained.store(++pair.moved, std::memory_order_release);
-        signals.tell(pair.peer);
+        signals.wake(pair.peer);
     } else {
         wanted_.push_back(filled);
     }

@@ -21,15 +21,15 @@ struct SlotFlags {
     alignas(64) Counter drained;  ///< the receiver's
 };
 
-/// Deals out a bounce buffer of about `window_bytes` to senders of so many bytes each.
-[[nodiscard]] std::vector<BounceSlot> deal_window(const std::vector<Index>& incoming, Index window_bytes);
+/// Deals out a bounce buffer of about `bounce_bytes` to senders of so many bytes each.
+[[nodiscard]] std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bounce_bytes);
 
 /// One rank's bounce buffer, and its slots in those of its peers.
 class BounceBuffers {
 public:
     /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
     Result<void> make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena, const PeerRegions& parts,
-                      Index window_bytes);
+                      Index bounce_bytes);
 
     [[nodiscard]] Index bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
@@ -37,10 +37,10 @@ public:
     [[nodiscard]] bool hold_all() const;
 
     /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, what goes through bounce buffers; `own`
-    /// marks the arrays whose share that stays on this rank is copied on the way; `window_store` says how bounce
+    /// marks the arrays whose share that stays on this rank is copied on the way; `bounce_store` says how bounce
     /// buffers are written.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
-                 const std::vector<char>& own, Store window_store);
+                 const std::vector<char>& own, Store bounce_store);
 
     /// Moves all that can be moved now; true when something moved. wanted() then names what it waits for, any one of
     /// which will do; nothing when the run is over.
@@ -71,7 +71,7 @@ private:
     std::vector<Pair> incoming_;
     std::vector<std::vector<std::size_t>> groups_;  // of outgoing pairs
     DealtCopies copies_;
-    Store window_store_ = Store::cached;
+    Store bounce_store_ = Store::cached;
     Signals::Wanteds wanted_;
 };
 

@@ -29,7 +29,7 @@ Index place_in(const std::vector<Index>& ranks, Index rank) {
 
 NodeMap apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size_of_communicator(communicator)}; }
 
-Result<NodeMap> find_nodes(MPI_Comm communicator, const BackendOptions& options, const std::shared_ptr<Arena>& arena) {
+Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const std::shared_ptr<Arena>& arena) {
     const Index rank = rank_of(communicator);
     if (!options.shared_memory) return apart(communicator);
     RESHARD_TRY(auto& own, split(communicator, options.ranks_per_node));

@@ -28,7 +28,7 @@ struct NodeMap {
 [[nodiscard]] NodeMap apart(MPI_Comm communicator);
 
 /// Collective. Ranks that share a node but cannot map each other's memory, on any node, are taken for apart.
-[[nodiscard]] Result<NodeMap> find_nodes(MPI_Comm communicator, const BackendOptions& options,
+[[nodiscard]] Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options,
                                          const std::shared_ptr<Arena>& arena);
 
 }  // namespace reshard::mpi

@@ -13,28 +13,27 @@ namespace reshard::mpi {
 namespace {
 
 // How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
-enum class Way { push, pull, window };
+enum class Way { push, pull, bounce };
 
 // The same on both sides. Past the caches a source is read once, in its order, and pushed to all who want of it. Within
 // them a target is written where it will be read: a core that pushes would first have to take its lines away.
 Way way_of(bool source_is_shared, bool target_is_shared, Store store) {
     if (source_is_shared && target_is_shared) return store == Store::streaming ? Way::push : Way::pull;
     if (source_is_shared) return Way::pull;
-    return target_is_shared ? Way::push : Way::window;
+    return target_is_shared ? Way::push : Way::bounce;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
-                                                       std::span<const ArrayStep> steps,
-                                                       const BackendOptions& options) {
+                                                       std::span<const ArrayStep> steps, const Options& options) {
     std::unique_ptr<ShmCopyPlan> plan(new ShmCopyPlan);
     plan->arena_ = std::move(arena);
     auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts.map([](const PeerRegions&) {});
     RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
     RESHARD_TRY(auto& signals,
-                Signals::make(communicator, plan->arena_, board_addresses(steps.size()), options.timeout));
+                Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->signals_ = std::move(signals);
     plan->arrays_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -56,7 +55,7 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    RESHARD_CHECK(plan->windows_.make(communicator, plan->arena_, *parts, options.window_bytes));
+    RESHARD_CHECK(plan->bounce_buffers_.make(communicator, plan->arena_, *parts, options.bounce_bytes));
     RESHARD_CHECK(plan->choose(communicator, *parts, options.unregistered_buffers));
     return plan;
 }
@@ -73,20 +72,21 @@ Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     int code = MPI_Allreduce(&written, &all, 1, MPI_INT64_T, MPI_SUM, communicator);
     RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     const bool small = written <= signals_->barrier_bytes();
-    RESHARD_TRY(const auto& at_once, least(communicator, {static_cast<char>(small && windows_.hold_all() ? 1 : 0)}));
+    RESHARD_TRY(const auto& at_once,
+                least(communicator, {static_cast<char>(small && bounce_buffers_.hold_all() ? 1 : 0)}));
     store_ = store_for(all);
     at_once_ = at_once.front() != 0;
-    window_store_ = store_;
-    if (unregistered_buffers == UnregisteredBuffers::bounce) window_store_ = Store::cached;
-    if (unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) window_store_ = Store::streaming;
+    bounce_store_ = store_;
+    if (unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
+    if (unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
     return {};
 }
 
 std::string ShmCopyPlan::describe() const {
-    if (at_once_) return fmt::format("through bounce buffers of {} bytes at once", window_bytes());
+    if (at_once_) return fmt::format("through bounce buffers of {} bytes at once", bounce_bytes());
     return fmt::format("one pass through shared memory ({}; bounce buffers of {} bytes{} for unregistered buffers)",
-                       store_ == Store::streaming ? "push, non-temporal stores" : "pull, cached stores", window_bytes(),
-                       window_store_ == Store::streaming ? ", non-temporal stores," : "");
+                       store_ == Store::streaming ? "push, non-temporal stores" : "pull, cached stores", bounce_bytes(),
+                       bounce_store_ == Store::streaming ? ", non-temporal stores," : "");
 }
 
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
@@ -114,8 +114,9 @@ Result<bool> ShmCopy::next(Slice most) {
             return true;
         }
         case Phase::staging: {
-            if (plan_.windows_.advance(signals_, own_sources_, own_targets_, plan_.store_)) waiting_.moved();
-            if (!plan_.windows_.wanted().empty()) return waiting_.on(plan_.windows_.wanted(), Signals::Need::any, most);
+            if (plan_.bounce_buffers_.advance(signals_, own_sources_, own_targets_, plan_.store_)) waiting_.moved();
+            if (!plan_.bounce_buffers_.wanted().empty())
+                return waiting_.on(plan_.bounce_buffers_.wanted(), Signals::Need::any, most);
             store_fence();
             say(&SignalLine::done, run_, leaving_);
             phase_ = Phase::leaving;
@@ -156,9 +157,9 @@ Result<void> ShmCopy::resolve() {
                 RESHARD_TRY(auto& reached, reach(*plan_.arena_, peer, 2 * array, plan_.arrays_[array].step));
                 sources_[array][peer] = reached;
             }
-            to_stage[peer][array] = out == Way::window ? 1 : 0;
-            from_stage[peer][array] = in == Way::window ? 1 : 0;
-            direct[peer] = direct[peer] || out != Way::window || in != Way::window;
+            to_stage[peer][array] = out == Way::bounce ? 1 : 0;
+            from_stage[peer][array] = in == Way::bounce ? 1 : 0;
+            direct[peer] = direct[peer] || out != Way::bounce || in != Way::bounce;
         }
     }
     std::vector<char> own(arrays);
@@ -166,7 +167,7 @@ Result<void> ShmCopy::resolve() {
         own[array] = std::ranges::any_of(to_stage, [&](const auto& staged) { return staged[array] != 0; }) ? 1 : 0;
         if (own[array] != 0) targets_[array][signals_.rank()] = nullptr;  // on the way
     }
-    plan_.windows_.restart(to_stage, from_stage, own, plan_.window_store_);
+    plan_.bounce_buffers_.restart(to_stage, from_stage, own, plan_.bounce_store_);
     for (const std::size_t peer : plan_.partners_) {
         if (direct[peer]) leaving_.push_back(peer);
     }
@@ -178,7 +179,7 @@ void ShmCopy::stage_all() {
     std::vector<char> moves;
     for (const ShmCopyPlan::Array& array : plan_.arrays_) moves.push_back(array.moves ? 1 : 0);
     const std::vector<std::vector<char>> all(signals_.size(), moves);
-    plan_.windows_.restart(all, all, moves, plan_.window_store_);
+    plan_.bounce_buffers_.restart(all, all, moves, plan_.bounce_store_);
 }
 
 void ShmCopy::sweep() {

@@ -16,13 +16,13 @@ public:
     /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
     [[nodiscard]] static Result<std::unique_ptr<ShmCopyPlan>> make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
                                                                    std::span<const ArrayStep> steps,
-                                                                   const BackendOptions& options);
+                                                                   const Options& options);
 
     /// Addresses to publish for so many arrays: the source's and the target's, of this run and of the next.
-    [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
+    [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }
 
-    [[nodiscard]] Index window_bytes() const { return windows_.bytes(); }
-    [[nodiscard]] Index held_bytes() const { return window_bytes() + signals_->own_bytes(); }
+    [[nodiscard]] Index bounce_bytes() const { return bounce_buffers_.bytes(); }
+    [[nodiscard]] Index held_bytes() const { return bounce_bytes() + signals_->own_bytes(); }
     /// How it moves, for people.
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Signals& signals() const { return *signals_; }
@@ -43,9 +43,9 @@ private:
     std::unique_ptr<Signals> signals_;
     std::vector<Array> arrays_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
-    BounceBuffers windows_;
+    BounceBuffers bounce_buffers_;
     Store store_ = Store::cached;
-    Store window_store_ = Store::cached;
+    Store bounce_store_ = Store::cached;
     bool at_once_ = false;  // through bounce buffers without a barrier before, whatever the buffers are
     std::uint64_t runs_ = 0;
 };

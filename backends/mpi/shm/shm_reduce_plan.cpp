@@ -81,20 +81,20 @@ Region within(const Region& region, const Box& box, const Box& part) {
     return inside;
 }
 
-Index ShmReducePlan::smallest_window_bytes(Index ranks) { return 4 * ranks * line_bytes; }
+Index ShmReducePlan::smallest_bounce_bytes(Index ranks) { return 4 * ranks * line_bytes; }
 
 bool ShmReducePlan::takes(std::size_t array) const {
     return std::ranges::find(arrays_, array, &Array::array) != arrays_.end();
 }
 
 std::string ShmReducePlan::describe() const {
-    if (at_once_) return fmt::format("sums through bounce buffers of {} bytes at once", window_bytes());
+    if (at_once_) return fmt::format("sums through bounce buffers of {} bytes at once", bounce_bytes());
     return fmt::format("sums in one pass through shared memory ({}; bounce buffers of {} bytes for unregistered ones)",
-                       store_ == Store::streaming ? "non-temporal stores" : "cached stores", window_bytes());
+                       store_ == Store::streaming ? "non-temporal stores" : "cached stores", bounce_bytes());
 }
 
 Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
-                                                           std::span<const ArrayStep> steps, Index window_bytes,
+                                                           std::span<const ArrayStep> steps, Index bounce_bytes,
                                                            std::chrono::milliseconds timeout) {
     std::unique_ptr<ShmReducePlan> plan(new ShmReducePlan);
     plan->arena_ = arena;
@@ -106,9 +106,9 @@ Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator
     const auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
     RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
-    RESHARD_TRY(auto& signals, Signals::make(communicator, arena, board_addresses(steps.size()), timeout));
+    RESHARD_TRY(auto& signals, Signals::make(communicator, arena, signal_addresses(steps.size()), timeout));
     plan->signals_ = std::move(signals);
-    RESHARD_CHECK(plan->make_windows(communicator, window_bytes));
+    RESHARD_CHECK(plan->make_bounce_buffers(communicator, bounce_bytes));
     return plan;
 }
 
@@ -191,13 +191,13 @@ void ShmReducePlan::add_folds(Array& array) const {
 
 // Non-temporal stores win where what all ranks touch does not fit the cache that they share. Through the bounce buffers
 // at once, each adding up for itself, wins where reading everything is cheaper than a second barrier.
-Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
+Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     Index scattered = 0;
     Index for_all = 0;
     for (const Array& array : arrays_) {
         (array.for_all ? for_all : scattered) += bytes_of(array.takers[rank_].boxes, array.dtype);
     }
-    std::array<Index, 3> least = {window_bytes, -scattered, -for_all};
+    std::array<Index, 3> least = {bounce_bytes, -scattered, -for_all};
     const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
     RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     const auto ranks = static_cast<Index>(ranks_);
@@ -215,24 +215,24 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index window_bytes) {
     return {};
 }
 
-Result<void> ShmReducePlan::make_windows(MPI_Comm communicator, Index window_bytes) {
-    RESHARD_CHECK(choose(communicator, window_bytes));
+Result<void> ShmReducePlan::make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes) {
+    RESHARD_CHECK(choose(communicator, bounce_bytes));
     Address place;
     Result<void> made;
     if (half_bytes_ > 0) {
-        auto window = arena_->take(2 * half_bytes_);
-        if (window) {
-            window_ = std::move(*window);
-            place = arena_->find(window_->bytes().data(), 2 * half_bytes_).value_or(Address{});
+        auto buffer = arena_->take(2 * half_bytes_);
+        if (buffer) {
+            own_bounce_ = std::move(*buffer);
+            place = arena_->find(own_bounce_->bytes().data(), 2 * half_bytes_).value_or(Address{});
         } else {
-            made = tl::unexpected(window.error());
+            made = tl::unexpected(buffer.error());
         }
     }
     RESHARD_TRY(const auto& places, gathered(communicator, place));
     for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_ && made; ++rank) {
         auto reached = arena_->reach(places[rank], views_);
         if (!reached) made = tl::unexpected(reached.error());
-        if (reached) windows_.push_back(*reached);
+        if (reached) bounce_buffers_.push_back(*reached);
     }
     return all_succeeded(communicator, made, 1);
 }

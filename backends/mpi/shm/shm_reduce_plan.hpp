@@ -29,15 +29,17 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<ShmReducePlan>> make(MPI_Comm communicator,
                                                                      const std::shared_ptr<Arena>& arena,
                                                                      std::span<const ArrayStep> steps,
-                                                                     Index window_bytes,
+                                                                     Index bounce_bytes,
                                                                      std::chrono::milliseconds timeout);
 
     /// The least bytes of a bounce buffer among so many ranks.
-    [[nodiscard]] static Index smallest_window_bytes(Index ranks);
-    [[nodiscard]] static std::size_t board_addresses(std::size_t arrays) { return 4 * arrays; }
+    [[nodiscard]] static Index smallest_bounce_bytes(Index ranks);
+    [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }
 
-    [[nodiscard]] Index window_bytes() const { return window_ ? static_cast<Index>(window_->bytes().size()) : 0; }
-    [[nodiscard]] Index held_bytes() const { return window_bytes() + signals_->own_bytes(); }
+    [[nodiscard]] Index bounce_bytes() const {
+        return own_bounce_ ? static_cast<Index>(own_bounce_->bytes().size()) : 0;
+    }
+    [[nodiscard]] Index held_bytes() const { return bounce_bytes() + signals_->own_bytes(); }
     /// How it adds up, for people.
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool takes(std::size_t array) const;
@@ -80,8 +82,8 @@ private:
     Result<void> add_arrays(const PeerRegions& parts, std::span<const ArrayStep> steps);
     Result<void> fits(const Array& array) const;
     void add_folds(Array& array) const;
-    Result<void> make_windows(MPI_Comm communicator, Index window_bytes);
-    Result<void> choose(MPI_Comm communicator, Index window_bytes);
+    Result<void> make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes);
+    Result<void> choose(MPI_Comm communicator, Index bounce_bytes);
     void deal(const std::vector<char>& staged);
     [[nodiscard]] std::vector<Piece> cut(const Array& array, std::size_t taker) const;
     [[nodiscard]] bool goes_back(const Array& array) const { return array.for_all && !at_once_; }
@@ -94,8 +96,8 @@ private:
     std::size_t ranks_ = 1;
     std::vector<std::size_t> others_;
     std::vector<Array> arrays_;
-    std::unique_ptr<Memory> window_;
-    std::vector<std::byte*> windows_;  // of all ranks
+    std::unique_ptr<Memory> own_bounce_;
+    std::vector<std::byte*> bounce_buffers_;  // of all ranks
     Views views_;
     Index slot_bytes_ = 0;
     Index half_bytes_ = 0;  // of a bounce buffer: slots for what others bring, and for what they bring back

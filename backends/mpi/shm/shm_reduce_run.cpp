@@ -99,7 +99,7 @@ void ShmReduceRun::fill() {
         const ShmReducePlan::Taker& taker = piece.array->takers[piece.taker];
         const Region source = within(taker.summands[piece.number], taker.boxes[piece.number], piece.box);
         BoxCopy(source, plan_.slot(piece, plan_.rank_, piece.taker, half(), false))
-            .run(own_source(*piece.array), plan_.windows_[piece.taker]);
+            .run(own_source(*piece.array), plan_.bounce_buffers_[piece.taker]);
     }
     say(&SignalLine::turn, turn_of(false), plan_.others_);
     phase_ = Phase::adding;
@@ -120,9 +120,9 @@ void ShmReduceRun::add() {
         for (std::size_t rank = 0; rank < plan_.ranks_ && round().for_all; ++rank) {
             if (rank != own) targets.push_back({rank, plan_.slot(piece, own, rank, half(), true)});
         }
-        std::vector<const std::byte*> from(plan_.ranks_, plan_.windows_[own]);
+        std::vector<const std::byte*> from(plan_.ranks_, plan_.bounce_buffers_[own]);
         from[own] = own_source(*piece.array);
-        std::vector<std::byte*> to = plan_.windows_;
+        std::vector<std::byte*> to = plan_.bounce_buffers_;
         to[own] = own_target(*piece.array);
         MultiReduce(piece.array->dtype, piece.array->combine, summands, targets)
             .run(from, to, round().for_all ? Store::cached : plan_.store_);
@@ -142,7 +142,7 @@ void ShmReduceRun::land() {
         const ShmReducePlan::Taker& own = piece.array->takers[plan_.rank_];
         const Region target = within(own.targets[piece.number], own.boxes[piece.number], piece.box);
         BoxCopy(plan_.slot(piece, piece.taker, plan_.rank_, half(), true), target)
-            .run(plan_.windows_[plan_.rank_], own_target(*piece.array), plan_.store_);
+            .run(plan_.bounce_buffers_[plan_.rank_], own_target(*piece.array), plan_.store_);
     }
     ++round_;
     phase_ = Phase::filling;

@@ -25,7 +25,7 @@ Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t ind
 
 void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers) {
     (signals_.line(signals_.rank()).*counter).store(value, std::memory_order_release);
-    for (const std::size_t peer : peers) signals_.tell(peer);
+    for (const std::size_t peer : peers) signals_.wake(peer);
 }
 
 Result<bool> ShmRun::wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most) {

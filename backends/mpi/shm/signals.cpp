@@ -103,13 +103,13 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     // A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from
     // running.
     RESHARD_TRY(const auto& cores, usable_cores(communicator));
-    signals->looks_ = static_cast<std::size_t>(cores) >= signals->size_ ? 4000 : 1;
+    signals->polls_ = static_cast<std::size_t>(cores) >= signals->size_ ? 4000 : 1;
     return signals;
 }
 
 // A rank writes before it looks whether the other sleeps; the other says that it sleeps before it polls a last time. So
 // one of them sees the other.
-void Signals::tell(std::size_t rank) {
+void Signals::wake(std::size_t rank) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     SignalLine& theirs = line(rank);
     std::uint32_t caller = theirs.asleep.load(std::memory_order_relaxed);
@@ -171,7 +171,7 @@ Result<void> Signals::hear_failures() const {
     return other == nullptr ? Result<void>() : fail(Code::backend, fmt::format("rank {} failed", other->rank));
 }
 
-Result<void> Signals::look_after(const Wanteds& wanted, Clock::time_point since) const {
+Result<void> Signals::see_to(const Wanteds& wanted, Clock::time_point since) const {
     RESHARD_CHECK(hear_failures());
     const auto waited = Clock::now() - since;
     // What a rank did before it left, or after it excused itself, is visible to whoever sees that it did so.
@@ -185,10 +185,10 @@ Result<void> Signals::look_after(const Wanteds& wanted, Clock::time_point since)
         }
     }
     const auto missing = std::ranges::find_if_not(wanted, &Wanted::there);
-    return missing == wanted.end() ? Result<void>() : look_after(*missing, waited);
+    return missing == wanted.end() ? Result<void>() : see_to(*missing, waited);
 }
 
-Result<void> Signals::look_after(const Wanted& missing, Clock::duration waited) const {
+Result<void> Signals::see_to(const Wanted& missing, Clock::duration waited) const {
     const SignalLine& theirs = line(missing.rank);
     if (kill(static_cast<pid_t>(theirs.process), 0) != 0 && errno == ESRCH) {
         return fail(Code::backend, fmt::format("rank {} died", theirs.rank));
@@ -205,14 +205,14 @@ Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point s
         return need == Need::all ? std::ranges::all_of(wanted, &Wanted::there)
                                  : std::ranges::any_of(wanted, &Wanted::there);
     };
-    const bool waits = most > only_look;
-    for (int look = 0; look < (waits ? looks_ : 1); ++look) {
+    const bool waits = most > only_poll;
+    for (int poll = 0; poll < (waits ? polls_ : 1); ++poll) {
         if (ready()) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    if (!waits) return look_after(wanted, since).map([&] { return ready(); });
+    if (!waits) return see_to(wanted, since).map([&] { return ready(); });
     for (int i = 0; i < yields; ++i) {
         sched_yield();
         if (ready()) return true;
@@ -231,7 +231,7 @@ Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point 
         mine.asleep.store(need == Need::all ? static_cast<std::uint32_t>(missing->rank) + 1 : anyone);
         std::atomic_thread_fence(std::memory_order_seq_cst);
         const bool came = need == Need::all ? missing->there() : std::ranges::any_of(wanted, &Wanted::there);
-        auto well = look_after(wanted, since);
+        auto well = see_to(wanted, since);
         if (well && !came) {
             const timespec timeout{0, std::chrono::nanoseconds(most).count()};
             futex(mine.bell, FUTEX_WAIT, heard, &timeout);
@@ -259,12 +259,12 @@ Signals::~Signals() {
 Result<bool> Waiting::on(const Signals::Wanteds& wanted, Signals::Need need, Slice most) {
     if (wanted.empty()) return true;
     const auto now = Signals::Clock::now();
-    since_ = since_ ? *since_ + forgiven(now - looked_, signals_.timeout()) : now;
+    since_ = since_ ? *since_ + forgiven(now - polled_, signals_.timeout()) : now;
     auto there = signals_.wait(wanted, need, *since_, most);
     if (there && *there) {
         since_.reset();
     } else {
-        looked_ = most > only_look ? Signals::Clock::now() : now;
+        polled_ = most > only_poll ? Signals::Clock::now() : now;
     }
     return there;
 }

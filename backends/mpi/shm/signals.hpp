@@ -33,7 +33,7 @@ struct alignas(64) SignalLine {
 
 /// How long a call may wait before it says "not yet"; 0: it only polls.
 using Slice = std::chrono::microseconds;
-inline constexpr Slice only_look{0};
+inline constexpr Slice only_poll{0};
 inline constexpr Slice long_slice{20'000};
 
 class Signals {
@@ -56,13 +56,13 @@ public:
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
     /// True when ranks share cores: a rank that waits must let the others run.
-    [[nodiscard]] bool crowded() const { return looks_ == 1; }
+    [[nodiscard]] bool crowded() const { return polls_ == 1; }
     /// The bytes that a rank copies through the caches in the time of a barrier.
     [[nodiscard]] Index barrier_bytes() const { return Index{crowded() ? 128 : 16} << 10; }
 
     /// Wakes `rank` if it sleeps; to be called after a counter has grown that it may wait for. No system call unless it
     /// sleeps.
-    void tell(std::size_t rank);
+    void wake(std::size_t rank);
 
     /// Counts one more run that went well on this rank. Ranks count alike.
     void finish_run() { ++finished_; }
@@ -100,8 +100,8 @@ private:
     [[nodiscard]] Head& head() const;
     [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // the first run that it fails; 0: none
     [[nodiscard]] Result<void> hear_failures() const;
-    [[nodiscard]] Result<void> look_after(const Wanteds& wanted, Clock::time_point since) const;
-    [[nodiscard]] Result<void> look_after(const Wanted& missing, Clock::duration waited) const;
+    [[nodiscard]] Result<void> see_to(const Wanteds& wanted, Clock::time_point since) const;
+    [[nodiscard]] Result<void> see_to(const Wanted& missing, Clock::duration waited) const;
     [[nodiscard]] std::string excuse_of(const SignalLine& line) const;
     Result<bool> sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
@@ -113,7 +113,7 @@ private:
     std::size_t size_ = 0;
     std::size_t addresses_ = 0;
     std::uint64_t finished_ = 0;  // runs
-    int looks_ = 0;               // before the processor is given up
+    int polls_ = 0;               // before the processor is given up
     std::chrono::milliseconds timeout_{};
 };
 
@@ -129,7 +129,7 @@ public:
 private:
     Signals& signals_;
     std::optional<Signals::Clock::time_point> since_;
-    Signals::Clock::time_point looked_;
+    Signals::Clock::time_point polled_;
 };
 
 }  // namespace reshard::mpi

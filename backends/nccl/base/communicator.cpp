@@ -10,12 +10,12 @@ namespace reshard::nccl {
 
 void Backoff::pause() {
     constexpr int yields = 64;
-    constexpr int naps = 64;
+    constexpr int sleeps = 64;
     ++pauses_;
     if (pauses_ <= yields) {
         std::this_thread::yield();
     } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(pauses_ <= yields + naps ? 20 : 500));
+        std::this_thread::sleep_for(std::chrono::microseconds(pauses_ <= yields + sleeps ? 20 : 500));
     }
 }
 

@@ -8,7 +8,7 @@
 
 namespace reshard::nccl {
 
-// Writes the actions of a run. A step in one piece stays on the queue; of one in several, pieces travel on the wire
+// Writes the actions of a run. A step in one piece stays on the queue; of one in several, pieces travel on another
 // while the queue packs the next and unpacks the last.
 class Writer {
 public:
@@ -74,15 +74,15 @@ private:
         return {};
     }
 
-    // The wire waits until a piece is packed. By then its slot is free: what travelled in it was unpacked before the
-    // piece was packed, on the queue, which had waited for it to arrive.
+    // The other stream waits until a piece is packed. By then its slot is free: what travelled in it was unpacked
+    // before the piece was packed, on the queue, which had waited for it to arrive.
     Result<void> write_pieces(const StepProgram& step) {
         RESHARD_CHECK(pack(step, 0));
         for (std::size_t p = 0; p < step.pieces.size(); ++p) {
             const Bases bases = bases_of(p);
-            add(On::wire, Wait{ready_.packed[p % slots_max].get()});
-            travel(step, step.pieces[p], On::wire, bases);
-            add(On::wire, Record{ready_.moved[p % slots_max].get()});
+            add(On::transfers, Wait{ready_.packed[p % slots_max].get()});
+            travel(step, step.pieces[p], On::transfers, bases);
+            add(On::transfers, Record{ready_.moved[p % slots_max].get()});
             if (p + 1 < step.pieces.size()) {
                 RESHARD_CHECK(pack(step, p + 1));
             }
@@ -230,7 +230,7 @@ Result<void> LaunchList::issue_one(const Action& action, const Ready& ready, cud
 
 Result<void> LaunchList::issue(const Ready& ready, cudaStream_t queue, std::span<const Event> step_ends) const {
     for (const Action& action : actions_) {
-        const cudaStream_t stream = action.on == On::queue ? queue : ready.wire->get();
+        const cudaStream_t stream = action.on == On::queue ? queue : ready.transfers->get();
         Result<void> done = issue_one(action, ready, stream);
         if (std::holds_alternative<StepEnds>(action.what) && !step_ends.empty()) {
             done = checked(cudaEventRecord(step_ends[action.step + 1].get(), queue), "cudaEventRecord");

@@ -9,7 +9,7 @@
 namespace reshard::nccl {
 
 /// The stream of an action: the one on which the run was started, or the one on which messages travel.
-enum class On { queue, wire };
+enum class On { queue, transfers };
 
 /// Launches [begin, end) of the list.
 struct Launches {

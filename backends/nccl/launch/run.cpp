@@ -29,7 +29,7 @@ std::string describe_ready(const Ready& ready) {
                        static_cast<double>(ready.base->communicator_bytes()) / (1 << 20));
 }
 
-// One run in flight. Between two looks at its last event it looks for faults and at the clock.
+// One run in flight. Between two polls of its last event it looks for faults and at the clock.
 class NcclRun final : public Ticket {
 public:
     NcclRun(const Ready& ready, const LaunchList& script, std::span<const Event> ends, std::vector<double>& seconds)

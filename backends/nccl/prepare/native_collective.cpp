@@ -34,18 +34,18 @@ std::string_view call_name(StepKind native) {
     }
 }
 
-std::optional<WireType> reduction_type(DType dtype, Combine combine) {
+std::optional<NcclType> reduction_type(DType dtype, Combine combine) {
     const bool extremum = combine == Combine::max || combine == Combine::min;
     const ncclRedOp_t op = combine == Combine::max    ? ncclMax
                            : combine == Combine::min  ? ncclMin
                            : combine == Combine::prod ? ncclProd
                                                       : ncclSum;
-    const auto integer = [&](ncclDataType_t type) { return WireType{type, 1, op}; };
+    const auto integer = [&](ncclDataType_t type) { return NcclType{type, 1, op}; };
     const auto floating = [&](ncclDataType_t type) {
-        return extremum ? std::nullopt : std::optional(WireType{type, 1, op});
+        return extremum ? std::nullopt : std::optional(NcclType{type, 1, op});
     };
     const auto complex = [&](ncclDataType_t type) {
-        return combine == Combine::sum ? std::optional(WireType{type, 2, op}) : std::nullopt;
+        return combine == Combine::sum ? std::optional(NcclType{type, 2, op}) : std::nullopt;
     };
     switch (dtype) {
         case DType::i8:
@@ -80,15 +80,15 @@ std::optional<WireType> reduction_type(DType dtype, Combine combine) {
 std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums) {
     const Schedule& schedule = step.schedule;
     if (schedule.kind == StepKind::all_to_all && RESHARD_NCCL_HAS_ALL_TO_ALL == 0) return {};
-    WireType wire{ncclUint8, size_of(dtype)};
+    NcclType as{ncclUint8, size_of(dtype)};
     if (schedule.combine != Combine::copy) {
         const auto number = reduction_type(dtype, schedule.combine);
         if (ordered_sums || !number) return {};
-        wire = *number;
+        as = *number;
     }
     auto made = native_collective(schedule);
     if (!made) return {};
-    return NcclCollective{std::move(*made), wire};
+    return NcclCollective{std::move(*made), as};
 }
 
 bool is_direct(const NcclCollective& regular, const RankStep& step, Index element_bytes) {

@@ -11,7 +11,7 @@ namespace reshard::nccl {
 [[nodiscard]] std::string_view call_name(StepKind native);  ///< NCCL's
 
 /// How NCCL sees elements: as bytes where they only move, as numbers where they are added.
-struct WireType {
+struct NcclType {
     ncclDataType_t type;
     Index elements;  ///< of `type` in one element
     ncclRedOp_t op = ncclSum;
@@ -19,10 +19,10 @@ struct WireType {
 
 /// Null where NCCL has no such reduction: bool, integers of 16 bits, products of complex numbers; and max and min of
 /// floats, for which NCCL does not say what becomes of NaN.
-[[nodiscard]] std::optional<WireType> reduction_type(DType dtype, Combine combine);
+[[nodiscard]] std::optional<NcclType> reduction_type(DType dtype, Combine combine);
 
 struct NcclCollective : NativeCollective {
-    WireType wire{ncclUint8, 1};
+    NcclType as{ncclUint8, 1};
 };
 
 /// Null when the step is none on this rank. Whether it is one at all the members must agree.

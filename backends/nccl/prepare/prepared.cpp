@@ -68,7 +68,7 @@ private:
         for (std::size_t array = 0; array < plans_.size(); ++array) {
             std::vector<StepProgram>& steps = ready_->arrays.emplace_back();
             for (const RankStep& step : plans_[array].steps) {
-                steps.push_back(make_wire_step(step, plans_[array].dtype, array, agreed_[ordinal].agreed));
+                steps.push_back(make_step_program(step, plans_[array].dtype, array, agreed_[ordinal].agreed));
                 if (agreed_[ordinal].agreed.regular) steps.back().group = groups_[ordinal];
                 ++ordinal;
             }
@@ -81,8 +81,8 @@ private:
             for (const StepProgram& step : steps) in_pieces = in_pieces || step.pieces.size() > 1;
         }
         if (!in_pieces) return {};
-        RESHARD_TRY(auto& wire, Stream::make());
-        ready_->wire = std::move(wire);
+        RESHARD_TRY(auto& transfers, Stream::make());
+        ready_->transfers = std::move(transfers);
         for (auto* events : {&ready_->packed, &ready_->moved}) {
             for (Index slot = 0; slot < slots_max; ++slot) {
                 RESHARD_TRY(auto& event, Event::make(false));

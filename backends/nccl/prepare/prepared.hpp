@@ -33,9 +33,9 @@ struct Ready {
     std::unique_ptr<Staging> staging;
     Index slot_bytes = 0;
     Index staging_bytes = 0;
-    std::optional<Stream> wire;  ///< where pieces travel while others are packed
-    std::vector<Event> packed;   ///< one a slot
-    std::vector<Event> moved;    ///< one a slot
+    std::optional<Stream> transfers;  ///< where pieces travel while others are packed
+    std::vector<Event> packed;        ///< one a slot
+    std::vector<Event> moved;         ///< one a slot
 };
 
 /// Collective.

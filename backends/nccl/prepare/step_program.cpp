@@ -238,8 +238,8 @@ private:
         for (const Box& box : regular.takes) takes.push_back(slabs(box, elements_max));
         for (std::size_t p = 0; p < gives.front().size(); ++p) {
             Piece& into = piece(p);
-            Collective call{regular.kind, regular.wire.type, regular.wire.op, 0, {}, {}};
-            call.count = static_cast<std::size_t>(count(gives.front()[p]) * regular.wire.elements);
+            Collective call{regular.kind, regular.as.type, regular.as.op, 0, {}, {}};
+            call.count = static_cast<std::size_t>(count(gives.front()[p]) * regular.as.elements);
             call.gives = gives_of(gives, p, into);
             call.takes = takes_of(takes, p, into);
             into.collective = call;
@@ -278,7 +278,7 @@ std::string name_of(const RankStep& step, std::size_t array) {
     return fmt::format("array {}, step {} ({})", array, step.step + 1, name(step.schedule.kind));
 }
 
-StepProgram make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed) {
+StepProgram make_step_program(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed) {
     return Maker(step, dtype, agreed).make(array);
 }
 

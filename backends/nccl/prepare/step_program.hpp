@@ -63,7 +63,7 @@ struct Agreed {
 [[nodiscard]] std::string name_of(const RankStep& step, std::size_t array);
 
 /// Both ends agree on what a piece is because it follows from their boxes and from what was agreed.
-[[nodiscard]] StepProgram make_wire_step(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed);
+[[nodiscard]] StepProgram make_step_program(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed);
 
 /// True when every message of the step goes straight from or to the tile, as a whole.
 [[nodiscard]] bool nothing_packed(const RankStep& step, DType dtype);

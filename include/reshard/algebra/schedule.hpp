@@ -1,5 +1,5 @@
-// From plan to wire: a step on one rank becomes sends, receives and fills over boxes. Above this nothing knows MPI or
-// CUDA; below it nothing knows layouts.
+// From plan to messages: a step on one rank becomes sends, receives and fills over boxes. Above this nothing knows MPI
+// or CUDA; below it nothing knows layouts.
 #pragma once
 
 #include "reshard/plan.hpp"

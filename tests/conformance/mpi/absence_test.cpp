@@ -32,9 +32,9 @@ Plan turning_plan() {
 }
 
 // Inside a node, on nodes of two, and by messages.
-std::vector<mpi::BackendOptions> transports() {
-    std::vector<mpi::BackendOptions> all(3);
-    for (mpi::BackendOptions& options : all) options.timeout = timeout;
+std::vector<mpi::Options> transports() {
+    std::vector<mpi::Options> all(3);
+    for (mpi::Options& options : all) options.timeout = timeout;
     all[1].ranks_per_node = 2;
     all[2].shared_memory = false;
     return all;
@@ -42,7 +42,7 @@ std::vector<mpi::BackendOptions> transports() {
 
 // Each rank in turn stays away, and is named by all others soon after the timeout; who comes late is told too.
 template <class Body>
-void expect_named(const mpi::BackendOptions& options, const Body& body) {
+void expect_named(const mpi::Options& options, const Body& body) {
     for (const int away : {0, static_cast<int>(harness().ranks()) - 1}) {
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
@@ -53,7 +53,7 @@ void expect_named(const mpi::BackendOptions& options, const Body& body) {
 
 TEST(Absence, ARankThatNeverCallsIsNamedAfterTheTimeout) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
-    for (const mpi::BackendOptions& options : transports()) {
+    for (const mpi::Options& options : transports()) {
         expect_named(options, [](Backend& backend, int away) {
             const Plan plan = turning_plan();
             auto executor = Executor::prepare(plan, backend);
@@ -121,7 +121,7 @@ TEST(Absence, ARankThatNeverComesToMakeABackend) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
     MPI_Comm own = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &own);
-    mpi::BackendOptions options;
+    mpi::Options options;
     options.timeout = timeout;
     const auto begin = Clock::now();
     if (world_rank() > 0) {
@@ -176,7 +176,7 @@ TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
     const Index pairs = harness().ranks() / 2;
     if (harness().ranks() != 2 * pairs) GTEST_SKIP() << "needs pairs of ranks";
     const Plan plan = *plan_of(fmt::format("x={},y=2", pairs), "f32[24@x,16@y]", all_gather, "f32[24@x,16]");
-    for (mpi::BackendOptions options : transports()) {
+    for (mpi::Options options : transports()) {
         options.timeout = std::chrono::seconds(20);
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
@@ -214,7 +214,7 @@ TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
 // What a dropped executor's peers may still have sent is nobody's to take later, whatever becomes of its communicator.
 TEST(Absence, MessagesToADroppedExecutorAreLost) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
-    mpi::BackendOptions options;
+    mpi::Options options;
     options.shared_memory = false;
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
     ASSERT_TRUE(backend) << backend.error().message;
@@ -240,30 +240,29 @@ TEST(Absence, MessagesToADroppedExecutorAreLost) {
 }
 
 TEST(Absence, OptionsThatCannotBe) {
-    const auto message_of = [](const mpi::BackendOptions& options) {
+    const auto message_of = [](const mpi::Options& options) {
         const auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         return backend ? std::string() : std::string(name(backend.error().code)) + ": " + backend.error().message;
     };
     const auto with = [](auto member, auto value) {
-        mpi::BackendOptions options;
+        mpi::Options options;
         options.*member = value;
         return options;
     };
-    using Options = mpi::BackendOptions;
-    EXPECT_EQ(message_of(with(&Options::window_bytes, Index{-1})),
-              "usage: BackendOptions::window_bytes is negative: -1");
-    EXPECT_EQ(message_of(with(&Options::piece_bytes, Index{-2})), "usage: BackendOptions::piece_bytes is negative: -2");
+    using Options = mpi::Options;
+    EXPECT_EQ(message_of(with(&Options::bounce_bytes, Index{-1})), "usage: mpi::Options::bounce_bytes is negative: -1");
+    EXPECT_EQ(message_of(with(&Options::piece_bytes, Index{-2})), "usage: mpi::Options::piece_bytes is negative: -2");
     EXPECT_EQ(message_of(with(&Options::staging_bytes, -index_max)),
-              fmt::format("usage: BackendOptions::staging_bytes is negative: {}", -index_max));
+              fmt::format("usage: mpi::Options::staging_bytes is negative: {}", -index_max));
     EXPECT_EQ(message_of(with(&Options::ranks_per_node, Index{-1})),
-              "usage: BackendOptions::ranks_per_node is negative: -1");
+              "usage: mpi::Options::ranks_per_node is negative: -1");
     EXPECT_EQ(message_of(with(&Options::timeout, std::chrono::milliseconds(0))),
-              "usage: BackendOptions::timeout is not more than 0: 0 ms");
+              "usage: mpi::Options::timeout is not more than 0: 0 ms");
     EXPECT_EQ(message_of(with(&Options::piece_bytes, Index{0})), "");
     // Of one rank alone: the others are told.
     const bool odd_one = world_rank() == 0;
-    const std::string said = message_of(with(&Options::window_bytes, Index{odd_one ? -1 : 1 << 20}));
-    EXPECT_EQ(said, odd_one ? "usage: BackendOptions::window_bytes is negative: -1"
+    const std::string said = message_of(with(&Options::bounce_bytes, Index{odd_one ? -1 : 1 << 20}));
+    EXPECT_EQ(said, odd_one ? "usage: mpi::Options::bounce_bytes is negative: -1"
                             : "backend: another rank failed in mpi::make_backend");
 }
 

@@ -37,7 +37,7 @@ void say(Index rank, int run, const Result<void>& done) {
 }
 
 int move_and_fail(const std::string& how, const std::string& transport) {
-    mpi::BackendOptions options;
+    mpi::Options options;
     options.shared_memory = transport != "messages";
     options.ranks_per_node = transport == "nodes" ? 2 : 0;
     const bool adds = transport.ends_with("sums");

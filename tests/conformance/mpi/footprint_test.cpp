@@ -47,7 +47,7 @@ struct Grouping {
 constexpr std::array<Grouping, 3> groupings = {{{true, 0}, {false, 0}, {true, 2}}};
 
 std::unique_ptr<Backend> fresh_backend(bool shared_memory, Index ranks_per_node = 0) {
-    mpi::BackendOptions options;
+    mpi::Options options;
     options.shared_memory = shared_memory;
     options.ranks_per_node = ranks_per_node;
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
@@ -135,7 +135,7 @@ Plan adding_plan(Index ranks, StepKind kind, Index rows) {
                     fmt::format(fmt::runtime(target), rows));
 }
 
-// By messages a sum stages boxes; inside a node it holds windows and no more, however large it is.
+// By messages a sum stages boxes; inside a node it holds bounce buffers and no more, however large it is.
 TEST(Footprint, StagingOfSumsIsCounted) {
     for (const auto [shared_memory, ranks_per_node] : groupings) {
         auto backend = fresh_backend(shared_memory, ranks_per_node);

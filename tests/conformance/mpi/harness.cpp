@@ -42,11 +42,11 @@ public:
         return size;
     }
     void on_every_rank(const std::function<void(Backend&)>& body) override {
-        mpi::BackendOptions options;
+        mpi::Options options;
         options.shared_memory = !messages_only();
         options.ranks_per_node = ranks_per_node();
         options.unregistered_buffers = unregistered_buffers();
-        options.window_bytes = 4096;  // so that small arrays take several rounds
+        options.bounce_bytes = 4096;  // so that small arrays take several rounds
         options.piece_bytes = 256;    // and several messages
         options.timeout = std::chrono::seconds(60);
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);

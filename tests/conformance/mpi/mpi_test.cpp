@@ -81,8 +81,8 @@ TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
 // The way of the least time is chosen, by the slowest rank's; on all ranks the same, and nothing else changes.
 TEST(Mpi, TuneChoosesTheWayOfTheLeastTime) {
     using enum mpi::UnregisteredBuffers;
-    mpi::BackendOptions options;
-    options.window_bytes = 12345;
+    mpi::Options options;
+    options.bounce_bytes = 12345;
     for (const auto& [times, wanted] : {std::pair(std::array{2.0, 1.0}, bounce_nontemporal), {{1.0, 2.0}, bounce}}) {
         std::size_t tried = 0;
         const auto tuned = mpi::tune(MPI_COMM_WORLD, options, [&, &times = times](Backend& backend) -> Result<double> {
@@ -93,7 +93,7 @@ TEST(Mpi, TuneChoosesTheWayOfTheLeastTime) {
         ASSERT_TRUE(tuned) << tuned.error().message;
         EXPECT_EQ(tried, times.size());
         EXPECT_EQ(tuned->unregistered_buffers, wanted);
-        EXPECT_EQ(tuned->window_bytes, options.window_bytes);
+        EXPECT_EQ(tuned->bounce_bytes, options.bounce_bytes);
     }
 }
 
@@ -110,7 +110,7 @@ TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
 TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
     using enum mpi::UnregisteredBuffers;
     for (const auto& [way, nontemporal] : {std::pair(by_size, true), {bounce, false}, {bounce_nontemporal, true}}) {
-        mpi::BackendOptions options;
+        mpi::Options options;
         options.unregistered_buffers = way;
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
@@ -122,7 +122,8 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         ASSERT_TRUE(executor) << executor.error().message;
         if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
             GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
-        EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos, nontemporal)
+        EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos,
+                  nontemporal)
             << executor->describe();
         Workbench bench({plan}, (*backend)->rank(), 1, 0);
         for (int run = 0; run < 2; ++run) {
@@ -193,7 +194,7 @@ int mapped_segments() {
 TEST(Mpi, ABackendTakesItsMemoryWithIt) {
     const int before = mapped_segments();
     for (const Index ranks_per_node : {0, 2}) {
-        mpi::BackendOptions options;
+        mpi::Options options;
         options.ranks_per_node = ranks_per_node;
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;

@@ -19,11 +19,11 @@ using enum StepKind;
 
 using Bytes = std::vector<std::byte>;
 
-std::unique_ptr<Backend> backend_with(bool shared_memory, Index ranks_per_node = 0, Index window_bytes = 4096) {
-    mpi::BackendOptions options;
+std::unique_ptr<Backend> backend_with(bool shared_memory, Index ranks_per_node = 0, Index bounce_bytes = 4096) {
+    mpi::Options options;
     options.shared_memory = shared_memory;
     options.ranks_per_node = ranks_per_node;
-    options.window_bytes = window_bytes;
+    options.bounce_bytes = bounce_bytes;
     options.timeout = std::chrono::seconds(60);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
     EXPECT_TRUE(backend) << backend.error().message;
@@ -176,13 +176,13 @@ TEST(Sums, HaveTheBitsOfMessages) {
     }
 }
 
-// Windows of one size for many rounds, and shares of boxes that are long, short and turned.
+// Bounce buffers of one size for many rounds, and shares of boxes that are long, short and transposed.
 TEST(Sums, HaveTheBitsOfMessagesInEveryShape) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "nothing is added up";
     auto messages = backend_with(false);
-    for (const Index window : {4096, 1 << 20}) {
-        auto shared = backend_with(true, 0, window);
+    for (const Index bytes : {4096, 1 << 20}) {
+        auto shared = backend_with(true, 0, bytes);
         ASSERT_TRUE(messages && shared);
         for (const char* type : {"f32[300,129]", "f64[3,5000]", "bf16[40000,1]", "f32[2,3]", "f32[2,1,30000]"})
             expect_same_bits(*shared, *messages, fmt::format("x={}", ranks), type, "U");

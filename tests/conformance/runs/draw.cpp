@@ -90,7 +90,7 @@ Transport draw_transport(Random& random) {
     Transport transport;
     transport.shared_memory = below(random, 3) != 0;
     transport.ranks_per_node = below(random, 3);
-    transport.window_bytes = one_of<Index, 3>(random, {1024, 4096, Index{1} << 16});
+    transport.bounce_bytes = one_of<Index, 3>(random, {1024, 4096, Index{1} << 16});
     transport.piece_bytes = one_of<Index, 3>(random, {0, 256, 4096});
     transport.unregistered_buffers = static_cast<int>(below(random, 3));
     return transport;
@@ -210,7 +210,7 @@ std::string describe(const Schedule& schedule) {
     std::string text = fmt::format(
         "schedule {}: {} ranks, shared memory {}, {} ranks a node, bounce buffers of {}, pieces of {}, unregistered "
         "buffers {}, timeout {} ms\n",
-        schedule.seed, schedule.ranks, with.shared_memory, with.ranks_per_node, with.window_bytes, with.piece_bytes,
+        schedule.seed, schedule.ranks, with.shared_memory, with.ranks_per_node, with.bounce_bytes, with.piece_bytes,
         with.unregistered_buffers, with.timeout.count());
     text += fmt::format("fault: {}", name(schedule.fault));
     if (schedule.fault == Fault::late || schedule.fault == Fault::leaves) {

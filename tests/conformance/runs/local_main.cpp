@@ -34,7 +34,7 @@ private:
 };
 
 Report play_in_threads(const Schedule& schedule, const Request& asked, Watchdog& watchdog) {
-    local::World world(schedule.ranks, schedule.transport.timeout);
+    local::World world(schedule.ranks, {.timeout = schedule.transport.timeout});
     std::vector<Report> reports(static_cast<std::size_t>(schedule.ranks));
     std::vector<std::thread> threads;
     for (Index rank = 0; rank < schedule.ranks; ++rank) {

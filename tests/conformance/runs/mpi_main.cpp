@@ -30,11 +30,11 @@ int size_of(MPI_Comm communicator) {
     return size;
 }
 
-mpi::BackendOptions options_of(const Transport& transport) {
-    mpi::BackendOptions options;
+mpi::Options options_of(const Transport& transport) {
+    mpi::Options options;
     options.shared_memory = transport.shared_memory;
     options.ranks_per_node = transport.ranks_per_node;
-    options.window_bytes = transport.window_bytes;
+    options.bounce_bytes = transport.bounce_bytes;
     options.piece_bytes = transport.piece_bytes;
     options.unregistered_buffers = static_cast<mpi::UnregisteredBuffers>(transport.unregistered_buffers);
     options.timeout = transport.timeout;

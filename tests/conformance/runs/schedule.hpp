@@ -59,11 +59,11 @@ struct List {
     bool rebinds = false;  ///< for each run
 };
 
-/// As in mpi::BackendOptions, which not every build has.
+/// As in mpi::Options, which not every build has.
 struct Transport {
     bool shared_memory = true;
     Index ranks_per_node = 0;
-    Index window_bytes = 4096;
+    Index bounce_bytes = 4096;
     Index piece_bytes = 256;
     int unregistered_buffers = 0;
     std::chrono::milliseconds timeout = std::chrono::seconds(60);
