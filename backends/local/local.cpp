@@ -127,8 +127,6 @@ class LocalTicket final : public Ticket {
 public:
     LocalTicket(Member member, std::shared_ptr<Run> run) : member_(std::move(member)), run_(std::move(run)) {}
     ~LocalTicket() override { static_cast<void>(wait()); }
-    LocalTicket(const LocalTicket&) = delete;
-    LocalTicket& operator=(const LocalTicket&) = delete;
 
     Result<bool> test() override {
         const std::lock_guard lock(member_.world->mutex);
@@ -232,8 +230,6 @@ class LocalPrepared final : public Prepared {
 public:
     explicit LocalPrepared(Member member) : member_(std::move(member)) {}
     ~LocalPrepared() override { be_absent(" dropped its executor", Clock::now()); }
-    LocalPrepared(const LocalPrepared&) = delete;
-    LocalPrepared& operator=(const LocalPrepared&) = delete;
     [[nodiscard]] Index staging_bytes() const override { return 0; }
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         return std::make_unique<LocalBound>(member_, std::vector<Buffers>(buffers.begin(), buffers.end()));
@@ -254,8 +250,6 @@ class LocalBackend final : public Backend {
 public:
     LocalBackend(World::Shared& world, Index rank) : world_(world), rank_(rank) {}
     ~LocalBackend() override { drop_kept(); }
-    LocalBackend(const LocalBackend&) = delete;
-    LocalBackend& operator=(const LocalBackend&) = delete;
     [[nodiscard]] std::string_view name() const override { return "local"; }
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return world_.size; }

@@ -17,8 +17,6 @@ public:
           rank_(rank_of(communicator_.get())),
           size_(size_of_communicator(communicator_.get())) {}
     ~Base() override { arena_->close(); }
-    Base(const Base&) = delete;
-    Base& operator=(const Base&) = delete;
 
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return size_; }

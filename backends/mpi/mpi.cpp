@@ -52,8 +52,6 @@ public:
         for (Communicator& group : messages_.take_communicators()) standing_.own(std::move(group));
         standing_.own(std::move(communicator_));
     }
-    MpiPrepared(const MpiPrepared&) = delete;
-    MpiPrepared& operator=(const MpiPrepared&) = delete;
 
     // Collective. The nodes outlive it.
     Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
@@ -148,8 +146,6 @@ public:
     ~BothRuns() override {
         while (node_) advance_node(long_slice);
     }
-    BothRuns(const BothRuns&) = delete;
-    BothRuns& operator=(const BothRuns&) = delete;
 
     Result<bool> test() override { return advance(only_poll); }
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
@@ -268,8 +264,6 @@ public:
     MpiBackend(Communicator communicator, const Options& options)
         : Base(std::move(communicator), options.shared_memory), options_(options) {}
     ~MpiBackend() override { drop_kept(); }
-    MpiBackend(const MpiBackend&) = delete;
-    MpiBackend& operator=(const MpiBackend&) = delete;
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
     [[nodiscard]] Capabilities capabilities() const override {
         return {.one_exchange = nodes_.is_all(),

@@ -15,8 +15,6 @@ class NcclBackend final : public Backend {
 public:
     explicit NcclBackend(std::unique_ptr<Base> base) : base_(std::move(base)) {}
     ~NcclBackend() override { drop_kept(); }
-    NcclBackend(const NcclBackend&) = delete;
-    NcclBackend& operator=(const NcclBackend&) = delete;
 
     [[nodiscard]] std::string_view name() const override { return "nccl"; }
     [[nodiscard]] Index rank() const override { return base_->rank(); }

@@ -17,13 +17,11 @@ struct Options {
 
 /// N ranks that share this process. Each rank's backend may be driven by its own thread, or all by one thread that
 /// starts every rank before it waits on any.
-class World {
+class World : NonCopyable {
 public:
     /// So many ranks. pre: at least one.
     explicit World(Index ranks, const Options& options = {});
     ~World();
-    World(const World&) = delete;
-    World& operator=(const World&) = delete;
 
     [[nodiscard]] Backend& rank(Index rank);  ///< valid as long as the world
     [[nodiscard]] Index size() const;         ///< ranks

@@ -25,14 +25,12 @@ void clear(Backend& backend);
 
 /// What redistribute keeps for one rank of a backend: executors by their pair of layouts, plans, and one workspace as
 /// large as the largest needs. The backend must outlive it. Not for several threads at once.
-class Redistributor {
+class Redistributor : NonCopyable {
 public:
     static constexpr std::size_t executors_max = 64;  ///< the least recently used one goes first, on all ranks alike
 
     /// Plans with these options, the same on all ranks.
     explicit Redistributor(Backend& backend, Options options = {});
-    Redistributor(const Redistributor&) = delete;
-    Redistributor& operator=(const Redistributor&) = delete;
 
     /// The one that hangs on a backend, behind redistribute(backend, ...); made by the first who asks.
     [[nodiscard]] static Redistributor& of(Backend& backend);

@@ -14,8 +14,6 @@ class Pages final : public Memory {
 public:
     Pages(std::byte* start, Index bytes) : start_(start), bytes_(bytes) {}
     ~Pages() override { std::free(start_); }
-    Pages(const Pages&) = delete;
-    Pages& operator=(const Pages&) = delete;
     std::span<std::byte> bytes() override { return {start_, static_cast<std::size_t>(bytes_)}; }
 
 private:

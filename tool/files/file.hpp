@@ -31,8 +31,6 @@ public:
 
     File(File&& other) noexcept;
     File& operator=(File&& other) noexcept;
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
     ~File();
 
     /// A path to the open file in this process, whether it has a name or not.

@@ -16,8 +16,6 @@ public:
     Litter(std::string path, Remove remove);
     Litter(Litter&& other) noexcept;
     Litter& operator=(Litter&& other) noexcept;
-    Litter(const Litter&) = delete;
-    Litter& operator=(const Litter&) = delete;
     ~Litter();
 
     [[nodiscard]] const std::string& path() const { return path_; }  ///< empty when there is none

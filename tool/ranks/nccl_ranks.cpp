@@ -17,7 +17,7 @@ namespace reshard::cli {
 namespace {
 
 // One rank's communicator and backend, made and ended on its thread.
-class Seat {
+class Seat : NonCopyable {
 public:
     Seat(ncclUniqueId id, Index rank, Index ranks) {
         cudaSetDevice(static_cast<int>(rank % nccl_devices()));
@@ -34,8 +34,6 @@ public:
         if (backend_) backend_->reset();  // before the communicator that it was split from
         if (communicator_ != nullptr) ncclCommDestroy(communicator_);
     }
-    Seat(const Seat&) = delete;
-    Seat& operator=(const Seat&) = delete;
     [[nodiscard]] Result<std::unique_ptr<Backend>>& backend() { return backend_; }
 
 private:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/mpi/base/post.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::mpi {
 
@@ -19,13 +20,11 @@ enum class Call : std::int32_t { agree, prepare };
 
 /// The roll of one backend. Ranks meet at rank 0, and a rank that is missing after the timeout is named to all.
 /// Blocking calls may follow a call that is well.
-class Roll {
+class Roll : NonCopyable {
 public:
     /// Collective.
     [[nodiscard]] static Result<std::unique_ptr<Roll>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
     ~Roll();
-    Roll(const Roll&) = delete;
-    Roll& operator=(const Roll&) = delete;
 
     /// Collective. Errors: mismatch, on all ranks alike, where values differ, or one is 0, which stands for a rank that
     /// failed; backend where a rank did not come, or has dropped its backend: then no later call is well either.
@@ -60,13 +59,11 @@ private:
 };
 
 /// A rank in one executor, and what it knows of its peers there: those with which it exchanges messages.
-class Standing {
+class Standing : NonCopyable {
 public:
     /// The executor that the last call to prepare makes.
     explicit Standing(const Roll& roll);
     ~Standing();  ///< tells the peers that it was dropped
-    Standing(const Standing&) = delete;
-    Standing& operator=(const Standing&) = delete;
 
     void meet(std::vector<int> peers) { peers_ = std::move(peers); }
     /// Freed when no peer can send on it any more.

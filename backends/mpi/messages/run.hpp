@@ -13,8 +13,6 @@ class Run final : public Ticket {
 public:
     explicit Run(RunPlan plan);
     ~Run() override;
-    Run(const Run&) = delete;
-    Run& operator=(const Run&) = delete;
 
     Result<bool> test() override;
     Result<void> wait() override;

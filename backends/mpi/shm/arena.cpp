@@ -14,8 +14,6 @@ public:
     SharedMemory(std::shared_ptr<Arena> arena, std::byte* start, Index bytes)
         : arena_(std::move(arena)), start_(start), bytes_(bytes) {}
     ~SharedMemory() override { arena_->give_back(start_); }
-    SharedMemory(const SharedMemory&) = delete;
-    SharedMemory& operator=(const SharedMemory&) = delete;
     std::span<std::byte> bytes() override { return {start_, static_cast<std::size_t>(bytes_)}; }
 
 private:
@@ -32,8 +30,6 @@ public:
         const std::lock_guard lock(arena_->mutex_);
         arena_->count(-static_cast<Index>(pages_->bytes().size()));
     }
-    PrivateMemory(const PrivateMemory&) = delete;
-    PrivateMemory& operator=(const PrivateMemory&) = delete;
     std::span<std::byte> bytes() override { return pages_->bytes(); }
 
 private:

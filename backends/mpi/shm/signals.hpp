@@ -36,7 +36,7 @@ using Slice = std::chrono::microseconds;
 inline constexpr Slice only_poll{0};
 inline constexpr Slice long_slice{20'000};
 
-class Signals {
+class Signals : NonCopyable {
 public:
     using Clock = std::chrono::steady_clock;
 
@@ -91,8 +91,6 @@ public:
     [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     ~Signals();
-    Signals(const Signals&) = delete;
-    Signals& operator=(const Signals&) = delete;
 
 private:
     struct Head;

@@ -15,13 +15,11 @@ struct Group {
     std::shared_ptr<Communicator> communicator;
 };
 
-class Base {
+class Base : NonCopyable {
 public:
     /// Collective over the caller's communicator.
     [[nodiscard]] static Result<std::unique_ptr<Base>> make(ncclComm_t callers, const Options& options);
     ~Base();
-    Base(const Base&) = delete;
-    Base& operator=(const Base&) = delete;
 
     [[nodiscard]] int device() const { return device_; }
     [[nodiscard]] Index rank() const { return rank_; }

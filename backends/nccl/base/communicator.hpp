@@ -25,13 +25,11 @@ private:
 /// What went wrong with the communicator behind the host's back, if anything.
 [[nodiscard]] Result<void> fault_of(ncclComm_t communicator);
 
-class Communicator {
+class Communicator : NonCopyable {
 public:
     /// Collective over `parent`. Null where the color is NCCL_SPLIT_NOCOLOR. Never blocks where its parent does not.
     [[nodiscard]] static Result<std::shared_ptr<Communicator>> split(ncclComm_t parent, int color, int key, bool share,
                                                                      std::chrono::milliseconds timeout);
-    Communicator(const Communicator&) = delete;
-    Communicator& operator=(const Communicator&) = delete;
     ~Communicator();
 
     [[nodiscard]] ncclComm_t get() const { return communicator_; }

@@ -15,12 +15,10 @@ namespace reshard::nccl {
 [[nodiscard]] Result<void> checked(ncclResult_t code, std::string_view call);
 
 /// Makes a device current, and gives back what was current before.
-class OnDevice {
+class OnDevice : NonCopyable {
 public:
     explicit OnDevice(int device);
     ~OnDevice();
-    OnDevice(const OnDevice&) = delete;
-    OnDevice& operator=(const OnDevice&) = delete;
 
 private:
     int before_ = 0;

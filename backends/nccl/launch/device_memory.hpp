@@ -10,8 +10,6 @@ public:
     /// Errors: mismatch (a negative number of bytes), backend.
     [[nodiscard]] static Result<std::unique_ptr<DeviceMemory>> make(const Base& base, Index bytes);
     ~DeviceMemory() override;
-    DeviceMemory(const DeviceMemory&) = delete;
-    DeviceMemory& operator=(const DeviceMemory&) = delete;
 
     std::span<std::byte> bytes() override;
 

@@ -35,8 +35,6 @@ public:
     NcclRun(const Ready& ready, const LaunchList& script, std::span<const Event> ends, std::vector<double>& seconds)
         : ready_(ready), script_(script), ends_(ends), seconds_(seconds) {}
     ~NcclRun() override { static_cast<void>(wait()); }
-    NcclRun(const NcclRun&) = delete;
-    NcclRun& operator=(const NcclRun&) = delete;
 
     Result<bool> test() override {
         if (done_) return finished().map([] { return true; });
@@ -119,8 +117,6 @@ public:
         ends_.clear();
         script_ = {};
     }
-    NcclBound(const NcclBound&) = delete;
-    NcclBound& operator=(const NcclBound&) = delete;
 
     Result<std::unique_ptr<Ticket>> start() override { return start_on(nullptr); }
 
@@ -164,8 +160,6 @@ public:
         const OnDevice current(ready_->base->device());
         ready_.reset();
     }
-    NcclPrepared(const NcclPrepared&) = delete;
-    NcclPrepared& operator=(const NcclPrepared&) = delete;
 
     [[nodiscard]] Index staging_bytes() const override { return ready_->staging_bytes; }
     [[nodiscard]] std::string describe() const override { return describe_ready(*ready_); }

@@ -6,13 +6,11 @@
 namespace reshard::nccl {
 
 /// Staging in two slots, registered as a window of the communicators that use it where that is wanted.
-class Staging {
+class Staging : NonCopyable {
 public:
     Staging() = default;
     [[nodiscard]] static Result<std::unique_ptr<Staging>> make(Index bytes);
     ~Staging();
-    Staging(const Staging&) = delete;
-    Staging& operator=(const Staging&) = delete;
 
     /// Collective over the communicator, with the same size on all its ranks.
     [[nodiscard]] Result<void> add_window(const std::shared_ptr<Communicator>& communicator,

@@ -39,9 +39,17 @@ struct Buffers {
     std::span<std::byte> donated = {};  ///< the source, where it may be written
 };
 
+/// What has one owner and stays where it was made.
+struct NonCopyable {
+    NonCopyable() = default;
+    ~NonCopyable() = default;
+    NonCopyable(const NonCopyable&) = delete;
+    NonCopyable& operator=(const NonCopyable&) = delete;
+};
+
 /// A run in flight. Dropping it waits. An error names the step and, where one is known, the peer; after one nothing of
 /// the target's contents is promised.
-class Ticket {
+class Ticket : NonCopyable {
 public:
     virtual ~Ticket() = default;
     virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
@@ -51,7 +59,7 @@ public:
 };
 
 /// Buffers bound to prepared schedules; may be started any number of times, one run at a time.
-class Bound {
+class Bound : NonCopyable {
 public:
     virtual ~Bound() = default;
     virtual Result<std::unique_ptr<Ticket>> start() = 0;  ///< begins a run. Errors: backend
@@ -63,7 +71,7 @@ public:
 };
 
 /// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.
-class Prepared {
+class Prepared : NonCopyable {
 public:
     virtual ~Prepared() = default;
     [[nodiscard]] virtual Index staging_bytes() const = 0;             ///< what it holds beyond the caller's buffers
@@ -78,7 +86,7 @@ public:
 };
 
 /// Memory that peers may reach faster than any other. Freed with the handle.
-class Memory {
+class Memory : NonCopyable {
 public:
     virtual ~Memory() = default;
     [[nodiscard]] virtual std::span<std::byte> bytes() = 0;  ///< all of it
@@ -91,7 +99,7 @@ struct MemoryUse {
 };
 
 /// The ranks among which plans run, and what moves boxes between them.
-class Backend {
+class Backend : NonCopyable {
 public:
     virtual ~Backend() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;           ///< local, mpi, nccl
