@@ -4,8 +4,7 @@
 namespace reshard::mpi {
 
 Result<void> Base::open(std::chrono::milliseconds timeout) {
-    RESHARD_TRY(auto& roll, Roll::make(communicator(), timeout));
-    roll_ = std::move(roll);
+    RESHARD_ASSIGN(roll_, Roll::make(communicator(), timeout));
     return {};
 }
 

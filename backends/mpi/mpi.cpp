@@ -105,8 +105,7 @@ private:
             for (std::size_t i = 0; i < plans_.size(); ++i) {
                 steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
             }
-            RESHARD_TRY(auto& made, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
-            node_ = std::move(made);
+            RESHARD_ASSIGN(node_, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
         }
         std::vector<MessagePlan> rest;
         for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -122,8 +121,7 @@ private:
         for (const RankPlan& plan : plans_) moves_.push_back(node && one_move(plan) != nullptr ? 1 : 0);
         RESHARD_CHECK(all_succeeded(communicator_.get(), {}, plans_.size()));
         if (moves_.empty()) return {};
-        RESHARD_TRY(auto& agreed, least(communicator_.get(), std::move(moves_)));
-        moves_ = std::move(agreed);
+        RESHARD_ASSIGN(moves_, least(communicator_.get(), std::move(moves_)));
         return {};
     }
 
@@ -273,8 +271,7 @@ public:
 
     // Collective. Tries once which ranks reach each other's memory.
     Result<void> find_node() {
-        RESHARD_TRY(auto& found, find_nodes(communicator(), options_, arena()));
-        nodes_ = std::move(found);
+        RESHARD_ASSIGN(nodes_, find_nodes(communicator(), options_, arena()));
         return {};
     }
 

@@ -15,6 +15,11 @@
     if (!RESHARD_PASTE(tried_, __LINE__)) return tl::unexpected(std::move(RESHARD_PASTE(tried_, __LINE__)).error()); \
     declaration = *RESHARD_PASTE(tried_, __LINE__)
 
+/// RESHARD_ASSIGN(place, expression): the same, moved into something that is there already.
+#define RESHARD_ASSIGN(place, ...)                                  \
+    RESHARD_TRY(auto& RESHARD_PASTE(held_, __LINE__), __VA_ARGS__); \
+    place = std::move(RESHARD_PASTE(held_, __LINE__))
+
 /// RESHARD_CHECK(expression): a failure of it is returned; what it holds is not asked for.
 #define RESHARD_CHECK(...) \
     if (auto tried_ = __VA_ARGS__; !tried_) return tl::unexpected(std::move(tried_).error())

@@ -79,8 +79,7 @@ public:
 private:
     Result<void> read_list() {
         const char close = scanner_.take('(') ? ')' : scanner_.take('[') ? ']' : '\0';
-        scanner_.skip_space();
-        begin_ = scanner_.offset();
+        begin_ = scanner_.place();
         while (!scanner_.at_end() && (close == '\0' || !scanner_.sees(close))) {
             RESHARD_CHECK(entry());
             if (!scanner_.take(',')) break;
@@ -90,8 +89,7 @@ private:
     }
 
     Result<void> entry() {
-        scanner_.skip_space();
-        const std::size_t begin = scanner_.offset();
+        const std::size_t begin = scanner_.place();
         const std::string_view word = scanner_.word();
         Entry made;
         Result<void> read;
@@ -107,8 +105,7 @@ private:
             return scanner_.error(Code::syntax, "expected a placement: Shard(d), Replicate(), Partial(), ...", begin);
         }
         if (read && scanner_.take('[')) {
-            RESHARD_TRY(const auto& place, scanner_.integer("the place in the order"));
-            made.place = place;
+            RESHARD_ASSIGN(made.place, scanner_.integer("the place in the order"));
             read = scanner_.expect(']');
         }
         if (!read) return read;
@@ -122,8 +119,7 @@ private:
         made.kind = Entry::Kind::shard;
         RESHARD_CHECK(scanner_.expect('('));
         if (scanner_.take_word("dim")) RESHARD_CHECK(scanner_.expect('='));
-        scanner_.skip_space();
-        const std::size_t begin = scanner_.offset();
+        const std::size_t begin = scanner_.place();
         const bool negative = scanner_.take('-');
         RESHARD_TRY(const auto& number, scanner_.integer("a dimension"));
         const auto rank = static_cast<Index>(setting_.shape.size());
@@ -135,8 +131,7 @@ private:
             RESHARD_CHECK(scanner_.expect(','));
             if (scanner_.take_word("sf") || scanner_.take_word("split_factor") || scanner_.take_word("split"))
                 RESHARD_CHECK(scanner_.expect('='));
-            scanner_.skip_space();
-            const std::size_t place = scanner_.offset();
+            const std::size_t place = scanner_.place();
             RESHARD_TRY(const auto& split, scanner_.integer("the split factor"));
             if (split < 1 || split > chunks_max)
                 return scanner_.error(Code::layout, "the split factor is out of bounds", place);
@@ -149,8 +144,7 @@ private:
         made.kind = Entry::Kind::partial;
         Reduction kind = Reduction::sum;
         if (scanner_.take('(')) {
-            scanner_.skip_space();
-            const std::size_t place = scanner_.offset();
+            const std::size_t place = scanner_.place();
             const std::string_view word = scanner_.word();
             const auto reduction = parse_reduction(word == "product" ? "prod" : word.empty() ? "sum" : word);
             if (!reduction) return scanner_.at(reduction.error(), place);

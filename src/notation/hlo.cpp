@@ -69,8 +69,7 @@ private:
         seen_.clear();
         begin_ = scanner_.offset();
         while (!scanner_.take('}')) {
-            scanner_.skip_space();
-            place_ = scanner_.offset();
+            place_ = scanner_.place();
             const std::string word(scanner_.word());
             if (word.empty()) return scanner_.error(Code::syntax, "expected a part of a sharding", place_);
             if (std::ranges::find(seen_, word) != seen_.end())
@@ -101,16 +100,13 @@ private:
     Result<void> equals() { return scanner_.expect('='); }
 
     Result<void> number(std::string_view what, Index& into) {
-        RESHARD_TRY(const auto& read, scanner_.integer(what));
-        into = read;
+        RESHARD_ASSIGN(into, scanner_.integer(what));
         return {};
     }
 
     Result<void> devices() {
-        RESHARD_TRY(auto& tiles, scan_list(scanner_, '[', ']', "a tile count", 1));
-        made_.tiles = std::move(tiles);
-        scanner_.skip_space();
-        list_ = scanner_.offset();
+        RESHARD_ASSIGN(made_.tiles, scan_list(scanner_, '[', ']', "a tile count", 1));
+        list_ = scanner_.place();
         if (scanner_.take('<')) {
             RESHARD_CHECK(scanner_.expect('='));
             return scan_iota(scanner_, made_.reshape, made_.transpose);
@@ -126,8 +122,7 @@ private:
     Result<void> subgroups() {
         RESHARD_CHECK(scanner_.expect('{'));
         while (!scanner_.sees('}')) {
-            scanner_.skip_space();
-            const std::size_t place = scanner_.offset();
+            const std::size_t place = scanner_.place();
             const std::string_view word = scanner_.word();
             const auto known = std::ranges::find(subgroup_names, word);
             if (known == subgroup_names.end())
@@ -214,8 +209,7 @@ Result<Mesh> HloReader::named_mesh() {
     RESHARD_CHECK(scanner_.expect(']'));
     Mesh mesh(std::move(axes));
     RESHARD_CHECK(scanner_.expect(','));
-    scanner_.skip_space();
-    const std::size_t begin = scanner_.offset();
+    const std::size_t begin = scanner_.place();
     if (!scanner_.take_word("device_ids")) return mesh;
     RESHARD_CHECK(equals());
     RESHARD_CHECK(scanner_.expect('('));
@@ -246,8 +240,7 @@ Result<Mesh> HloReader::named_mesh() {
 Result<void> HloReader::named_sets(NamedAxes& axes) {
     std::vector<std::string> seen;
     while (scanner_.take(',')) {
-        scanner_.skip_space();
-        const std::size_t place = scanner_.offset();
+        const std::size_t place = scanner_.place();
         const std::string word(scanner_.word());
         const bool known = word == "replicated" || word == "manual" || word == "unreduced" || word == "metadata";
         if (!known || std::ranges::find(seen, word) != seen.end())
@@ -284,8 +277,7 @@ Result<HloSharding> HloReader::named(std::string_view word) {
             for (AtomList& atoms : dims) made_.dims.push_back(canonical(std::move(atoms)));
             RESHARD_CHECK(named_sets(axes));
         } else {
-            scanner_.skip_space();
-            const std::size_t place = scanner_.offset();
+            const std::size_t place = scanner_.place();
             const std::string_view whole = scanner_.word();
             if (whole != "replicated" && whole != "manual" && whole != "unreduced")
                 return scanner_.error(Code::syntax, "expected dimensions, replicated, manual or unreduced", place);

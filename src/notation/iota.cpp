@@ -11,8 +11,7 @@ Result<std::vector<Index>> scan_list(Scanner& scanner, char open, char close, st
     RESHARD_CHECK(scanner.expect(open));
     std::vector<Index> list;
     do {
-        scanner.skip_space();
-        const std::size_t begin = scanner.offset();
+        const std::size_t begin = scanner.place();
         RESHARD_TRY(const auto& number, scanner.integer(what));
         if (number < least) return scanner.error(Code::layout, fmt::format("{} of {}", what, number), begin);
         list.push_back(number);
@@ -22,11 +21,9 @@ Result<std::vector<Index>> scan_list(Scanner& scanner, char open, char close, st
 }
 
 Result<void> scan_iota(Scanner& scanner, std::vector<Index>& shape, std::vector<Index>& order) {
-    RESHARD_TRY(auto& sizes, scan_list(scanner, '[', ']', "an axis", 1));
-    shape = std::move(sizes);
+    RESHARD_ASSIGN(shape, scan_list(scanner, '[', ']', "an axis", 1));
     order.clear();
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     if (!scanner.take('T')) {
         if (shape.size() > 1) return scanner.error(Code::syntax, "expected T(...), the order of the axes", begin);
         return {};

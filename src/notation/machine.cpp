@@ -28,8 +28,7 @@ constexpr std::array<Unit, 7> rates = {{{"B", 1},
 Result<Index> scan_time(Scanner& scanner) { return notation::scan_quantity(scanner, "a time", times); }
 
 Result<Index> scan_rate(Scanner& scanner) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     const auto rate = notation::scan_quantity(scanner, "a rate", rates);
     if (!rate) return rate;
     if (!scanner.take('/') || scanner.word() != "s") return scanner.error(Code::syntax, "expected /s");
@@ -201,8 +200,7 @@ constexpr Index nodes_max = 1 << 20;
 
 // "word=" count, at most nodes_max.
 Result<Index> scan_count(Scanner& scanner, std::string_view word) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     if (!word.empty() && (scanner.word() != word || !scanner.take('=')))
         return scanner.error(Code::syntax, fmt::format("expected {}=", word), begin);
     const auto count = scanner.integer("a count");

@@ -23,8 +23,7 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
     AxisRules rules;
     if (scanner.sees(close)) return axes;
     do {
-        scanner.skip_space();
-        const std::size_t begin = scanner.offset();
+        const std::size_t begin = scanner.place();
         RESHARD_TRY(const auto& name, scan_name(scanner));
         RESHARD_CHECK(scanner.expect('='));
         RESHARD_TRY(const auto& size, scanner.integer("the axis size"));
@@ -35,8 +34,7 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
 }
 
 Result<Atom> NamedAxes::axis() {
-    scanner_.skip_space();
-    const std::size_t begin = scanner_.offset();
+    const std::size_t begin = scanner_.place();
     RESHARD_TRY(const auto& name, scan_name(scanner_));
     SubAxis part{name, 1, 0};
     if (scanner_.take(':')) {
@@ -95,8 +93,7 @@ Result<std::vector<AtomList>> NamedAxes::dims() {
 }
 
 Result<AtomList> NamedAxes::unreduced(Reduction& reduction) {
-    scanner_.skip_space();
-    const std::size_t begin = scanner_.offset();
+    const std::size_t begin = scanner_.place();
     const std::string_view word = scanner_.word();
     if (!word.empty()) {
         const auto read = parse_reduction(word);

@@ -89,8 +89,7 @@ tl::unexpected<Error> Scanner::at(Error error, std::size_t offset) const {
 }
 
 Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<const Unit> units) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     const auto whole = scanner.integer(what);
     if (!whole) return whole;
     // The fraction as an exact decimal: digits / scale.
@@ -104,8 +103,7 @@ Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<c
         digits = *fraction;
         for (std::size_t i = first; i < scanner.offset(); ++i) scale *= 10;
     }
-    scanner.skip_space();
-    const std::size_t place = scanner.offset();
+    const std::size_t place = scanner.place();
     const auto unit = std::ranges::find(units, scanner.word(), &Unit::name);
     if (unit == units.end()) {
         std::string names;
@@ -135,8 +133,7 @@ Result<Atom> scan_digit(Scanner& scanner, const Mesh& mesh, std::size_t begin) {
 }  // namespace
 
 Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     if (scanner.take('?')) return scan_digit(scanner, mesh, begin);
     SubAxis part{std::string(scanner.word())};
     if (part.axis.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);

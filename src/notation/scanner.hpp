@@ -17,10 +17,12 @@ public:
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
     [[nodiscard]] std::string_view text() const { return text_; }
-    [[nodiscard]] bool at_end() {
+    /// Where the next thing begins, after spaces.
+    [[nodiscard]] std::size_t place() {
         skip_space();
-        return offset_ == text_.size();
+        return offset_;
     }
+    [[nodiscard]] bool at_end() { return place() == text_.size(); }
 
     /// True when the next byte after spaces is `byte`; does not consume it.
     [[nodiscard]] bool sees(char byte) { return !at_end() && text_[offset_] == byte; }

@@ -29,13 +29,11 @@ Result<Mesh> scan_mesh(Scanner& scanner) {
     RESHARD_CHECK(scanner.expect(']'));
     Mesh mesh(std::move(axes));
     if (scanner.take(',')) {
-        scanner.skip_space();
-        const std::size_t begin = scanner.offset();
+        const std::size_t begin = scanner.place();
         if (scanner.word() != "device_ids") return scanner.error(Code::syntax, "expected device_ids", begin);
         RESHARD_CHECK(scanner.expect('='));
         RESHARD_CHECK(scanner.expect('['));
-        scanner.skip_space();
-        const std::size_t list = scanner.offset();
+        const std::size_t list = scanner.place();
         std::vector<Index> ids;
         do {
             RESHARD_TRY(const auto& id, scanner.integer("a device"));
@@ -57,16 +55,14 @@ Result<Mesh> scan_mesh(Scanner& scanner) {
 // Consumes a dialect prefix such as #sdy.sharding.
 Result<void> scan_prefix(Scanner& scanner, std::string_view last) {
     if (!scanner.take('#')) return {};
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     const bool good = scanner.word() == "sdy" && scanner.take('.') && scanner.word() == last;
     if (!good) return scanner.error(Code::syntax, fmt::format("expected #sdy.{}", last), begin);
     return {};
 }
 
 Result<Mesh> scan_mesh_reference(Scanner& scanner, const Setting& setting) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     if (scanner.take('@')) {
         if (scanner.word().empty()) return scanner.error(Code::syntax, "expected the name of a mesh");
         if (!setting.mesh) return scanner.error(Code::mesh, "a mesh by name: say what it is", begin);
@@ -138,8 +134,7 @@ Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
     RESHARD_CHECK(scanner.expect('<'));
     RESHARD_TRY(const auto& mesh, scan_mesh_reference(scanner, setting));
     RESHARD_CHECK(scanner.expect(','));
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     NamedAxes axes(scanner, mesh);
     RESHARD_TRY(const auto& dims, axes.dims());
     AtomList unreduced;
@@ -147,8 +142,7 @@ Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
     bool seen_replicated = false;
     bool seen_unreduced = false;
     while (scanner.take(',')) {
-        scanner.skip_space();
-        const std::size_t place = scanner.offset();
+        const std::size_t place = scanner.place();
         const std::string_view word = scanner.word();
         bool& seen = word == "unreduced" ? seen_unreduced : seen_replicated;
         if ((word != "replicated" && word != "unreduced") || seen)

@@ -24,8 +24,7 @@ public:
         : setting_(setting), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
 
     Result<Layout> read() {
-        scanner_.skip_space();
-        const std::size_t begin = scanner_.offset();
+        const std::size_t begin = scanner_.place();
         std::string_view word = scanner_.word();
         while (word != "P" && word != "PartitionSpec" && !word.empty() && scanner_.take('.')) word = scanner_.word();
         if (word != "P" && word != "PartitionSpec")
@@ -43,8 +42,7 @@ public:
 
 private:
     Result<void> item() {
-        scanner_.skip_space();
-        const std::size_t begin = scanner_.offset();
+        const std::size_t begin = scanner_.place();
         const std::string_view word = scanner_.word();
         if (word == "unreduced" || word == "reduced") return axis_set(word == "unreduced");
         if (word == "None") {
@@ -93,8 +91,7 @@ private:
     }
 
     Result<void> axis(AtomList& atoms) {
-        scanner_.skip_space();
-        const std::size_t begin = scanner_.offset();
+        const std::size_t begin = scanner_.place();
         if (!scanner_.sees('\'') && !scanner_.sees('"'))
             return scanner_.error(Code::syntax, "expected None, an axis in quotes or a tuple", begin);
         RESHARD_TRY(const auto& name, scan_name(scanner_));

@@ -62,8 +62,7 @@ Result<Mesh> parse_mesh(std::string_view text) {
     if (scanner.at_end()) return mesh;
     std::size_t begin = scanner.offset();
     if (!scanner.sees('[')) do {
-            scanner.skip_space();
-            begin = scanner.offset();
+            begin = scanner.place();
             const std::string name(scanner.word());
             if (name.empty()) return scanner.error(Code::syntax, "expected an axis name", begin);
             RESHARD_CHECK(scanner.expect('='));
@@ -92,8 +91,7 @@ namespace {
 
 // Axes of one dimension, appended to `used` too, so that a second use is reported where it stands.
 Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& used) {
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     AtomList atoms;
     RESHARD_CHECK(notation::scan_axes(scanner, mesh, atoms));
     used.insert(used.end(), atoms.begin(), atoms.end());
@@ -104,8 +102,7 @@ Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& use
 
 Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
     Dim dim;
-    RESHARD_TRY(const auto& extent, scanner.integer("the extent of a dimension"));
-    dim.extent = extent;
+    RESHARD_ASSIGN(dim.extent, scanner.integer("the extent of a dimension"));
     if (scanner.take('@')) {
         RESHARD_TRY(auto& atoms, scan_dim_axes(scanner, mesh, used));
         dim.atoms = canonical(atoms);
@@ -119,8 +116,7 @@ Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
 Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
     RESHARD_CHECK(validate(mesh));
     Scanner scanner(text);
-    scanner.skip_space();
-    const std::size_t begin = scanner.offset();
+    const std::size_t begin = scanner.place();
     Layout layout;
     layout.mesh = mesh;
     const auto dtype = parse_dtype(scanner.word());
@@ -136,16 +132,14 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
         RESHARD_CHECK(scanner.expect(']'));
     }
     if (scanner.take('{')) {
-        scanner.skip_space();
-        const std::size_t place = scanner.offset();
+        const std::size_t place = scanner.place();
         const std::string_view word = scanner.word();
         const auto reduction = parse_reduction(word);
         if (word == "sum" || (word != "U" && !reduction))
             return scanner.error(Code::syntax, "expected U (a sum), max, min, prod or avg, for the unreduced axes",
                                  place);
         layout.reduction = reduction.value_or(Reduction::sum);
-        scanner.skip_space();
-        const std::size_t over = scanner.offset();
+        const std::size_t over = scanner.place();
         Index by = 0;
         if (layout.reduction == Reduction::avg && scanner.take('/')) {
             RESHARD_TRY(const auto& number, scanner.integer("what the sum is divided by"));

@@ -202,8 +202,7 @@ Result<Request> request_for(const Arguments& arguments) {
     if (!asked) return asked;
     const Problem& problem = asked->problem;
     const Index ranks = std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
-    RESHARD_TRY(const auto& capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
-    asked->options.capabilities = capabilities;
+    RESHARD_ASSIGN(asked->options.capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
     return asked;
 }
 

@@ -18,8 +18,7 @@ Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) 
         RESHARD_CHECK(agree(rank, made));
         baseline_ = std::move(*baseline);
     }
-    RESHARD_TRY(auto& mover, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_));
-    mover_ = std::move(mover);
+    RESHARD_ASSIGN(mover_, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_));
     return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));
 }
 

@@ -69,13 +69,10 @@ Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Sessi
     std::optional<NewFolder> folder;
     std::optional<NewFile> array;
     if (!tiles.empty()) {
-        RESHARD_TRY(auto& written,
-                    write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target()));
-        folder = std::move(written);
+        RESHARD_ASSIGN(folder, write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target()));
     }
     if (!output.empty()) {
-        RESHARD_TRY(auto& written, write_array(rank, output, job.made.plan.target, opened.style, mover.target()));
-        array = std::move(written);
+        RESHARD_ASSIGN(array, write_array(rank, output, job.made.plan.target, opened.style, mover.target()));
     }
     Result<void> named;
     if (folder) named = folder->commit();

@@ -78,8 +78,7 @@ private:
     // The program's own copy is gone before the next array is filled.
     Result<void> fill_source(std::size_t array, Progress& progress) {
         const Index bytes = executor_.plans()[array].source_bytes;
-        RESHARD_TRY(auto& taken, rank_.backend().allocate(bytes));
-        sources_[array] = std::move(taken);
+        RESHARD_ASSIGN(sources_[array], rank_.backend().allocate(bytes));
         std::vector<std::byte> own(static_cast<std::size_t>(bytes));
         const Layout& source = job_.made.list.plans[array].source;
         RESHARD_CHECK(fill(*values(array), source, rank_.index(), false, own, progress));
@@ -88,12 +87,10 @@ private:
 
     // Overwritten, so that nothing found there later is what another move brought.
     Result<void> take_targets(std::size_t bucket) {
-        RESHARD_TRY(auto& workspace, rank_.backend().allocate(executor_.workspace_bytes()));
-        workspace_ = std::move(workspace);
+        RESHARD_ASSIGN(workspace_, rank_.backend().allocate(executor_.workspace_bytes()));
         for (const std::size_t i : executor_.bucket(bucket)) {
             const Index bytes = executor_.plans()[i].target_bytes;
-            RESHARD_TRY(auto& taken, rank_.backend().allocate(bytes));
-            targets_[i] = std::move(taken);
+            RESHARD_ASSIGN(targets_[i], rank_.backend().allocate(bytes));
             const std::vector<std::byte> wiped(static_cast<std::size_t>(bytes), std::byte{0xa5});
             RESHARD_CHECK(rank_.backend().put(wiped, targets_[i]->bytes().first(wiped.size())));
         }

@@ -74,8 +74,7 @@ public:
         mpi::Options options;
         options.timeout = timeout_;
         options.ranks_per_node = ranks_per_node_;
-        RESHARD_TRY(auto& backend, mpi::make_backend(MPI_COMM_WORLD, options));
-        backend_ = std::move(backend);
+        RESHARD_ASSIGN(backend_, mpi::make_backend(MPI_COMM_WORLD, options));
         return {};
     }
 

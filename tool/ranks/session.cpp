@@ -58,8 +58,7 @@ Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, con
 Result<void> Session::take_memory() try {
     for (auto [memory, bytes] : {std::pair{&source_, accounted_.source}, std::pair{&target_, accounted_.target},
                                  std::pair{&workspace_, accounted_.workspace}}) {
-        RESHARD_TRY(auto& taken, backend_.allocate(bytes));
-        *memory = std::move(taken);
+        RESHARD_ASSIGN(*memory, backend_.allocate(bytes));
     }
     if (backend_.on_device()) {
         own_source_.resize(size(accounted_.source));
@@ -70,8 +69,7 @@ Result<void> Session::take_memory() try {
     }
     Buffers buffers{source_there(), target_there(), workspace_->bytes()};
     if (donate_) buffers.donated = source_there();
-    RESHARD_TRY(auto& bound, executor_.bind({&buffers, 1}));
-    bound_ = std::move(bound);
+    RESHARD_ASSIGN(bound_, executor_.bind({&buffers, 1}));
     return {};
 } catch (const std::bad_alloc&) {
     return fail(Code::infeasible, fmt::format("no memory for {}", format_bytes(accounted_.all())));

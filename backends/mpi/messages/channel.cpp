@@ -105,8 +105,7 @@ private:
         piece.where = where(first.step);
         piece.offset_bytes = first.region.offset_bytes;
         if (framing_.piece_bytes == 0) {
-            RESHARD_TRY(auto& type, region_type(first.region));
-            piece.type = std::move(type);
+            RESHARD_ASSIGN(piece.type, region_type(first.region));
             return piece;
         }
         if (in_place(bundle)) return piece;

@@ -100,8 +100,7 @@ private:
         Landing landing;
         const BufferId to = step_.to.buffer;
         if (!is_own(receive) && only_stores(falls)) {
-            RESHARD_TRY(auto& made, message(receive.peer, to, in_target(receive.box)));
-            landing.message = std::move(made);
+            RESHARD_ASSIGN(landing.message, message(receive.peer, to, in_target(receive.box)));
             return landing;
         }
         Slot from = step_.from;
@@ -109,9 +108,8 @@ private:
             const Index slot_offset = staged_++ % staging_slots * carriage_.slot_bytes;
             const Tile staged = as_tile(receive.box);
             from = {BufferId::source, slot_offset, staged, row_major(staged)};
-            RESHARD_TRY(auto& made,
-                        message(receive.peer, BufferId::staging, region_of(from, receive.box, element_bytes_)));
-            landing.message = std::move(made);
+            RESHARD_ASSIGN(landing.message,
+                           message(receive.peer, BufferId::staging, region_of(from, receive.box, element_bytes_)));
         }
         const BufferId read = is_own(receive) ? step_.from.buffer : BufferId::staging;
         for (const SplitReceive& fall : falls) {

@@ -235,8 +235,8 @@ Result<bool> Messages::find_room(std::size_t arrays) {
 Result<void> Messages::make_node_plans(std::size_t arrays) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
         if (inside_stages_[i] == 0) continue;
-        RESHARD_TRY(auto& made, make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_));
-        stages_[i].node = std::move(made);
+        RESHARD_ASSIGN(stages_[i].node,
+                       make_node_plan(order_[i], *setting_.nodes, arrays, setting_.arena, inside_options_));
     }
     return {};
 }
@@ -329,8 +329,7 @@ Result<void> Messages::make_groups() {
     for (Stage& stage : stages_) {
         for (MessageStep& step : stage.steps) {
             if (!step.reduction) continue;
-            RESHARD_TRY(const auto& group, join(step.reduction->members));
-            step.reduction->communicator = group;
+            RESHARD_ASSIGN(step.reduction->communicator, join(step.reduction->members));
         }
     }
     return {};

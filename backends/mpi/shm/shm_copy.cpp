@@ -32,9 +32,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts.map([](const PeerRegions&) {});
     RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
-    RESHARD_TRY(auto& signals,
-                Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
-    plan->signals_ = std::move(signals);
+    RESHARD_ASSIGN(plan->signals_,
+                   Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->arrays_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         plan->arrays_[i].moves = steps[i].step != nullptr;
@@ -150,12 +149,11 @@ Result<void> ShmCopy::resolve() {
             const Way out = way_of(own_source, is_shared(target), plan_.store_);
             const Way in = way_of(is_shared(source), own_target, plan_.store_);
             if (out == Way::push) {
-                RESHARD_TRY(auto& reached, reach(*plan_.arena_, peer, 2 * array + 1, plan_.arrays_[array].step));
-                targets_[array][peer] = reached;
+                RESHARD_ASSIGN(targets_[array][peer],
+                               reach(*plan_.arena_, peer, 2 * array + 1, plan_.arrays_[array].step));
             }
             if (in == Way::pull) {
-                RESHARD_TRY(auto& reached, reach(*plan_.arena_, peer, 2 * array, plan_.arrays_[array].step));
-                sources_[array][peer] = reached;
+                RESHARD_ASSIGN(sources_[array][peer], reach(*plan_.arena_, peer, 2 * array, plan_.arrays_[array].step));
             }
             to_stage[peer][array] = out == Way::bounce ? 1 : 0;
             from_stage[peer][array] = in == Way::bounce ? 1 : 0;

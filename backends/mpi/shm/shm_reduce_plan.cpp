@@ -106,8 +106,7 @@ Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator
     const auto parts = exchange_parts(communicator, steps);
     const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
     RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
-    RESHARD_TRY(auto& signals, Signals::make(communicator, arena, signal_addresses(steps.size()), timeout));
-    plan->signals_ = std::move(signals);
+    RESHARD_ASSIGN(plan->signals_, Signals::make(communicator, arena, signal_addresses(steps.size()), timeout));
     RESHARD_CHECK(plan->make_bounce_buffers(communicator, bounce_bytes));
     return plan;
 }

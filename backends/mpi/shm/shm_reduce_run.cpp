@@ -77,11 +77,9 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
             targets[rank] = own_target(array);
             continue;
         }
-        RESHARD_TRY(const auto& source, reach(*plan_.arena_, rank, 2 * array.array, array.step));
-        sources[rank] = source;
+        RESHARD_ASSIGN(sources[rank], reach(*plan_.arena_, rank, 2 * array.array, array.step));
         if (!array.for_all) continue;
-        RESHARD_TRY(const auto& target, reach(*plan_.arena_, rank, 2 * array.array + 1, array.step));
-        targets[rank] = target;
+        RESHARD_ASSIGN(targets[rank], reach(*plan_.arena_, rank, 2 * array.array + 1, array.step));
     }
     for (const MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
     return {};

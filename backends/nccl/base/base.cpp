@@ -46,8 +46,7 @@ Result<void> Base::set_up(ncclComm_t callers) {
         own_stream_ = std::move(stream);
         options_.stream = own_stream_->get();
     }
-    RESHARD_TRY(auto& votes, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
-    votes_ = std::move(votes);
+    RESHARD_ASSIGN(votes_, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
     auto split =
         counting([&] { return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout); });
     if (!split) return tl::unexpected(split.error());

@@ -126,8 +126,7 @@ private:
         const auto bytes = static_cast<Index>(placed_.table.size() * sizeof(DeviceBox));
         if (bytes == 0) return {};
         const cudaStream_t stream = ready_.base->stream();
-        RESHARD_TRY(auto& made, StreamMemory::make(bytes, stream));
-        script_.boxes_ = std::move(made);
+        RESHARD_ASSIGN(script_.boxes_, StreamMemory::make(bytes, stream));
         const cudaError_t code = cudaMemcpyAsync(script_.boxes_.get(), placed_.table.data(),
                                                  static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream);
         RESHARD_CHECK(checked(code, "cudaMemcpyAsync"));

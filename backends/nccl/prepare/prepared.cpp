@@ -27,8 +27,7 @@ public:
     Maker(Base& base, const std::vector<RankPlan>& plans) : base_(base), plans_(plans) { ready_->base = &base; }
 
     Result<std::unique_ptr<Ready>> make() {
-        RESHARD_TRY(auto& agreed, agree_on_steps(base_, plans_));
-        agreed_ = std::move(agreed);
+        RESHARD_ASSIGN(agreed_, agree_on_steps(base_, plans_));
         RESHARD_CHECK(make_groups());
         make_steps();
         RESHARD_CHECK(base_.all_succeeded(make_queues()));
@@ -81,8 +80,7 @@ private:
             for (const StepProgram& step : steps) in_pieces = in_pieces || step.pieces.size() > 1;
         }
         if (!in_pieces) return {};
-        RESHARD_TRY(auto& transfers, Stream::make());
-        ready_->transfers = std::move(transfers);
+        RESHARD_ASSIGN(ready_->transfers, Stream::make());
         for (auto* events : {&ready_->packed, &ready_->moved}) {
             for (Index slot = 0; slot < slots_max; ++slot) {
                 RESHARD_TRY(auto& event, Event::make(false));
