@@ -8,31 +8,16 @@
 #include <exception>
 #include <new>
 
-#include "tool/commands/commands.hpp"
+#include "tool/commands/arguments.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/request/json.hpp"
 
 namespace {
 
-int dispatch(const reshard::cli::Arguments& arguments) {
-    using reshard::cli::Command;
-    switch (arguments.command) {
-        case Command::plan:
-            return reshard::cli::plan(arguments);
-        case Command::explain:
-            return reshard::cli::explain(arguments);
-        case Command::draw:
-            return reshard::cli::draw(arguments);
-        case Command::run:
-            return reshard::cli::run(arguments);
-        case Command::bench:
-            return reshard::cli::bench(arguments);
-        case Command::calibrate:
-            return reshard::cli::calibrate(arguments);
-        case Command::translate:
-            return reshard::cli::translate(arguments);
-    }
-    return reshard::cli::exit_usage;
+int answered(const reshard::cli::Arguments& arguments) {
+    const auto code = arguments.command(arguments);
+    return code ? *code : reshard::cli::refuse(arguments.json, code.error());
 }
 
 // A stream that the process was not given stays closed: a file that is opened must not take its number.
@@ -64,7 +49,7 @@ int main(int argc, char** argv) {
     try {
         const auto arguments = cli::parse_arguments(argc, argv);
         if (!arguments) return cli::leave(cli::complain(arguments.error()));
-        return cli::leave(flushed(*arguments ? dispatch(**arguments) : cli::exit_ok, told));
+        return cli::leave(flushed(*arguments ? answered(**arguments) : cli::exit_ok, told));
     } catch (const std::bad_alloc&) {
         return cli::leave(cli::complain({Code::infeasible, "out of memory"}));
     } catch (const std::exception& error) {

@@ -128,7 +128,7 @@ std::optional<Plan> planned(const Row& row, const Problem& problem) {
 }
 
 void move_on(Ranks& ranks, const Row& row, const Plan& plan) {
-    ranks.each([&](Rank& rank) {
+    ranks.each(false, [&](Rank& rank) {
         const auto wrong = wrong_elements(rank, plan);
         if (rank.index() != 0) return 0;
         if (!wrong) complain_about(row.id, "not moved: " + wrong.error().message);

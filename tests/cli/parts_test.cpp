@@ -26,7 +26,7 @@ Verified verified_after(const char* mesh, const char* text, const std::function<
     const Layout layout = parse_layout(parse_mesh(mesh).value(), text).value();
     Verified result;
     auto ranks = local_ranks(device_count(layout)).value();
-    ranks->each([&](Rank& rank) {
+    ranks->each(false, [&](Rank& rank) {
         const auto values = generated(layout, summand_count(layout) > 1);
         Progress progress(false);
         const Tile held = storage_tile(layout, rank.index(), false);

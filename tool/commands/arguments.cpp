@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "src/base/try.hpp"
+#include "tool/commands/commands.hpp"
 #include "tool/commands/help.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -47,10 +48,10 @@ void add_options(CLI::App& command, Question& question) {
                      "the source is given away: its memory may hold tiles between steps once it is read");
 }
 
-CLI::App* add_command(CLI::App& app, Arguments& arguments, const char* name, const char* about) {
+CLI::App* add_command(CLI::App& app, Arguments& arguments, Result<int> (*run)(const Arguments&), const char* name,
+                      const char* about) {
     CLI::App* command = app.add_subcommand(name, about);
-    add_problem(*command, arguments.question);
-    add_options(*command, arguments.question);
+    command->callback([&arguments, run] { arguments.command = run; });
     command->add_flag("--json", arguments.json, "the answer as JSON, schema 1");
     return command;
 }
@@ -92,8 +93,8 @@ void add_run_options(CLI::App& command, Arguments& arguments) {
                        "what elements of the input are that .npy has no type for: bf16, f8_e4m3fn or f8_e5m2");
 }
 
-CLI::App* add_translate(CLI::App& app, Arguments& arguments) {
-    CLI::App* command = app.add_subcommand("translate", "a layout from one notation to another");
+void add_translate(CLI::App& app, Arguments& arguments) {
+    CLI::App* command = add_command(app, arguments, translate, "translate", "a layout from one notation to another");
     Question& question = arguments.question;
     command->add_option("layout", question.source, "the layout to translate")->required();
     command->add_option("--from", question.notation, "how it is written: jax (the default), spec, sdy, hlo or dtensor");
@@ -102,8 +103,6 @@ CLI::App* add_translate(CLI::App& app, Arguments& arguments) {
                         "the mesh, where the notation does not say it; for hlo and dtensor sizes are enough");
     command->add_option("--array", question.array,
                         "element type and shape, f32[8,4], where the notation does not say them");
-    command->add_flag("--json", arguments.json, "the answer as JSON, schema 1");
-    return command;
 }
 
 // CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
@@ -117,10 +116,9 @@ Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
 // The problems come from the file, the options from the command line.
 Result<void> complete_list(const Arguments& arguments) {
     const Question& question = arguments.question;
-    const bool one = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
-                     question.target_mesh || question.array || question.target_array || question.notation ||
-                     !question.first_steps.empty();
-    if (one) return fail(Code::usage, "--list takes its problems from its file alone");
+    Question none;
+    static_cast<QuestionOptions&>(none) = question;
+    if (question != none) return fail(Code::usage, "--list takes its problems from its file alone");
     const bool files = !arguments.input.empty() || !arguments.output.empty() || !arguments.tiles.empty();
     if (files || arguments.certify || !arguments.dtype.empty())
         return fail(Code::usage, "--input, --output, --tiles, --dtype and --certify are for one array, not for --list");
@@ -136,18 +134,14 @@ Result<void> complete(const Arguments& arguments) {
         if (!arguments.list.empty()) return fail(Code::usage, "--batch plans problem by problem, --list all together");
         if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
         if (!arguments.backend.empty()) return fail(Code::usage, "--backend is not for --batch");
-        const bool extra = !question.source.empty() || !question.target.empty() || !question.mesh.empty() ||
-                           question.target_mesh || question.notation || question.array || question.target_array ||
-                           question.vocabulary || question.objective || question.machine || question.peak_bytes_max ||
-                           question.footprint_bytes_max || question.donate || !question.first_steps.empty();
-        if (extra) return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
+        if (question != Question{})
+            return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
     if (!arguments.list.empty()) return complete_list(arguments);
-    if (arguments.command == Command::calibrate) return {};
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
-    if (arguments.command == Command::bench && none) return {};
-    if (arguments.command == Command::translate) return {};
+    if (arguments.command == bench && none) return {};
+    if (arguments.command == calibrate || arguments.command == translate) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
     if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
     return {};
@@ -156,9 +150,8 @@ Result<void> complete(const Arguments& arguments) {
 // A machine in a file becomes its text.
 Result<void> read_machine(Question& question) {
     if (!question.machine || !is_text_file(*question.machine)) return {};
-    auto text = read_text(*question.machine, text_bytes_max);
-    if (!text) return in("--machine", text.error());
-    question.machine = std::move(*text) + "\n";
+    RESHARD_TRY(const auto& text, in("--machine", read_text(*question.machine, text_bytes_max)));
+    question.machine = text + "\n";
     return {};
 }
 
@@ -170,9 +163,8 @@ Result<void> read_first_steps(Question& question) {
             steps.push_back(given);
             continue;
         }
-        const auto text = read_text(given, text_bytes_max);
-        if (!text) return in("--first", text.error());
-        std::istringstream file(*text);
+        RESHARD_TRY(const auto& text, in("--first", read_text(given, text_bytes_max)));
+        std::istringstream file(text);
         for (std::string line; std::getline(file, line);)
             if (line.find_first_not_of(' ') != std::string::npos && line[line.find_first_not_of(' ')] != '#')
                 steps.push_back(line);
@@ -198,11 +190,9 @@ Result<void> no_empty_values(const CLI::App& app) {
 }  // namespace
 
 Result<Request> request_for(const Arguments& arguments) {
-    auto asked = understand(arguments.question);
-    if (!asked) return asked;
-    const Problem& problem = asked->problem;
-    const Index ranks = std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
-    RESHARD_ASSIGN(asked->options.capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
+    RESHARD_TRY(auto& asked, understand(arguments.question));
+    const Index ranks = rank_count(asked.problem);
+    RESHARD_ASSIGN(asked.options.capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
     return asked;
 }
 
@@ -211,17 +201,23 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     app.require_subcommand(1);
     app.set_version_flag("--version", "reshard " RESHARD_VERSION);
     Arguments arguments;
-    CLI::App* plan = add_command(app, arguments, "plan", "the steps, and what they cost, before a byte moves");
-    CLI::App* explain = add_command(app, arguments, "explain", "the plan beside the alternatives, and why each lost");
-    CLI::App* draw = add_command(app, arguments, "draw", "which device holds what after each step");
-    CLI::App* run = add_command(app, arguments, "run", "move real data, verify it, predicted beside measured");
-    CLI::App* bench = add_command(app, arguments, "bench", "the plan measured against the baselines");
-    CLI::App* calibrate = app.add_subcommand("calibrate", "measure this machine, for --machine");
+    const auto ask = [&](auto* run, const char* name, const char* about) {
+        CLI::App* command = add_command(app, arguments, run, name, about);
+        add_problem(*command, arguments.question);
+        add_options(*command, arguments.question);
+        return command;
+    };
+    CLI::App* plan = ask(cli::plan, "plan", "the steps, and what they cost, before a byte moves");
+    CLI::App* explain = ask(cli::explain, "explain", "the plan beside the alternatives, and why each lost");
+    CLI::App* draw = ask(cli::draw, "draw", "which device holds what after each step");
+    CLI::App* run = ask(cli::run, "run", "move real data, verify it, predicted beside measured");
+    CLI::App* bench = ask(cli::bench, "bench", "the plan measured against the baselines");
+    CLI::App* calibrate =
+        add_command(app, arguments, cli::calibrate, "calibrate", "measure this machine, for --machine");
     calibrate->add_option("--backend", arguments.backend, "local or mpi; when not given mpi under mpirun, else local");
     calibrate->add_option("--output", arguments.output, "write the machine to this file");
     calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement; 7 when not given");
-    calibrate->add_flag("--json", arguments.json, "the answer as JSON, schema 1");
-    CLI::App* translate = add_translate(app, arguments);
+    add_translate(app, arguments);
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify,
                                           "have the checker that is extracted from the proofs judge the plan, too");
@@ -249,12 +245,6 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return tl::unexpected(usage_error(error, argc, argv));
     }
-    if (explain->parsed()) arguments.command = Command::explain;
-    if (draw->parsed()) arguments.command = Command::draw;
-    if (run->parsed()) arguments.command = Command::run;
-    if (bench->parsed()) arguments.command = Command::bench;
-    if (calibrate->parsed()) arguments.command = Command::calibrate;
-    if (translate->parsed()) arguments.command = Command::translate;
     RESHARD_CHECK(no_empty_values(app));
     RESHARD_CHECK(complete(arguments));
     RESHARD_CHECK(read_machine(arguments.question));

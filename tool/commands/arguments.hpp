@@ -8,10 +8,8 @@
 
 namespace reshard::cli {
 
-enum class Command { plan, explain, draw, run, bench, calibrate, translate };
-
 struct Arguments {
-    Command command = Command::plan;
+    Result<int> (*command)(const Arguments&) = nullptr;  ///< one of commands.hpp
     Question question;
     bool json = false;
     bool batch = false;    ///< plan: problems on stdin, one a line

@@ -6,13 +6,14 @@
 
 #include "reshard/check.hpp"
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/contestant.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/report/plan_table.hpp"
+#include "tool/report/run_report.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -87,8 +88,9 @@ std::string table_of(const std::vector<Score>& scores) {
         const auto [least, most] = std::minmax_element(score.seconds.begin(), score.seconds.end());
         table.row({score.name, format_seconds(seconds),
                    fmt::format("[{}, {}]", format_seconds(*least), format_seconds(*most)),
-                   format_rate(static_cast<double>(score.target_bytes) / seconds), format_bytes(score.accounted.all()),
-                   format_bytes(score.growth_bytes), std::to_string(score.wrong), ratio(naive, seconds)});
+                   format_rate(static_cast<double>(score.target_bytes) / seconds),
+                   format_bytes(score.memory.accounted.all()), format_bytes(score.memory.growth_bytes),
+                   std::to_string(score.wrong), ratio(naive, seconds)});
     }
     return table.text(line_width());
 }
@@ -106,7 +108,7 @@ std::string notes(const std::vector<Score>& scores, Index rounds, bool one_proce
         rounds);
     text += "accounted: source + target + workspace + staging of the rank with most\n";
     const bool exact =
-        std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.growth_exact; });
+        std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.memory.growth_exact; });
     text += fmt::format("resident: growth of {} in a window of its own (VmHWM{}); shared pages count where touched\n",
                         one_process ? "the one process with all ranks" : "the largest rank",
                         exact ? "" : ", which could not be reset");
@@ -124,13 +126,7 @@ Json json_of(const Score& score, double naive) {
     json["seconds"] = score.seconds;
     json["target_bytes_all_ranks"] = score.target_bytes;
     json["bytes_per_second"] = static_cast<double>(score.target_bytes) / seconds;
-    json["source_bytes"] = score.accounted.source;
-    json["target_bytes"] = score.accounted.target;
-    json["workspace_bytes"] = score.accounted.workspace;
-    json["staging_bytes"] = score.accounted.staging;
-    json["accounted_bytes"] = score.accounted.all();
-    json["resident_growth_bytes"] = score.growth_bytes;
-    json["resident_growth_exact"] = score.growth_exact;
+    add_memory(json, score.memory);
     json["wrong"] = score.wrong;
     json["elements_verified"] = score.verified;
     if (naive > 0) json["speed_against_naive"] = naive / seconds;
@@ -138,12 +134,11 @@ Json json_of(const Score& score, double naive) {
 }
 
 // What is asked of every rank, and how the answers end the program.
-int bench_rank(Rank& rank, const Arguments& arguments, const Request& asked, const Synthesis& made,
-               const Ranks& ranks) {
+Result<int> bench_rank(Rank& rank, const Arguments& arguments, const Request& asked, const Synthesis& made,
+                       const Ranks& ranks) {
     const std::vector<Score> scores = measure(rank, asked, made, arguments.rounds);
     if (rank.index() == 0 && arguments.json) {
-        Json json = plan_json(nullptr, asked, made, 0);
-        json.erase("synthesis_us");
+        Json json = plan_json(nullptr, asked, made);
         json["backend"] = ranks.name();
         json["ranks"] = rank.size();
         json["rounds"] = arguments.rounds;
@@ -158,34 +153,29 @@ int bench_rank(Rank& rank, const Arguments& arguments, const Request& asked, con
         answer(table_of(scores) + notes(scores, arguments.rounds, ranks.one_process()));
     }
     const Score& plan = scores.front();
-    if (plan.error) return rank.index() == 0 ? complain(*plan.error) : exit_code(plan.error->code);
+    if (plan.error) return tl::unexpected(*plan.error);
     const bool wrong = std::any_of(scores.begin(), scores.end(), [](const Score& score) { return score.wrong > 0; });
     return wrong ? exit_wrong : exit_ok;
 }
 
 }  // namespace
 
-int bench(const Arguments& arguments) {
+Result<int> bench(const Arguments& arguments) {
     const bool own = !arguments.question.source.empty();
     const Index ranks_started = default_rank_count(arguments.backend);
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
-    auto asked = understand(question);
-    if (!asked) return refuse(arguments.json, asked.error());
-    if (asked->options.limits.memory.donate)
-        return refuse(arguments.json, {Code::usage, "bench moves one source again and again: it cannot be donated"});
-    auto ranks = make_ranks(arguments.backend,
-                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
-                            std::chrono::seconds(arguments.timeout), arguments.ranks_per_node);
-    if (!ranks) return refuse(arguments.json, ranks.error());
-    asked->options.capabilities = (*ranks)->capabilities();
-    const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(arguments.json, made.error());
-    if (piece_count(made->execution) > 1)
-        return refuse(arguments.json,
-                      {Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
-                                                      "contestants move an array in one",
-                                                      piece_count(made->execution))});
-    return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
+    RESHARD_TRY(auto& asked, understand(question));
+    if (asked.options.limits.memory.donate)
+        return fail(Code::usage, "bench moves one source again and again: it cannot be donated");
+    RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),
+                                        std::chrono::seconds(arguments.timeout), arguments.ranks_per_node));
+    asked.options.capabilities = ranks->capabilities();
+    RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
+    if (piece_count(made.execution) > 1)
+        return fail(Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the contestants "
+                                                   "move an array in one",
+                                                   piece_count(made.execution)));
+    return ranks->each(arguments.json, [&](Rank& rank) { return bench_rank(rank, arguments, asked, made, *ranks); });
 }
 
 }  // namespace reshard::cli

@@ -1,9 +1,6 @@
 // `reshard calibrate`: what this machine's messages, links and copies cost, measured through the backend that will
 // move the arrays, as a machine that --machine reads.
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -13,6 +10,7 @@
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
+#include "tool/console/numbers.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/files/tile_files.hpp"
 #include "tool/ranks/session.hpp"
@@ -25,11 +23,6 @@ constexpr Index small_tile_elements = 16;
 constexpr Index large_tile_elements = Index{1} << 20;  // 4 MiB of f32
 constexpr Index copied_bytes = Index{1} << 25;
 constexpr double second_ps = 1e12;
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
 
 /// Three digits are more than these measurements have.
 Index rounded(double value) {
@@ -91,9 +84,7 @@ Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index membe
 
 /// Collective: ranks of a node, when every node has as many and they follow one another; else 0.
 Index ranks_per_node(Rank& rank) {
-    std::array<char, 256> host{};
-    gethostname(host.data(), host.size() - 1);
-    const std::vector<std::string> hosts = rank.share(host.data());
+    const std::vector<std::string> hosts = rank.share(machine_name());
     std::size_t first = 1;
     while (first < hosts.size() && hosts[first] == hosts[0]) ++first;
     for (std::size_t r = 0; r < hosts.size(); ++r)
@@ -124,33 +115,25 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
     return machine;
 }
 
-// To the file as it is by then.
-Result<void> write(const std::string& path, const std::string& text) {
-    const auto destination = destination_of_file(path);
-    return destination ? write_text(*destination, text) : tl::unexpected(destination.error());
-}
-
-int calibrate_rank(Rank& rank, const Arguments& arguments) {
-    if (auto may = may_write(rank, arguments.output, ""); !may)
-        return rank.index() == 0 ? complain(may.error()) : exit_code(may.error().code);
-    const auto machine = calibrated(rank, arguments.rounds);
-    if (!machine) return rank.index() == 0 ? complain(machine.error()) : exit_code(machine.error().code);
-    const std::string text = format(*machine);
-    Result<void> written;
-    if (rank.index() == 0 && !arguments.output.empty()) written = write(arguments.output, text);
-    if (auto all = agree(rank, written); !all)
-        return rank.index() == 0 ? complain(all.error()) : exit_code(all.error().code);
+Result<int> calibrate_rank(Rank& rank, const Arguments& arguments) {
+    RESHARD_CHECK(may_write(rank, arguments.output, ""));
+    RESHARD_TRY(const auto& machine, calibrated(rank, arguments.rounds));
+    const std::string text = format(machine);
+    // To the file as it is by then.
+    const auto write = [&] {
+        return destination_of_file(arguments.output).and_then([&](const auto& to) { return write_text(to, text); });
+    };
+    RESHARD_CHECK(agree(rank, rank.index() == 0 && !arguments.output.empty() ? write() : Result<void>()));
     if (rank.index() == 0) answer(arguments.json ? line(Json{{"machine", text}, {"ranks", rank.size()}}) : text);
     return exit_ok;
 }
 
 }  // namespace
 
-int calibrate(const Arguments& arguments) {
-    auto ranks =
-        make_ranks(arguments.backend, default_rank_count(arguments.backend), std::chrono::seconds(arguments.timeout));
-    if (!ranks) return complain(ranks.error());
-    return (*ranks)->each([&](Rank& rank) { return calibrate_rank(rank, arguments); });
+Result<int> calibrate(const Arguments& arguments) {
+    RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, default_rank_count(arguments.backend),
+                                        std::chrono::seconds(arguments.timeout)));
+    return ranks->each(arguments.json, [&](Rank& rank) { return calibrate_rank(rank, arguments); });
 }
 
 }  // namespace reshard::cli

@@ -13,10 +13,7 @@ Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier, con
 
 Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) {
     if (carrier_ != Carrier::own) {
-        auto baseline = carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages();
-        const auto made = baseline ? Result<void>() : tl::unexpected(baseline.error());
-        RESHARD_CHECK(agree(rank, made));
-        baseline_ = std::move(*baseline);
+        RESHARD_ASSIGN(baseline_, agree(rank, carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages()));
     }
     RESHARD_ASSIGN(mover_, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_));
     return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));
@@ -32,20 +29,18 @@ Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& p
     return seconds;
 }
 
+Result<void> Contestant::take_part(Rank& rank, Values& values, Progress& progress) {
+    RESHARD_CHECK(set_up(rank, values, progress));
+    return move_and_look(rank, values, progress).map([](double) {});
+}
+
 void Contestant::measure_memory(Rank& rank, Values& values, Progress& progress) {
     if (score_.error) return;
     rank.barrier();
     const ResidentGrowth growth;
     rank.barrier();  // ranks of one process share its memory: all windows open before anything is taken
-    auto made = set_up(rank, values, progress);
-    if (made) {
-        const auto seconds = move_and_look(rank, values, progress);
-        if (!seconds) made = tl::unexpected(seconds.error());
-    }
-    if (made) {
-        score_.growth_exact = growth.exact();
-        score_.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();
-        score_.accounted = largest(rank, mover_->accounted());
+    if (auto made = take_part(rank, values, progress); made) {
+        score_.memory = memory_taken(rank, growth, mover_->accounted());
         score_.target_bytes = sum(rank, {static_cast<Index>(mover_->target().size())}).front();
     } else {
         score_.error = made.error();
@@ -58,12 +53,7 @@ void Contestant::measure_memory(Rank& rank, Values& values, Progress& progress) 
 
 void Contestant::take_place(Rank& rank, Values& values, Progress& progress) {
     if (score_.error) return;
-    auto made = set_up(rank, values, progress);
-    if (made) {
-        const auto seconds = move_and_look(rank, values, progress);
-        if (!seconds) made = tl::unexpected(seconds.error());
-    }
-    if (!made) score_.error = made.error();
+    if (auto made = take_part(rank, values, progress); !made) score_.error = made.error();
 }
 
 void Contestant::round(Rank& rank, Values& values, Progress& progress) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tool/data/verify.hpp"
-#include "tool/ranks/memory_use.hpp"
 #include "tool/ranks/session.hpp"
 
 namespace reshard::cli {
@@ -16,9 +15,7 @@ struct Score {
     std::string name;
     std::optional<Error> error;   ///< why it did not take part
     std::vector<double> seconds;  ///< a round
-    Accounted accounted;          ///< of the rank that accounts for most
-    Index growth_bytes = 0;       ///< of the process whose resident set grew most
-    bool growth_exact = false;
+    MemoryTaken memory;
     Index target_bytes = 0;  ///< over all ranks
     Index wrong = 0;         ///< over all rounds and ranks
     Index verified = 0;
@@ -45,6 +42,7 @@ public:
 
 private:
     [[nodiscard]] Result<void> set_up(Rank& rank, Values& values, Progress& progress);
+    [[nodiscard]] Result<void> take_part(Rank& rank, Values& values, Progress& progress);
     [[nodiscard]] Result<double> move_and_look(Rank& rank, Values& values, Progress& progress);
 
     Result<Plan> plan_;

@@ -1,4 +1,5 @@
 // `reshard draw`: which device holds what after each step.
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -20,9 +21,7 @@ Json tile_json(const Layout& layout, Index device) {
             intervals.push_back({only.begin, only.end});
             continue;
         }
-        Json list = Json::array();
-        for (const Interval& interval : side.intervals) list.push_back({interval.begin, interval.end});
-        intervals.push_back(std::move(list));
+        intervals.push_back(intervals_json(side));
     }
     return {{"device", device}, {"tile", intervals}, {"summand", summand(layout, device)}};
 }
@@ -41,23 +40,18 @@ Result<Json> picture_json(const Plan& plan, Json json) {
 
 }  // namespace
 
-int draw(const Arguments& arguments) {
-    const auto asked = request_for(arguments);
-    if (!asked) return refuse(arguments.json, asked.error());
-    const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(arguments.json, made.error());
+Result<int> draw(const Arguments& arguments) {
+    RESHARD_TRY(const auto& asked, request_for(arguments));
+    RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
     if (arguments.json) {
-        Json json = plan_json(nullptr, *asked, *made, 0);
-        json.erase("synthesis_us");
-        const auto listed = picture_json(made->plan, std::move(json));
-        if (!listed) return refuse(arguments.json, listed.error());
-        answer(line(*listed));
-        return exit_ok;
+        RESHARD_TRY(const auto& listed, picture_json(made.plan, plan_json(nullptr, asked, made)));
+        answer(line(listed));
+    } else if (arguments.svg) {
+        RESHARD_TRY(const auto& picture, svg_picture(made.plan));
+        answer(picture);
+    } else {
+        answer(text_picture(made.plan, line_width()));
     }
-    const auto picture =
-        arguments.svg ? svg_picture(made->plan) : Result<std::string>(text_picture(made->plan, line_width()));
-    if (!picture) return refuse(arguments.json, picture.error());
-    answer(*picture);
     return exit_ok;
 }
 

@@ -14,13 +14,6 @@
 namespace reshard::cli {
 namespace {
 
-// Messages that a device waits for, at most, over all steps.
-Index messages(const Verdict& verdict) {
-    Index sum = 0;
-    for (const Move& move : verdict.moves) sum = saturating_add(sum, move.messages);
-    return sum;
-}
-
 Json alternative_json(const Alternative& other, const Machine& machine) {
     const Times times = plan_times(other.plan, other.verdict, machine);
     Json levels = Json::array();
@@ -84,7 +77,7 @@ std::string times_table(const Synthesis& made, const Machine& machine) {
 
 }  // namespace
 
-int explain(const Arguments& arguments) {
+Result<int> explain(const Arguments& arguments) {
     const auto asked = request_for(arguments);
     if (!asked) return refuse(arguments.json, asked.error());
     Options options = asked->options;

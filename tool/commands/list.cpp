@@ -22,9 +22,8 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
     std::vector<std::string> lines;
     std::istringstream text;
     if (path != "-") {
-        auto read = read_text(path);
-        if (!read) return in("--list", read.error());
-        text.str(std::move(*read));
+        RESHARD_TRY(auto& read, in("--list", read_text(path)));
+        text.str(std::move(read));
     }
     std::istream& in = path == "-" ? std::cin : text;
     for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
@@ -32,22 +31,12 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
     return lines;
 }
 
-bool has_options(const Question& question) {
-    return question.vocabulary || question.objective || question.machine || question.peak_bytes_max ||
-           question.footprint_bytes_max || question.donate;
-}
-
 // The line's problem with the options of the command line.
 Result<Request> read_problem(const ProblemLine& line, const Question& common) {
-    if (!line.question) return tl::unexpected(line.question.error());
-    Question question = *line.question;
-    if (has_options(question)) return fail(Code::usage, "the options of a list are those of the command line");
-    question.vocabulary = common.vocabulary;
-    question.objective = common.objective;
-    question.machine = common.machine;
-    question.peak_bytes_max = common.peak_bytes_max;
-    question.footprint_bytes_max = common.footprint_bytes_max;
-    question.donate = common.donate;
+    RESHARD_TRY(Question question, line.question);
+    QuestionOptions& options = question;
+    if (options != QuestionOptions{}) return fail(Code::usage, "the options of a list are those of the command line");
+    options = common;
     return understand(question);
 }
 
@@ -59,37 +48,30 @@ Result<RequestList> read_list(const Arguments& arguments) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
         if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
         const ProblemLine line = parse_problem_line(lines[i]);
-        auto asked = read_problem(line, arguments.question);
-        if (!asked) return in(fmt::format("line {}", i + 1), asked.error());
+        RESHARD_TRY(auto& asked, in(fmt::format("line {}", i + 1), read_problem(line, arguments.question)));
         list.ids.push_back(line.id);
-        list.problems.push_back(std::move(asked->problem));
-        list.options = std::move(asked->options);
+        list.problems.push_back(std::move(asked.problem));
+        list.options = std::move(asked.options);
     }
     if (list.problems.empty()) return fail(Code::usage, "the list is empty");
     list.memory = std::exchange(list.options.limits.memory, {});
     if (arguments.staging.empty()) return list;
-    const auto staging = parse_bytes(arguments.staging);
-    if (!staging) return in("--staging-bytes", staging.error());
-    list.memory.staging_bytes = *staging;
+    RESHARD_ASSIGN(list.memory.staging_bytes, in("--staging-bytes", parse_bytes(arguments.staging)));
     return list;
 }
 
 Index rank_count(const RequestList& list) {
     Index ranks = 0;
-    for (const Problem& problem : list.problems)
-        ranks = std::max({ranks, world_size(problem.source.mesh), world_size(problem.target.mesh)});
+    for (const Problem& problem : list.problems) ranks = std::max(ranks, rank_count(problem));
     return ranks;
 }
 
-int plan_list(const Arguments& arguments) {
-    auto asked = read_list(arguments);
-    if (!asked) return refuse(arguments.json, asked.error());
-    const auto capabilities = capabilities_of(arguments.backend, rank_count(*asked), arguments.ranks_per_node);
-    if (!capabilities) return refuse(arguments.json, capabilities.error());
-    asked->options.capabilities = *capabilities;
-    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->memory);
-    if (!made) return refuse(arguments.json, made.error());
-    answer(arguments.json ? line(list_json(*asked, *made)) : list_text(*asked, *made));
+Result<int> plan_list(const Arguments& arguments) {
+    RESHARD_TRY(auto& asked, read_list(arguments));
+    RESHARD_ASSIGN(asked.options.capabilities,
+                   capabilities_of(arguments.backend, rank_count(asked), arguments.ranks_per_node));
+    RESHARD_TRY(const auto& made, synthesize(std::span<const Problem>(asked.problems), asked.options, asked.memory));
+    answer(arguments.json ? line(list_json(asked, made)) : list_text(asked, made));
     return exit_ok;
 }
 

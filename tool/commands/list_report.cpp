@@ -8,6 +8,7 @@
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/report/steps.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -15,12 +16,6 @@ namespace {
 std::string id_text(const Json& id, std::size_t array) {
     if (id.is_null()) return fmt::format("#{}", array);
     return id.is_string() ? id.get<std::string>() : id.dump();
-}
-
-Index messages_of(const Verdict& verdict) {
-    Index sum = 0;
-    for (const Move& move : verdict.moves) sum = saturating_add(sum, move.messages);
-    return sum;
 }
 
 struct Sums {
@@ -32,7 +27,7 @@ Sums sums_of(const ListVerdict& verdict, const std::vector<std::size_t>& bucket)
     Sums sums;
     for (const std::size_t array : bucket) {
         sums.received = saturating_add(sums.received, verdict.plans[array].received_bytes);
-        sums.messages = saturating_add(sums.messages, messages_of(verdict.plans[array]));
+        sums.messages = saturating_add(sums.messages, messages(verdict.plans[array]));
     }
     return sums;
 }
@@ -88,9 +83,7 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     Options of_each = asked.options;
     of_each.limits.memory.donate = asked.memory.donate;
     for (std::size_t i = 0; i < made.arrays.size(); ++i) {
-        Json array = plan_json(asked.ids[i], {asked.problems[i], of_each}, made.arrays[i], 0);
-        array.erase("synthesis_us");
-        json["arrays"].push_back(std::move(array));
+        json["arrays"].push_back(plan_json(asked.ids[i], {asked.problems[i], of_each}, made.arrays[i]));
     }
     json["buckets"] = Json::array();
     for (std::size_t b = 0; b < made.list.buckets.size(); ++b) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "src/base/try.hpp"
 #include "tool/commands/certify.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
@@ -13,28 +14,25 @@
 
 namespace reshard::cli {
 
-int plan(const Arguments& arguments) {
+Result<int> plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
     if (!arguments.list.empty()) return plan_list(arguments);
-    const auto asked = request_for(arguments);
-    if (!asked) return refuse(arguments.json, asked.error());
+    RESHARD_TRY(const auto& asked, request_for(arguments));
     const auto begin = std::chrono::steady_clock::now();
-    const auto made = synthesize(asked->problem, asked->options);
+    const auto made = synthesize(asked.problem, asked.options);
     const auto spent = std::chrono::steady_clock::now() - begin;
-    if (!made) return refuse(arguments.json, made.error());
+    RESHARD_CHECK(made);
     std::optional<Certified> certified;
     if (arguments.certify) {
-        auto proved = certify(made->plan, made->verdict, asked->options.limits, arguments.checker);
-        if (!proved) return refuse(arguments.json, proved.error());
-        certified = std::move(*proved);
+        RESHARD_ASSIGN(certified, certify(made->plan, made->verdict, asked.options.limits, arguments.checker));
     }
     if (arguments.json) {
         const Index us = std::chrono::duration_cast<std::chrono::microseconds>(spent).count();
-        Json json = plan_json(nullptr, *asked, *made, us);
+        Json json = plan_json(nullptr, asked, *made, us);
         if (certified) json["certified"] = certified_json(*certified);
         answer(line(json));
     } else {
-        answer(plan_table(*asked, *made) + plan_summary(*asked, *made) + (certified ? certified_line(*certified) : ""));
+        answer(plan_table(asked, *made) + plan_summary(asked, *made) + (certified ? certified_line(*certified) : ""));
     }
     return exit_ok;
 }

@@ -86,9 +86,7 @@ RunReport report_of(Rank& rank, const Job& job, Session& mover, const ResidentGr
     report.step_seconds = largest(rank, seconds_of_plan(job.made.plan, mover.rank_plan(), mover.step_seconds()));
     report.transport = mover.transport();
     report.step_seconds.resize(job.made.plan.steps.size(), -1.0);
-    report.growth_exact = growth.exact();
-    report.growth_bytes = largest(rank, std::vector<Index>{growth.bytes()}).front();
-    report.accounted = largest(rank, mover.accounted());
+    report.memory = memory_taken(rank, growth, mover.accounted());
     return report;
 }
 
@@ -96,41 +94,36 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     const Plan& plan = job.made.plan;
     Progress progress(rank.index() == 0);
     RESHARD_CHECK(may_write(rank, job.arguments.output, job.arguments.tiles));
-    auto opened = open_values(job);
-    RESHARD_CHECK(agree(rank, opened ? Result<void>() : tl::unexpected(opened.error())));
-    const bool fortran = opened->style.fortran_order;
+    RESHARD_TRY(const auto& opened, agree(rank, open_values(job)));
+    const bool fortran = opened.style.fortran_order;
     const ResidentGrowth growth;
     RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), plan, job.made.execution,
                                            storages_of(plan, rank.index(), fortran), job.asked.options.limits.memory));
-    const auto filled = fill(*opened->values, plan.source, rank.index(), fortran, mover->source(), progress);
+    const auto filled = fill(*opened.values, plan.source, rank.index(), fortran, mover->source(), progress);
     RESHARD_CHECK(agree(rank, filled));
     mover->wipe();
     progress.at("moving", 0, 1);
     RESHARD_TRY(const auto& seconds, mover->move(rank));
-    RESHARD_TRY(const auto& verified, verify(rank, *opened->values, plan.target, fortran, mover->target(), progress));
+    RESHARD_TRY(const auto& verified, verify(rank, *opened.values, plan.target, fortran, mover->target(), progress));
     RunReport report = report_of(rank, job, *mover, growth);
     report.seconds = seconds;
     report.verified = verified;
     // What is wrong is not written: a file under its own name is a file that was verified.
     if (verified.wrong > 0) return report;
-    RESHARD_CHECK(write_files(rank, job, *opened, *mover));
+    RESHARD_CHECK(write_files(rank, job, opened, *mover));
     return report;
 }
 
-int run_rank(Rank& rank, const Job& job, const Ranks& ranks) {
-    const bool first = rank.index() == 0;
-    auto report = move_and_verify(rank, job);
-    if (!report) {
-        return first ? refuse(job.arguments.json, report.error()) : exit_code(report.error().code);
+Result<int> run_rank(Rank& rank, const Job& job, const Ranks& ranks) {
+    RESHARD_TRY(auto& report, move_and_verify(rank, job));
+    report.backend = ranks.name();
+    report.ranks = rank.size();
+    report.one_process = ranks.one_process();
+    if (rank.index() == 0) {
+        answer(job.arguments.json ? line(run_json(job.asked, job.made, report))
+                                  : run_text(job.asked, job.made, report));
     }
-    report->backend = ranks.name();
-    report->ranks = rank.size();
-    report->one_process = ranks.one_process();
-    if (first) {
-        answer(job.arguments.json ? line(run_json(job.asked, job.made, *report))
-                                  : run_text(job.asked, job.made, *report));
-    }
-    return report->verified.wrong == 0 ? exit_ok : exit_wrong;
+    return report.verified.wrong == 0 ? exit_ok : exit_wrong;
 }
 
 Result<void> sensible(const Arguments& arguments, const Problem& problem) {
@@ -159,26 +152,20 @@ Result<void> sensible(const Arguments& arguments, const Problem& problem) {
 
 }  // namespace
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
     if (!arguments.list.empty()) return run_list(arguments);
-    auto asked = understand(arguments.question);
-    if (!asked) return refuse(arguments.json, asked.error());
-    if (auto sense = sensible(arguments, asked->problem); !sense) return refuse(arguments.json, sense.error());
+    RESHARD_TRY(auto& asked, understand(arguments.question));
+    RESHARD_CHECK(sensible(arguments, asked.problem));
     std::optional<DType> raw;
     if (!arguments.dtype.empty()) {
-        const auto dtype = parse_dtype(arguments.dtype);
-        if (!dtype) return refuse(arguments.json, in("--dtype", dtype.error()).value());
-        raw = *dtype;
+        RESHARD_ASSIGN(raw, in("--dtype", parse_dtype(arguments.dtype)));
     }
-    auto ranks = make_ranks(arguments.backend,
-                            std::max(world_size(asked->problem.source.mesh), world_size(asked->problem.target.mesh)),
-                            std::chrono::seconds(arguments.timeout), arguments.ranks_per_node);
-    if (!ranks) return refuse(arguments.json, ranks.error());
-    asked->options.capabilities = (*ranks)->capabilities();
-    const auto made = synthesize(asked->problem, asked->options);
-    if (!made) return refuse(arguments.json, made.error());
-    const Job job{arguments, *asked, *made, raw};
-    return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks); });
+    RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),
+                                        std::chrono::seconds(arguments.timeout), arguments.ranks_per_node));
+    asked.options.capabilities = ranks->capabilities();
+    RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
+    const Job job{arguments, asked, made, raw};
+    return ranks->each(arguments.json, [&](Rank& rank) { return run_rank(rank, job, *ranks); });
 }
 
 }  // namespace reshard::cli

@@ -126,12 +126,9 @@ private:
 };
 
 Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
-    auto executor = Executor::prepare(job.made.list, rank.backend(), {}, job.asked.memory);
-    const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
-    RESHARD_CHECK(agree(rank, prepared));
-    const Index wanted = executor->footprint_bytes() - executor->staging_bytes();
-    RESHARD_CHECK(enough_memory(rank, wanted));
-    return ListMover(rank, job, std::move(*executor)).move();
+    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(job.made.list, rank.backend(), {}, job.asked.memory)));
+    RESHARD_CHECK(enough_memory(rank, executor.footprint_bytes() - executor.staging_bytes()));
+    return ListMover(rank, job, std::move(executor)).move();
 }
 
 std::string run_list_text(const Job& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
@@ -157,32 +154,24 @@ Json run_list_json(const Job& job, const ListReport& report, Rank& rank, const R
     return json;
 }
 
-int run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
-    const bool first = rank.index() == 0;
-    const auto report = move_and_verify(rank, job);
-    if (!report) {
-        return first ? refuse(as_json, report.error()) : exit_code(report.error().code);
-    }
-    if (first)
-        answer(as_json ? line(run_list_json(job, *report, rank, ranks)) : run_list_text(job, *report, rank, ranks));
-    return report->verified.wrong == 0 ? exit_ok : exit_wrong;
+Result<int> run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
+    RESHARD_TRY(const auto& report, move_and_verify(rank, job));
+    if (rank.index() == 0)
+        answer(as_json ? line(run_list_json(job, report, rank, ranks)) : run_list_text(job, report, rank, ranks));
+    return report.verified.wrong == 0 ? exit_ok : exit_wrong;
 }
 
 }  // namespace
 
-int run_list(const Arguments& arguments) {
-    if (arguments.list == "-")
-        return refuse(arguments.json, {Code::usage, "--list: every rank reads the list, give a file"});
-    auto asked = read_list(arguments);
-    if (!asked) return refuse(arguments.json, asked.error());
-    auto ranks = make_ranks(arguments.backend, rank_count(*asked), std::chrono::seconds(arguments.timeout),
-                            arguments.ranks_per_node);
-    if (!ranks) return refuse(arguments.json, ranks.error());
-    asked->options.capabilities = (*ranks)->capabilities();
-    const auto made = synthesize(std::span<const Problem>(asked->problems), asked->options, asked->memory);
-    if (!made) return refuse(arguments.json, made.error());
-    const Job job{*asked, *made};
-    return (*ranks)->each([&](Rank& rank) { return run_rank(rank, job, **ranks, arguments.json); });
+Result<int> run_list(const Arguments& arguments) {
+    if (arguments.list == "-") return fail(Code::usage, "--list: every rank reads the list, give a file");
+    RESHARD_TRY(auto& asked, read_list(arguments));
+    RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked), std::chrono::seconds(arguments.timeout),
+                                        arguments.ranks_per_node));
+    asked.options.capabilities = ranks->capabilities();
+    RESHARD_TRY(const auto& made, synthesize(std::span<const Problem>(asked.problems), asked.options, asked.memory));
+    const Job job{asked, made};
+    return ranks->each(arguments.json, [&](Rank& rank) { return run_rank(rank, job, *ranks, arguments.json); });
 }
 
 }  // namespace reshard::cli

@@ -1,7 +1,7 @@
 // `reshard translate`: a layout from one notation to another.
 #include <fmt/format.h>
 
-#include "reshard/notation.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
@@ -9,34 +9,17 @@
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
-namespace {
 
-struct Translated {
-    Notation notation = Notation::jax;
-    std::string mesh;
-    std::string layout;
-};
-
-Result<Translated> translated(const Arguments& arguments) {
-    const auto to = parse_notation(arguments.to.empty() ? "jax" : arguments.to);
-    if (!to) return in("--to", to.error());
+Result<int> translate(const Arguments& arguments) {
+    RESHARD_TRY(const auto& to, in("--to", parse_notation(arguments.to.empty() ? "jax" : arguments.to)));
     RESHARD_TRY(const auto& layout, read_layout(arguments.question, arguments.question.mesh, arguments.question.array,
                                                 arguments.question.source));
-    RESHARD_TRY(const auto& text, format(*to, layout));
-    return Translated{*to, format(layout.mesh), text};
-}
-
-}  // namespace
-
-int translate(const Arguments& arguments) {
-    const auto made = translated(arguments);
-    if (!made) return refuse(arguments.json, made.error());
-    if (arguments.json) {
-        answer(line(Json{{"notation", name(made->notation)}, {"mesh", made->mesh}, {"layout", made->layout}}));
-        return exit_ok;
-    }
-    const bool brings_mesh = made->notation == Notation::sdy || made->notation == Notation::hlo;
-    answer((brings_mesh ? "" : fmt::format("mesh {}\n", made->mesh)) + made->layout + "\n");
+    RESHARD_TRY(const auto& text, format(to, layout));
+    const std::string mesh = format(layout.mesh);
+    if (arguments.json)
+        answer(line(Json{{"notation", name(to)}, {"mesh", mesh}, {"layout", text}}));
+    else
+        answer((brings_mesh(to) ? "" : fmt::format("mesh {}\n", mesh)) + text + "\n");
     return exit_ok;
 }
 

@@ -80,9 +80,4 @@ int leave(int code) {
     return code;
 }
 
-tl::unexpected<Error> in(const std::string& where, Error error) {
-    error.message = where + ": " + error.message;
-    return tl::unexpected<Error>(std::move(error));
-}
-
 }  // namespace reshard::cli

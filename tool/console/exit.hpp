@@ -22,7 +22,12 @@ int complain(const Error& error);
 /// does not speak waits for the one that does; one that failed alone then says why itself.
 [[nodiscard]] int leave(int code);
 
-/// Error with `where: ` before its sentence, so that the reader knows which of several texts is meant.
-[[nodiscard]] tl::unexpected<Error> in(const std::string& where, Error error);
+/// The same result; an error has `where: ` before its sentence, so that the reader knows which of several texts is
+/// meant.
+template <class T>
+[[nodiscard]] Result<T> in(const std::string& where, Result<T> result) {
+    if (!result) result.error().message.insert(0, where + ": ");
+    return result;
+}
 
 }  // namespace reshard::cli

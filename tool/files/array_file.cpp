@@ -27,13 +27,10 @@ Result<ArrayFile> ArrayFile::open(const std::string& path, std::optional<DType> 
     RESHARD_TRY(const auto& bytes, file.size());
     std::string start(unsigned_of(std::min(bytes, npy_start_max)), '\0');
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(start)), 0));
-    auto header = parse_npy(start, bytes);
-    if (!header) return in(path, header.error());
-    const auto element = parse_descr(header->descr);
-    if (!element) return in(path, element.error());
-    const auto dtype = dtype_of(*element, as);
-    if (!dtype) return in(path, dtype.error());
-    ArrayFile array(std::move(file), std::move(*header), *element, *dtype);
+    RESHARD_TRY(auto& header, in(path, parse_npy(start, bytes)));
+    RESHARD_TRY(const auto& element, in(path, parse_descr(header.descr)));
+    RESHARD_TRY(const auto& dtype, in(path, dtype_of(element, as)));
+    ArrayFile array(std::move(file), std::move(header), element, dtype);
     array.data_end_ = bytes;
     return array;
 }

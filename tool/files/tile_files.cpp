@@ -18,10 +18,6 @@ std::string header_of(const FileStyle& style, const std::vector<Index>& sizes) {
     return npy_header(style.descr, style.fortran_order, sizes);
 }
 
-Result<void> writable(const Result<Destination>& destination) {
-    return destination ? Result<void>() : tl::unexpected(destination.error());
-}
-
 Result<NewFile> begin_array(Destination destination, bool other_processes, const std::string& header, Index bytes) {
     auto begun = NewFile::begin(std::move(destination), other_processes);
     if (!begun) return begun;
@@ -59,16 +55,14 @@ Result<void> add_my_tile(Rank& rank, const std::string& way, const std::string& 
 Result<void> write_stream(Rank& rank, const std::string& path, const Layout& target, const FileStyle& style,
                           std::span<const std::byte> tile_bytes) {
     const std::string header = header_of(style, shape(target));
-    std::optional<File> stream;
-    Result<void> opened;
-    if (rank.index() == 0) {
-        auto file = File::open_stream(path);
-        opened = file ? file->append(std::as_bytes(std::span(header))) : tl::unexpected(file.error());
-        if (opened) stream = std::move(*file);
-    }
-    RESHARD_CHECK(agree(rank, opened));
-    auto done = stream_array(rank, stream ? &*stream : nullptr, target, style.fortran_order, tile_bytes);
-    if (!done) return done;
+    const auto open = [&]() -> Result<std::optional<File>> {
+        if (rank.index() != 0) return std::nullopt;
+        RESHARD_TRY(auto& file, File::open_stream(path));
+        RESHARD_CHECK(file.append(std::as_bytes(std::span(header))));
+        return std::move(file);
+    };
+    RESHARD_TRY(auto& stream, agree(rank, open()));
+    RESHARD_CHECK(stream_array(rank, stream ? &*stream : nullptr, target, style.fortran_order, tile_bytes));
     return agree(rank, stream ? stream->finish() : Result<void>());
 }
 
@@ -102,11 +96,7 @@ Result<Json> write_tile(const Folder& folder, const std::string& file, const Lay
         }
         if (held.empty()) json["begin"] = json["end"] = Json::array();
     } else {
-        for (const Side& side : held) {
-            Json intervals = Json::array();
-            for (const Interval& interval : side.intervals) intervals.push_back({interval.begin, interval.end});
-            json["intervals"].push_back(std::move(intervals));
-        }
+        for (const Side& side : held) json["intervals"].push_back(intervals_json(side));
     }
     return json;
 }
@@ -137,55 +127,45 @@ Result<void> apart(const std::string& output, const std::string& tiles) {
 }  // namespace
 
 Result<void> may_write(Rank& rank, const std::string& output, const std::string& tiles) {
-    Result<void> may;
-    if (rank.index() == 0) {
-        if (!output.empty() && !tiles.empty()) may = apart(output, tiles);
-        if (may && !tiles.empty()) may = writable(destination_of_folder(tiles));
-        if (may && !output.empty()) may = writable(destination_of_file(output));
-    }
-    return agree(rank, may);
+    const auto may = [&]() -> Result<void> {
+        if (rank.index() != 0) return {};
+        if (!output.empty() && !tiles.empty()) RESHARD_CHECK(apart(output, tiles));
+        if (!tiles.empty()) RESHARD_CHECK(destination_of_folder(tiles));
+        if (!output.empty()) RESHARD_CHECK(destination_of_file(output));
+        return {};
+    };
+    return agree(rank, may());
 }
 
 Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, const Layout& target,
                                            const FileStyle& style, std::span<const std::byte> tile_bytes) {
     const std::string header = header_of(style, shape(target));
     const auto head = static_cast<Index>(header.size());
-    std::optional<NewFile> array;
-    std::string way;  // none to a stream
-    Result<void> begun;
-    if (rank.index() == 0) {
-        auto destination = destination_of_file(path);
-        begun = destination ? Result<void>() : tl::unexpected(destination.error());
-        if (destination && destination->kind != Destination::Kind::stream) {
-            auto file = begin_array(*destination, !rank.one_process(), header, head + global_bytes(target));
-            begun = file ? Result<void>() : tl::unexpected(file.error());
-            if (file) array = std::move(*file);
-            if (array) way = array->way();
-        }
-    }
-    RESHARD_CHECK(agree(rank, begun));
-    way = rank.share(way).front();
+    const auto begin = [&]() -> Result<std::optional<NewFile>> {
+        if (rank.index() != 0) return std::nullopt;
+        RESHARD_TRY(const auto& destination, destination_of_file(path));
+        if (destination.kind == Destination::Kind::stream) return std::nullopt;
+        return begin_array(destination, !rank.one_process(), header, head + global_bytes(target));
+    };
+    RESHARD_TRY(auto& array, agree(rank, begin()));
+    const std::string way = rank.share(array ? array->way() : "").front();  // none to a stream
     RESHARD_CHECK(way.empty() ? write_stream(rank, path, target, style, tile_bytes)
                               : agree(rank, add_my_tile(rank, way, path, target, style, head, tile_bytes)));
-    return array;
+    return std::move(array);
 }
 
 Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path, const Plan& plan,
                                              const FileStyle& style, std::span<const std::byte> source,
                                              std::span<const std::byte> target) {
-    std::optional<NewFolder> folder;
-    Result<void> begun;
-    if (rank.index() == 0) {
-        const auto destination = destination_of_folder(path);
-        auto made = destination ? NewFolder::begin(*destination) : tl::unexpected(destination.error());
-        begun = made ? Result<void>() : tl::unexpected(made.error());
-        if (made) folder = std::move(*made);
-    }
-    RESHARD_CHECK(agree(rank, begun));
+    const auto begin = [&]() -> Result<std::optional<NewFolder>> {
+        if (rank.index() != 0) return std::nullopt;
+        return destination_of_folder(path).and_then(NewFolder::begin);
+    };
+    RESHARD_TRY(auto& folder, agree(rank, begin()));
     const std::string partial = rank.share(folder ? folder->path() : std::string()).front();
     const auto mine = write_my_tiles(rank.index(), {partial, path}, plan, style, source, target);
     RESHARD_CHECK(agree(rank, mine));
-    return folder;
+    return std::move(folder);
 }
 
 }  // namespace reshard::cli

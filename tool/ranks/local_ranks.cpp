@@ -17,7 +17,7 @@ public:
     bool one_process() const override { return true; }
     Capabilities capabilities() override { return world_.rank(0).capabilities(); }
 
-    int each(const std::function<int(Rank&)>& body) override {
+    int drive(const std::function<int(Rank&)>& body) override {
         Barrier meeting(world_.size());
         return on_threads(world_.size(), [&](Index r) {
             ThreadRank rank(world_.rank(r), meeting);

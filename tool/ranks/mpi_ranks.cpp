@@ -82,7 +82,7 @@ public:
     bool one_process() const override { return false; }
     Capabilities capabilities() override { return backend_->capabilities(); }
 
-    int each(const std::function<int(Rank&)>& body) override {
+    int drive(const std::function<int(Rank&)>& body) override {
         MpiRank rank(*backend_, timeout_);
         return body(rank);
     }

@@ -50,7 +50,7 @@ public:
     // Backends are made on the ranks' threads, and all say this.
     Capabilities capabilities() override { return capabilities_of("nccl", ranks_, 0).value(); }
 
-    int each(const std::function<int(Rank&)>& body) override {
+    int drive(const std::function<int(Rank&)>& body) override {
         Barrier meeting(ranks_);
         return on_threads(ranks_, [&](Index r) { return sit(r, meeting, body); });
     }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/request/json.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -44,6 +46,14 @@ std::string chosen(const std::string& backend) {
 }
 
 }  // namespace
+
+int Ranks::each(bool as_json, const std::function<Result<int>(Rank&)>& body) {
+    return drive([&](Rank& rank) {
+        const auto code = body(rank);
+        if (code) return *code;
+        return rank.index() == 0 ? refuse(as_json, code.error()) : exit_code(code.error().code);
+    });
+}
 
 Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices, std::chrono::seconds timeout,
                                           Index ranks_per_node) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reshard/algebra/backend.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::cli {
 
@@ -36,8 +37,12 @@ public:
     [[nodiscard]] virtual std::string name() const = 0;  ///< of the backend: local, mpi
     [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this process
     [[nodiscard]] virtual Capabilities capabilities() = 0;
-    /// Runs the body once on every rank driven here and returns the largest of its answers.
-    virtual int each(const std::function<int(Rank&)>& body) = 0;
+    /// Runs the body once on every rank driven here and returns the largest of its exit codes. An error, which all
+    /// ranks have, rank 0 writes, as JSON too where that is asked for.
+    int each(bool as_json, const std::function<Result<int>(Rank&)>& body);
+
+protected:
+    virtual int drive(const std::function<int(Rank&)>& body) = 0;
 };
 
 /// The ranks for `devices` devices. `backend` is local, mpi, nccl, or empty: mpi when an MPI launcher started this
@@ -57,6 +62,11 @@ public:
 
 /// Collective: success when it is everyone's, else the error of the lowest rank that has one, on all of them.
 [[nodiscard]] Result<void> agree(Rank& rank, const Result<void>& mine);
+template <class T>
+[[nodiscard]] Result<T> agree(Rank& rank, Result<T> mine) {
+    RESHARD_CHECK(agree(rank, mine ? Result<void>() : tl::unexpected(mine.error())));
+    return mine;
+}
 
 /// Collective: element by element over all ranks.
 [[nodiscard]] std::vector<Index> sum(Rank& rank, const std::vector<Index>& mine);

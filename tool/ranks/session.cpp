@@ -9,7 +9,6 @@
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
-#include "tool/ranks/memory_use.hpp"
 
 namespace reshard::cli {
 
@@ -27,24 +26,22 @@ Result<void> enough_memory(Rank& rank, Index mine) {
                                                           format_bytes(needed), format_bytes(available))));
 }
 
-Accounted largest(Rank& rank, const Accounted& mine) {
-    Accounted most;
+MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Accounted& mine) {
+    MemoryTaken taken{{}, largest(rank, std::vector<Index>{growth.bytes()}).front(), growth.exact()};
     const std::string brought = fmt::format("{} {} {} {}", mine.source, mine.target, mine.workspace, mine.staging);
     for (const std::string& text : rank.share(brought)) {
         Accounted theirs;
         std::istringstream(text) >> theirs.source >> theirs.target >> theirs.workspace >> theirs.staging;
-        if (theirs.all() > most.all()) most = theirs;
+        if (theirs.all() > taken.accounted.all()) taken.accounted = theirs;
     }
-    return most;
+    return taken;
 }
 
 Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Plan& plan,
                                                const Execution& execution, const Storages& storages,
                                                const MemoryPolicy& memory) {
-    auto executor = Executor::prepare(plan, execution, backend, storages, memory);
-    const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
-    RESHARD_CHECK(agree(rank, prepared));
-    std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, memory.donate));
+    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(plan, execution, backend, storages, memory)));
+    std::unique_ptr<Session> mover(new Session(std::move(executor), backend, memory.donate));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};

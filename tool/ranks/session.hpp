@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reshard/execute.hpp"
+#include "tool/ranks/memory_use.hpp"
 #include "tool/ranks/ranks.hpp"
 
 namespace reshard::cli {
@@ -17,8 +18,15 @@ struct Accounted {
     }
 };
 
-/// Collective: that of the rank which accounts for most.
-[[nodiscard]] Accounted largest(Rank& rank, const Accounted& mine);
+/// What a run took.
+struct MemoryTaken {
+    Accounted accounted;     ///< of the rank that accounts for most
+    Index growth_bytes = 0;  ///< of the process whose resident set grew most
+    bool growth_exact = false;
+};
+
+/// Collective.
+[[nodiscard]] MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Accounted& mine);
 
 /// Collective: what this rank is about to take, of memory that Linux promises and may not have. Errors, on all ranks:
 /// infeasible when the ranks of one machine need more than it has available.

@@ -47,10 +47,21 @@ std::string transport_text(const RunReport& report) {
 std::string growth_text(const RunReport& report) {
     const char* whose = report.one_process ? "of the one process, all ranks together" : "of the largest rank";
     return fmt::format("resident growth {} {} (VmHWM{}), source, target and verification included\n",
-                       format_bytes(report.growth_bytes), whose, report.growth_exact ? "" : ", not reset");
+                       format_bytes(report.memory.growth_bytes), whose,
+                       report.memory.growth_exact ? "" : ", not reset");
 }
 
 }  // namespace
+
+void add_memory(Json& json, const MemoryTaken& memory) {
+    json["accounted_bytes"] = memory.accounted.all();
+    json["source_bytes"] = memory.accounted.source;
+    json["target_bytes"] = memory.accounted.target;
+    json["workspace_bytes"] = memory.accounted.workspace;
+    json["staging_bytes"] = memory.accounted.staging;
+    json["resident_growth_bytes"] = memory.growth_bytes;
+    json["resident_growth_exact"] = memory.growth_exact;
+}
 
 std::vector<double> seconds_of_plan(const Plan& plan, const RankPlan& ran, const std::vector<double>& seconds) {
     std::vector<double> result;
@@ -72,7 +83,7 @@ std::string run_text(const Request& asked, const Synthesis& made, const RunRepor
     text += fmt::format("moved {} in {} ({}), predicted {} on {}\n", format_bytes(report.target_bytes),
                         format_seconds(report.seconds), format_rate(report.seconds > 0 ? bytes / report.seconds : 0),
                         format_picoseconds(made.picoseconds), asked.options.machine.name);
-    const Accounted& rank = report.accounted;
+    const Accounted& rank = report.memory.accounted;
     text += fmt::format("a rank accounts for {} = source {} + target {} + workspace {} + staging {}\n",
                         format_bytes(rank.all()), format_bytes(rank.source), format_bytes(rank.target),
                         format_bytes(rank.workspace), format_bytes(rank.staging));
@@ -80,8 +91,7 @@ std::string run_text(const Request& asked, const Synthesis& made, const RunRepor
 }
 
 Json run_json(const Request& asked, const Synthesis& made, const RunReport& report) {
-    Json json = plan_json(nullptr, asked, made, 0);
-    json.erase("synthesis_us");
+    Json json = plan_json(nullptr, asked, made);
     for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
         json["steps"][i]["seconds_estimate"] = static_cast<double>(predicted(asked, made, i)) * 1e-12;
         const double seconds = report.step_seconds[i];
@@ -94,14 +104,8 @@ Json run_json(const Request& asked, const Synthesis& made, const RunReport& repo
     json["elements_verified"] = report.verified.of;
     json["seconds_measured"] = report.seconds;
     json["target_bytes_all_ranks"] = report.target_bytes;
-    json["accounted_bytes"] = report.accounted.all();
-    json["source_bytes"] = report.accounted.source;
-    json["target_bytes"] = report.accounted.target;
-    json["workspace_bytes"] = report.accounted.workspace;
-    json["staging_bytes"] = report.accounted.staging;
-    json["resident_growth_bytes"] = report.growth_bytes;
+    add_memory(json, report.memory);
     json["resident_growth_of"] = report.one_process ? "one process with all ranks" : "the largest rank";
-    json["resident_growth_exact"] = report.growth_exact;
     return json;
 }
 

@@ -17,15 +17,15 @@ struct RunReport {
     double seconds = 0;                ///< from the barrier before to the slowest rank's end
     Index target_bytes = 0;            ///< over all ranks
     std::vector<double> step_seconds;  ///< a step of the plan, slowest rank; negative when it is not run by itself
-    Accounted accounted;               ///< of the rank that accounts for most
-    Index growth_bytes = 0;            ///< of the process whose resident set grew most
-    bool growth_exact = false;
+    MemoryTaken memory;
     Verified verified;
     std::string transport;  ///< how bytes moved, of rank 0; empty where there is nothing to say
 };
 
 [[nodiscard]] std::string run_text(const Request& asked, const Synthesis& made, const RunReport& report);
 [[nodiscard]] Json run_json(const Request& asked, const Synthesis& made, const RunReport& report);
+
+void add_memory(Json& json, const MemoryTaken& memory);
 
 /// Measured times of the steps that a rank ran, beside the steps of the plan: lowering turns slices into views, which
 /// take no time of their own (negative).

@@ -76,6 +76,12 @@ std::string changes(const Layout& before, const Step& step) {
     return dims_change(before, step.layout);
 }
 
+Index messages(const Verdict& verdict) {
+    Index sum = 0;
+    for (const Move& move : verdict.moves) sum = saturating_add(sum, move.messages);
+    return sum;
+}
+
 std::string kinds(const Plan& plan) {
     std::vector<std::string_view> names;
     for (const Step& step : plan.steps) names.push_back(name(step.kind));

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reshard/plan.hpp"
+#include "reshard/check.hpp"
 
 namespace reshard::cli {
 
@@ -11,6 +11,9 @@ namespace reshard::cli {
 
 /// The kinds of a plan's steps in order: `slice, all_to_all`; `nothing to do` for none.
 [[nodiscard]] std::string kinds(const Plan& plan);
+
+/// Messages that a device waits for, at most, over all steps.
+[[nodiscard]] Index messages(const Verdict& verdict);
 
 /// The names of atoms as a layout writes them: x, (x,y), y:(2)3.
 [[nodiscard]] std::string axes(const Mesh& mesh, const AtomList& atoms);

@@ -27,7 +27,7 @@ Json steps_json(const Synthesis& made) {
 
 }  // namespace
 
-Json plan_json(const Json& id, const Request& asked, const Synthesis& made, Index synthesis_us) {
+Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std::optional<Index> synthesis_us) {
     const Verdict& verdict = made.verdict;
     Json json;
     json["schema"] = 1;
@@ -57,10 +57,16 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, Inde
     json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
     json["picoseconds_estimate"] = made.picoseconds;
     json["states"] = made.states;
-    json["synthesis_us"] = synthesis_us;
+    if (synthesis_us) json["synthesis_us"] = *synthesis_us;
     json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.plan, made.execution, asked.options.limits.memory));
     json["checked"] = true;
     return json;
+}
+
+Json intervals_json(const Side& side) {
+    Json list = Json::array();
+    for (const Interval& interval : side.intervals) list.push_back({interval.begin, interval.end});
+    return list;
 }
 
 Json error_json(const Json& id, const Error& error) {

@@ -9,8 +9,12 @@ namespace reshard::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// The answer to one question, the same as a line of JSON and as `plan --json`.
-[[nodiscard]] Json plan_json(const Json& id, const Request& asked, const Synthesis& made, Index synthesis_us);
+/// The answer to one question, the same as a line of JSON and as `plan --json`; these say how long it took.
+[[nodiscard]] Json plan_json(const Json& id, const Request& asked, const Synthesis& made,
+                             std::optional<Index> synthesis_us = {});
+
+/// [[begin, end], ...]
+[[nodiscard]] Json intervals_json(const Side& side);
 
 /// {"id", "error": {"code", "message"}} and, for text, the text and the byte offset of the first wrong place.
 [[nodiscard]] Json error_json(const Json& id, const Error& error);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "reshard/notation.hpp"
 #include "src/base/try.hpp"
 #include "tool/console/exit.hpp"
 
@@ -12,93 +11,74 @@ namespace reshard::cli {
 namespace {
 
 Result<Problem> read_foreign_problem(const Question& question) {
-    auto source = read_layout(question, question.mesh, question.array, question.source);
-    if (!source) return in("source", source.error());
+    RESHARD_TRY(auto& source, in("source", read_layout(question, question.mesh, question.array, question.source)));
     const auto& target_array = question.target_array ? question.target_array : question.array;
-    auto target = read_layout(question, question.target_mesh.value_or(question.mesh), target_array, question.target);
-    if (!target) return in("target", target.error());
-    share_mesh(*source, *target);  // notations without names get them from both ends
-    return Problem{std::move(*source), std::move(*target)};
+    RESHARD_TRY(auto& target, in("target", read_layout(question, question.target_mesh.value_or(question.mesh),
+                                                       target_array, question.target)));
+    share_mesh(source, target);  // notations without names get them from both ends
+    return Problem{std::move(source), std::move(target)};
 }
 
 Result<Problem> read_problem(const Question& question) {
     if (question.notation) return read_foreign_problem(question);
-    auto mesh = parse_mesh(question.mesh);
-    if (!mesh) return in("mesh", mesh.error());
-    auto target_mesh = question.target_mesh ? parse_mesh(*question.target_mesh) : mesh;
-    if (!target_mesh) return in("target mesh", target_mesh.error());
-    auto source = parse_layout(*mesh, question.source);
-    if (!source) return in("source", source.error());
-    auto target = parse_layout(*target_mesh, question.target);
-    if (!target) return in("target", target.error());
-    return Problem{std::move(*source), std::move(*target)};
+    RESHARD_TRY(const auto& mesh, in("mesh", parse_mesh(question.mesh)));
+    RESHARD_TRY(const auto& target_mesh, in("target mesh", parse_mesh(question.target_mesh.value_or(question.mesh))));
+    RESHARD_TRY(auto& source, in("source", parse_layout(mesh, question.source)));
+    RESHARD_TRY(auto& target, in("target", parse_layout(target_mesh, question.target)));
+    return Problem{std::move(source), std::move(target)};
 }
 
-Result<void> read_limit(const char* name, const std::optional<std::string>& text, std::optional<Index>& limit) {
+// A machine's text has lines; the name of one that is built in has none.
+Result<Machine> read_machine(const std::string& text) {
+    return text.find('\n') != std::string::npos ? parse_machine(text) : make_machine(text);
+}
+
+template <class T, class Parse>
+Result<void> read(const char* name, const std::optional<std::string>& text, const Parse& parse, T& into) {
     if (!text) return {};
-    auto bytes = parse_bytes(*text);
-    if (!bytes) return in(name, bytes.error());
-    limit = *bytes;
+    RESHARD_ASSIGN(into, in(name, parse(*text)));
     return {};
 }
 
 Result<void> read_options(const Question& question, Options& options) {
-    if (question.vocabulary) {
-        auto vocabulary = parse_vocabulary(*question.vocabulary);
-        if (!vocabulary) return in("vocabulary", vocabulary.error());
-        options.vocabulary = *vocabulary;
-    }
-    if (question.objective) {
-        auto objective = parse_objective(*question.objective);
-        if (!objective) return in("objective", objective.error());
-        options.objective = *objective;
-    }
-    if (question.machine) {
-        // A machine's text has lines; the name of one that is built in has none.
-        const bool lines = question.machine->find('\n') != std::string::npos;
-        auto machine = lines ? parse_machine(*question.machine) : make_machine(*question.machine);
-        if (!machine) return in("machine", machine.error());
-        options.machine = *machine;
-    }
     Limits& limits = options.limits;
     limits.memory.donate = question.donate;
-    RESHARD_CHECK(read_limit("peak_bytes_max", question.peak_bytes_max, limits.peak_bytes_max));
-    return read_limit("footprint_bytes_max", question.footprint_bytes_max, limits.memory.footprint_bytes_max);
+    RESHARD_CHECK(read("vocabulary", question.vocabulary, parse_vocabulary, options.vocabulary));
+    RESHARD_CHECK(read("objective", question.objective, parse_objective, options.objective));
+    RESHARD_CHECK(read("machine", question.machine, read_machine, options.machine));
+    RESHARD_CHECK(read("peak_bytes_max", question.peak_bytes_max, parse_bytes, limits.peak_bytes_max));
+    auto& footprint = limits.memory.footprint_bytes_max;
+    return read("footprint_bytes_max", question.footprint_bytes_max, parse_bytes, footprint);
 }
 
 // `kind layout`: how a plan writes its steps.
 Result<Step> read_step(const Mesh& mesh, const std::string& text) {
     const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
     const std::size_t space = std::min(text.find(' ', begin), text.size());
-    const auto kind = parse_step_kind(std::string_view(text).substr(begin, space - begin));
-    if (!kind) return in("first step", kind.error());
-    auto layout = parse_layout(mesh, std::string_view(text).substr(space));
-    if (!layout) return in("first step", layout.error());
-    return Step{*kind, std::move(*layout)};
+    const std::string_view word = std::string_view(text).substr(begin, space - begin);
+    RESHARD_TRY(const auto& kind, in("first step", parse_step_kind(word)));
+    RESHARD_TRY(auto& layout, in("first step", parse_layout(mesh, std::string_view(text).substr(space))));
+    return Step{kind, std::move(layout)};
 }
 
 }  // namespace
 
+bool brings_mesh(Notation notation) { return notation == Notation::sdy || notation == Notation::hlo; }
+
 Result<Layout> read_layout(const Question& question, const std::string& mesh, const std::optional<std::string>& given,
                            const std::string& text) {
-    const auto notation = parse_notation(question.notation.value_or("jax"));
-    if (!notation) return in("notation", notation.error());
+    RESHARD_TRY(const auto& notation, in("notation", parse_notation(question.notation.value_or("jax"))));
     Setting setting;
     if (given) {
-        auto array = parse_array(*given);
-        if (!array) return in("array", array.error());
-        setting = std::move(*array);
-    } else if (*notation != Notation::jax) {
+        RESHARD_ASSIGN(setting, in("array", parse_array(*given)));
+    } else if (notation != Notation::jax) {
         return fail(Code::usage, fmt::format("{} does not say the element type and the shape: give --array f32[8,4]",
-                                             name(*notation)));
+                                             name(notation)));
     }
-    const bool brings_mesh = *notation == Notation::sdy || *notation == Notation::hlo;
-    if (!mesh.empty() || !brings_mesh) {
-        auto parsed = parse_mesh(*notation, mesh);
-        if (!parsed) return in("mesh", parsed.error());
-        setting.mesh = std::move(*parsed);
+    if (!mesh.empty() || !brings_mesh(notation)) {
+        RESHARD_ASSIGN(setting.mesh, in("mesh", parse_mesh(notation, mesh)));
     }
-    return parse_layout(*notation, setting, text);
+    return parse_layout(notation, setting, text);
 }
 
 Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, Index ranks_per_node) {
@@ -113,12 +93,14 @@ Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, In
     return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", backend));
 }
 
+Index rank_count(const Problem& problem) {
+    return std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
+}
+
 Result<Request> understand(const Question& question) {
     Request asked;
     RESHARD_TRY(const auto& problem, read_problem(question));
-    auto whole = unified(problem);
-    if (!whole) return in("source and target", whole.error());
-    asked.problem = std::move(*whole);
+    RESHARD_ASSIGN(asked.problem, in("source and target", unified(problem)));
     RESHARD_CHECK(read_options(question, asked.options));
     for (const std::string& text : question.first_steps) {
         RESHARD_TRY(auto& step, read_step(asked.problem.source.mesh, text));
