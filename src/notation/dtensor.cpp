@@ -72,7 +72,7 @@ public:
         layout.unreduced = as_set(layout.unreduced);
         layout.reduction = reduction_.value_or(Reduction::sum);
         if (combine_of(layout.reduction) == Combine::sum) divide_by(layout, averaged);
-        if (auto valid = validate(layout); !valid) return scanner_.at(valid.error(), begin_);
+        RESHARD_CHECK(scanner_.at(validate(layout), begin_));
         return layout;
     }
 
@@ -147,8 +147,7 @@ private:
             const std::size_t place = scanner_.place();
             const std::string_view word = scanner_.word();
             const auto reduction = parse_reduction(word == "product" ? "prod" : word.empty() ? "sum" : word);
-            if (!reduction) return scanner_.at(reduction.error(), place);
-            kind = *reduction;
+            RESHARD_ASSIGN(kind, scanner_.at(reduction, place));
             RESHARD_CHECK(scanner_.expect(')'));
         }
         if (combine_of(reduction_.value_or(kind)) != combine_of(kind))

@@ -111,11 +111,7 @@ private:
             RESHARD_CHECK(scanner_.expect('='));
             return scan_iota(scanner_, made_.reshape, made_.transpose);
         }
-        do {
-            Index id = 0;
-            RESHARD_CHECK(number("a device", id));
-            made_.devices.push_back(id);
-        } while (scanner_.take(','));
+        RESHARD_ASSIGN(made_.devices, scan_numbers(scanner_, "a device", 0));
         return {};
     }
 
@@ -224,15 +220,11 @@ Result<Mesh> HloReader::named_mesh() {
         if (!listed) return scanner_.error(Code::mesh, "as many devices as the mesh has are wanted", begin);
         ids = *listed;
     } else {
-        do {
-            Index id = 0;
-            RESHARD_CHECK(number("a device", id));
-            ids.push_back(id);
-        } while (scanner_.take(','));
+        RESHARD_ASSIGN(ids, scan_numbers(scanner_, "a device", 0));
     }
     RESHARD_CHECK(scanner_.expect(')'));
     mesh.devices = DeviceList(ids);
-    if (auto valid = validate(mesh); !valid) return scanner_.at(valid.error(), begin);
+    RESHARD_CHECK(scanner_.at(validate(mesh), begin));
     RESHARD_CHECK(scanner_.expect(','));
     return mesh;
 }
@@ -269,8 +261,7 @@ Result<HloSharding> HloReader::named(std::string_view word) {
         RESHARD_CHECK(scanner_.expect(']'));
     } else {
         made_.kind = Kind::named;
-        RESHARD_TRY(auto& mesh, named_mesh());
-        made_.mesh = std::move(mesh);
+        RESHARD_ASSIGN(made_.mesh, named_mesh());
         if (scanner_.sees('[')) {
             NamedAxes axes(scanner_, *made_.mesh);
             RESHARD_TRY(auto& dims, axes.dims());

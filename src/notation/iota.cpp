@@ -9,15 +9,9 @@ namespace reshard::notation {
 
 Result<std::vector<Index>> scan_list(Scanner& scanner, char open, char close, std::string_view what, Index least) {
     RESHARD_CHECK(scanner.expect(open));
-    std::vector<Index> list;
-    do {
-        const std::size_t begin = scanner.place();
-        RESHARD_TRY(const auto& number, scanner.integer(what));
-        if (number < least) return scanner.error(Code::layout, fmt::format("{} of {}", what, number), begin);
-        list.push_back(number);
-    } while (scanner.take(','));
+    RESHARD_TRY(auto& list, scan_numbers(scanner, what, least));
     RESHARD_CHECK(scanner.expect(close));
-    return list;
+    return std::move(list);
 }
 
 Result<void> scan_iota(Scanner& scanner, std::vector<Index>& shape, std::vector<Index>& order) {

@@ -28,7 +28,7 @@ Result<std::vector<Axis>> scan_mesh_axes(Scanner& scanner, char close) {
         RESHARD_CHECK(scanner.expect('='));
         RESHARD_TRY(const auto& size, scanner.integer("the axis size"));
         axes.push_back({name, size});
-        if (auto allowed = rules.allow(axes.back()); !allowed) return scanner.at(allowed.error(), begin);
+        RESHARD_CHECK(scanner.at(rules.allow(axes.back()), begin));
     } while (scanner.take(','));
     return axes;
 }
@@ -46,8 +46,7 @@ Result<Atom> NamedAxes::axis() {
         part.before = before;
         part.size = size;
     }
-    const auto atom = atom_of(mesh_, part);
-    if (!atom) return scanner_.at(atom.error(), begin);
+    RESHARD_TRY(const auto& atom, scanner_.at(atom_of(mesh_, part), begin));
     // Two parts of an axis that could be one are one, or one layout would have two texts.
     const bool continues = last_.axis == part.axis && last_.size > 0 && part.size > 0 &&
                            checked_multiply(last_.before, last_.size) == part.before;
@@ -57,10 +56,10 @@ Result<Atom> NamedAxes::axis() {
                                           saturating_multiply(last_.size, part.size)),
                               begin);
     last_ = part;
-    if (atom->size > 1) used_.push_back(*atom);
+    if (atom.size > 1) used_.push_back(atom);
     if (!disjoint(used_))
         return scanner_.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
-    return *atom;
+    return atom;
 }
 
 Result<AtomList> NamedAxes::braces(bool open) {
@@ -140,7 +139,7 @@ Result<Layout> assemble(Scanner& scanner, std::size_t begin, const Setting& sett
     for (std::size_t i = 0; i < dims.size(); ++i) layout.dims.emplace_back(setting.shape[i], canonical(dims[i]));
     layout.unreduced = as_set(unreduced);
     layout.reduction = reduction;
-    if (auto valid = validate(layout); !valid) return scanner.at(valid.error(), begin);
+    RESHARD_CHECK(scanner.at(validate(layout), begin));
     return layout;
 }
 

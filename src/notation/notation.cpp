@@ -24,25 +24,26 @@ struct Alias {
 constexpr std::array<Alias, 3> aliases = {
     {{"shardy", Notation::sdy}, {"xla", Notation::hlo}, {"placements", Notation::dtensor}}};
 
-// Sizes alone: 8, (4, 2) or [4, 2]. nullopt when the text does not begin like that.
-std::optional<Result<Mesh>> parse_sizes(std::string_view text) {
+// Sizes alone: 8, (4, 2) or [4, 2].
+bool begins_with_sizes(std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t");
+    return begin != std::string_view::npos && std::string_view("([0123456789").find(text[begin]) != text.npos;
+}
+
+Result<Mesh> parse_sizes(std::string_view text) {
     notation::Scanner scanner(text);
     const char close = scanner.take('(') ? ')' : scanner.take('[') ? ']' : '\0';
-    if (close == '\0' && (scanner.at_end() || text[scanner.offset()] < '0' || text[scanner.offset()] > '9')) return {};
     Mesh mesh;
     AxisRules rules;
     while (close == '\0' || !scanner.sees(close)) {
-        const auto size = scanner.integer("the size of a mesh dimension");
-        if (!size) return Result<Mesh>(tl::unexpected(size.error()));
-        mesh.axes.push_back({fmt::format("d{}", mesh.axes.size()), *size});
-        if (auto allowed = rules.allow(mesh.axes.back()); !allowed)
-            return Result<Mesh>(scanner.at(allowed.error(), scanner.offset()));
+        RESHARD_TRY(const auto& size, scanner.integer("the size of a mesh dimension"));
+        mesh.axes.push_back({fmt::format("d{}", mesh.axes.size()), size});
+        RESHARD_CHECK(scanner.at(rules.allow(mesh.axes.back()), scanner.offset()));
         if (!scanner.take(',')) break;
     }
-    auto closed = close == '\0' ? Result<void>{} : scanner.expect(close);
-    if (closed) closed = scanner.expect_end();
-    if (!closed) return Result<Mesh>(tl::unexpected(closed.error()));
-    return Result<Mesh>(std::move(mesh));
+    if (close != '\0') RESHARD_CHECK(scanner.expect(close));
+    RESHARD_CHECK(scanner.expect_end());
+    return mesh;
 }
 
 }  // namespace
@@ -65,8 +66,8 @@ Result<Setting> parse_array(std::string_view text) {
 
 Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
     if (notation == Notation::sdy && notation::looks_like_sdy_mesh(text)) return notation::parse_sdy_mesh(text);
-    if (notation == Notation::hlo || notation == Notation::dtensor)
-        if (auto sizes = parse_sizes(text)) return *sizes;
+    if ((notation == Notation::hlo || notation == Notation::dtensor) && begins_with_sizes(text))
+        return parse_sizes(text);
     return parse_mesh(text);
 }
 

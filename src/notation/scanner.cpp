@@ -60,6 +60,15 @@ bool Scanner::skip_balanced(char open, char close) {
     return false;
 }
 
+std::optional<std::string_view> Scanner::quoted() {
+    const std::size_t begin = place();
+    const char quote = at_end() ? '\0' : text_[begin];
+    const std::size_t end = text_.find(quote, begin + 1);
+    if ((quote != '\'' && quote != '"') || end == std::string_view::npos) return std::nullopt;
+    offset_ = end + 1;
+    return text_.substr(begin + 1, end - begin - 1);
+}
+
 Result<Index> Scanner::integer(std::string_view what) {
     skip_space();
     const std::size_t begin = offset_;
@@ -84,8 +93,15 @@ tl::unexpected<Error> Scanner::error(Code code, std::string message, std::size_t
     return tl::unexpected<Error>(Error{code, std::move(message), std::string(text_), offset});
 }
 
-tl::unexpected<Error> Scanner::at(Error error, std::size_t offset) const {
-    return this->error(error.code, std::move(error.message), offset);
+Result<std::vector<Index>> scan_numbers(Scanner& scanner, std::string_view what, Index least) {
+    std::vector<Index> numbers;
+    do {
+        const std::size_t begin = scanner.place();
+        RESHARD_TRY(const auto& number, scanner.integer(what));
+        if (number < least) return scanner.error(Code::layout, fmt::format("{} of {}", what, number), begin);
+        numbers.push_back(number);
+    } while (scanner.take(','));
+    return numbers;
 }
 
 Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<const Unit> units) {
@@ -146,9 +162,7 @@ Result<Atom> scan_axis(Scanner& scanner, const Mesh& mesh) {
         part.before = before;
         part.size = size;
     }
-    auto atom = atom_of(mesh, part);
-    if (!atom) return scanner.at(atom.error(), begin);
-    return *atom;
+    return scanner.at(atom_of(mesh, part), begin);
 }
 
 Result<void> scan_axes(Scanner& scanner, const Mesh& mesh, AtomList& atoms) {

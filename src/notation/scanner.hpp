@@ -1,6 +1,7 @@
 // Reading text left to right, with errors that know their place. Shared by all notations.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -36,6 +37,8 @@ public:
     bool take_word(std::string_view word);
     /// Consumes from an opening byte to the one that closes it, whatever is between; false when none does.
     bool skip_balanced(char open, char close);
+    /// What stands between two quotes, ' or ", which are consumed; nothing where there are none.
+    std::optional<std::string_view> quoted();
     /// A decimal integer >= 0. Errors: syntax, overflow past 64 bits.
     [[nodiscard]] Result<Index> integer(std::string_view what);
     /// Fails when anything but spaces is left.
@@ -46,8 +49,12 @@ public:
         return error(code, message, offset_);
     }
     [[nodiscard]] tl::unexpected<Error> error(Code code, std::string message, std::size_t offset) const;
-    /// The same error, placed at `offset` of this text.
-    [[nodiscard]] tl::unexpected<Error> at(Error error, std::size_t offset) const;
+    /// The same result, an error placed at `offset` of this text.
+    template <class T>
+    [[nodiscard]] Result<T> at(Result<T> result, std::size_t offset) const {
+        if (!result) result = error(result.error().code, result.error().message, offset);
+        return result;
+    }
 
     void skip_space();
 
@@ -56,6 +63,9 @@ private:
     Comments comments_ = Comments::refused;
     std::size_t offset_ = 0;
 };
+
+/// n {"," n}, each at least `least`.
+[[nodiscard]] Result<std::vector<Index>> scan_numbers(Scanner& scanner, std::string_view what, Index least);
 
 /// A unit by its name; an empty name is a number without a unit.
 struct Unit {

@@ -34,14 +34,10 @@ Result<Mesh> scan_mesh(Scanner& scanner) {
         RESHARD_CHECK(scanner.expect('='));
         RESHARD_CHECK(scanner.expect('['));
         const std::size_t list = scanner.place();
-        std::vector<Index> ids;
-        do {
-            RESHARD_TRY(const auto& id, scanner.integer("a device"));
-            ids.push_back(id);
-        } while (scanner.take(','));
+        RESHARD_TRY(const auto& ids, scan_numbers(scanner, "a device", 0));
         RESHARD_CHECK(scanner.expect(']'));
         mesh.devices = DeviceList(ids);
-        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), list);
+        RESHARD_CHECK(scanner.at(validate(mesh), list));
         if (!mesh.axes.empty() && mesh.devices.in_order())
             return scanner.error(Code::mesh, "the device ids are in order: leave them out", list);
         for (const Index id : ids)
@@ -122,10 +118,9 @@ Result<Mesh> parse_sdy_mesh(std::string_view text) {
     } else if (!word.empty() && word != "mesh") {
         return scanner.error(Code::syntax, "expected a mesh, <[\"x\"=2]>", 0);
     }
-    auto mesh = scan_mesh(scanner);
-    if (!mesh) return mesh;
+    RESHARD_TRY(auto& mesh, scan_mesh(scanner));
     RESHARD_CHECK(scanner.expect_end());
-    return mesh;
+    return std::move(mesh);
 }
 
 namespace {
@@ -164,10 +159,9 @@ Result<Layout> scan_one_value(Scanner& scanner, const Setting& setting) {
         return scanner.error(Code::unsupported, "the shardings of no value; a layout is of one array");
     auto layout = scan_sharding(scanner, setting);
     if (!layout) return layout;
-    if (scanner.take(',')) {
-        scanner.skip_space();
-        return scanner.error(Code::unsupported, "the shardings of several values; a layout is of one array");
-    }
+    if (scanner.take(','))
+        return scanner.error(Code::unsupported, "the shardings of several values; a layout is of one array",
+                             scanner.place());
     RESHARD_CHECK(scanner.expect(']'));
     RESHARD_CHECK(scanner.expect('>'));
     return layout;
@@ -195,22 +189,19 @@ Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
 
 Result<std::string> format_sdy(const Layout& layout) {
     RESHARD_CHECK(require_plain_cuts(layout, "sdy"));
-    const auto mesh = spelled(layout.mesh);
-    if (!mesh) return mesh;
-    std::string text = "#sdy.sharding<mesh" + *mesh + ", [";
+    RESHARD_TRY(const auto& mesh, spelled(layout.mesh));
+    std::string text = "#sdy.sharding<mesh" + mesh + ", [";
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
-        const auto axes = spelled(layout, layout.dims[i].atoms);
-        if (!axes) return axes;
-        text += (i > 0 ? ", " : "") + *axes;
+        RESHARD_TRY(const auto& axes, spelled(layout, layout.dims[i].atoms));
+        text += (i > 0 ? ", " : "") + axes;
     }
     text += "]";
     if (!layout.unreduced.empty()) {
         if (layout.reduction == Reduction::prod || layout.reduction == Reduction::avg)
             return cannot_say("sdy", fmt::format("a {}: it has sum, max and min", name(layout.reduction)));
-        const auto axes = spelled(layout, layout.unreduced);
-        if (!axes) return axes;
+        RESHARD_TRY(const auto& axes, spelled(layout, layout.unreduced));
         const bool sum = layout.reduction == Reduction::sum;
-        text += fmt::format(", unreduced={}{}", sum ? "" : name(layout.reduction), *axes);
+        text += fmt::format(", unreduced={}{}", sum ? "" : name(layout.reduction), axes);
     }
     return text + ">";
 }

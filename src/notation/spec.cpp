@@ -9,6 +9,7 @@
 // There are no parts of axes and no other reduction than sums. UNCONSTRAINED, which leaves a dimension to the compiler,
 // with P., PartitionSpec. or without, is refused: a layout says where everything is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/base/try.hpp"
 #include "src/notation/peers.hpp"
@@ -56,18 +57,8 @@ private:
                                       begin);
             return scanner_.error(Code::syntax, "expected None, an axis or a tuple", begin);
         }
-        AtomList atoms;
-        if (!scanner_.take('(')) {
-            RESHARD_CHECK(axis(atoms));
-        } else {
-            while (!scanner_.sees(')')) {
-                RESHARD_CHECK(axis(atoms));
-                if (!scanner_.take(',')) break;
-            }
-            RESHARD_CHECK(scanner_.expect(')'));
-        }
-        dims_.push_back(std::move(atoms));
-        return {};
+        AtomList& atoms = dims_.emplace_back();
+        return scanner_.take('(') ? axes(')', atoms) : axis(atoms);
     }
 
     // UNCONSTRAINED, P.UNCONSTRAINED, jax.sharding.PartitionSpec.UNCONSTRAINED.
@@ -80,14 +71,16 @@ private:
         RESHARD_CHECK(scanner_.expect('='));
         if (scanner_.word() == "frozenset") static_cast<void>(scanner_.take('('));
         RESHARD_CHECK(scanner_.expect('{'));
-        AtomList atoms;
-        while (!scanner_.sees('}')) {
+        AtomList ignored;
+        return axes('}', keep ? unreduced_ : ignored);
+    }
+
+    Result<void> axes(char close, AtomList& atoms) {
+        while (!scanner_.sees(close)) {
             RESHARD_CHECK(axis(atoms));
             if (!scanner_.take(',')) break;
         }
-        RESHARD_CHECK(scanner_.expect('}'));
-        if (keep) unreduced_.insert(unreduced_.end(), atoms.begin(), atoms.end());
-        return {};
+        return scanner_.expect(close);
     }
 
     Result<void> axis(AtomList& atoms) {
@@ -95,10 +88,9 @@ private:
         if (!scanner_.sees('\'') && !scanner_.sees('"'))
             return scanner_.error(Code::syntax, "expected None, an axis in quotes or a tuple", begin);
         RESHARD_TRY(const auto& name, scan_name(scanner_));
-        const auto atom = atom_of(mesh_, {name, 1, 0});
-        if (!atom) return scanner_.at(atom.error(), begin);
-        atoms.push_back(*atom);
-        if (atom->size > 1) used_.push_back(*atom);
+        RESHARD_TRY(const auto& atom, scanner_.at(atom_of(mesh_, {name, 1, 0}), begin));
+        atoms.push_back(atom);
+        if (atom.size > 1) used_.push_back(atom);
         if (!disjoint(used_)) return scanner_.error(Code::layout, "an axis is used twice", begin);
         return {};
     }
@@ -123,12 +115,6 @@ Result<std::vector<std::string>> quoted(const Layout& layout, const AtomList& at
     return words;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-    return text;
-}
-
 }  // namespace
 
 bool looks_like_spec(std::string_view text) {
@@ -146,16 +132,16 @@ Result<std::string> format_spec(const Layout& layout) {
         RESHARD_TRY(const auto& words, quoted(layout, dim.atoms));
         items.push_back(words.empty()       ? "None"
                         : words.size() == 1 ? words.front()
-                                            : fmt::format("({})", joined(words)));
+                                            : fmt::format("({})", fmt::join(words, ", ")));
     }
     if (!layout.unreduced.empty()) {
         if (layout.reduction != Reduction::sum)
             return cannot_say("a PartitionSpec",
                               fmt::format("a {}: its unreduced axes are sums", name(layout.reduction)));
         RESHARD_TRY(const auto& words, quoted(layout, layout.unreduced));
-        items.push_back("unreduced={" + joined(words) + "}");
+        items.push_back(fmt::format("unreduced={{{}}}", fmt::join(words, ", ")));
     }
-    return "P(" + joined(items) + ")";
+    return fmt::format("P({})", fmt::join(items, ", "));
 }
 
 }  // namespace reshard::notation

@@ -24,18 +24,18 @@ Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
     std::vector<Index> devices;
     do {
         const std::size_t begin = scanner.offset();
-        const auto first = scanner.integer("a device");
-        if (!first) return tl::unexpected(first.error());
-        auto last = first;
-        if (scanner.take('-')) last = scanner.integer("the last device of a range");
-        if (!last) return tl::unexpected(last.error());
-        if (*last < *first) return scanner.error(Code::syntax, "a range of devices descends", begin);
-        if (*last - *first >= most - static_cast<Index>(devices.size()))
+        RESHARD_TRY(const auto& first, scanner.integer("a device"));
+        Index last = first;
+        if (scanner.take('-')) {
+            RESHARD_ASSIGN(last, scanner.integer("the last device of a range"));
+        }
+        if (last < first) return scanner.error(Code::syntax, "a range of devices descends", begin);
+        if (last - first >= most - static_cast<Index>(devices.size()))
             return scanner.error(Code::mesh, fmt::format("more devices than the mesh's {} positions", most), begin);
-        if (*last - *first >= devices_max - static_cast<Index>(devices.size()))
+        if (last - first >= devices_max - static_cast<Index>(devices.size()))
             return scanner.error(Code::unsupported, fmt::format("a list of more than {} devices", devices_max), begin);
         // By their number: the last may be the largest that there is.
-        for (Index i = 0; i <= *last - *first; ++i) devices.push_back(*first + i);
+        for (Index i = 0; i <= last - first; ++i) devices.push_back(first + i);
     } while (scanner.take(','));
     RESHARD_CHECK(scanner.expect(']'));
     return devices;
@@ -68,14 +68,14 @@ Result<Mesh> parse_mesh(std::string_view text) {
             RESHARD_CHECK(scanner.expect('='));
             RESHARD_TRY(const auto& size, scanner.integer("the axis size"));
             mesh.axes.push_back({name, size});
-            if (auto allowed = rules.allow(mesh.axes.back()); !allowed) return scanner.at(allowed.error(), begin);
+            RESHARD_CHECK(scanner.at(rules.allow(mesh.axes.back()), begin));
         } while (scanner.take(','));
     if (scanner.sees('[')) {
         begin = scanner.offset();
         (void)scanner.take('[');
         RESHARD_TRY(auto& devices, scan_devices(scanner, rules.devices()));
         mesh.devices = DeviceList(std::move(devices));
-        if (auto valid = validate(mesh); !valid) return scanner.at(valid.error(), begin);
+        RESHARD_CHECK(scanner.at(validate(mesh), begin));
     }
     RESHARD_CHECK(scanner.expect_end());
     return mesh;
@@ -119,9 +119,7 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
     const std::size_t begin = scanner.place();
     Layout layout;
     layout.mesh = mesh;
-    const auto dtype = parse_dtype(scanner.word());
-    if (!dtype) return scanner.at(dtype.error(), begin);
-    layout.dtype = *dtype;
+    RESHARD_ASSIGN(layout.dtype, scanner.at(parse_dtype(scanner.word()), begin));
     AtomList used;
     RESHARD_CHECK(scanner.expect('['));
     if (!scanner.take(']')) {
@@ -158,7 +156,7 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
         RESHARD_CHECK(scanner.expect('}'));
     }
     RESHARD_CHECK(scanner.expect_end());
-    if (auto valid = validate(layout); !valid) return scanner.at(valid.error(), begin);
+    RESHARD_CHECK(scanner.at(validate(layout), begin));
     return layout;
 }
 
@@ -309,8 +307,7 @@ constexpr std::array<notation::Unit, 14> byte_units = {{{"", 1},
 
 Result<Index> parse_bytes(std::string_view text) {
     Scanner scanner(text);
-    const auto bytes = notation::scan_quantity(scanner, "a size in bytes", byte_units);
-    if (!bytes) return bytes;
+    RESHARD_TRY(const auto& bytes, notation::scan_quantity(scanner, "a size in bytes", byte_units));
     RESHARD_CHECK(scanner.expect_end());
     return bytes;
 }

@@ -3,7 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <set>
+
+#include "src/notation/scanner.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -13,116 +18,96 @@ constexpr std::string_view magic("\x93NUMPY", 6);
 // The header is a Python dictionary literal of three known keys. This reads that and no more of Python.
 class Dictionary {
 public:
-    Dictionary(std::string_view text, NpyHeader& header) : text_(text), header_(header) {}
+    Dictionary(std::string_view text, NpyHeader& header)
+        : scanner_(text, notation::Comments::skipped), header_(header) {}
 
     Result<void> read() {
-        if (!take('{')) return wrong("a dictionary");
-        while (!take('}')) {
+        if (!scanner_.take('{')) return wrong("a dictionary");
+        while (!scanner_.take('}')) {
             RESHARD_CHECK(read_entry());
-            if (take(',')) continue;
-            if (!take('}')) return wrong("a comma or the end of the dictionary");
+            if (scanner_.take(',')) continue;
+            if (!scanner_.take('}')) return wrong("a comma or the end of the dictionary");
             break;
         }
-        skip();
-        if (place_ != text_.size()) return wrong("nothing after the dictionary");
-        if (!has_descr_) return fail(Code::io, "the npy header has no 'descr'");
-        if (!has_order_) return fail(Code::io, "the npy header has no 'fortran_order'");
-        if (!has_shape_) return fail(Code::io, "the npy header has no 'shape'");
+        if (!scanner_.at_end()) return wrong("nothing after the dictionary");
+        for (const std::string_view key : keys)
+            if (!seen_.contains(key)) return fail(Code::io, fmt::format("the npy header has no '{}'", key));
         return {};
     }
 
 private:
+    static constexpr std::array<std::string_view, 3> keys = {"descr", "fortran_order", "shape"};
+
     Result<void> read_entry() {
-        std::string key;
-        if (!take_string(key)) return wrong("a key in quotes");
-        if (!take(':')) return wrong("a colon");
-        bool* has = key == "descr" ? &has_descr_ : key == "fortran_order" ? &has_order_ : &has_shape_;
-        if (key != "descr" && key != "fortran_order" && key != "shape") {
-            return fail(Code::io, fmt::format("the npy header has an unknown key '{}'", key));
-        }
-        if (*has) return fail(Code::io, fmt::format("the npy header has '{}' twice", key));
-        *has = true;
-        if (key == "descr") return read_descr();
-        return key == "shape" ? read_shape() : read_order();
+        const auto key = scanner_.quoted();
+        if (!key) return wrong("a key in quotes");
+        if (!scanner_.take(':')) return wrong("a colon");
+        if (std::ranges::find(keys, *key) == keys.end())
+            return fail(Code::io, fmt::format("the npy header has an unknown key '{}'", *key));
+        if (!seen_.insert(*key).second) return fail(Code::io, fmt::format("the npy header has '{}' twice", *key));
+        if (*key == "descr") return read_descr();
+        return *key == "shape" ? read_shape() : read_order();
     }
 
     Result<void> read_descr() {
-        skip();
-        if (place_ < text_.size() && text_[place_] == '[') {
-            return fail(Code::unsupported, "the npy file holds records, not one number an element");
-        }
-        return take_string(header_.descr) ? Result<void>() : wrong("a descr in quotes");
+        if (scanner_.sees('[')) return fail(Code::unsupported, "the npy file holds records, not one number an element");
+        const auto descr = scanner_.quoted();
+        if (!descr) return wrong("a descr in quotes");
+        header_.descr = *descr;
+        return {};
     }
 
     Result<void> read_order() {
-        header_.fortran_order = take_word("True");
-        return header_.fortran_order || take_word("False") ? Result<void>() : wrong("True or False");
+        header_.fortran_order = scanner_.take_word("True");
+        return header_.fortran_order || scanner_.take_word("False") ? Result<void>() : wrong("True or False");
     }
 
     Result<void> read_shape() {
-        if (!take('(')) return wrong("a tuple");
-        while (!take(')')) {
-            Index extent = 0;
-            skip();
-            const char* begin = text_.data() + place_;
-            const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), extent);
-            if (error == std::errc::result_out_of_range) {
+        if (!scanner_.take('(')) return wrong("a tuple");
+        while (!scanner_.take(')')) {
+            const bool negative = scanner_.take('-');
+            const auto extent = scanner_.integer("an extent");
+            if (!extent && extent.error().code == Code::overflow)
                 return fail(Code::overflow, "the npy header has an extent that leaves 64 bits");
-            }
-            if (error != std::errc()) return wrong("an extent");
-            if (extent < 0) return fail(Code::io, fmt::format("the npy header has a negative extent {}", extent));
-            place_ += static_cast<std::size_t>(end - begin);
-            if (place_ < text_.size() && text_[place_] == 'L') ++place_;  // a long of Python 2
-            header_.shape.push_back(extent);
-            if (take(',')) continue;
+            if (!extent) return wrong("an extent");
+            if (negative) return fail(Code::io, fmt::format("the npy header has a negative extent -{}", *extent));
+            scanner_.take('L');  // a long of Python 2
+            header_.shape.push_back(*extent);
+            if (scanner_.take(',')) continue;
             if (header_.shape.size() < 2) return wrong("a tuple; one extent is written (n,)");
-            if (!take(')')) return wrong("a comma or the end of the shape");
+            if (!scanner_.take(')')) return wrong("a comma or the end of the shape");
             break;
         }
         return {};
     }
 
-    void skip() {
-        while (place_ < text_.size() && (text_[place_] == ' ' || text_[place_] == '\n' || text_[place_] == '\t')) {
-            ++place_;
-        }
-    }
-    bool take(char wanted) {
-        skip();
-        const bool there = place_ < text_.size() && text_[place_] == wanted;
-        if (there) ++place_;
-        return there;
-    }
-    bool take_word(std::string_view word) {
-        skip();
-        const bool there = text_.substr(place_, word.size()) == word;
-        if (there) place_ += word.size();
-        return there;
-    }
-    bool take_string(std::string& out) {
-        skip();
-        const char quote = place_ < text_.size() ? text_[place_] : '\0';
-        if (quote != '\'' && quote != '"') return false;
-        const std::size_t end = text_.find(quote, place_ + 1);
-        if (end == std::string_view::npos) return false;
-        out = text_.substr(place_ + 1, end - place_ - 1);
-        place_ = end + 1;
-        return true;
-    }
     [[nodiscard]] Result<void> wrong(const char* wanted) const {
-        Error error{Code::io, fmt::format("the npy header is not what numpy writes: expected {}", wanted)};
-        error.text = std::string(text_);
-        error.offset = place_;
-        return tl::unexpected(std::move(error));
+        return scanner_.error(Code::io, fmt::format("the npy header is not what numpy writes: expected {}", wanted));
     }
 
-    std::string_view text_;
+    notation::Scanner scanner_;
     NpyHeader& header_;
-    std::size_t place_ = 0;
-    bool has_descr_ = false;
-    bool has_order_ = false;
-    bool has_shape_ = false;
+    std::set<std::string_view> seen_;
 };
+
+struct Pair {
+    std::string_view numpy;
+    DType dtype;
+};
+constexpr std::array<Pair, 14> pairs = {{{"b1", DType::boolean},
+                                         {"i1", DType::i8},
+                                         {"i2", DType::i16},
+                                         {"i4", DType::i32},
+                                         {"i8", DType::i64},
+                                         {"u1", DType::u8},
+                                         {"u2", DType::u16},
+                                         {"u4", DType::u32},
+                                         {"u8", DType::u64},
+                                         {"f2", DType::f16},
+                                         {"f4", DType::f32},
+                                         {"f8", DType::f64},
+                                         {"c8", DType::c64},
+                                         {"c16", DType::c128}}};
 
 std::size_t little_endian(std::string_view bytes) {
     std::size_t value = 0;
@@ -184,11 +169,8 @@ Result<Element> parse_descr(std::string_view descr) {
     const std::string_view digits = descr.substr(2);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), element.bytes);
     if (error != std::errc() || end != digits.data() + digits.size()) return unknown();
-    static constexpr std::string_view known[] = {"b1", "i1", "i2", "i4", "i8", "u1", "u2",  "u4",
-                                                 "u8", "f2", "f4", "f8", "c8", "V1", "c16", "V2"};
-    bool found = false;
-    for (const std::string_view name : known) found = found || name == descr.substr(1);
-    if (!found) return unknown();
+    const std::string_view kind = descr.substr(1);
+    if (kind != "V1" && kind != "V2" && std::ranges::find(pairs, kind, &Pair::numpy) == pairs.end()) return unknown();
     // '|' says that byte order has no meaning, which is true of single bytes and of raw ones only.
     const bool orderless = element.bytes == 1 || element.kind == 'V';
     const bool order_known = descr[0] == '<' || descr[0] == '>' || descr[0] == '=' || (descr[0] == '|' && orderless);
@@ -206,17 +188,7 @@ Result<DType> dtype_of(const Element& element, std::optional<DType> as) {
         return fail(Code::mismatch, fmt::format("--dtype {} has {} bytes, the file's elements have {}", name(*as),
                                                 size_of(*as), element.bytes));
     }
-    struct Pair {
-        std::string_view numpy;
-        DType dtype;
-    };
-    static constexpr Pair pairs[] = {
-        {"b1", DType::boolean}, {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32},  {"i8", DType::i64},
-        {"u1", DType::u8},      {"u2", DType::u16}, {"u4", DType::u32}, {"u8", DType::u64},  {"f2", DType::f16},
-        {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128}};
-    for (const Pair& pair : pairs) {
-        if (pair.numpy == had) return pair.dtype;
-    }
+    if (const auto found = std::ranges::find(pairs, had, &Pair::numpy); found != pairs.end()) return found->dtype;
     return fail(Code::unsupported,
                 fmt::format("the file's elements are raw ({}): say what they are with --dtype", had));
 }
