@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/mpi/messages/datatype.hpp"
+#include "bench/baseline/regions_type.hpp"
 #include "src/copy/copy.hpp"
 
 namespace reshard::bench {

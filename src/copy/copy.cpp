@@ -67,9 +67,18 @@ Region region_of(const Slot& slot, const Box& box, Index element_bytes) {
     return region;
 }
 
-Region packed_region(const Box& box, Index element_bytes) {
+Region packed_region(const Box& box, Index element_bytes, Index offset_bytes) {
     const Tile tile = as_tile(box);
-    return region_of({BufferId::workspace, 0, tile, row_major(tile)}, box, element_bytes);
+    return region_of({BufferId::workspace, offset_bytes, tile, row_major(tile)}, box, element_bytes);
+}
+
+Region within(const Region& region, const Box& box, const Box& part) {
+    Region inside = region;
+    for (std::size_t k = 0; k < box.size(); ++k) {
+        inside.offset_bytes += (part[k].begin - box[k].begin) * region.strides_bytes[k];
+        inside.extents[k] = part[k].size();
+    }
+    return inside;
 }
 
 Index bytes_of(const Region& region) {

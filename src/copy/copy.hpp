@@ -21,8 +21,11 @@ struct Region {
 /// checks).
 [[nodiscard]] Region region_of(const Slot& slot, const Box& box, Index element_bytes);
 
-/// `box` alone, dense and row-major from byte 0: how a staged box lies.
-[[nodiscard]] Region packed_region(const Box& box, Index element_bytes);
+/// `box` alone, dense and row-major from a byte on: how a staged box lies.
+[[nodiscard]] Region packed_region(const Box& box, Index element_bytes, Index offset_bytes = 0);
+
+/// The region of `part`, where `region` is that of `box`, which contains it.
+[[nodiscard]] Region within(const Region& region, const Box& box, const Box& part);
 
 [[nodiscard]] Index bytes_of(const Region& region);
 

@@ -113,8 +113,7 @@ private:
         piece.offset_bytes = slot_offset;
         for (const Share& share : bundle.shares) {
             const ChannelStep& travel = steps_[share.step];
-            Region packed = packed_region(share.box, travel.element_bytes);
-            packed.offset_bytes = slot_offset;
+            const Region packed = packed_region(share.box, travel.element_bytes, slot_offset);
             slot_offset += count(share.box) * travel.element_bytes;
             const BufferId there = where(share.step);
             piece.copies.push_back(

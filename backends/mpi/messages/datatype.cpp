@@ -1,6 +1,8 @@
 #include "backends/mpi/messages/datatype.hpp"
 #include "src/base/try.hpp"
 
+#include <array>
+
 namespace reshard::mpi {
 namespace {
 
@@ -61,53 +63,23 @@ void apply(void* source, void* target, int* elements, MPI_Datatype*) {
     combine_dense(dtype, combine, static_cast<const std::byte*>(source), static_cast<std::byte*>(target), *elements);
 }
 
+// By Combine; a copy is none.
 template <DType dtype>
-MPI_User_function* function_of(Combine combine) {
-    switch (combine) {
-        case Combine::sum:
-            return apply<dtype, Combine::sum>;
-        case Combine::max:
-            return apply<dtype, Combine::max>;
-        case Combine::min:
-            return apply<dtype, Combine::min>;
-        case Combine::prod:
-            return apply<dtype, Combine::prod>;
-        case Combine::copy:
-            break;
-    }
-    return nullptr;  // the precondition keeps it out
-}
+constexpr std::array<MPI_User_function*, 5> functions = {nullptr, apply<dtype, Combine::sum>,
+                                                         apply<dtype, Combine::max>, apply<dtype, Combine::min>,
+                                                         apply<dtype, Combine::prod>};
 
 template <std::size_t... number>
 MPI_User_function* function_of(DType dtype, Combine combine, std::index_sequence<number...>) {
-    MPI_User_function* found = nullptr;
-    ((static_cast<std::size_t>(dtype) == number ? void(found = function_of<static_cast<DType>(number)>(combine))
-                                                : void()),
-     ...);
-    return found;
+    constexpr std::array all = {functions<static_cast<DType>(number)>...};
+    return all[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(combine)];
 }
 
 }  // namespace
 
-Result<Datatype> run_type(Index bytes) { return committed(repeated(MPI_BYTE, bytes, 1)); }
-
 Result<Datatype> region_type(const Region& region) { return committed(uncommitted_type(region)); }
 
-Result<Datatype> regions_type(std::span<const Region> regions) {
-    std::vector<Datatype> owned;
-    std::vector<MPI_Datatype> types;
-    std::vector<MPI_Aint> offsets;
-    for (const Region& region : regions) {
-        auto type = uncommitted_type(region);
-        if (!type) return type;
-        types.push_back(type->get());
-        offsets.push_back(region.offset_bytes);
-        owned.push_back(std::move(*type));
-    }
-    return committed(joined(types, offsets));
-}
-
-Result<Datatype> element_type(DType dtype) { return run_type(size_of(dtype)); }
+Result<Datatype> element_type(DType dtype) { return committed(repeated(MPI_BYTE, size_of(dtype), 1)); }
 
 Result<Operation> reduce_operation(DType dtype, Combine combine) {
     constexpr auto last = static_cast<std::size_t>(DType::c128);

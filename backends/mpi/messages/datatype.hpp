@@ -7,15 +7,9 @@
 
 namespace reshard::mpi {
 
-/// `bytes` consecutive bytes, of exactly that extent.
-[[nodiscard]] Result<Datatype> run_type(Index bytes);
-
 /// The elements of the region in row-major order of its dimensions, counted from its first element: the region's own
 /// offset is left to the address. pre: not empty.
 [[nodiscard]] Result<Datatype> region_type(const Region& region);
-
-/// Several regions one after another, counted from the start of their buffer. pre: none is empty, at least one.
-[[nodiscard]] Result<Datatype> regions_type(std::span<const Region> regions);
 
 /// One element, and a combination over vectors of it, commutative. pre: not copy; the two go together (can_reduce).
 [[nodiscard]] Result<Datatype> element_type(DType dtype);

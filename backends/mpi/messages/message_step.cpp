@@ -63,6 +63,8 @@ private:
         return {made_.array, from, to, BoxCopy(source, target)};
     }
 
+    Index next_slot() { return staged_++ % staging_slots * carriage_.slot_bytes; }
+
     static Result<Message> message(Index peer, BufferId where, const Region& region) {
         RESHARD_TRY(auto& type, region_type(region));
         return Message{static_cast<int>(peer), where, region.offset_bytes, bytes_of(region), std::move(type)};
@@ -105,9 +107,8 @@ private:
         }
         Slot from = step_.from;
         if (!is_own(receive)) {
-            const Index slot_offset = staged_++ % staging_slots * carriage_.slot_bytes;
             const Tile staged = as_tile(receive.box);
-            from = {BufferId::source, slot_offset, staged, row_major(staged)};
+            from = {BufferId::source, next_slot(), staged, row_major(staged)};
             RESHARD_ASSIGN(landing.message,
                            message(receive.peer, BufferId::staging, region_of(from, receive.box, element_bytes_)));
         }
@@ -133,8 +134,7 @@ private:
             Reduction{step_.schedule.group, MPI_COMM_NULL, std::move(*type), std::move(*sum), {}});
         const Index elements_max = elements_of_part(step_, dtype_, carriage_.part_bytes_max);
         for (const Box& box : slabs(as_box(step_.schedule.target_tile), elements_max)) {
-            Region slot = packed_region(box, element_bytes_);
-            slot.offset_bytes = staged_++ % staging_slots * carriage_.slot_bytes;
+            const Region slot = packed_region(box, element_bytes_, next_slot());
             made_.reduction->parts.push_back({copy(step_.from.buffer, BufferId::staging, in_source(box), slot),
                                               copy(BufferId::staging, step_.to.buffer, slot, in_target(box)),
                                               slot.offset_bytes, static_cast<int>(count(box))});

@@ -72,15 +72,6 @@ Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks) {
     return share;
 }
 
-Region within(const Region& region, const Box& box, const Box& part) {
-    Region inside = region;
-    for (std::size_t k = 0; k < box.size(); ++k) {
-        inside.offset_bytes += (part[k].begin - box[k].begin) * region.strides_bytes[k];
-        inside.extents[k] = part[k].size();
-    }
-    return inside;
-}
-
 Index ShmReducePlan::smallest_bounce_bytes(Index ranks) { return 4 * ranks * line_bytes; }
 
 bool ShmReducePlan::takes(std::size_t array) const {
@@ -282,11 +273,10 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
 // back.
 Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
                            bool back) const {
-    Region region = packed_region(piece.box, size_of(piece.array->dtype));
     const std::size_t number = (writer < owner ? writer : writer - 1) + (back ? ranks_ - 1 : 0);
-    region.offset_bytes =
-        static_cast<Index>(half) * half_bytes_ + static_cast<Index>(number) * slot_bytes_ + piece.offset;
-    return region;
+    return packed_region(
+        piece.box, size_of(piece.array->dtype),
+        static_cast<Index>(half) * half_bytes_ + static_cast<Index>(number) * slot_bytes_ + piece.offset);
 }
 
 }  // namespace reshard::mpi

@@ -112,7 +112,4 @@ private:
 /// The part of a box that one of so many ranks adds up for all: slabs of one dimension. May be empty.
 [[nodiscard]] Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks);
 
-/// The region of `part`, where `region` is that of `box`, which contains it.
-[[nodiscard]] Region within(const Region& region, const Box& box, const Box& part);
-
 }  // namespace reshard::mpi

@@ -44,6 +44,21 @@ Result<void> fault_of(ncclComm_t communicator) {
     return fail(Code::backend, fmt::format("NCCL: {}{}{}", ncclGetErrorString(state), last.empty() ? "" : ": ", last));
 }
 
+Result<void> run_exchange(const Exchange& exchange, ncclComm_t communicator, cudaStream_t stream) {
+    RESHARD_CHECK(checked(ncclGroupStart(), "ncclGroupStart"));
+    Result<void> result;
+    for (const Exchange::End& end : exchange.receives) {
+        const ncclResult_t code = ncclRecv(end.start, end.bytes, ncclUint8, end.peer, communicator, stream);
+        if (auto done = checked(code, "ncclRecv"); !done && result) result = done;
+    }
+    for (const Exchange::End& end : exchange.sends) {
+        const ncclResult_t code = ncclSend(end.start, end.bytes, ncclUint8, end.peer, communicator, stream);
+        if (auto done = checked(code, "ncclSend"); !done && result) result = done;
+    }
+    const Result<void> ended = checked(ncclGroupEnd(), "ncclGroupEnd");
+    return result ? ended : result;
+}
+
 Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int color, int key, bool share,
                                                           std::chrono::milliseconds timeout) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

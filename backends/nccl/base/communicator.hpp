@@ -25,6 +25,20 @@ private:
 /// What went wrong with the communicator behind the host's back, if anything.
 [[nodiscard]] Result<void> fault_of(ncclComm_t communicator);
 
+/// Messages that are one group of calls.
+struct Exchange {
+    struct End {
+        int peer;
+        std::byte* start;
+        std::size_t bytes;
+    };
+    std::vector<End> sends;
+    std::vector<End> receives;
+};
+
+/// Issues them all, and returns the first error.
+[[nodiscard]] Result<void> run_exchange(const Exchange& exchange, ncclComm_t communicator, cudaStream_t stream);
+
 class Communicator : NonCopyable {
 public:
     /// Collective over `parent`. Null where the color is NCCL_SPLIT_NOCOLOR. Never blocks where its parent does not.

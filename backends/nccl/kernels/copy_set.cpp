@@ -6,18 +6,8 @@ namespace {
 
 constexpr Index blocks_max = (Index{1} << 31) - 1;
 
-Fold fold_of(Combine combine) {
-    switch (combine) {
-        case Combine::prod:
-            return Fold::prod;
-        case Combine::max:
-            return Fold::max;
-        case Combine::min:
-            return Fold::min;
-        default:
-            return Fold::sum;
-    }
-}
+// By Combine; a copy is none, and the precondition keeps it out.
+constexpr std::array folds = {Fold::sum, Fold::sum, Fold::max, Fold::min, Fold::prod};
 
 void append_launches(const Boxes& boxes, Placed& placed) {
     for (const auto& entry : boxes) {
@@ -57,7 +47,7 @@ void CopySet::fill(BufferId to, const Region& target, const Pattern& pattern) {
 
 void CopySet::combine(DType dtype, Combine combine, BufferId from, const Region& source, BufferId to,
                       const Region& target) {
-    append({Kind::fold, dtype, from, to, loop_nest(source, target), fold_of(combine), {}, {}});
+    append({Kind::fold, dtype, from, to, loop_nest(source, target), folds[static_cast<std::size_t>(combine)], {}, {}});
 }
 
 void CopySet::scale(DType dtype, Scale scale, BufferId to, const Region& target) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -102,18 +104,10 @@ void emit_rows(const Nest& nest, std::span<const Loop> loops, Kernel kernel, Box
 }
 
 Kernel row_kernel(Index width, bool fills) {
-    switch (width) {
-        case 1:
-            return fills ? Kernel::fill_1 : Kernel::copy_1;
-        case 2:
-            return fills ? Kernel::fill_2 : Kernel::copy_2;
-        case 4:
-            return fills ? Kernel::fill_4 : Kernel::copy_4;
-        case 8:
-            return fills ? Kernel::fill_8 : Kernel::copy_8;
-        default:
-            return fills ? Kernel::fill_16 : Kernel::copy_16;
-    }
+    constexpr std::array copies = {Kernel::copy_1, Kernel::copy_2, Kernel::copy_4, Kernel::copy_8, Kernel::copy_16};
+    constexpr std::array fills_of = {Kernel::fill_1, Kernel::fill_2, Kernel::fill_4, Kernel::fill_8, Kernel::fill_16};
+    const auto power = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(width)));
+    return fills ? fills_of[power] : copies[power];
 }
 
 // Source and target run along different loops: the last one in the target, `columns` in the source.

@@ -151,21 +151,6 @@ std::size_t first_open(std::span<const Event> step_ends, std::size_t issued) {
     return issued;
 }
 
-Result<void> run_exchange(const Exchange& exchange, ncclComm_t world, cudaStream_t stream) {
-    RESHARD_CHECK(checked(ncclGroupStart(), "ncclGroupStart"));
-    Result<void> result;
-    for (const Exchange::End& end : exchange.receives) {
-        const ncclResult_t code = ncclRecv(end.start, end.bytes, ncclUint8, end.peer, world, stream);
-        if (auto done = checked(code, "ncclRecv"); !done && result) result = done;
-    }
-    for (const Exchange::End& end : exchange.sends) {
-        const ncclResult_t code = ncclSend(end.start, end.bytes, ncclUint8, end.peer, world, stream);
-        if (auto done = checked(code, "ncclSend"); !done && result) result = done;
-    }
-    const Result<void> ended = checked(ncclGroupEnd(), "ncclGroupEnd");
-    return result ? ended : result;
-}
-
 ncclResult_t run_call(const Call& call, cudaStream_t stream) {
     const Collective& of = call.collective;
     const ncclComm_t communicator = call.communicator->get();

@@ -17,17 +17,6 @@ struct Launches {
     std::size_t end = 0;
 };
 
-/// Messages of one piece, as one group of calls.
-struct Exchange {
-    struct End {
-        int peer;
-        std::byte* start;
-        std::size_t bytes;
-    };
-    std::vector<End> sends;
-    std::vector<End> receives;
-};
-
 struct Call {
     Collective collective;
     std::byte* gives;

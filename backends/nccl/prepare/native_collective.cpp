@@ -1,6 +1,7 @@
 #include "backends/nccl/prepare/native_collective.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "backends/nccl/base/features.hpp"
 #include "src/copy/copy.hpp"
@@ -35,46 +36,32 @@ std::string_view call_name(StepKind native) {
 }
 
 std::optional<NcclType> reduction_type(DType dtype, Combine combine) {
+    enum class Numbers { whole, floating, complex };
+    struct Known {
+        DType dtype;
+        ncclDataType_t type;
+        Numbers numbers = Numbers::whole;
+    };
+    constexpr std::array<Known, 12> all = {{{DType::i8, ncclInt8},
+                                            {DType::u8, ncclUint8},
+                                            {DType::i32, ncclInt32},
+                                            {DType::u32, ncclUint32},
+                                            {DType::i64, ncclInt64},
+                                            {DType::u64, ncclUint64},
+                                            {DType::f16, ncclFloat16, Numbers::floating},
+                                            {DType::bf16, ncclBfloat16, Numbers::floating},
+                                            {DType::f32, ncclFloat32, Numbers::floating},
+                                            {DType::f64, ncclFloat64, Numbers::floating},
+                                            {DType::c64, ncclFloat32, Numbers::complex},
+                                            {DType::c128, ncclFloat64, Numbers::complex}}};
+    constexpr std::array operations = {ncclSum, ncclSum, ncclMax, ncclMin, ncclProd};  // by Combine
+    const auto known = std::ranges::find(all, dtype, &Known::dtype);
+    if (known == all.end()) return {};
     const bool extremum = combine == Combine::max || combine == Combine::min;
-    const ncclRedOp_t op = combine == Combine::max    ? ncclMax
-                           : combine == Combine::min  ? ncclMin
-                           : combine == Combine::prod ? ncclProd
-                                                      : ncclSum;
-    const auto integer = [&](ncclDataType_t type) { return NcclType{type, 1, op}; };
-    const auto floating = [&](ncclDataType_t type) {
-        return extremum ? std::nullopt : std::optional(NcclType{type, 1, op});
-    };
-    const auto complex = [&](ncclDataType_t type) {
-        return combine == Combine::sum ? std::optional(NcclType{type, 2, op}) : std::nullopt;
-    };
-    switch (dtype) {
-        case DType::i8:
-            return integer(ncclInt8);
-        case DType::u8:
-            return integer(ncclUint8);
-        case DType::i32:
-            return integer(ncclInt32);
-        case DType::u32:
-            return integer(ncclUint32);
-        case DType::i64:
-            return integer(ncclInt64);
-        case DType::u64:
-            return integer(ncclUint64);
-        case DType::f16:
-            return floating(ncclFloat16);
-        case DType::bf16:
-            return floating(ncclBfloat16);
-        case DType::f32:
-            return floating(ncclFloat32);
-        case DType::f64:
-            return floating(ncclFloat64);
-        case DType::c64:
-            return complex(ncclFloat32);
-        case DType::c128:
-            return complex(ncclFloat64);
-        default:
-            return {};
-    }
+    if (known->numbers == Numbers::floating && extremum) return {};
+    if (known->numbers == Numbers::complex && combine != Combine::sum) return {};
+    return NcclType{known->type, known->numbers == Numbers::complex ? 2 : 1,
+                    operations[static_cast<std::size_t>(combine)]};
 }
 
 std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums) {

@@ -147,8 +147,8 @@ private:
     // NCCL connects two ranks when they first meet, and takes memory for it. One byte each way now is none at the
     // start.
     Result<void> connect() {
-        std::set<Index> to;
-        std::set<Index> from;
+        std::set<int> to;
+        std::set<int> from;
         for (const auto& steps : ready_->arrays) {
             for (const StepProgram& step : steps) {
                 for (const Piece& piece : step.pieces) {
@@ -159,20 +159,10 @@ private:
         }
         const auto issued = [&]() -> Result<void> {
             const ncclComm_t world = base_.world()->get();
-            RESHARD_CHECK(checked(ncclGroupStart(), "ncclGroupStart"));
-            Result<void> result;
-            for (const Index peer : to) {
-                const auto code =
-                    ncclSend(base_.scratch(), 1, ncclUint8, static_cast<int>(peer), world, base_.stream());
-                if (auto done = checked(code, "ncclSend"); !done) result = done;
-            }
-            for (const Index peer : from) {
-                const auto code =
-                    ncclRecv(base_.scratch() + 1, 1, ncclUint8, static_cast<int>(peer), world, base_.stream());
-                if (auto done = checked(code, "ncclRecv"); !done) result = done;
-            }
-            RESHARD_CHECK(checked(ncclGroupEnd(), "ncclGroupEnd"));
-            if (!result) return result;
+            Exchange bytes;
+            for (const int peer : to) bytes.sends.push_back({peer, base_.scratch(), 1});
+            for (const int peer : from) bytes.receives.push_back({peer, base_.scratch() + 1, 1});
+            RESHARD_CHECK(run_exchange(bytes, world, base_.stream()));
             RESHARD_CHECK(settle(world, base_.options().timeout));
             return connect_groups();
         }();

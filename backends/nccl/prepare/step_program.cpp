@@ -27,12 +27,6 @@ BoxesByPeer by_peer(const std::vector<Transfer>& transfers, Index own) {
     return boxes;
 }
 
-Region packed_at(const Box& box, Index element_bytes, Index offset_bytes) {
-    Region region = packed_region(box, element_bytes);
-    region.offset_bytes = offset_bytes;
-    return region;
-}
-
 // Makes one step.
 class Maker {
 public:
@@ -65,7 +59,9 @@ private:
     [[nodiscard]] BufferId to() const { return step_.to.buffer; }
     [[nodiscard]] bool sums() const { return step_.schedule.combine != Combine::copy; }
 
-    [[nodiscard]] Region staged(const Box& box, Index offset) const { return packed_at(box, element_bytes_, offset); }
+    [[nodiscard]] Region staged(const Box& box, Index offset) const {
+        return packed_region(box, element_bytes_, offset);
+    }
     Piece& piece(std::size_t number) {
         if (made_.pieces.size() <= number) made_.pieces.resize(number + 1);
         if (used_.size() <= number) used_.resize(number + 1, 0);
@@ -91,27 +87,41 @@ private:
         }
     }
 
-    void make_sends() {
-        for (const auto& [peer, boxes] : by_peer(step_.schedule.sends, step_.schedule.rank)) {
+    // One message for each piece of what a peer sends or receives.
+    template <class Visit>
+    void each_message(const std::vector<Transfer>& transfers, const Visit& visit) {
+        for (const auto& [peer, boxes] : by_peer(transfers, step_.schedule.rank)) {
             const auto pieces = pieces_of(boxes, agreed_.elements_max);
-            for (std::size_t p = 0; p < pieces.size(); ++p) {
-                Piece& into = piece(p);
-                into.sends.push_back({static_cast<int>(peer), send_of(pieces[p], p, into)});
-            }
+            for (std::size_t p = 0; p < pieces.size(); ++p) visit(static_cast<int>(peer), pieces[p], p, piece(p));
         }
     }
 
-    Run send_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
-        const Region first = in_source(boxes.front());
-        if (boxes.size() == 1 && contiguous(first)) return {from(), first.offset_bytes, bytes_of(first)};
+    void make_sends() {
+        each_message(step_.schedule.sends, [&](int peer, const auto& boxes, std::size_t number, Piece& into) {
+            into.sends.push_back({peer, send_of(boxes, number, into)});
+        });
+    }
+
+    // Where one run of bytes is sent from or received to: the tile, or a place in staging, of which `stage` is told box
+    // by box.
+    template <class Stage>
+    Run run_of(const std::vector<Box>& boxes, BufferId where, const Region& first, std::size_t number,
+               const Stage& stage) {
+        if (boxes.size() == 1 && contiguous(first)) return {where, first.offset_bytes, bytes_of(first)};
         const Index bytes = bytes_together(boxes);
         Index at = take(number, bytes);
         const Run run{BufferId::staging, at, bytes};
         for (const Box& box : boxes) {
-            into.packs.copy(from(), in_source(box), BufferId::staging, staged(box, at));
+            stage(box, staged(box, at));
             at += count(box) * element_bytes_;
         }
         return run;
+    }
+
+    Run send_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
+        return run_of(boxes, from(), in_source(boxes.front()), number, [&](const Box& box, const Region& slot) {
+            into.packs.copy(from(), in_source(box), BufferId::staging, slot);
+        });
     }
 
     [[nodiscard]] Index bytes_together(const std::vector<Box>& boxes) const {
@@ -127,27 +137,16 @@ private:
                 own.copy(from(), in_source(receive.box), to(), in_target(receive.box));
         }
         if (!own.empty()) made_.before.push_back(std::move(own));
-        for (const auto& [peer, boxes] : by_peer(step_.schedule.receives, step_.schedule.rank)) {
-            const auto pieces = pieces_of(boxes, agreed_.elements_max);
-            for (std::size_t p = 0; p < pieces.size(); ++p) {
-                Piece& into = piece(p);
-                into.receives.push_back({static_cast<int>(peer), receive_of(pieces[p], p, into)});
-            }
-        }
+        each_message(step_.schedule.receives, [&](int peer, const auto& boxes, std::size_t number, Piece& into) {
+            into.receives.push_back({peer, receive_of(boxes, number, into)});
+        });
     }
 
     Run receive_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
-        const Region first = in_target(boxes.front());
-        if (boxes.size() == 1 && contiguous(first)) return {to(), first.offset_bytes, bytes_of(first)};
-        const Index bytes = bytes_together(boxes);
-        Index at = take(number, bytes);
-        const Run run{BufferId::staging, at, bytes};
-        if (into.unpacks.empty()) into.unpacks.emplace_back();
-        for (const Box& box : boxes) {
-            into.unpacks.front().copy(BufferId::staging, staged(box, at), to(), in_target(box));
-            at += count(box) * element_bytes_;
-        }
-        return run;
+        return run_of(boxes, to(), in_target(boxes.front()), number, [&](const Box& box, const Region& slot) {
+            if (into.unpacks.empty()) into.unpacks.emplace_back();
+            into.unpacks.front().copy(BufferId::staging, slot, to(), in_target(box));
+        });
     }
 
     // A box of a sum: where it comes from, and in which piece.
@@ -173,21 +172,12 @@ private:
     }
 
     void land(const Summand& summand, const SplitReceive& fall, CopySet& set) const {
-        const Region part = part_of(summand, fall.box);
+        const Region part = within(summand.region, summand.box, fall.box);
         if (fall.adds) {
             set.combine(dtype_, step_.schedule.combine, summand.from, part, to(), in_target(fall.box));
         } else {
             set.copy(summand.from, part, to(), in_target(fall.box));
         }
-    }
-
-    static Region part_of(const Summand& summand, const Box& part) {
-        Region region = summand.region;
-        for (std::size_t k = 0; k < part.size(); ++k) {
-            region.offset_bytes += (part[k].begin - summand.box[k].begin) * region.strides_bytes[k];
-            region.extents[k] = part[k].size();
-        }
-        return region;
     }
 
     // The cut boxes of every receive in the order of the list; those of one peer and piece lie together in staging. The
