@@ -147,12 +147,6 @@ public:
 
     Result<bool> test() override { return advance(only_poll); }
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
-    Result<void> wait() override {
-        for (;;) {
-            RESHARD_TRY(const auto& done, advance(long_slice));
-            if (done) return {};
-        }
-    }
 
 private:
     Result<bool> advance(Slice most) {
@@ -323,9 +317,7 @@ Result<Options> tune(MPI_Comm communicator, const Options& options,
         Options tried = options;
         tried.unregistered_buffers = way;
         RESHARD_TRY(const auto& backend, make_backend(communicator, tried));
-        const auto own = seconds(*backend);
-        RESHARD_CHECK(all_succeeded(communicator, own.map([](double) {}), 1));
-        double slowest = *own;
+        RESHARD_TRY(double slowest, all_succeeded(communicator, seconds(*backend), 1));
         const int code = MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator);
         RESHARD_CHECK(checked(code, "MPI_Allreduce"));
         if (slowest >= least) continue;

@@ -93,10 +93,8 @@ Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes) {
     Base& base = *found;
     const OnDevice current(base.device());
     auto memory = DeviceMemory::make(base, bytes);
-    const Result<void> made = memory.map([](const auto&) {});
-    RESHARD_CHECK(base.all_succeeded(made));
-    const Result<void> entered = (*memory)->add_window(base.world(), base.options().timeout);
-    RESHARD_CHECK(base.all_succeeded(entered));
+    RESHARD_CHECK(base.all_succeeded(memory.map([](const auto&) {})));
+    RESHARD_CHECK(base.all_succeeded((*memory)->add_window(base.world(), base.options().timeout)));
     return std::move(*memory);
 }
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
+
 namespace reshard {
 namespace {
 
@@ -33,6 +35,14 @@ Result<std::unique_ptr<Memory>> allocate_pages(Index bytes) {
 }
 
 Result<bool> Ticket::wait_for(Index) { return test(); }
+
+Result<void> Ticket::wait() {
+    constexpr Index slice = 20'000;  // microseconds
+    for (;;) {
+        RESHARD_TRY(const auto& done, wait_for(slice));
+        if (done) return {};
+    }
+}
 
 Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {
     if (queue == nullptr) return start();

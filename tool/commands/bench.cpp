@@ -109,7 +109,7 @@ std::string notes(const std::vector<Score>& scores, Index rounds, bool one_proce
     text += "accounted: source + target + workspace + staging of the rank with most\n";
     const bool exact =
         std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.memory.growth_exact; });
-    text += fmt::format("resident: growth of {} in a window of its own (VmHWM{}); shared pages count where touched\n",
+    text += fmt::format("resident: growth of {}, each by itself (VmHWM{}); shared pages count where touched\n",
                         one_process ? "the one process with all ranks" : "the largest rank",
                         exact ? "" : ", which could not be reset");
     return text + fmt::format("every result was looked at: {} elements.\n", verified);

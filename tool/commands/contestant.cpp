@@ -38,7 +38,7 @@ void Contestant::measure_memory(Rank& rank, Values& values, Progress& progress) 
     if (score_.error) return;
     rank.barrier();
     const ResidentGrowth growth;
-    rank.barrier();  // ranks of one process share its memory: all windows open before anything is taken
+    rank.barrier();  // ranks of one process share its memory: all watch before anything is taken
     if (auto made = take_part(rank, values, progress); made) {
         score_.memory = memory_taken(rank, growth, mover_->accounted());
         score_.target_bytes = sum(rank, {static_cast<Index>(mover_->target().size())}).front();

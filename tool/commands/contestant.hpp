@@ -29,7 +29,7 @@ public:
     /// An error instead of a plan keeps it out, with the reason in its score.
     Contestant(std::string name, Result<Plan> plan, Carrier carrier, const Execution& execution = AsSteps{});
 
-    /// Collective: everything it needs is taken, used once and given back inside a window of memory use.
+    /// Collective: everything it needs is taken, used once and given back while memory use is watched.
     void measure_memory(Rank& rank, Values& values, Progress& progress);
 
     /// Collective: takes what it needs for the rounds, which start on memory that has been touched.

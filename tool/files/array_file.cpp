@@ -12,7 +12,7 @@
 namespace reshard::cli {
 namespace {
 
-constexpr Index window_bytes = Index{1} << 20;
+constexpr Index ahead_bytes = Index{1} << 20;
 
 // Short runs that lie close together are read at once and picked out. Runs further apart than this many times their own
 // length are read one by one, because most of a common read would be other ranks' tiles.
@@ -45,7 +45,7 @@ Result<void> ArrayFile::read(const Box& box, std::span<std::byte> into) {
     const Index stride = run_stride(shape_, box);
     auto read = for_each_run(shape_, box, [&](const Run& run) {
         const auto part = into.subspan(unsigned_of(run.in_tile * size), unsigned_of(run.elements * size));
-        const bool ahead = run.elements * size < window_bytes / 4 && stride / run.elements < sparse;
+        const bool ahead = run.elements * size < ahead_bytes / 4 && stride / run.elements < sparse;
         return read_run(header_.data_offset + run.in_array * size, part, ahead);
     });
     if (read && element_.big_endian) swap(into);
@@ -57,7 +57,7 @@ Result<void> ArrayFile::read_run(Index offset, std::span<std::byte> into, bool a
     const Index end = offset + static_cast<Index>(into.size());
     if (offset < ahead_begin_ || end > ahead_end_) {
         ahead_begin_ = ahead_end_ = offset;
-        const Index bytes = std::min(window_bytes, data_end_ - offset);
+        const Index bytes = std::min(ahead_bytes, data_end_ - offset);
         ahead_.resize(unsigned_of(bytes));
         RESHARD_CHECK(file_.read(ahead_, offset));
         ahead_end_ = offset + bytes;

@@ -11,6 +11,13 @@ namespace reshard::mpi {
 /// Collective. What this rank made, unless any rank failed or brings another number of steps: then an error on all.
 [[nodiscard]] Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::size_t steps);
 
+/// The same of what it is to return.
+template <class T>
+[[nodiscard]] Result<T> all_succeeded(MPI_Comm communicator, Result<T> own, std::size_t steps) {
+    RESHARD_CHECK(all_succeeded(communicator, own ? Result<void>() : tl::unexpected(own.error()), steps));
+    return own;
+}
+
 /// Collective. Everyone's value, by rank; plain bytes.
 template <class Value>
 [[nodiscard]] Result<std::vector<Value>> gathered(MPI_Comm communicator, const Value& mine) {

@@ -67,22 +67,20 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
     for (const MessagePlan& one : plans) steps_ += one.plan->steps.size();
     RESHARD_CHECK(all_succeeded(setting_.communicator, {}, steps_));
     RESHARD_CHECK(arrange(plans, arrays));
-    const Result<void> inside = make_node_plans(arrays);
-    RESHARD_CHECK(all_succeeded(setting_.communicator, inside, steps_));
-    const Result<void> summed = make_sum_plans(arrays);
-    RESHARD_CHECK(all_succeeded(setting_.communicator, summed, steps_));
+    RESHARD_CHECK(all_succeeded(setting_.communicator, make_node_plans(arrays), steps_));
+    RESHARD_CHECK(all_succeeded(setting_.communicator, make_sum_plans(arrays), steps_));
     RESHARD_CHECK(find_part_bytes());
-    const Result<void> made = make_steps();
-    RESHARD_CHECK(all_succeeded(setting_.communicator, made, steps_));
+    RESHARD_CHECK(all_succeeded(setting_.communicator, make_steps(), steps_));
     RESHARD_CHECK(make_all_channels());
-    Result<void> staged;
-    if (const Index bytes = std::max(staging_slots * slot_bytes_, channel_bytes_); bytes > 0) {
-        auto staging = setting_.arena->take(bytes);
-        if (staging) staging_ = std::move(*staging);
-        if (!staging) staged = tl::unexpected(staging.error());
-    }
-    RESHARD_CHECK(all_succeeded(setting_.communicator, staged, steps_));
+    RESHARD_CHECK(all_succeeded(setting_.communicator, take_staging(), steps_));
     return make_groups();
+}
+
+Result<void> Messages::take_staging() {
+    const Index bytes = std::max(staging_slots * slot_bytes_, channel_bytes_);
+    if (bytes == 0) return {};
+    RESHARD_ASSIGN(staging_, setting_.arena->take(bytes));
+    return {};
 }
 
 Index Messages::held_by_nodes() const {

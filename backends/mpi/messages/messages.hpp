@@ -50,6 +50,7 @@ private:
     Result<void> make_steps();
     Result<void> make_all_channels();
     Result<bool> channels_within(const Framing& framing, Index room);
+    Result<void> take_staging();
     Result<void> make_groups();
     Result<MPI_Comm> join(const std::vector<Index>& members);
     [[nodiscard]] Index held_by_nodes() const;

@@ -1,8 +1,46 @@
 #include "backends/mpi/messages/requests.hpp"
 
-#include "backends/mpi/base/abandoned.hpp"
+#include <mutex>
 
 namespace reshard::mpi {
+namespace {
+
+// A request that nobody waits for any more and that MPI cannot take back.
+struct Abandoned {
+    MPI_Request request;
+    std::shared_ptr<const void> kept;
+};
+
+// Of this process, never freed: MPI may come to them as long as it runs.
+struct All {
+    std::mutex mutex;
+    std::vector<Abandoned> requests;
+};
+
+All& all() {
+    static auto* const only = new All;
+    return *only;
+}
+
+bool is_done(Abandoned& one) {
+    int done = 0;
+    return MPI_Test(&one.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+}
+
+// Leaves a request to MPI, and keeps what it may read or write until it is done: for ever, where a rank never comes.
+void abandon(MPI_Request request, std::shared_ptr<const void> kept) {
+    std::vector<Abandoned> done;  // freed when the mutex is not held
+    const std::lock_guard lock(all().mutex);
+    std::vector<Abandoned>& requests = all().requests;
+    requests.push_back({request, std::move(kept)});
+    std::erase_if(requests, [&](Abandoned& one) {
+        if (!is_done(one)) return false;
+        done.push_back(std::move(one));
+        return true;
+    });
+}
+
+}  // namespace
 
 void Requests::restart(std::size_t places) {
     requests_.assign(places, MPI_REQUEST_NULL);

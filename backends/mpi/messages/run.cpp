@@ -33,13 +33,6 @@ Result<bool> Run::test() {
     return done;
 }
 
-Result<void> Run::wait() {
-    for (;;) {
-        RESHARD_TRY(const auto& done, wait_for(long_slice.count()));
-        if (done) return {};
-    }
-}
-
 // Tests instead of MPI_Wait, which knows no end: polls a while, then gives up the processor between polls, and sleeps
 // for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
 // ranks of the node are waited for, the signals know best from the first poll on.

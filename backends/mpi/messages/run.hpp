@@ -15,7 +15,6 @@ public:
     ~Run() override;
 
     Result<bool> test() override;
-    Result<void> wait() override;
     Result<bool> wait_for(Index microseconds) override;
 
 private:

@@ -11,6 +11,7 @@
 
 #include "backends/mpi/shm/segment.hpp"
 #include "reshard/algebra/backend.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 
@@ -33,6 +34,12 @@ public:
 
     /// Page-aligned memory with all its pages taken. Private pages where the system has no shared memory.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
+
+    /// The same, and where it lies for peers.
+    [[nodiscard]] Result<Address> take(Index bytes, std::unique_ptr<Memory>& memory) {
+        RESHARD_ASSIGN(memory, take(bytes));
+        return find(memory->bytes().data(), bytes).value_or(Address{});
+    }
 
     /// The address of a range of this process in its segments; nothing unless it lies wholly in one of them.
     [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);

@@ -99,24 +99,17 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
     const int code = MPI_Alltoall(slots.data(), sizeof(BounceSlot), MPI_BYTE, granted.data(), sizeof(BounceSlot),
                                   MPI_BYTE, communicator);
     RESHARD_CHECK(checked(code, "MPI_Alltoall"));
-    Address place;
-    Result<void> made;
-    if (!parts.receives.empty()) {
-        Index bytes = 0;
-        for (const BounceSlot& slot : slots) {
-            bytes = std::max(bytes, slot.half_bytes > 0 ? slot.offset + 2 * slot.half_bytes : 0);
-        }
-        auto buffer = arena->take(bytes);
-        if (!buffer) {
-            made = tl::unexpected(buffer.error());
-        } else {
-            own_ = std::move(*buffer);
-            const std::size_t flags = std::min(own_->bytes().size(), ranks * sizeof(SlotFlags));
-            std::ranges::fill(own_->bytes().first(flags), std::byte{0});
-            place = arena->find(own_->bytes().data(), bytes).value_or(Address{});
-        }
+    Index bytes = 0;
+    for (const BounceSlot& slot : slots) {
+        bytes = std::max(bytes, slot.half_bytes > 0 ? slot.offset + 2 * slot.half_bytes : 0);
     }
-    RESHARD_TRY(const auto& places, gathered(communicator, place));
+    const auto taken = parts.receives.empty() ? Address{} : arena->take(bytes, own_);
+    if (own_) {
+        const std::size_t flags = std::min(own_->bytes().size(), ranks * sizeof(SlotFlags));
+        std::ranges::fill(own_->bytes().first(flags), std::byte{0});
+    }
+    RESHARD_TRY(const auto& places, gathered(communicator, taken.value_or(Address{})));
+    Result<void> made = taken.map([](const Address&) {});
     const auto pair_in = [&](std::size_t peer, const std::vector<PeerRegion>& some, const BounceSlot& slot,
                              std::byte* start, BouncePieces::Side side) {
         return Pair{peer, BouncePieces(parts_of(some, peer), slot.half_bytes, side),

@@ -29,9 +29,7 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
                                                        std::span<const ArrayStep> steps, const Options& options) {
     std::unique_ptr<ShmCopyPlan> plan(new ShmCopyPlan);
     plan->arena_ = std::move(arena);
-    auto parts = exchange_parts(communicator, steps);
-    const Result<void> met = parts.map([](const PeerRegions&) {});
-    RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
+    RESHARD_TRY(const auto& parts, all_succeeded(communicator, exchange_parts(communicator, steps), steps.size()));
     RESHARD_ASSIGN(plan->signals_,
                    Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->arrays_.resize(steps.size());
@@ -40,12 +38,12 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         if (steps[i].step != nullptr) plan->arrays_[i].step = steps[i].step->step;
     }
     std::set<std::size_t> partners;
-    for (const PeerRegion& part : parts->own) plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
-    for (const PeerRegion& part : parts->sends) {
+    for (const PeerRegion& part : parts.own) plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
+    for (const PeerRegion& part : parts.sends) {
         plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
         partners.insert(part.peer);
     }
-    for (const PeerRegion& part : parts->receives) {
+    for (const PeerRegion& part : parts.receives) {
         plan->arrays_[part.array].pull.add(part.peer, part.source, part.target);
         partners.insert(part.peer);
     }
@@ -54,8 +52,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    RESHARD_CHECK(plan->bounce_buffers_.make(communicator, plan->arena_, *parts, options.bounce_bytes));
-    RESHARD_CHECK(plan->choose(communicator, *parts, options.unregistered_buffers));
+    RESHARD_CHECK(plan->bounce_buffers_.make(communicator, plan->arena_, parts, options.bounce_bytes));
+    RESHARD_CHECK(plan->choose(communicator, parts, options.unregistered_buffers));
     return plan;
 }
 

@@ -94,9 +94,8 @@ Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator
     for (std::size_t rank = 0; rank < plan->ranks_; ++rank) {
         if (rank != plan->rank_) plan->others_.push_back(rank);
     }
-    const auto parts = exchange_parts(communicator, steps);
-    const Result<void> met = parts ? plan->add_arrays(*parts, steps) : tl::unexpected(parts.error());
-    RESHARD_CHECK(all_succeeded(communicator, met, steps.size()));
+    const auto add = [&](const PeerRegions& parts) { return plan->add_arrays(parts, steps); };
+    RESHARD_CHECK(all_succeeded(communicator, exchange_parts(communicator, steps).and_then(add), steps.size()));
     RESHARD_ASSIGN(plan->signals_, Signals::make(communicator, arena, signal_addresses(steps.size()), timeout));
     RESHARD_CHECK(plan->make_bounce_buffers(communicator, bounce_bytes));
     return plan;
@@ -207,24 +206,16 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
 
 Result<void> ShmReducePlan::make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes) {
     RESHARD_CHECK(choose(communicator, bounce_bytes));
-    Address place;
-    Result<void> made;
-    if (half_bytes_ > 0) {
-        auto buffer = arena_->take(2 * half_bytes_);
-        if (buffer) {
-            own_bounce_ = std::move(*buffer);
-            place = arena_->find(own_bounce_->bytes().data(), 2 * half_bytes_).value_or(Address{});
-        } else {
-            made = tl::unexpected(buffer.error());
+    const auto taken = half_bytes_ > 0 ? arena_->take(2 * half_bytes_, own_bounce_) : Address{};
+    RESHARD_TRY(const auto& places, gathered(communicator, taken.value_or(Address{})));
+    const auto reach_all = [&](const Address&) -> Result<void> {
+        for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_; ++rank) {
+            RESHARD_TRY(const auto& reached, arena_->reach(places[rank], views_));
+            bounce_buffers_.push_back(reached);
         }
-    }
-    RESHARD_TRY(const auto& places, gathered(communicator, place));
-    for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_ && made; ++rank) {
-        auto reached = arena_->reach(places[rank], views_);
-        if (!reached) made = tl::unexpected(reached.error());
-        if (reached) bounce_buffers_.push_back(*reached);
-    }
-    return all_succeeded(communicator, made, 1);
+        return {};
+    };
+    return all_succeeded(communicator, taken.and_then(reach_all), 1);
 }
 
 std::vector<ShmReducePlan::Piece> ShmReducePlan::cut(const Array& array, std::size_t taker) const {

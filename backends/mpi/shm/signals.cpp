@@ -80,24 +80,14 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     signals->addresses_ = addresses;
     signals->timeout_ = timeout;
     const auto bytes = static_cast<std::size_t>(Signals::bytes(static_cast<Index>(signals->size_), addresses));
-    Result<void> made;
-    Address place;
-    if (signals->rank_ == 0) {
-        auto memory = arena->take(static_cast<Index>(bytes));
-        if (!memory) {
-            made = tl::unexpected(memory.error());
-        } else {
-            signals->own_ = std::move(*memory);
-            std::memset(signals->own_->bytes().data(), 0, bytes);
-            place = arena->find(signals->own_->bytes().data(), static_cast<Index>(bytes)).value_or(Address{});
-        }
-    }
+    Result<Address> taken = Address{};
+    if (signals->rank_ == 0) taken = arena->take(static_cast<Index>(bytes), signals->own_);
+    if (signals->own_) std::memset(signals->own_->bytes().data(), 0, bytes);
+    Address place = taken.value_or(Address{});
     const int code = MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, communicator);
     RESHARD_CHECK(checked(code, "MPI_Bcast"));
-    auto start = arena->reach(place, signals->views_);
-    if (made && !start) made = tl::unexpected(start.error());
-    RESHARD_CHECK(all_succeeded(communicator, made, 1));
-    signals->start_ = *start;
+    const auto reach = [&](const Address&) { return arena->reach(place, signals->views_); };
+    RESHARD_ASSIGN(signals->start_, all_succeeded(communicator, taken.and_then(reach), 1));
     signals->line(signals->rank_).process = getpid();
     signals->line(signals->rank_).rank = static_cast<std::int32_t>(arena->rank());
     // A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "backends/nccl/prepare/buffer_pieces.hpp"
 #include "src/schedule/box_cut.hpp"
 #include "src/schedule/split_receives.hpp"
 
@@ -25,6 +24,25 @@ BoxesByPeer by_peer(const std::vector<Transfer>& transfers, Index own) {
         if (transfer.peer != own && count(transfer.box) > 0) boxes[transfer.peer].push_back(transfer.box);
     }
     return boxes;
+}
+
+// What two ranks say to each other in a step, as one list of boxes per piece, each as many slabs of at most
+// `elements_max` elements as together are no more.
+std::vector<std::vector<Box>> pieces_of(const std::vector<Box>& boxes, Index elements_max) {
+    std::vector<std::vector<Box>> pieces;
+    Index filled = 0;
+    for (const Box& box : boxes) {
+        for (Box& part : slabs(box, elements_max)) {
+            const Index elements = count(part);
+            if (pieces.empty() || filled + elements > elements_max) {
+                pieces.emplace_back();
+                filled = 0;
+            }
+            filled += elements;
+            pieces.back().push_back(std::move(part));
+        }
+    }
+    return pieces;
 }
 
 // Makes one step.

@@ -53,7 +53,7 @@ class Ticket : NonCopyable {
 public:
     virtual ~Ticket() = default;
     virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
-    virtual Result<void> wait() = 0;  ///< returns when all is delivered on this rank
+    virtual Result<void> wait();      ///< returns when all is delivered on this rank
     /// As wait, but returns false when that takes longer than about so long.
     virtual Result<bool> wait_for(Index microseconds);
 };
