@@ -14,36 +14,11 @@ using Loop = LoopNest::Loop;
 template <class Visit>
 auto with_element(DType dtype, const Visit& visit) -> decltype(visit(Boolean{})) {
     switch (dtype) {
-        case DType::boolean:
-            return visit(Boolean{});
-        case DType::i8:
-            return visit(Integer<std::int8_t>{});
-        case DType::u8:
-            return visit(Integer<std::uint8_t>{});
-        case DType::i16:
-            return visit(Integer<std::int16_t>{});
-        case DType::u16:
-            return visit(Integer<std::uint16_t>{});
-        case DType::i32:
-            return visit(Integer<std::int32_t>{});
-        case DType::u32:
-            return visit(Integer<std::uint32_t>{});
-        case DType::i64:
-            return visit(Integer<std::int64_t>{});
-        case DType::u64:
-            return visit(Integer<std::uint64_t>{});
-        case DType::f16:
-            return visit(Floating<Half>{});
-        case DType::bf16:
-            return visit(Floating<Brain>{});
-        case DType::f32:
-            return visit(Floating<Whole<float>>{});
-        case DType::f64:
-            return visit(Floating<Whole<double>>{});
-        case DType::c64:
-            return visit(Complex<float>{});
-        case DType::c128:
-            return visit(Complex<double>{});
+#define X(name, Element) \
+    case DType::name:    \
+        return visit(Element{});
+        RESHARD_ELEMENTS(X)
+#undef X
         case DType::f8_e4m3fn:
         case DType::f8_e5m2:
             break;

@@ -163,4 +163,22 @@ struct Complex {
     }
 };
 
+// X(dtype, element type): all that combine; the other dtypes are bytes only
+#define RESHARD_ELEMENTS(X)         \
+    X(boolean, Boolean)             \
+    X(i8, Integer<std::int8_t>)     \
+    X(u8, Integer<std::uint8_t>)    \
+    X(i16, Integer<std::int16_t>)   \
+    X(u16, Integer<std::uint16_t>)  \
+    X(i32, Integer<std::int32_t>)   \
+    X(u32, Integer<std::uint32_t>)  \
+    X(i64, Integer<std::int64_t>)   \
+    X(u64, Integer<std::uint64_t>)  \
+    X(f16, Floating<Half>)          \
+    X(bf16, Floating<Brain>)        \
+    X(f32, Floating<Whole<float>>)  \
+    X(f64, Floating<Whole<double>>) \
+    X(c64, Complex<float>)          \
+    X(c128, Complex<double>)
+
 }  // namespace reshard

@@ -55,28 +55,25 @@ Result<Level> scan_level(Scanner& scanner) {
     while (!scanner.at_end()) {
         const std::size_t begin = scanner.offset();
         const std::string_view word = scanner.word();
-        Result<Index> value = 0;
         if (word == "devices") {
             const std::size_t place = scanner.offset();
             const bool all = scanner.word() == "all";
-            value = all ? Result<Index>(index_max) : scanner.integer("the devices of a level");
-            if (value && *value < 1) return scanner.error(Code::mesh, "a level has at least one device", place);
-            if (value) level.devices = *value;
+            RESHARD_ASSIGN(level.devices, all ? index_max : scanner.integer("the devices of a level"));
+            if (level.devices < 1) return scanner.error(Code::mesh, "a level has at least one device", place);
             sized = true;
         } else if (word == "message") {
-            if (value = scan_time(scanner); value) level.latency_ps = *value;
+            RESHARD_ASSIGN(level.latency_ps, scan_time(scanner));
             timed = true;
         } else if (word == "bandwidth") {
-            if (value = scan_rate(scanner); value) level.bytes_per_second = *value;
+            RESHARD_ASSIGN(level.bytes_per_second, scan_rate(scanner));
             rated = true;
         } else if (word == "start") {
-            if (value = scan_time(scanner); value) level.start_ps = *value;
+            RESHARD_ASSIGN(level.start_ps, scan_time(scanner));
         } else if (word == "shared") {
             level.shared = true;
         } else {
             return scanner.error(Code::syntax, "expected devices, message, bandwidth, start or shared", begin);
         }
-        if (!value) return tl::unexpected(value.error());
     }
     if (!sized || !timed || !rated) return scanner.error(Code::syntax, "a level needs devices, message and bandwidth");
     return level;

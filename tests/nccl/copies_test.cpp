@@ -288,10 +288,10 @@ TEST(CopiesEnd, EveryKernelHasRun) {
 #define X(name, Word, pack) EXPECT_GT(launches("reshard_turn_" #name), 0) << #name;
     RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element, Vector)                            \
+#define X(name, Element)                                    \
     EXPECT_GT(launches("reshard_fold_" #name), 0) << #name; \
     EXPECT_GT(launches("reshard_fold_" #name "_wide"), 0) << #name;
-    RESHARD_FOLD_KERNELS(X)
+    RESHARD_ELEMENTS(X)
 #undef X
     EXPECT_EQ(found<int()>("gpu_double_complaints")(), 0);
 }

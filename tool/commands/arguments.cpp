@@ -8,7 +8,6 @@
 
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
-#include "tool/commands/help.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/files/file.hpp"

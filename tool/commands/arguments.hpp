@@ -6,6 +6,10 @@
 
 #include "tool/request/request.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace reshard::cli {
 
 struct Arguments {
@@ -33,6 +37,10 @@ struct Arguments {
 
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.
 [[nodiscard]] Result<Request> request_for(const Arguments& arguments);
+
+/// Completes the help of the program and of every subcommand that it has by now: what values of options are called,
+/// examples, exit codes.
+void complete_help(CLI::App& app);
 
 /// nullopt when help or the version was asked for and has been printed. Errors: usage.
 [[nodiscard]] Result<std::optional<Arguments>> parse_arguments(int argc, char** argv);

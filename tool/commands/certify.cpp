@@ -1,6 +1,5 @@
 #include "tool/commands/certify.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "src/base/try.hpp"
 #include "src/notation/certificate.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/files/file.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -52,41 +52,6 @@ Result<std::string> find_checker(const std::string& named) {
                 "--checker nor RESHARD_CHECKER names one (a build that finds coqc and ocamlopt makes it)");
 }
 
-/// A file descriptor that closes itself.
-class Descriptor {
-public:
-    Descriptor() = default;
-    ~Descriptor() { close(); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    void close() {
-        if (fd >= 0) ::close(fd);
-        fd = -1;
-    }
-    int fd = -1;
-};
-
-struct Pipe {
-    Descriptor out, in;  // what is written to `in` is read from `out`
-    bool open() {
-        std::array<int, 2> ends{};
-        if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-        out.fd = ends[0];
-        in.fd = ends[1];
-        return true;
-    }
-};
-
-bool write_all(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t count = write(fd, text.data(), text.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
-        text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-}
-
 std::string read_all(int fd) {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -101,14 +66,17 @@ std::string read_all(int fd) {
 
 /// One line to a process on its stdin, the first line of its stdout back; empty when it did not answer.
 std::string converse(const std::string& program, const std::string& line) {
-    Pipe question, reply;
-    if (!question.open() || !reply.open()) return "";
+    auto question = File::pipe();
+    auto reply = File::pipe();
+    if (!question || !reply) return "";
+    std::optional<File> asked(std::move(question->first)), asks(std::move(question->second));
+    std::optional<File> answered(std::move(reply->first)), answers(std::move(reply->second));
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_adddup2(&actions, question.out.fd, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, reply.in.fd, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, asked->descriptor(), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, answers->descriptor(), STDOUT_FILENO);
     // The tool ignores SIGPIPE; a checker that nobody listens to should end.
     sigset_t pipes;
     sigemptyset(&pipes);
@@ -122,15 +90,13 @@ std::string converse(const std::string& program, const std::string& line) {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (failed != 0) return "";
-    question.out.close();
-    reply.in.close();
-    std::string text;
-    if (write_all(question.in.fd, line + "\n")) {
-        question.in.close();
-        text = read_all(reply.out.fd);
-    }
-    question.in.close();
-    reply.out.close();
+    asked.reset();
+    answers.reset();
+    const std::string sent = line + "\n";
+    const bool heard = asks->append(std::as_bytes(std::span(sent))).has_value();
+    asks.reset();
+    const std::string text = heard ? read_all(answered->descriptor()) : "";
+    answered.reset();
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
     return text.substr(0, text.find('\n'));

@@ -1,4 +1,4 @@
-#include "tool/commands/help.hpp"
+#include "tool/commands/arguments.hpp"
 
 #include <fmt/format.h>
 

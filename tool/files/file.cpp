@@ -62,6 +62,12 @@ Result<File> File::open_now(const std::string& path) {
     return File(descriptor, path);
 }
 
+Result<std::pair<File, File>> File::pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return cannot("create", "a pipe");
+    return std::pair(File(ends[0], "a pipe"), File(ends[1], "a pipe"));
+}
+
 Result<File> File::create(const std::string& path, const std::string& shown) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor < 0) return cannot("create", shown);

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 
 #include "reshard/algebra/integer.hpp"
 #include "reshard/result.hpp"
@@ -17,6 +18,9 @@ public:
     /// A regular file. For anything else, which has no places to read at, the error says what it is. Never waits.
     /// Errors: io.
     [[nodiscard]] static Result<File> open_to_read(const std::string& path);
+
+    /// What is written to the second is read from the first. Errors: io.
+    [[nodiscard]] static Result<std::pair<File, File>> pipe();
 
     /// Whatever it is, without waiting for a pipe's writer. Errors: io.
     [[nodiscard]] static Result<File> open_now(const std::string& path);

@@ -46,18 +46,18 @@ RESHARD_ROW_KERNELS(X)
 RESHARD_TILE_KERNELS(X)
 #undef X
 
-#define X(name, Element, Vector)                                              \
-    extern "C" __global__ void __launch_bounds__(threads)                     \
-        reshard_fold_##name(const __grid_constant__ DeviceBoxes all) {        \
-        const Work work = work_of(all);                                       \
-        fold_rows<Element, Vector>(work.box, work.block, threadIdx.x);        \
-    }                                                                         \
-    extern "C" __global__ void __launch_bounds__(threads)                     \
-        reshard_fold_##name##_wide(const __grid_constant__ DeviceBoxes all) { \
-        const Work work = work_of(all);                                       \
-        fold_rows<Element, Word16>(work.box, work.block, threadIdx.x);        \
+#define X(name, Element)                                                               \
+    extern "C" __global__ void __launch_bounds__(threads)                              \
+        reshard_fold_##name(const __grid_constant__ DeviceBoxes all) {                 \
+        const Work work = work_of(all);                                                \
+        fold_rows<Element, ElementVector<Element>>(work.box, work.block, threadIdx.x); \
+    }                                                                                  \
+    extern "C" __global__ void __launch_bounds__(threads)                              \
+        reshard_fold_##name##_wide(const __grid_constant__ DeviceBoxes all) {          \
+        const Work work = work_of(all);                                                \
+        fold_rows<Element, Word16>(work.box, work.block, threadIdx.x);                 \
     }
-RESHARD_FOLD_KERNELS(X)
+RESHARD_ELEMENTS(X)
 #undef X
 
 namespace reshard::nccl {
@@ -74,8 +74,8 @@ cudaError_t launch(Kernel kernel, const DeviceBoxes& boxes, std::uint32_t blocks
 #define X(name, Word, pack) ONE(turn_##name)
         RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element, Vector) ONE(fold_##name) ONE(fold_##name##_wide)
-        RESHARD_FOLD_KERNELS(X)
+#define X(name, Element) ONE(fold_##name) ONE(fold_##name##_wide)
+        RESHARD_ELEMENTS(X)
 #undef X
 #undef ONE
     }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <type_traits>
+
 #include "backends/nccl/kernels/fold_body.hpp"
 
 namespace reshard::nccl {
@@ -25,23 +27,19 @@ namespace reshard::nccl {
     X(8, Word8, 1)                \
     X(16, Word16, 1)
 
-// X(name, element type, type of a vector of one element)
-#define RESHARD_FOLD_KERNELS(X)                   \
-    X(boolean, Boolean, std::uint8_t)             \
-    X(i8, Integer<std::int8_t>, std::uint8_t)     \
-    X(u8, Integer<std::uint8_t>, std::uint8_t)    \
-    X(i16, Integer<std::int16_t>, std::uint16_t)  \
-    X(u16, Integer<std::uint16_t>, std::uint16_t) \
-    X(i32, Integer<std::int32_t>, std::uint32_t)  \
-    X(u32, Integer<std::uint32_t>, std::uint32_t) \
-    X(i64, Integer<std::int64_t>, Word8)          \
-    X(u64, Integer<std::uint64_t>, Word8)         \
-    X(f16, Floating<Half>, std::uint16_t)         \
-    X(bf16, Floating<Brain>, std::uint16_t)       \
-    X(f32, Floating<Whole<float>>, std::uint32_t) \
-    X(f64, Floating<Whole<double>>, Word8)        \
-    X(c64, Complex<float>, Word8)                 \
-    X(c128, Complex<double>, Word8x2)
+/// The vector of one element. Complex numbers are aligned as their parts.
+template <std::size_t bytes>
+struct VectorOf;
+#define X(bytes, Vector)     \
+    template <>              \
+    struct VectorOf<bytes> { \
+        using Type = Vector; \
+    };
+RESHARD_ROW_KERNELS(X)
+#undef X
+template <class Element>
+using ElementVector =
+    std::conditional_t<sizeof(Element) == sizeof(Word8x2), Word8x2, typename VectorOf<sizeof(Element)>::Type>;
 
 enum class Kernel {
 #define X(name, Vector) copy_##name, fill_##name,
@@ -50,8 +48,8 @@ enum class Kernel {
 #define X(name, Word, pack) turn_##name,
         RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element, Vector) fold_##name, fold_##name##_wide,
-            RESHARD_FOLD_KERNELS(X)
+#define X(name, Element) fold_##name, fold_##name##_wide,
+            RESHARD_ELEMENTS(X)
 #undef X
 };
 

@@ -203,8 +203,8 @@ FoldKernels fold_kernels(DType dtype) {
 #define ONE(name)     \
     case DType::name: \
         return {Kernel::fold_##name, Kernel::fold_##name##_wide};
-#define X(name, Element, Vector) ONE(name)
-        RESHARD_FOLD_KERNELS(X)
+#define X(name, Element) ONE(name)
+        RESHARD_ELEMENTS(X)
 #undef X
 #undef ONE
         case DType::f8_e4m3fn:  // bytes only; the precondition keeps them out
