@@ -14,11 +14,11 @@ inline constexpr std::chrono::seconds second_try{1};
 
 /// The part of the time between two polls that does not count as waiting: callers do other work, and the system runs
 /// other processes. A part always counts, so that a wait ends however seldom a rank polls.
-[[nodiscard]] inline std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_looks,
+[[nodiscard]] inline std::chrono::steady_clock::duration forgiven(std::chrono::steady_clock::duration between_polls,
                                                                   std::chrono::milliseconds timeout) {
     using Duration = std::chrono::steady_clock::duration;
     const auto counts = std::max<Duration>(std::chrono::seconds(1), timeout / 4);
-    return std::max(between_looks - counts, Duration::zero());
+    return std::max(between_polls - counts, Duration::zero());
 }
 
 /// "2 s" or "250 ms"

@@ -131,10 +131,10 @@ public:
     Result<bool> test() override {
         const std::lock_guard lock(member_.world->mutex);
         const auto now = Clock::now();
-        const auto done = look(now);
+        const auto done = poll(now);
         if (!done || *done) return done;
-        waited_ += now - looked_ - forgiven(now - looked_, member_.world->timeout);
-        looked_ = now;
+        waited_ += now - polled_ - forgiven(now - polled_, member_.world->timeout);
+        polled_ = now;
         if (waited_ < member_.world->timeout) return false;
         return tl::unexpected(member_.end(member_.timed_out(*run_)));
     }
@@ -150,14 +150,14 @@ private:
         const auto begin = Clock::now();
         std::unique_lock lock(member_.world->mutex);
         for (auto now = begin;; now = Clock::now()) {
-            const auto done = look(now);
+            const auto done = poll(now);
             if (!done || *done) return done;
             if (waited_ + (now - begin) >= member_.world->timeout) {
                 return tl::unexpected(member_.end(member_.timed_out(*run_)));
             }
             if (now >= until) {
                 waited_ += now - begin;
-                looked_ = now;
+                polled_ = now;
                 return false;
             }
             auto next = std::min(until, begin + (member_.world->timeout - waited_));
@@ -166,7 +166,7 @@ private:
         }
     }
     // pre: the world's mutex is held.
-    Result<bool> look(Clock::time_point now) const {
+    Result<bool> poll(Clock::time_point now) const {
         if (run_->done) return true;
         if (auto error = member_.error()) return tl::unexpected(*error);
         const Absence* absence = member_.absence_in(*run_);
@@ -176,8 +176,8 @@ private:
 
     Member member_;
     std::shared_ptr<Run> run_;
-    Clock::duration waited_{};  // while somebody looked
-    Clock::time_point looked_ = Clock::now();
+    Clock::duration waited_{};  // while somebody polled
+    Clock::time_point polled_ = Clock::now();
 };
 
 class LocalBound final : public Bound {

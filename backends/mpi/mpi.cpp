@@ -206,9 +206,7 @@ public:
         if (prepared_.node_) node = std::make_unique<ShmCopy>(*prepared_.node_, node_buffers_);
         std::unique_ptr<Ticket> run;
         if (messages_) {
-            auto started = messages_->start();
-            if (!started) return started;
-            run = std::move(*started);
+            RESHARD_ASSIGN(run, messages_->start());
         }
         return std::make_unique<BothRuns>(std::move(node), std::move(run), prepared_, node_seconds_);
     }

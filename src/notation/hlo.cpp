@@ -42,10 +42,9 @@ public:
 
     Result<HloSharding> read() {
         RESHARD_CHECK(scanner_.expect('{'));
-        auto sharding = scanner_.sees('{') || scanner_.sees('}') ? tuple() : single();
-        if (!sharding) return sharding;
+        RESHARD_TRY(auto& sharding, scanner_.sees('{') || scanner_.sees('}') ? tuple() : single());
         RESHARD_CHECK(scanner_.expect_end());
-        return sharding;
+        return std::move(sharding);
     }
 
 private:
@@ -55,9 +54,8 @@ private:
         if (scanner_.take('}')) return all;
         do {
             RESHARD_CHECK(scanner_.expect('{'));
-            auto one = single();
-            if (!one) return one;
-            all.elements.push_back(std::move(*one));
+            RESHARD_TRY(auto& one, single());
+            all.elements.push_back(std::move(one));
         } while (scanner_.take(','));
         RESHARD_CHECK(scanner_.expect('}'));
         return all;

@@ -102,19 +102,18 @@ Result<Layout> tiled(const HloSharding& sharding, const Setting& setting) {
     // The caller's names where they will do.
     if (setting.mesh && mesh.devices.in_order() && setting.mesh->devices.in_order() && has_names(*setting.mesh, *runs))
         mesh = *setting.mesh;
-    auto layout = empty_layout(setting, std::move(mesh));
-    if (!layout) return layout;
-    for (std::size_t i = 0; i < rank; ++i) layout->dims[i].atoms = canonical((*runs)[i]);
+    RESHARD_TRY(auto& layout, empty_layout(setting, std::move(mesh)));
+    for (std::size_t i = 0; i < rank; ++i) layout.dims[i].atoms = canonical((*runs)[i]);
     for (std::size_t i = 0; i < sharding.subgroups.size(); ++i) {
         if (sharding.subgroups[i] == Subgroup::manual && sharding.tiles[rank + i] > 1)
             return no_layout("manual subgroups hold different arrays, not parts of one");
         if (sharding.subgroups[i] != Subgroup::unreduced) continue;
         const AtomList& run = (*runs)[rank + i];
-        layout->unreduced.insert(layout->unreduced.end(), run.begin(), run.end());
+        layout.unreduced.insert(layout.unreduced.end(), run.begin(), run.end());
     }
-    layout->unreduced = as_set(layout->unreduced);
-    RESHARD_CHECK(validate(*layout));
-    return layout;
+    layout.unreduced = as_set(layout.unreduced);
+    RESHARD_CHECK(validate(layout));
+    return std::move(layout);
 }
 
 Result<Layout> named(const HloSharding& sharding, const Setting& setting) {
@@ -122,13 +121,12 @@ Result<Layout> named(const HloSharding& sharding, const Setting& setting) {
     if (sharding.dims.size() != setting.shape.size())
         return fail(Code::layout, fmt::format("the sharding has {} dimensions, the array {}", sharding.dims.size(),
                                               setting.shape.size()));
-    auto layout = empty_layout(setting, *sharding.mesh);
-    if (!layout) return layout;
-    for (std::size_t i = 0; i < sharding.dims.size(); ++i) layout->dims[i].atoms = sharding.dims[i];
-    layout->unreduced = sharding.partial;
-    layout->reduction = sharding.reduction;
-    RESHARD_CHECK(validate(*layout));
-    return layout;
+    RESHARD_TRY(auto& layout, empty_layout(setting, *sharding.mesh));
+    for (std::size_t i = 0; i < sharding.dims.size(); ++i) layout.dims[i].atoms = sharding.dims[i];
+    layout.unreduced = sharding.partial;
+    layout.reduction = sharding.reduction;
+    RESHARD_CHECK(validate(layout));
+    return std::move(layout);
 }
 
 }  // namespace

@@ -29,19 +29,17 @@ Result<Index> scan_time(Scanner& scanner) { return notation::scan_quantity(scann
 
 Result<Index> scan_rate(Scanner& scanner) {
     const std::size_t begin = scanner.place();
-    const auto rate = notation::scan_quantity(scanner, "a rate", rates);
-    if (!rate) return rate;
+    RESHARD_TRY(const auto& rate, notation::scan_quantity(scanner, "a rate", rates));
     if (!scanner.take('/') || scanner.word() != "s") return scanner.error(Code::syntax, "expected /s");
-    if (*rate == 0) return scanner.error(Code::mesh, "a rate of 0", begin);
+    if (rate == 0) return scanner.error(Code::mesh, "a rate of 0", begin);
     return rate;
 }
 
 // The rest of a line after its first word: a name up to the next space.
 std::string scan_name(Scanner& scanner) {
-    scanner.skip_space();
     std::string name;
     const std::string_view text = scanner.text();
-    for (std::size_t i = scanner.offset(); i < text.size() && text[i] > ' '; ++i) name += text[i];
+    for (std::size_t i = scanner.place(); i < text.size() && text[i] > ' '; ++i) name += text[i];
     return name;
 }
 

@@ -15,7 +15,25 @@ namespace reshard {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> names = {"jax", "spec", "sdy", "hlo", "dtensor"};
+Result<Layout> parse_own(const Setting& setting, std::string_view text) {
+    if (notation::looks_like_spec(text)) return notation::parse_spec(setting, text);
+    return parse_layout(setting.mesh.value_or(Mesh{}), text);
+}
+
+Result<std::string> format_own(const Layout& layout) { return format(layout); }
+
+struct Row {
+    std::string_view name;
+    Result<Layout> (*parse)(const Setting&, std::string_view);
+    Result<std::string> (*format)(const Layout&);
+};
+constexpr std::array<Row, 5> rows = {{{"jax", parse_own, format_own},
+                                      {"spec", notation::parse_spec, notation::format_spec},
+                                      {"sdy", notation::parse_sdy, notation::format_sdy},
+                                      {"hlo", notation::parse_hlo_layout, notation::format_hlo},
+                                      {"dtensor", notation::parse_placements, notation::format_placements}}};
+
+const Row& row(Notation notation) { return rows[static_cast<std::size_t>(notation)]; }
 
 struct Alias {
     std::string_view name;
@@ -48,7 +66,7 @@ Result<Mesh> parse_sizes(std::string_view text) {
 
 }  // namespace
 
-std::string_view name(Notation notation) { return names[static_cast<std::size_t>(notation)]; }
+std::string_view name(Notation notation) { return row(notation).name; }
 
 Result<Notation> parse_notation(std::string_view text) {
     for (const Notation notation : all_notations)
@@ -72,20 +90,7 @@ Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
 }
 
 Result<Layout> parse_layout(Notation notation, const Setting& setting, std::string_view text) {
-    switch (notation) {
-        case Notation::sdy:
-            return notation::parse_sdy(setting, text);
-        case Notation::hlo:
-            return notation::parse_hlo_layout(setting, text);
-        case Notation::dtensor:
-            return notation::parse_placements(setting, text);
-        case Notation::jax:
-            if (!notation::looks_like_spec(text)) return parse_layout(setting.mesh.value_or(Mesh{}), text);
-            break;
-        case Notation::spec:
-            break;
-    }
-    return notation::parse_spec(setting, text);
+    return row(notation).parse(setting, text);
 }
 
 namespace {
@@ -131,19 +136,7 @@ void share_mesh(Layout& a, Layout& b) {
 
 Result<std::string> format(Notation notation, const Layout& layout) {
     RESHARD_CHECK(validate(layout));
-    switch (notation) {
-        case Notation::spec:
-            return notation::format_spec(layout);
-        case Notation::sdy:
-            return notation::format_sdy(layout);
-        case Notation::hlo:
-            return notation::format_hlo(layout);
-        case Notation::dtensor:
-            return notation::format_placements(layout);
-        case Notation::jax:
-            break;
-    }
-    return format(layout);
+    return row(notation).format(layout);
 }
 
 }  // namespace reshard

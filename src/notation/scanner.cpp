@@ -106,17 +106,14 @@ Result<std::vector<Index>> scan_numbers(Scanner& scanner, std::string_view what,
 
 Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<const Unit> units) {
     const std::size_t begin = scanner.place();
-    const auto whole = scanner.integer(what);
-    if (!whole) return whole;
+    RESHARD_TRY(const auto& whole, scanner.integer(what));
     // The fraction as an exact decimal: digits / scale.
     Index digits = 0;
     Index scale = 1;
     if (scanner.take('.')) {
         const std::size_t first = scanner.offset();
-        const auto fraction = scanner.integer("the digits after the point");
-        if (!fraction) return fraction;
+        RESHARD_ASSIGN(digits, scanner.integer("the digits after the point"));
         if (scanner.offset() - first > 9) return scanner.error(Code::syntax, "too many digits after the point", first);
-        digits = *fraction;
         for (std::size_t i = first; i < scanner.offset(); ++i) scale *= 10;
     }
     const std::size_t place = scanner.place();
@@ -127,7 +124,7 @@ Result<Index> scan_quantity(Scanner& scanner, std::string_view what, std::span<c
             if (!known.name.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
         return scanner.error(Code::syntax, fmt::format("expected a unit: {}", names), place);
     }
-    const auto product = checked_multiply(*whole, unit->factor);
+    const auto product = checked_multiply(whole, unit->factor);
     const auto sum = product ? checked_add(*product, scale_up(digits, unit->factor, scale)) : std::nullopt;
     if (!sum) return scanner.error(Code::overflow, fmt::format("{} does not fit 64 bits", what), begin);
     return *sum;

@@ -157,14 +157,13 @@ Result<Layout> scan_one_value(Scanner& scanner, const Setting& setting) {
     RESHARD_CHECK(scanner.expect('['));
     if (scanner.sees(']'))
         return scanner.error(Code::unsupported, "the shardings of no value; a layout is of one array");
-    auto layout = scan_sharding(scanner, setting);
-    if (!layout) return layout;
+    RESHARD_TRY(auto& layout, scan_sharding(scanner, setting));
     if (scanner.take(','))
         return scanner.error(Code::unsupported, "the shardings of several values; a layout is of one array",
                              scanner.place());
     RESHARD_CHECK(scanner.expect(']'));
     RESHARD_CHECK(scanner.expect('>'));
-    return layout;
+    return std::move(layout);
 }
 
 bool take_per_value(Scanner& scanner) {
@@ -181,10 +180,9 @@ Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
     Scanner scanner(text);
     const bool per_value = take_per_value(scanner);
     if (!per_value) RESHARD_CHECK(scan_prefix(scanner, "sharding"));
-    auto layout = per_value ? scan_one_value(scanner, setting) : scan_sharding(scanner, setting);
-    if (!layout) return layout;
+    RESHARD_TRY(auto& layout, per_value ? scan_one_value(scanner, setting) : scan_sharding(scanner, setting));
     RESHARD_CHECK(scanner.expect_end());
-    return layout;
+    return std::move(layout);
 }
 
 Result<std::string> format_sdy(const Layout& layout) {

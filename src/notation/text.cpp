@@ -1,7 +1,6 @@
 #include "reshard/text.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 

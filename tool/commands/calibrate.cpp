@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "reshard/cost.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
@@ -54,11 +52,10 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
     for (const Axis& one : mesh.axes)
         if (one.name == axis) members = one.size;
     const std::vector<Index> shape = {members, members * ceil_divide(tile, members)};
-    const auto source = make_layout(mesh, DType::f32, shape, P{axis, {}});
-    const auto target = make_layout(mesh, DType::f32, shape, P{{}, axis});
-    if (!source) return tl::unexpected(source.error());
+    RESHARD_TRY(const auto& source, make_layout(mesh, DType::f32, shape, P{axis, {}}));
+    RESHARD_TRY(const auto& target, make_layout(mesh, DType::f32, shape, P{{}, axis}));
     RESHARD_TRY(auto& mover,
-                Session::make(rank, rank.backend(), {*source, *target, {{StepKind::all_to_all, *target}}}, AsSteps{}));
+                Session::make(rank, rank.backend(), {source, target, {{StepKind::all_to_all, target}}}, AsSteps{}));
     std::ranges::fill(mover->source(), std::byte{1});
     std::vector<double> times;
     for (Index round = 0; round <= rounds; ++round) {

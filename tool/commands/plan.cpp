@@ -1,5 +1,4 @@
 // `reshard plan`: what will happen, what it costs and how good that is, before a byte moves.
-#include <fmt/format.h>
 
 #include <chrono>
 
@@ -7,7 +6,6 @@
 #include "tool/commands/certify.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
-#include "tool/console/numbers.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/report/plan_table.hpp"
 #include "tool/request/json.hpp"

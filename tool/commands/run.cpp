@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <new>
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"

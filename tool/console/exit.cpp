@@ -39,15 +39,8 @@ std::string clipped(const std::string& text) {
 }  // namespace
 
 int exit_code(Code code) {
-    switch (code) {
-        case Code::infeasible:
-        case Code::plan:
-            return exit_wrong;
-        case Code::backend:
-            return exit_backend;
-        default:
-            return exit_usage;
-    }
+    if (code == Code::infeasible || code == Code::plan) return exit_wrong;
+    return code == Code::backend ? exit_backend : exit_usage;
 }
 
 Error readable(const Error& error) {

@@ -2,26 +2,25 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "src/copy/elements.hpp"
 
 namespace reshard::cli {
 namespace {
 
-template <class T>
-void put(T value, std::span<std::byte> element) {
-    std::memcpy(element.data(), &value, sizeof(T));
-}
-
-template <class T>
-T get(std::span<const std::byte> element) {
-    T value;
-    std::memcpy(&value, element.data(), sizeof(T));
-    return value;
-}
-
 Index whole(double value) {
     return std::abs(value) < 1e15 && value == std::floor(value) ? static_cast<Index>(value) : Index{-1};
+}
+
+// What both parts of a complex number are, or the one that others have.
+template <class T, class Number>
+Index decoded(std::span<const std::byte> element, Number number) {
+    T first, last;
+    std::memcpy(&first, element.data(), sizeof first);
+    std::memcpy(&last, element.data() + element.size() - sizeof last, sizeof last);
+    const Index value = whole(number(first));
+    return value == whole(number(last)) ? value : -1;
 }
 
 }  // namespace
@@ -45,21 +44,21 @@ Index exact_max(DType dtype) {
 }
 
 void encode(DType dtype, Index value, std::span<std::byte> element) {
+    const auto put = [&](auto number) {
+        for (std::size_t at = 0; at < element.size(); at += sizeof number)
+            std::memcpy(&element[at], &number, sizeof number);
+    };
     switch (dtype) {
-        case DType::f32:
-            return put(static_cast<float>(value), element);
-        case DType::c64:
-            put(static_cast<float>(value), element.subspan(4));
-            return put(static_cast<float>(value), element);
         case DType::f16:
-            return put(to_half(static_cast<float>(value)), element);
+            return put(to_half(static_cast<float>(value)));
         case DType::bf16:
-            return put(to_bfloat16(static_cast<float>(value)), element);
+            return put(to_bfloat16(static_cast<float>(value)));
+        case DType::f32:
+        case DType::c64:
+            return put(static_cast<float>(value));
         case DType::f64:
-            return put(static_cast<double>(value), element);
         case DType::c128:
-            put(static_cast<double>(value), element.subspan(8));
-            return put(static_cast<double>(value), element);
+            return put(static_cast<double>(value));
         default:
             std::memcpy(element.data(), &value, element.size());
     }
@@ -68,21 +67,15 @@ void encode(DType dtype, Index value, std::span<std::byte> element) {
 Index decode(DType dtype, std::span<const std::byte> element) {
     switch (dtype) {
         case DType::f16:
-            return whole(from_half(get<std::uint16_t>(element)));
+            return decoded<std::uint16_t>(element, from_half);
         case DType::bf16:
-            return whole(from_bfloat16(get<std::uint16_t>(element)));
+            return decoded<std::uint16_t>(element, from_bfloat16);
         case DType::f32:
-            return whole(get<float>(element));
+        case DType::c64:
+            return decoded<float>(element, std::identity());
         case DType::f64:
-            return whole(get<double>(element));
-        case DType::c64: {
-            const Index real = whole(get<float>(element));
-            return real == whole(get<float>(element.subspan(4))) ? real : -1;
-        }
-        case DType::c128: {
-            const Index real = whole(get<double>(element));
-            return real == whole(get<double>(element.subspan(8))) ? real : -1;
-        }
+        case DType::c128:
+            return decoded<double>(element, std::identity());
         default: {
             Index value = 0;
             std::memcpy(&value, element.data(), element.size());

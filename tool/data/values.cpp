@@ -95,18 +95,9 @@ public:
 
 private:
     [[nodiscard]] Index combined(Index a, Index b) const {
-        switch (reduction_) {
-            case Reduction::max:
-                return std::max(a, b);
-            case Reduction::min:
-                return std::min(a, b);
-            case Reduction::prod:
-                return a * b;
-            case Reduction::sum:
-            case Reduction::avg:
-                break;
-        }
-        return a + b;
+        if (reduction_ == Reduction::max) return std::max(a, b);
+        if (reduction_ == Reduction::min) return std::min(a, b);
+        return reduction_ == Reduction::prod ? a * b : a + b;
     }
 
     [[nodiscard]] Index value(std::uint64_t index, Index summand) const {
@@ -176,23 +167,10 @@ public:
 private:
     // x + 0 is not x when x is -0, but x + -0 always is: the other summands of floats are -0.
     void mark_negative_zero(std::span<std::byte> into) const {
-        std::size_t width = 0;
-        switch (file_.dtype()) {
-            case DType::f16:
-            case DType::bf16:
-                width = 2;
-                break;
-            case DType::f32:
-            case DType::c64:
-                width = 4;
-                break;
-            case DType::f64:
-            case DType::c128:
-                width = 8;
-                break;
-            default:
-                return;
-        }
+        const DType dtype = file_.dtype();
+        const bool floating = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+        if (!floating && !is_complex(dtype)) return;
+        const std::size_t width = unsigned_of(size_of(dtype)) / (is_complex(dtype) ? 2 : 1);
         for (std::size_t end = width; end <= into.size(); end += width) into[end - 1] = std::byte{0x80};
     }
 

@@ -1,7 +1,5 @@
 #include "tool/files/array_file.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 

@@ -55,9 +55,8 @@ Result<void> for_each_piece(const Tile& tile, Index elements_max,
         }
         for (const Interval& interval : tile[split].intervals) {
             box[split] = interval;
-            auto visited = for_each_piece(box, elements_max,
-                                          [&](const Box& piece, Index inner) { return visit(piece, first + inner); });
-            if (!visited) return visited;
+            const auto inside = [&](const Box& piece, Index inner) { return visit(piece, first + inner); };
+            RESHARD_CHECK(for_each_piece(box, elements_max, inside));
             first += count(box);
         }
     }

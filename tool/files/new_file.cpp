@@ -2,7 +2,6 @@
 #include "src/base/try.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -194,26 +194,10 @@ Result<DType> dtype_of(const Element& element, std::optional<DType> as) {
 }
 
 std::string descr_of(DType dtype) {
-    switch (dtype) {
-        case DType::boolean:
-            return "|b1";
-        case DType::i8:
-            return "|i1";
-        case DType::u8:
-            return "|u1";
-        case DType::f8_e4m3fn:
-        case DType::f8_e5m2:
-            return "|V1";
-        case DType::bf16:
-            return "<V2";
-        case DType::c64:
-            return "<c8";
-        case DType::c128:
-            return "<c16";
-        default:
-            // i16 -> <i2, u64 -> <u8, f32 -> <f4: numpy counts bytes where JAX counts bits.
-            return fmt::format("<{}{}", name(dtype).front(), size_of(dtype));
-    }
+    const auto known = std::ranges::find(pairs, dtype, &Pair::dtype);
+    const Index bytes = size_of(dtype);
+    const std::string kind = known != pairs.end() ? std::string(known->numpy) : fmt::format("V{}", bytes);
+    return (bytes == 1 ? "|" : "<") + kind;
 }
 
 std::string npy_header(const std::string& descr, bool fortran_order, const std::vector<Index>& shape) {

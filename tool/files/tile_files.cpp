@@ -85,11 +85,10 @@ std::string header_of(const FileStyle& style, const std::vector<Index>& sizes) {
 }
 
 Result<NewFile> begin_array(Destination destination, bool other_processes, const std::string& header, Index bytes) {
-    auto begun = NewFile::begin(std::move(destination), other_processes);
-    if (!begun) return begun;
-    RESHARD_CHECK(begun->file().reserve(bytes));
-    RESHARD_CHECK(begun->file().write(std::as_bytes(std::span(header)), 0));
-    return begun;
+    RESHARD_TRY(auto& begun, NewFile::begin(std::move(destination), other_processes));
+    RESHARD_CHECK(begun.file().reserve(bytes));
+    RESHARD_CHECK(begun.file().write(std::as_bytes(std::span(header)), 0));
+    return std::move(begun);
 }
 
 Result<void> write_my_tile(Rank& rank, File file, const Layout& target, const FileStyle& style, Index data_offset,

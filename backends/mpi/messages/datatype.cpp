@@ -34,13 +34,11 @@ Result<Datatype> repeated(MPI_Datatype element, Index count, Index stride) {
         return Datatype(made);
     }
     const Index rows = count / count_max;
-    auto row = repeated(element, count_max, stride);
-    if (!row) return row;
-    auto whole = repeated(row->get(), rows, stride * count_max);
+    RESHARD_TRY(const auto& row, repeated(element, count_max, stride));
+    auto whole = repeated(row.get(), rows, stride * count_max);
     if (!whole || count % count_max == 0) return whole;
-    auto rest = repeated(element, count % count_max, stride);
-    if (!rest) return rest;
-    return joined({whole->get(), rest->get()}, {0, stride * count_max * rows});
+    RESHARD_TRY(const auto& rest, repeated(element, count % count_max, stride));
+    return joined({whole->get(), rest.get()}, {0, stride * count_max * rows});
 }
 
 Result<Datatype> uncommitted_type(const Region& region) {

@@ -1,7 +1,5 @@
 #include "backends/mpi/messages/message_reduce.hpp"
 
-#include <algorithm>
-
 namespace reshard::mpi {
 namespace {
 

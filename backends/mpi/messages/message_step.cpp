@@ -126,12 +126,10 @@ private:
     }
 
     Result<void> make_reduction() {
-        auto type = element_type(dtype_);
-        auto sum = reduce_operation(dtype_, step_.schedule.combine);
-        if (!type) return tl::unexpected(type.error());
-        if (!sum) return tl::unexpected(sum.error());
+        RESHARD_TRY(auto& type, element_type(dtype_));
+        RESHARD_TRY(auto& sum, reduce_operation(dtype_, step_.schedule.combine));
         made_.reduction = std::make_shared<Reduction>(
-            Reduction{step_.schedule.group, MPI_COMM_NULL, std::move(*type), std::move(*sum), {}});
+            Reduction{step_.schedule.group, MPI_COMM_NULL, std::move(type), std::move(sum), {}});
         const Index elements_max = elements_of_part(step_, dtype_, carriage_.part_bytes_max);
         for (const Box& box : slabs(as_box(step_.schedule.target_tile), elements_max)) {
             const Region slot = packed_region(box, element_bytes_, next_slot());

@@ -168,15 +168,13 @@ std::vector<Communicator> Messages::take_communicators() {
 // Where a footprint limit has no room for bounce buffers, the ranks of a node send each other messages too.
 Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
     RESHARD_TRY(auto& sums, find_sums(*setting_.nodes, steps_of(plans)));
-    Result<bool> room = false;
     for (const bool inside : {true, false}) {
         if (!inside) sums.assign(sums.size(), {});
         RESHARD_CHECK(order(plans, sums));
-        room = find_room(arrays);
-        if (!room || *room) break;
+        RESHARD_TRY(const auto& room, find_room(arrays));
+        if (room) return {};
     }
-    if (!room) return tl::unexpected(room.error());
-    if (!*room) inside_stages_.assign(order_.size(), 0);
+    inside_stages_.assign(order_.size(), 0);
     return {};
 }
 

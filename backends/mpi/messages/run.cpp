@@ -1,5 +1,4 @@
 #include "backends/mpi/messages/run.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

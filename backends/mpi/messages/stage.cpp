@@ -38,15 +38,8 @@ struct Buffer {
 };
 
 Buffer buffer_at(BufferId buffer, const RankPlan& plan, const Buffers& buffers) {
-    switch (buffer) {
-        case BufferId::source:
-            return {buffers.source, buffers.donated, plan.source_bytes};
-        case BufferId::target:
-            return {buffers.target, buffers.target, plan.target_bytes};
-        case BufferId::workspace:
-        case BufferId::staging:
-            break;
-    }
+    if (buffer == BufferId::source) return {buffers.source, buffers.donated, plan.source_bytes};
+    if (buffer == BufferId::target) return {buffers.target, buffers.target, plan.target_bytes};
     return {buffers.workspace, buffers.workspace, plan.workspace_bytes};
 }
 

@@ -2,8 +2,6 @@
 // and all of its pages are taken when it is made: what is not there is an error then, and never a signal later.
 #pragma once
 
-#include <span>
-
 #include "reshard/algebra/integer.hpp"
 #include "reshard/result.hpp"
 

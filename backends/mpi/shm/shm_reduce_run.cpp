@@ -1,10 +1,6 @@
 #include "backends/mpi/shm/shm_reduce_run.hpp"
 #include "src/base/try.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 namespace reshard::mpi {
 
 ShmReduceRun::ShmReduceRun(ShmReducePlan& plan, const ShmAddresses& buffers)

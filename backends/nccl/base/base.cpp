@@ -42,15 +42,14 @@ Result<void> Base::set_up(ncclComm_t callers) {
     size_ = size;
     const OnDevice current(device_);
     if (options_.stream == nullptr) {
-        RESHARD_TRY(auto& stream, Stream::make());
-        own_stream_ = std::move(stream);
+        RESHARD_ASSIGN(own_stream_, Stream::make());
         options_.stream = own_stream_->get();
     }
     RESHARD_ASSIGN(votes_, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
-    auto split =
-        counting([&] { return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout); });
-    if (!split) return tl::unexpected(split.error());
-    world_ = std::move(*split);
+    const auto split = [&] {
+        return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout);
+    };
+    RESHARD_ASSIGN(world_, counting(split));
     std::uint64_t nothing = 0;
     return counting([&] { return vote(std::span(&nothing, 1), ncclMin); });  // connects
 }
