@@ -56,6 +56,18 @@ Side intersect(const Side& a, const Side& b) {
     return common;
 }
 
+Side part_of(const Side& side, Interval own) {
+    Side part;
+    Index before = 0;
+    for (const Interval& interval : side.intervals) {
+        const Index begin = std::max(own.begin - before, Index{0});
+        const Index end = std::min(own.end - before, interval.size());
+        if (begin < end) part.intervals.push_back({interval.begin + begin, interval.begin + end});
+        before += interval.size();
+    }
+    return part;
+}
+
 Tile intersect(const Tile& a, const Tile& b) {
     if (a.size() != b.size()) return nothing(std::min(a.size(), b.size()));
     Tile common;

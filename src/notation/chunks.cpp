@@ -2,29 +2,11 @@
 
 #include <algorithm>
 
+#include "reshard/algebra/tile.hpp"
+
 namespace reshard::notation {
 
 namespace {
-
-// Indices of one dimension that a tile has, ascending.
-using Pieces = std::vector<Interval>;
-
-Index size_of_pieces(const Pieces& pieces) {
-    Index size = 0;
-    for (const Interval& piece : pieces) size += piece.size();
-    return size;
-}
-
-// The elements [begin, end) of pieces that lie one behind the other.
-void append_part(const Pieces& pieces, Index begin, Index end, Pieces& into) {
-    Index offset = 0;
-    for (const Interval& piece : pieces) {
-        const Index from = std::clamp(begin - offset, Index{0}, piece.size());
-        const Index to = std::clamp(end - offset, Index{0}, piece.size());
-        if (from < to) into.push_back({piece.begin + from, piece.begin + to});
-        offset += piece.size();
-    }
-}
 
 // Number i of `count` chunks of [0, size).
 Interval chunk(Index size, Index count, Index i) {
@@ -33,23 +15,24 @@ Interval chunk(Index size, Index count, Index i) {
     return {begin, std::min(size, saturating_add(begin, length))};
 }
 
-Pieces shard_of(const Pieces& pieces, const Cutter& cutter, Index i) {
-    const Index size = size_of_pieces(pieces);
-    Pieces shard;
+Side shard_of(const Side& whole, const Cutter& cutter, Index i) {
+    const Index size = whole.size();
+    Side shard;
     for (Index k = 0; k < cutter.split; ++k) {
         const Interval part = chunk(size, cutter.split, k);
         if (part.size() == 0) break;
         const Interval own = chunk(part.size(), cutter.shards, i);
-        append_part(pieces, part.begin + own.begin, part.begin + own.end, shard);
+        const Side held = part_of(whole, {part.begin + own.begin, part.begin + own.end});
+        shard.intervals.insert(shard.intervals.end(), held.intervals.begin(), held.intervals.end());
     }
     return shard;
 }
 
 // A dimension whose shard `s` holds `held[s]`.
-Dim dim_of(Index extent, AtomList atoms, const std::vector<Pieces>& held) {
+Dim dim_of(Index extent, AtomList atoms, const std::vector<Side>& held) {
     std::vector<std::pair<Interval, Index>> all;
     for (std::size_t s = 0; s < held.size(); ++s)
-        for (const Interval& piece : held[s]) all.emplace_back(piece, static_cast<Index>(s));
+        for (const Interval& piece : held[s].intervals) all.emplace_back(piece, static_cast<Index>(s));
     std::ranges::sort(all, {}, [](const auto& entry) { return entry.first.begin; });
     Dim dim(extent, std::move(atoms));
     for (const auto& [piece, shard] : all) dim.pieces.push_back({piece.end, shard});
@@ -91,10 +74,10 @@ std::optional<Dim> cut_by(Index extent, const std::vector<Cutter>& cutters) {
     if (!strided && (factors.size() < 2 || extent % shards == 0)) return Dim(extent, canonical(std::move(atoms)));
     if (pieces > chunks_max) return std::nullopt;
     if (!strided) return cut_by_turns(extent, canonical(std::move(atoms)), factors);
-    std::vector<Pieces> held = {extent > 0 ? Pieces{{0, extent}} : Pieces{}};
+    std::vector<Side> held = {extent > 0 ? Side{{{0, extent}}} : Side{}};
     for (const Cutter& cutter : cutters) {
-        std::vector<Pieces> finer;
-        for (const Pieces& whole : held)
+        std::vector<Side> finer;
+        for (const Side& whole : held)
             for (Index i = 0; i < cutter.shards; ++i) finer.push_back(shard_of(whole, cutter, i));
         held = std::move(finer);
     }

@@ -171,23 +171,6 @@ void append_range(Box& box, std::size_t dim, Index begin, Index end, std::vector
 
 }  // namespace
 
-namespace {
-
-// The intervals of a side at its own indices [from.begin, from.end).
-Side part_of(const Side& side, const Interval& from) {
-    Side part;
-    Index before = 0;
-    for (const Interval& interval : side.intervals) {
-        const Index begin = std::max(from.begin - before, Index{0});
-        const Index end = std::min(from.end - before, interval.size());
-        if (begin < end) part.intervals.push_back({interval.begin + begin, interval.begin + end});
-        before += interval.size();
-    }
-    return part;
-}
-
-}  // namespace
-
 std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end) {
     // First as if every side were one interval, counted in its own indices.
     Box own;

@@ -38,17 +38,12 @@ private:
 };
 
 // pre: the mutex is held, here and in count.
-std::optional<std::size_t> Arena::kept_block(Index bytes) const {
-    std::optional<std::size_t> best;
-    Index best_bytes = index_max;
-    std::size_t at = 0;
-    for (const auto& [start, block] : blocks_) {
-        const Index size = block.segment.name().bytes;
-        if (block.taken == 0 && size >= bytes && size / 2 <= bytes && size < best_bytes) {
-            best = at;
-            best_bytes = size;
-        }
-        ++at;
+std::map<const std::byte*, Arena::Block>::iterator Arena::kept_block(Index bytes) {
+    auto best = blocks_.end();
+    for (auto at = blocks_.begin(); at != blocks_.end(); ++at) {
+        const Index size = at->second.segment.name().bytes;
+        const bool fits = at->second.taken == 0 && size >= bytes && size / 2 <= bytes;
+        if (fits && (best == blocks_.end() || size < best->second.segment.name().bytes)) best = at;
     }
     return best;
 }
@@ -103,10 +98,8 @@ Result<std::unique_ptr<Memory>> Arena::take(Index bytes) {
     free_retired();
     const std::lock_guard lock(mutex_);
     if (bytes <= 0 || !shared_) return take_private(bytes);
-    auto found = blocks_.end();
-    if (const auto kept = kept_block(bytes)) {
-        found = std::next(blocks_.begin(), static_cast<std::ptrdiff_t>(*kept));
-    } else {
+    auto found = kept_block(bytes);
+    if (found == blocks_.end()) {
         // What is kept and does not fit is not worth holding while more is taken.
         std::erase_if(blocks_, [](const auto& block) { return block.second.taken == 0; });
         auto segment = Segment::make(bytes);

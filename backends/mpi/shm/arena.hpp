@@ -65,7 +65,7 @@ private:
     class SharedMemory;
     class PrivateMemory;
 
-    std::optional<std::size_t> kept_block(Index bytes) const;
+    std::map<const std::byte*, Block>::iterator kept_block(Index bytes);
     Result<std::unique_ptr<Memory>> take_private(Index bytes);
     void free_retired();
     void forget_dropped_segments();

@@ -9,19 +9,14 @@ namespace reshard::mpi {
 namespace {
 
 // A box and where it lies, in numbers: array, whether the writer sends it, sides, offset, strides.
-class Letter {
-public:
-    void write(std::size_t array, bool sends, const Box& box, const Region& region) {
-        numbers_.insert(numbers_.end(), {static_cast<Index>(array), sends ? 1 : 0, static_cast<Index>(box.size())});
-        for (const Interval& side : box) numbers_.insert(numbers_.end(), {side.begin, side.end});
-        numbers_.push_back(region.offset_bytes);
-        numbers_.insert(numbers_.end(), region.strides_bytes.begin(), region.strides_bytes.end());
-    }
-    [[nodiscard]] const std::vector<Index>& numbers() const { return numbers_; }
+using Letter = std::vector<Index>;
 
-private:
-    std::vector<Index> numbers_;
-};
+void write(Letter& letter, std::size_t array, bool sends, const Box& box, const Region& region) {
+    letter.insert(letter.end(), {static_cast<Index>(array), sends ? 1 : 0, static_cast<Index>(box.size())});
+    for (const Interval& side : box) letter.insert(letter.end(), {side.begin, side.end});
+    letter.push_back(region.offset_bytes);
+    letter.insert(letter.end(), region.strides_bytes.begin(), region.strides_bytes.end());
+}
 
 struct Told {
     std::size_t array = 0;
@@ -53,8 +48,8 @@ Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std:
     std::vector<Index> sent;
     for (const Letter& letter : letters) {
         send_starts.push_back(static_cast<int>(sent.size()));
-        send_counts.push_back(static_cast<int>(letter.numbers().size()));
-        sent.insert(sent.end(), letter.numbers().begin(), letter.numbers().end());
+        send_counts.push_back(static_cast<int>(letter.size()));
+        sent.insert(sent.end(), letter.begin(), letter.end());
     }
     std::vector<int> counts(ranks);
     int code = MPI_Alltoall(send_counts.data(), 1, MPI_INT, counts.data(), 1, MPI_INT, communicator);
@@ -81,10 +76,6 @@ Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std:
     return told;
 }
 
-Region region_told(const Told& told, const Region& like) {
-    return {told.offset_bytes, like.element_bytes, like.extents, told.strides_bytes};
-}
-
 // Meets this rank's transfers, in order, with what the peers told of the same direction.
 class Meeting {
 public:
@@ -99,7 +90,7 @@ public:
                                     name(step.schedule.kind), sends_ ? "sends to" : "receives from", transfer.peer,
                                     sends_ ? "another box than it receives" : "another box than it sends"));
         }
-        const Region theirs = region_told(*other, mine);
+        const Region theirs{other->offset_bytes, mine.element_bytes, mine.extents, other->strides_bytes};
         return sends_ ? PeerRegion{array, peer, mine, theirs} : PeerRegion{array, peer, theirs, mine};
     }
     /// An error where a peer tells of more than was met.
@@ -148,20 +139,19 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
         }
         return {};
     };
-    auto written = visit([&](std::size_t array, const RankStep&, bool sends, const Transfer& transfer,
-                             const Region& mine) -> Result<void> {
+    RESHARD_CHECK(visit([&](std::size_t array, const RankStep&, bool sends, const Transfer& transfer,
+                            const Region& mine) -> Result<void> {
         if (transfer.peer != rank && transfer.peer >= 0 && transfer.peer < ranks) {
-            letters[static_cast<std::size_t>(transfer.peer)].write(array, sends, transfer.box, mine);
+            write(letters[static_cast<std::size_t>(transfer.peer)], array, sends, transfer.box, mine);
         }
         return {};
-    });
-    if (!written) return tl::unexpected(written.error());
+    }));
     RESHARD_TRY(const auto& told, deliver(communicator, letters));
     PeerRegions parts;
     Meeting receivers(told, true);
     Meeting senders(told, false);
-    auto met = visit([&](std::size_t array, const RankStep& step, bool sends, const Transfer& transfer,
-                         const Region& mine) -> Result<void> {
+    RESHARD_CHECK(visit([&](std::size_t array, const RankStep& step, bool sends, const Transfer& transfer,
+                            const Region& mine) -> Result<void> {
         if (transfer.peer == rank) {
             const Index element_bytes = size_of(steps[array].dtype);
             parts.own.push_back(
@@ -171,8 +161,7 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
         RESHARD_TRY(auto& part, (sends ? receivers : senders).meet(array, step, transfer, mine));
         (sends ? parts.sends : parts.receives).push_back(std::move(part));
         return {};
-    });
-    if (!met) return tl::unexpected(met.error());
+    }));
     for (Meeting* one : {&receivers, &senders}) {
         RESHARD_CHECK(one->all_met(steps));
     }

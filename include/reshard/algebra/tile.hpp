@@ -45,6 +45,7 @@ using Tile = std::vector<Side>;
 
 [[nodiscard]] Index count(const Tile& tile);                    ///< elements
 [[nodiscard]] Side intersect(const Side& a, const Side& b);     ///< indices that both have
+[[nodiscard]] Side part_of(const Side& side, Interval own);     ///< its own indices from one to another
 [[nodiscard]] Tile intersect(const Tile& a, const Tile& b);     ///< nothing when their ranks differ
 [[nodiscard]] Tile nothing(std::size_t rank);                   ///< the tile of a device outside of the mesh
 [[nodiscard]] bool contains(const Tile& tile, const Box& box);  ///< in each dimension within one interval of the tile
