@@ -192,7 +192,7 @@ Result<Request> request_for(const Arguments& arguments) {
     RESHARD_TRY(auto& asked, understand(arguments.question));
     const Index ranks = rank_count(asked.problem);
     RESHARD_ASSIGN(asked.options.capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
-    return asked;
+    return std::move(asked);
 }
 
 Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {

@@ -153,7 +153,7 @@ Result<int> bench_rank(Rank& rank, const Arguments& arguments, const Request& as
         answer(table_of(scores) + notes(scores, arguments.rounds, ranks.one_process()));
     }
     const Score& plan = scores.front();
-    if (plan.error) return tl::unexpected(*plan.error);
+    if (plan.error) return rank.index() == 0 ? complain(*plan.error) : exit_code(plan.error->code);
     const bool wrong = std::any_of(scores.begin(), scores.end(), [](const Score& score) { return score.wrong > 0; });
     return wrong ? exit_wrong : exit_ok;
 }

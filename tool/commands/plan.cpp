@@ -19,7 +19,7 @@ Result<int> plan(const Arguments& arguments) {
     const auto begin = std::chrono::steady_clock::now();
     const auto made = synthesize(asked.problem, asked.options);
     const auto spent = std::chrono::steady_clock::now() - begin;
-    RESHARD_CHECK(made);
+    if (!made) return tl::unexpected(made.error());
     std::optional<Certified> certified;
     if (arguments.certify) {
         RESHARD_ASSIGN(certified, certify(made->plan, made->verdict, asked.options.limits, arguments.checker));

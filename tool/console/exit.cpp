@@ -23,11 +23,7 @@ std::string escaped(std::string_view text) {
     std::string out;
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte > 0x7e) {
-            out += fmt::format("\\x{:02x}", byte);
-        } else {
-            out += c;
-        }
+        out += byte < 0x20 || byte > 0x7e ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
     }
     return out;
 }

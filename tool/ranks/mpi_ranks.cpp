@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "bench/baseline/alltoallw.hpp"
 #include "reshard/mpi.hpp"
 #include "src/base/try.hpp"
@@ -35,12 +37,8 @@ public:
         std::vector<int> lengths(ranks);
         MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
         std::vector<int> begins(ranks);
-        int end = 0;
-        for (std::size_t r = 0; r < ranks; ++r) {
-            begins[r] = end;
-            end += lengths[r];
-        }
-        std::string all(static_cast<std::size_t>(end), '\0');
+        std::exclusive_scan(lengths.begin(), lengths.end(), begins.begin(), 0);
+        std::string all(static_cast<std::size_t>(begins.back() + lengths.back()), '\0');
         MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), begins.data(), MPI_CHAR,
                        MPI_COMM_WORLD);
         std::vector<std::string> result;

@@ -29,13 +29,10 @@ std::vector<T> combined(Rank& rank, const std::vector<T>& mine, Combine combine)
     std::vector<T> all;
     for (const std::string& bytes : rank.share(bytes_of(mine))) {
         const std::vector<T> theirs = values_of<T>(bytes);
-        for (std::size_t i = 0; i < theirs.size(); ++i) {
-            if (i < all.size()) {
-                all[i] = combine(all[i], theirs[i]);
-            } else {
-                all.push_back(theirs[i]);
-            }
-        }
+        if (all.empty())
+            all = theirs;
+        else
+            std::ranges::transform(all, theirs, all.begin(), combine);
     }
     return all;
 }

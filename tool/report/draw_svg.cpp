@@ -19,15 +19,7 @@ constexpr std::size_t boxes_drawn_max = 1024;  // of one tile; blocks smaller th
 
 std::string escaped(const std::string& text) {
     std::string out;
-    for (const char c : text) {
-        if (c == '<') {
-            out += "&lt;";
-        } else if (c == '&') {
-            out += "&amp;";
-        } else {
-            out += c;
-        }
-    }
+    for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
     return out;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <numeric>
 
 namespace reshard::mpi {
 namespace {
@@ -54,12 +55,9 @@ Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std:
     std::vector<int> counts(ranks);
     int code = MPI_Alltoall(send_counts.data(), 1, MPI_INT, counts.data(), 1, MPI_INT, communicator);
     RESHARD_CHECK(checked(code, "MPI_Alltoall"));
-    std::vector<int> starts;
-    Index all = 0;
-    for (const int count : counts) {
-        starts.push_back(static_cast<int>(all));
-        all += count;
-    }
+    std::vector<int> starts(ranks);
+    std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), Index{0});
+    const Index all = std::accumulate(counts.begin(), counts.end(), Index{0});
     Index most = std::max(all, static_cast<Index>(sent.size()));
     code = MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT64_T, MPI_MAX, communicator);
     RESHARD_CHECK(checked(code, "MPI_Allreduce"));
