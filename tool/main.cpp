@@ -27,11 +27,11 @@ void keep_standard_streams() {
 }
 
 // An answer that did not reach the disk must not end in success. When its reader has left, the process ends as any
-// other would, unless it was started to be told.
-int flushed(int code, bool told) {
+// other would, unless SIGPIPE was ignored when it was started.
+int flushed(int code, bool ignored) {
     if (reshard::cli::heard()) return code;
     const int why = reshard::cli::why_not_heard();
-    if (why == EPIPE && !told) {
+    if (why == EPIPE && !ignored) {
         std::signal(SIGPIPE, SIG_DFL);
         std::raise(SIGPIPE);
     }
@@ -44,12 +44,13 @@ int flushed(int code, bool told) {
 int main(int argc, char** argv) {
     using namespace reshard;
     keep_standard_streams();
-    const bool told = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;  // a reader that leaves is a failed write; see flushed
-    std::signal(SIGXFSZ, SIG_IGN);                               // and so is a file that may not become that large
+    const bool ignored =
+        std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;  // a reader that leaves is a failed write; see flushed
+    std::signal(SIGXFSZ, SIG_IGN);                 // and so is a file that may not become that large
     try {
         const auto arguments = cli::parse_arguments(argc, argv);
         if (!arguments) return cli::leave(cli::complain(arguments.error()));
-        return cli::leave(flushed(*arguments ? answered(**arguments) : cli::exit_ok, told));
+        return cli::leave(flushed(*arguments ? answered(**arguments) : cli::exit_ok, ignored));
     } catch (const std::bad_alloc&) {
         return cli::leave(cli::complain({Code::infeasible, "out of memory"}));
     } catch (const std::exception& error) {

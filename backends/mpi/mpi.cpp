@@ -158,10 +158,10 @@ private:
         }
         if (!error_) {
             const bool done = !node_ && !messages_;
-            if (done && !std::exchange(told_, true)) prepared_.finish_run();
+            if (done && !std::exchange(reported_, true)) prepared_.finish_run();
             return done;
         }
-        if (!std::exchange(told_, true)) prepared_.give_up(*error_);
+        if (!std::exchange(reported_, true)) prepared_.give_up(*error_);
         return tl::unexpected(*error_);
     }
     void advance_node(Slice most) {
@@ -178,7 +178,7 @@ private:
     MpiPrepared& prepared_;
     double& node_seconds_;
     std::optional<Error> error_;
-    bool told_ = false;
+    bool reported_ = false;
     std::chrono::steady_clock::time_point begun_at_ = std::chrono::steady_clock::now();
 };
 

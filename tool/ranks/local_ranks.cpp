@@ -18,9 +18,9 @@ public:
     Capabilities capabilities() override { return world_.rank(0).capabilities(); }
 
     int drive(const std::function<int(Rank&)>& body) override {
-        Barrier meeting(world_.size());
+        Barrier barrier(world_.size());
         return on_threads(world_.size(), [&](Index r) {
-            ThreadRank rank(world_.rank(r), meeting);
+            ThreadRank rank(world_.rank(r), barrier);
             return body(rank);
         });
     }

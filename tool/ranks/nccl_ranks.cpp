@@ -51,21 +51,21 @@ public:
     Capabilities capabilities() override { return capabilities_of("nccl", ranks_, 0).value(); }
 
     int drive(const std::function<int(Rank&)>& body) override {
-        Barrier meeting(ranks_);
-        return on_threads(ranks_, [&](Index r) { return sit(r, meeting, body); });
+        Barrier barrier(ranks_);
+        return on_threads(ranks_, [&](Index r) { return sit(r, barrier, body); });
     }
 
 private:
-    int sit(Index r, Barrier& meeting, const std::function<int(Rank&)>& body) const {
+    int sit(Index r, Barrier& barrier, const std::function<int(Rank&)>& body) const {
         Seat seat(id_, r, ranks_);
         const std::string mine = seat.backend() ? std::string() : seat.backend().error().message;
-        const std::vector<std::string> all = meeting.share(r, mine);
+        const std::vector<std::string> all = barrier.share(r, mine);
         const auto failed = std::find_if(all.begin(), all.end(), [](const std::string& one) { return !one.empty(); });
         if (failed != all.end()) {
             const Error error{Code::backend, fmt::format("rank {}: {}", failed - all.begin(), *failed)};
             return r == 0 ? complain(error) : exit_code(error.code);
         }
-        ThreadRank rank(**seat.backend(), meeting);
+        ThreadRank rank(**seat.backend(), barrier);
         const int code = body(rank);
         rank.barrier();  // ends wait for each other's kernels where ranks share a GPU
         return code;

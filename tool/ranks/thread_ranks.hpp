@@ -30,12 +30,12 @@ struct Barrier {
 /// A rank that is a thread of this process; the baselines of MPI are not there.
 class ThreadRank final : public Rank {
 public:
-    ThreadRank(Backend& backend, Barrier& meeting) : backend_(backend), meeting_(meeting) {}
+    ThreadRank(Backend& backend, Barrier& barrier) : backend_(backend), barrier_(barrier) {}
 
     Backend& backend() override { return backend_; }
-    void barrier() override { meeting_.barrier.arrive_and_wait(); }
+    void barrier() override { barrier_.barrier.arrive_and_wait(); }
     bool one_process() const override { return true; }
-    std::vector<std::string> share(std::string mine) override { return meeting_.share(index(), std::move(mine)); }
+    std::vector<std::string> share(std::string mine) override { return barrier_.share(index(), std::move(mine)); }
     Result<std::unique_ptr<Backend>> alltoallw() override {
         return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
     }
@@ -45,7 +45,7 @@ public:
 
 private:
     Backend& backend_;
-    Barrier& meeting_;
+    Barrier& barrier_;
 };
 
 /// Runs body(rank) on a thread for each of `ranks`; the largest exit code.

@@ -31,10 +31,10 @@ bool takes_part(const Schedule& schedule) {
 }
 
 Result<std::vector<Index>> members_of(const Schedule& schedule, const NodeMap& nodes) {
-    RESHARD_TRY(const auto& told, gathered(nodes.own.get(), first_rank(schedule)));
+    RESHARD_TRY(const auto& firsts, gathered(nodes.own.get(), first_rank(schedule)));
     const auto first_of = [&](Index rank) {
-        const Index first = told[static_cast<std::size_t>(place_in(nodes.members, rank))];
-        return first >= 0 ? first : told[static_cast<std::size_t>(place_in(nodes.members, ~first))];
+        const Index first = firsts[static_cast<std::size_t>(place_in(nodes.members, rank))];
+        return first >= 0 ? first : firsts[static_cast<std::size_t>(place_in(nodes.members, ~first))];
     };
     std::vector<Index> members;
     if (!takes_part(schedule)) return members;

@@ -19,7 +19,7 @@ void write(Letter& letter, std::size_t array, bool sends, const Box& box, const 
     letter.insert(letter.end(), region.strides_bytes.begin(), region.strides_bytes.end());
 }
 
-struct Told {
+struct PeerBox {
     std::size_t array = 0;
     bool sends = false;
     Box box;
@@ -27,22 +27,22 @@ struct Told {
     std::vector<Index> strides_bytes;
 };
 
-std::vector<Told> read(std::span<const Index> numbers) {
-    std::vector<Told> told;
+std::vector<PeerBox> read(std::span<const Index> numbers) {
+    std::vector<PeerBox> boxes;
     for (std::size_t at = 0; at < numbers.size();) {
-        Told one{static_cast<std::size_t>(numbers[at]), numbers[at + 1] != 0, {}, 0, {}};
+        PeerBox one{static_cast<std::size_t>(numbers[at]), numbers[at + 1] != 0, {}, 0, {}};
         const auto dims = static_cast<std::size_t>(numbers[at + 2]);
         at += 3;
         for (std::size_t k = 0; k < dims; ++k, at += 2) one.box.push_back({numbers[at], numbers[at + 1]});
         one.offset_bytes = numbers[at++];
         for (std::size_t k = 0; k < dims; ++k) one.strides_bytes.push_back(numbers[at++]);
-        told.push_back(std::move(one));
+        boxes.push_back(std::move(one));
     }
-    return told;
+    return boxes;
 }
 
 // What each rank wrote to this one.
-Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
+Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
     const std::size_t ranks = letters.size();
     std::vector<int> send_counts;
     std::vector<int> send_starts;
@@ -66,22 +66,23 @@ Result<std::vector<std::vector<Told>>> deliver(MPI_Comm communicator, const std:
     code = MPI_Alltoallv(sent.data(), send_counts.data(), send_starts.data(), MPI_INT64_T, got.data(), counts.data(),
                          starts.data(), MPI_INT64_T, communicator);
     RESHARD_CHECK(checked(code, "MPI_Alltoallv"));
-    std::vector<std::vector<Told>> told;
+    std::vector<std::vector<PeerBox>> boxes;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         const auto from = std::span(got).subspan(static_cast<std::size_t>(starts[rank]));
-        told.push_back(read(from.first(static_cast<std::size_t>(counts[rank]))));
+        boxes.push_back(read(from.first(static_cast<std::size_t>(counts[rank]))));
     }
-    return told;
+    return boxes;
 }
 
-// Meets this rank's transfers, in order, with what the peers told of the same direction.
-class Meeting {
+// Matches this rank's transfers, in order, with the boxes that the peers wrote for the same direction.
+class Matcher {
 public:
-    Meeting(const std::vector<std::vector<Told>>& told, bool sends) : told_(told), next_(told.size()), sends_(sends) {}
+    Matcher(const std::vector<std::vector<PeerBox>>& boxes, bool sends)
+        : boxes_(boxes), next_(boxes.size()), sends_(sends) {}
 
-    Result<PeerRegion> meet(std::size_t array, const RankStep& step, const Transfer& transfer, const Region& mine) {
+    Result<PeerRegion> match(std::size_t array, const RankStep& step, const Transfer& transfer, const Region& mine) {
         const auto peer = static_cast<std::size_t>(transfer.peer);
-        const Told* other = peer < told_.size() ? next(peer) : nullptr;
+        const PeerBox* other = peer < boxes_.size() ? next(peer) : nullptr;
         if (other == nullptr || other->array != array || other->box != transfer.box) {
             return fail(Code::backend,
                         fmt::format("array {}, step {} ({}): {} rank {} {}", array, step.step + 1,
@@ -91,10 +92,10 @@ public:
         const Region theirs{other->offset_bytes, mine.element_bytes, mine.extents, other->strides_bytes};
         return sends_ ? PeerRegion{array, peer, mine, theirs} : PeerRegion{array, peer, theirs, mine};
     }
-    /// An error where a peer tells of more than was met.
-    Result<void> all_met(std::span<const ArrayStep> steps) {
-        for (std::size_t peer = 0; peer < told_.size(); ++peer) {
-            const Told* more = next(peer);
+    /// An error where a peer has more than was matched.
+    Result<void> all_matched(std::span<const ArrayStep> steps) {
+        for (std::size_t peer = 0; peer < boxes_.size(); ++peer) {
+            const PeerBox* more = next(peer);
             if (more == nullptr) continue;
             const bool known = more->array < steps.size() && steps[more->array].step != nullptr;
             const std::string step = known ? fmt::format(", step {}", steps[more->array].step->step + 1) : "";
@@ -105,13 +106,13 @@ public:
     }
 
 private:
-    const Told* next(std::size_t peer) {
+    const PeerBox* next(std::size_t peer) {
         std::size_t& at = next_[peer];
-        while (at < told_[peer].size() && told_[peer][at].sends == sends_) ++at;  // what it sends is what I receive
-        return at < told_[peer].size() ? &told_[peer][at++] : nullptr;
+        while (at < boxes_[peer].size() && boxes_[peer][at].sends == sends_) ++at;  // what it sends is what I receive
+        return at < boxes_[peer].size() ? &boxes_[peer][at++] : nullptr;
     }
 
-    const std::vector<std::vector<Told>>& told_;
+    const std::vector<std::vector<PeerBox>>& boxes_;
     std::vector<std::size_t> next_;
     bool sends_;
 };
@@ -144,10 +145,10 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
         }
         return {};
     }));
-    RESHARD_TRY(const auto& told, deliver(communicator, letters));
+    RESHARD_TRY(const auto& boxes, deliver(communicator, letters));
     PeerRegions parts;
-    Meeting receivers(told, true);
-    Meeting senders(told, false);
+    Matcher receivers(boxes, true);
+    Matcher senders(boxes, false);
     RESHARD_CHECK(visit([&](std::size_t array, const RankStep& step, bool sends, const Transfer& transfer,
                             const Region& mine) -> Result<void> {
         if (transfer.peer == rank) {
@@ -156,12 +157,12 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
                 {array, static_cast<std::size_t>(rank), region_of(step.from, transfer.box, element_bytes), mine});
             return {};
         }
-        RESHARD_TRY(auto& part, (sends ? receivers : senders).meet(array, step, transfer, mine));
+        RESHARD_TRY(auto& part, (sends ? receivers : senders).match(array, step, transfer, mine));
         (sends ? parts.sends : parts.receives).push_back(std::move(part));
         return {};
     }));
-    for (Meeting* one : {&receivers, &senders}) {
-        RESHARD_CHECK(one->all_met(steps));
+    for (Matcher* one : {&receivers, &senders}) {
+        RESHARD_CHECK(one->all_matched(steps));
     }
     return parts;
 }
