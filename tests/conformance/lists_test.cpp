@@ -69,10 +69,9 @@ TEST(Lists, PlansOfSeveralSteps) {
     const std::vector<Plan> plans = plans_of_several_steps();
     ASSERT_FALSE(plans.empty());
     for (const Plan& plan : plans) {
-        for (const Style style : all_styles) {
-            expect_moves_everywhere({{plan, Style::row_major, style}}, {2, false});
-            expect_moves_everywhere({{plan, style, Style::row_major}}, {2, false, {}, true});
-        }
+        for (std::size_t i = 0; i < all_styles.size(); ++i)
+            expect_moves_everywhere({{plan, all_styles[i], all_styles[(i + 1) % all_styles.size()]}},
+                                    {2, false, {}, i % 2 == 0});
     }
 }
 
