@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reshard/text.hpp"
 #include "synth/rules/fuse_steps.hpp"
@@ -67,6 +68,11 @@ Execution execution_for(const Plan& plan, const Options& options) {
                             options.first_steps.empty() ? options.vocabulary : Vocabulary::collectives);
 }
 
+Error no_rule_left(const Options& options) {
+    return {Code::infeasible,
+            fmt::format("no rule that is left finds a plan; off are {}", fmt::join(options.without, ", "))};
+}
+
 Candidates::Candidates(const Problem& problem, const Options& options)
     : problem_(problem),
       options_(options),
@@ -78,17 +84,19 @@ bool Candidates::consider(std::string rule, Plan plan) {
 }
 
 bool Candidates::judge(std::string rule, Plan plan) {
+    ++proposed_;
     plan = completed(std::move(plan));
-    if (const auto kept = judged(plan)) return *kept;
-    const Execution execution = execution_for(plan, options_);
-    if (std::holds_alternative<AsOneExchange>(execution) && plan.steps.size() > 1)
-        return judge(std::move(rule), *as_one_exchange(plan));
+    Execution execution = execution_for(plan, options_);
+    if (std::holds_alternative<AsOneExchange>(execution) && plan.steps.size() > 1) {
+        plan = *as_one_exchange(plan);
+        execution = execution_for(plan, options_);
+    }
     return judge_as(std::move(rule), std::move(plan), execution);
 }
 
 void Candidates::show(std::string rule, Plan plan) {
+    ++proposed_;
     plan = completed(std::move(plan));
-    if (judged(plan)) return;
     const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
     judge_as(std::move(rule), std::move(plan), execution);
 }
@@ -113,6 +121,7 @@ std::optional<bool> Candidates::judged(const Plan& plan) const {
 }
 
 bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution) {
+    if (const auto kept = judged(plan)) return *kept;
     auto verdict = check(plan, execution, {.memory = {.donate = options_.limits.memory.donate}});
     if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
     Alternative candidate{std::move(rule), std::move(plan), execution, std::move(*verdict), 0, {}};
@@ -156,6 +165,7 @@ void Candidates::settle() { chosen_ = best_place(); }
 
 Error Candidates::no_plan() const {
     if (limit_error_) return *limit_error_;
+    if (!options_.without.empty()) return no_rule_left(options_);
     if (!same_order(problem_.source.mesh, problem_.target.mesh))
         return {Code::infeasible,
                 "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};

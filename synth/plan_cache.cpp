@@ -7,6 +7,7 @@
 
 #include "reshard/algebra/normalize_devices.hpp"
 #include "src/base/try.hpp"
+#include "synth/rule_table.hpp"
 
 namespace reshard {
 
@@ -152,7 +153,9 @@ PlanCache::~PlanCache() = default;
 Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& options) {
     if (options.explain) return reshard::synthesize(asked, options);
     RESHARD_TRY(const Problem& problem, unified(asked));
+    RESHARD_TRY(const Index off, rules_off(options));
     Key key = key_of(problem, options);
+    key.push_back(off);
     if (auto known = memory_->recall(key)) {
         const bool renamed = rename(known->plan, problem, options);
         const auto verdict =

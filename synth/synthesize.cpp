@@ -9,7 +9,7 @@
 #include "reshard/algebra/normalize_devices.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
-#include "synth/candidates.hpp"
+#include "synth/rule_table.hpp"
 #include "synth/rules/averages.hpp"
 
 namespace reshard {
@@ -99,6 +99,8 @@ Result<Synthesis> half(const Problem& problem, const Options& options) {
 
 // Summands of one kind do not become summands of another: the way leads through the reduced array.
 Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
+    if (is_off(options, "reduce_first")) return tl::unexpected(no_rule_left(options));
+    const Index begin = now(options);
     Layout reduced = problem.target;
     reduced.unreduced.clear();
     Options each = options;
@@ -119,8 +121,9 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     made->rule = "reduce_first";
     made->optimal = verdict.received_bytes_max_device == verdict.lower_bound_bytes;
     made->search_complete = made->optimal && options.objective == Objective::bytes;
-    if (options.explain)
-        made->alternatives = {{made->rule, made->plan, made->execution, made->verdict, made->picoseconds, {}}};
+    if (!options.explain) return made;
+    made->alternatives = {{made->rule, made->plan, made->execution, made->verdict, made->picoseconds, {}}};
+    made->rules = {{"reduce_first", 1, 1, now(options) - begin}};
     return made;
 }
 
@@ -135,6 +138,7 @@ Result<Synthesis> in_these_orders(const Problem& problem, const Options& options
 }  // namespace
 
 Result<Synthesis> synthesize(const Problem& asked, const Options& options) {
+    RESHARD_CHECK(rules_off(options));
     RESHARD_TRY(const Problem& problem, unified(asked));
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
     if (!listed || !options.first_steps.empty()) return in_these_orders(problem, options);

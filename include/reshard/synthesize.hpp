@@ -15,9 +15,25 @@ enum class StopReason {
 };
 [[nodiscard]] std::string_view name(StopReason reason);  ///< one_step, exhausted, budget, unsearched
 
+/// A way to find plans.
+struct Rule {
+    std::string_view name;   ///< in Alternative::rule and Options::without
+    std::string_view about;  ///< what it does, in one line
+};
+/// All that there are, in the order in which they are asked: of plans that cost the same the first is chosen.
+[[nodiscard]] std::vector<Rule> rules();
+
+/// How one rule fared, for `explain`.
+struct RuleReport {
+    std::string_view rule;  ///< its name
+    Index candidates = 0;   ///< plans that it proposed
+    Index kept = 0;         ///< of them those that are right, within the limits, and no earlier rule's
+    Index nanoseconds = 0;  ///< spent on finding and judging them, by Options::clock; 0 without one
+};
+
 /// One candidate the synthesizer considered, for `explain`.
 struct Alternative {
-    std::string rule;       ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
+    std::string rule;       ///< one of rules()
     Plan plan;              ///< what it would do
     Execution execution;    ///< how it would run
     Verdict verdict;        ///< the judge's
@@ -39,13 +55,14 @@ struct Synthesis {
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded
     std::vector<Alternative> alternatives;            ///< with Options::explain all candidates, the winner first
+    std::vector<RuleReport> rules;                    ///< with Options::explain the rules that were asked
 };
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
 /// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
 /// Vocabulary::all. A reshape is planned in a view that both shapes have (unified). With first steps the floor is that
 /// of the ends and those steps. Errors: layout, mismatch (different arrays), step (a first step that is not typed),
-/// infeasible (names the floor).
+/// syntax (no rule of that name in Options::without), infeasible (names the floor, or the rules that are off).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 /// The same for two layouts.
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/ranges.h>
+
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "support/generators.hpp"
@@ -122,6 +124,37 @@ TEST(SynthesizeProperty, ExplainChangesNoPlan) {
             RC_LOG() << other.rule << "\n" << format(other.plan);
             RC_ASSERT(price(other) >= price(explained->alternatives.front()));
         }
+    });
+}
+
+// No rule makes a plan dearer by being there, least of all the search.
+TEST(SynthesizeProperty, WithoutARuleNoPlanIsCheaper) {
+    check_property(cases(1000), [] {
+        const Pair pair = *pairs({.devices_max = 64});
+        Options options;
+        options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
+        options.objective = draw_objective();
+        if (*between(0, 3) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+        const auto made = synthesize(layout_of(pair.source), layout_of(pair.target), options);
+        const std::vector<Rule> all = rules();
+        for (int off = *between(1, 4); off > 0; --off)
+            options.without.emplace_back(off == 1 ? "search" : all[*between<std::size_t>(0, all.size())].name);
+        const auto less = synthesize(layout_of(pair.source), layout_of(pair.target), options);
+        RC_LOG() << repeat_line(pair) << " --vocabulary " << name(options.vocabulary) << " --objective "
+                 << name(options.objective) << " --without " << fmt::format("{}", fmt::join(options.without, ","));
+        RC_ASSERT(made.has_value() || !less.has_value());
+        if (!less) return;
+        RC_LOG() << format(made->plan) << "without:\n" << format(less->plan);
+        const auto price = [&](const Synthesis& one) {
+            const Index moves =
+                std::ranges::count_if(one.plan.steps, [](const Step& step) { return !is_local(step.kind); });
+            return options.objective == Objective::time    ? one.picoseconds
+                   : options.objective == Objective::bytes ? one.verdict.received_bytes_max_device
+                                                           : moves;
+        };
+        RC_ASSERT(price(*less) >= price(*made));
+        RC_ASSERT(!less->search_complete);
+        RC_ASSERT(less->optimal == (less->verdict.received_bytes_max_device == less->verdict.lower_bound_bytes));
     });
 }
 

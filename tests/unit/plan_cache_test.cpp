@@ -71,6 +71,8 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     questions.emplace_back(first, options);
     options.first_steps = {{StepKind::all_gather, *parse_layout(mesh, "f32[12,6]")}};
     questions.emplace_back(first, options);
+    options.without = {"search"};
+    questions.emplace_back(first, options);
     for (const auto& [problem, asked] : questions)
         expect_same(*cache.synthesize(problem, asked), *synthesize(problem, asked));
     EXPECT_EQ(cache.hits(), 0);
@@ -78,6 +80,22 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     for (const auto& [problem, asked] : questions)
         expect_same(*cache.synthesize(problem, asked), *synthesize(problem, asked));
     EXPECT_EQ(cache.hits(), static_cast<Index>(questions.size()));
+}
+
+// Nor does the order of the names decide anything.
+TEST(PlanCacheUnit, ARuleThatThereIsNotIsRefusedBesideWhatIsRemembered) {
+    PlanCache cache;
+    const Problem problem = problem_on(mesh, "f32[12@x,6]", "f32[12@y,6]");
+    Options options;
+    for (const auto& names : {std::vector<std::string>{"search", "three_stage"}, {"three_stage", "search"}}) {
+        options.without = names;
+        EXPECT_TRUE(cache.synthesize(problem, options));
+    }
+    EXPECT_EQ(cache.hits(), 1);
+    options.without.emplace_back("serach");
+    const auto refused = cache.synthesize(problem, options);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::syntax);
 }
 
 TEST(PlanCacheUnit, TheOldestQuestionIsForgottenFirst) {

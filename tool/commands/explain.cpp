@@ -1,5 +1,9 @@
-// `reshard explain`: the plan beside everything else that was considered, and why each of those lost.
+// `reshard explain`: the plan beside everything else that was considered, why each of those lost, and which rules were
+// asked.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
 
 #include "reshard/text.hpp"
 #include "tool/commands/commands.hpp"
@@ -82,6 +86,35 @@ std::string times_table(const Synthesis& made, const Machine& machine) {
     return table.text(line_width());
 }
 
+// Which rules were asked, and what came of it.
+std::string rules_table(const Synthesis& made, bool times) {
+    using Align = Table::Align;
+    std::vector<Table::Column> columns = {{"rule"}, {"candidates", Align::right}, {"kept", Align::right}};
+    if (times) columns.push_back({"time", Align::right});
+    columns.push_back({"what it does", Align::left, true});
+    Table table(std::move(columns));
+    const std::vector<Rule> all = rules();
+    for (const RuleReport& report : made.rules) {
+        std::vector<std::string> row = {std::string(report.rule), std::to_string(report.candidates),
+                                        std::to_string(report.kept)};
+        if (times) row.push_back(format_seconds(static_cast<double>(report.nanoseconds) * 1e-9));
+        row.emplace_back(std::ranges::find(all, report.rule, &Rule::name)->about);
+        table.row(std::move(row));
+    }
+    return table.text(line_width());
+}
+
+Json rule_json(const RuleReport& report, bool times) {
+    Json json = {{"rule", report.rule}, {"candidates", report.candidates}, {"kept", report.kept}};
+    if (times) json["nanoseconds"] = report.nanoseconds;
+    return json;
+}
+
+Index nanoseconds_now() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 }  // namespace
 
 int explain(const Arguments& arguments) {
@@ -89,6 +122,7 @@ int explain(const Arguments& arguments) {
     if (!asked) return refuse(arguments.json, asked.error());
     Options options = asked->options;
     options.explain = true;
+    if (arguments.times) options.clock = nanoseconds_now;
     const auto made = synthesize(asked->problem, options);
     if (!made) return refuse(arguments.json, made.error());
     if (arguments.json) {
@@ -97,12 +131,15 @@ int explain(const Arguments& arguments) {
         json["alternatives"] = Json::array();
         for (const Alternative& other : made->alternatives)
             json["alternatives"].push_back(alternative_json(other, asked->options.machine));
+        json["rules"] = Json::array();
+        for (const RuleReport& report : made->rules) json["rules"].push_back(rule_json(report, arguments.times));
         answer(line(json));
         return exit_ok;
     }
     answer(plan_table(*asked, *made) + plan_summary(*asked, *made));
     answer(fmt::format("\nconsidered for the least {}, of a device:\n", name(asked->options.objective)));
-    answer(bytes_table(*made) + "\n" + times_table(*made, asked->options.machine));
+    answer(bytes_table(*made) + "\n" + times_table(*made, asked->options.machine) + "\n");
+    answer(rules_table(*made, arguments.times));
     return exit_ok;
 }
 

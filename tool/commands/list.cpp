@@ -48,6 +48,7 @@ Result<Request> read_problem(const ProblemLine& line, const Question& common) {
     question.peak_bytes_max = common.peak_bytes_max;
     question.footprint_bytes_max = common.footprint_bytes_max;
     question.donate = common.donate;
+    question.without = common.without;
     return understand(question);
 }
 

@@ -43,6 +43,7 @@ Result<void> read_limit(const char* name, const std::optional<std::string>& text
 }
 
 Result<void> read_options(const Question& question, Options& options) {
+    options.without = question.without;
     if (question.vocabulary) {
         auto vocabulary = parse_vocabulary(*question.vocabulary);
         if (!vocabulary) return in("vocabulary", vocabulary.error());

@@ -25,6 +25,7 @@ struct Question {
     std::optional<std::string> footprint_bytes_max;
     bool donate = false;
     std::vector<std::string> first_steps;  ///< `kind layout` each, on the source's mesh
+    std::vector<std::string> without;      ///< rules by name
 };
 
 struct Request {
