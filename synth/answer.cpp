@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "synth/rule_table.hpp"
 #include "synth/rules/cross_mesh.hpp"
 
@@ -19,22 +20,23 @@ bool has_summands(const Problem& problem) {
 }
 
 bool at_bound(const Alternative& plan) {
-    return plan.verdict.received_bytes_max_device == plan.verdict.lower_bound_bytes;
+    return plan.verdict().received_bytes_max_device == plan.verdict().lower_bound_bytes;
 }
 
 // What no plan can be better than, whatever the vocabulary.
 bool unbeatable(const Alternative& best, Objective objective) {
-    const Index moves = moving_steps(best.plan);
+    const Index moves = moving_steps(best.plan());
     switch (objective) {
         case Objective::time:
             // Every plan ends with a copy of the target's tile; slices are views.
-            return std::ranges::all_of(best.plan.steps, [](const Step& step) { return step.kind == StepKind::slice; });
+            return std::ranges::all_of(best.plan().steps,
+                                       [](const Step& step) { return step.kind == StepKind::slice; });
         case Objective::bytes:
             return at_bound(best);
         case Objective::steps:
             break;
     }
-    return moves == 0 || (moves == 1 && at_bound(best) && best.verdict.lower_bound_bytes > 0);
+    return moves == 0 || (moves == 1 && at_bound(best) && best.verdict().lower_bound_bytes > 0);
 }
 
 class Synthesizer {
@@ -116,7 +118,7 @@ private:
         const bool timed = options_.objective == Objective::time;
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         complete_ = options_.first_steps.empty() &&
-                    (!timed || (options_.vocabulary == Vocabulary::collectives && piece_count(best.execution) == 1));
+                    (!timed || (options_.vocabulary == Vocabulary::collectives && piece_count(best.execution()) == 1));
         // Exchanges between ragged ends are not all looked at for the time; and what the busiest device receives in all
         // may be less than the sum over the steps, which is searched.
         if (timed) return complete_ || (!searched.estimates && divides(problem_.source) && divides(problem_.target));
@@ -126,7 +128,7 @@ private:
     // True when the best plan has one moving step and cannot be beaten.
     bool done() {
         const Alternative* best = choice_.best();
-        if (best == nullptr || moving_steps(best->plan) > 1 || !unbeatable(*best, options_.objective)) return false;
+        if (best == nullptr || moving_steps(best->plan()) > 1 || !unbeatable(*best, options_.objective)) return false;
         stop_ = StopReason::one_step;
         return true;
     }
@@ -183,7 +185,7 @@ std::vector<Step> steps_in_one_order(const Problem& problem, Options options) {
     options.first_steps.clear();
     Candidates choice(problem, options);
     Synthesizer(problem, options, choice).propose_in_one_order();
-    return choice.best() == nullptr ? std::vector<Step>{} : choice.best()->plan.steps;
+    return choice.best() == nullptr ? std::vector<Step>{} : choice.best()->plan().steps;
 }
 
 Result<Synthesis> answer(const Problem& problem, const Options& options) {
@@ -202,14 +204,9 @@ Result<Synthesis> answer(const Problem& problem, const Options& options) {
         synthesizer.propose_between_orders();
     const Alternative* best = choice.best();
     if (best == nullptr) return tl::unexpected(choice.no_plan());
-    Synthesis made;
+    RESHARD_TRY(const auto& judged, within(*best, options.limits));
+    Synthesis made{judged, best->picoseconds, best->rule, at_bound(*best)};
     synthesizer.state(made);
-    made.plan = best->plan;
-    made.execution = best->execution;
-    made.verdict = best->verdict;
-    made.picoseconds = best->picoseconds;
-    made.rule = best->rule;
-    made.optimal = at_bound(*best);
     made.search_complete = (made.search_complete || unbeatable(*best, options.objective)) && !is_off(options, "search");
     if (options.explain) made.alternatives = choice.take_all();
     return made;

@@ -14,6 +14,12 @@ namespace reshard {
 /// Why there is no plan where rules are off.
 [[nodiscard]] Error no_rule_left(const Options& options);
 
+/// Puts what was judged in place of `made`; false when it was not passed.
+inline bool rejudge(Judged<Plan>& made, const Result<Judged<Plan>>& judged) {
+    if (judged) made = *judged;
+    return judged.has_value();
+}
+
 class Candidates {
 public:
     Candidates(const Problem& problem, const Options& options);
@@ -50,9 +56,9 @@ public:
 private:
     [[nodiscard]] Plan completed(Plan plan) const;
     bool judge_as(std::string rule, Plan plan, const Execution& execution);
-    [[nodiscard]] std::optional<bool> judged(const Plan& plan) const;
+    [[nodiscard]] std::optional<bool> known(const Plan& plan) const;
     [[nodiscard]] std::size_t best_place() const;
-    [[nodiscard]] std::string over_limit(const Alternative& candidate);
+    [[nodiscard]] std::string over_limit(const Judged<Plan>& candidate);
     [[nodiscard]] std::string reason_against(const Alternative& loser, const Alternative& winner) const;
 
     const Problem& problem_;

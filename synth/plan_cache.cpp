@@ -157,10 +157,11 @@ Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& opt
     Key key = key_of(problem, options);
     key.push_back(off);
     if (auto known = memory_->recall(key)) {
-        const bool renamed = rename(known->plan, problem, options);
-        const auto verdict =
-            renamed ? check(known->plan, known->execution, options.limits) : Result<Verdict>(fail(Code::plan, ""));
-        if (verdict && *verdict == known->verdict) {
+        Plan plan = known->plan();
+        const Verdict verdict = known->verdict();
+        if (rename(plan, problem, options) &&
+            rejudge(*known, judge(std::move(plan), known->execution(), options.limits)) &&
+            known->verdict() == verdict) {
             memory_->count_hit();
             return std::move(*known);
         }

@@ -43,8 +43,8 @@ enum class Stage {
 struct RuleEntry {
     Rule rule;
     Stage stage;
-    Vocabulary vocabulary;  ///< all: the rule exchanges, and is not asked for plans of collectives
     void (*propose)(Inquiry&);
+    Vocabulary vocabulary = Vocabulary::collectives;  ///< all: it exchanges, and is not asked for plans of collectives
 };
 
 [[nodiscard]] std::span<const RuleEntry> rule_table();

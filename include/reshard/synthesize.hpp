@@ -31,21 +31,17 @@ struct RuleReport {
     Index nanoseconds = 0;  ///< spent on finding and judging them, by Options::clock; 0 without one
 };
 
-/// One candidate the synthesizer considered, for `explain`.
-struct Alternative {
+/// One candidate the synthesizer considered, for `explain`, and how it would run. What is over a limit was judged
+/// without.
+struct Alternative : Judged<Plan> {
     std::string rule;       ///< one of rules()
-    Plan plan;              ///< what it would do
-    Execution execution;    ///< how it would run
-    Verdict verdict;        ///< the judge's
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string lost;       ///< why it was not chosen; empty for the winner
 };
 
-/// The plan that was chosen, and what is known of it.
-struct Synthesis {
-    Plan plan;              ///< judged
-    Execution execution;    ///< how it runs; as one exchange only where that is the plan's one step
-    Verdict verdict;        ///< the judge's, of the plan that runs so
+/// The plan that was chosen, within the limits of the options, and what is known of it. It runs as one exchange only
+/// where that is its one step.
+struct Synthesis : Judged<Plan> {
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string rule;       ///< the rule that gave the plan
     bool optimal = false;   ///< received_bytes_max_device == lower_bound_bytes
@@ -54,8 +50,8 @@ struct Synthesis {
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded
-    std::vector<Alternative> alternatives;            ///< with Options::explain all candidates, the winner first
-    std::vector<RuleReport> rules;                    ///< with Options::explain the rules that were asked
+    std::vector<Alternative> alternatives = {};       ///< with Options::explain all candidates, the winner first
+    std::vector<RuleReport> rules = {};               ///< with Options::explain the rules that were asked
 };
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
@@ -72,10 +68,8 @@ struct Synthesis {
 [[nodiscard]] Result<Plan> gather_then_slice(const Problem& problem);
 
 /// Many arrays, what each of them moves by, and when.
-struct ListSynthesis {
-    ListPlan list;                  ///< plans and buckets
-    ListVerdict verdict;            ///< the judge's
-    std::vector<Synthesis> arrays;  ///< of each array, verdict as in the list
+struct ListSynthesis : Judged<ListPlan> {
+    std::vector<Synthesis> arrays;  ///< of each array
     Index floor_bytes = 0;          ///< no order and no plans let every device do with less
     Index picoseconds = 0;          ///< the sum over the arrays, as if each ran by itself
 };

@@ -104,11 +104,8 @@ Result<std::vector<Verdict>> judge_plans(const ListPlan& list, bool donate) {
     return verdicts;
 }
 
-}  // namespace
-
-Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
-    RESHARD_CHECK(each_in_one_bucket(list));
-    RESHARD_TRY(auto& plans, judge_plans(list, memory.donate));
+// pre: each plan in one bucket, the verdicts theirs.
+Result<ListVerdict> add_up(const ListPlan& list, std::vector<Verdict> plans, const MemoryPolicy& memory) {
     ListVerdict verdict;
     verdict.plans = std::move(plans);
     const std::vector<Index> held = ends_held(list.plans, list.buckets, memory.donate);
@@ -126,6 +123,34 @@ Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
         verdict.ends_bytes = std::max(verdict.ends_bytes, held[b]);
     }
     return verdict;
+}
+
+}  // namespace
+
+Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
+    RESHARD_CHECK(each_in_one_bucket(list));
+    RESHARD_TRY(auto& plans, judge_plans(list, memory.donate));
+    return add_up(list, std::move(plans), memory);
+}
+
+Result<Judged<ListPlan>> judge(ListPlan list, const MemoryPolicy& memory) {
+    RESHARD_TRY(auto& verdict, check(list, memory));
+    return Judged<ListPlan>({std::move(list), std::move(verdict), memory});
+}
+
+Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans, std::vector<std::vector<std::size_t>> buckets,
+                               const MemoryPolicy& memory) {
+    ListPlan list{{}, std::move(buckets), {}};
+    std::vector<Verdict> verdicts;
+    for (const Judged<Plan>& plan : plans) {
+        RESHARD_TRY(const auto& held, within(plan, {.memory = {.donate = memory.donate}}));
+        list.plans.push_back(plan.plan());
+        list.executions.push_back(plan.execution());
+        verdicts.push_back(held.verdict());
+    }
+    RESHARD_CHECK(each_in_one_bucket(list));
+    RESHARD_TRY(auto& verdict, add_up(list, std::move(verdicts), memory));
+    return Judged<ListPlan>({std::move(list), std::move(verdict), memory});
 }
 
 }  // namespace reshard

@@ -17,8 +17,8 @@ const Mesh mesh{{"x", 2}, {"y", 3}};
 const Mesh renamed{{"rows", 2}, {"columns", 3}};
 
 void expect_same(const Synthesis& one, const Synthesis& other) {
-    EXPECT_EQ(one.plan, other.plan) << format(one.plan) << format(other.plan);
-    EXPECT_EQ(one.verdict, other.verdict);
+    EXPECT_EQ(one.plan(), other.plan()) << format(one.plan()) << format(other.plan());
+    EXPECT_EQ(one.verdict(), other.verdict());
     EXPECT_EQ(one.picoseconds, other.picoseconds);
     EXPECT_EQ(one.rule, other.rule);
     EXPECT_EQ(one.search_complete, other.search_complete);
@@ -47,7 +47,7 @@ TEST(PlanCacheUnit, ReshapesAndMeshesWrittenDifferentlyAreRemembered) {
         ASSERT_TRUE(made) << made.error().message;
         expect_same(*cache.synthesize(problem), *made);
         expect_same(*synthesize(problem), *made);
-        EXPECT_EQ(Problem({made->plan.source, made->plan.target}), *unified(problem));
+        EXPECT_EQ(Problem({made->plan().source, made->plan().target}), *unified(problem));
     }
     EXPECT_EQ(cache.hits(), 2);
 }
@@ -136,7 +136,7 @@ TEST(PlanCacheUnit, ThreadsMayAskTogether) {
                 const std::string n = std::to_string(6 * (1 + (i / 2 * 7 + static_cast<Index>(t)) % 12));
                 const Problem problem = problem_on(mesh, "f32[" + n + "@x]", "f32[" + n + "@y]");
                 const auto made = cache.synthesize(problem);
-                wrong[t] += !made || made->plan.source != problem.source || !check(made->plan);
+                wrong[t] += !made || made->plan().source != problem.source || !check(made->plan());
             }
         });
     for (std::thread& thread : threads) thread.join();

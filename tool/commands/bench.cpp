@@ -31,10 +31,11 @@ Question with_default_problem(Question question, Index ranks) {
 std::vector<Contestant> contestants(const Request& asked, const Synthesis& made, bool mpi) {
     const Problem& problem = asked.problem;
     std::vector<Contestant> all;
-    all.emplace_back("this plan", made.plan, Carrier::own, made.execution);
-    all.emplace_back(naive_name, gather_then_slice(problem), mpi ? Carrier::messages : Carrier::own);
-    const Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
-    if (made.plan.steps.size() > 1 && check(direct)) all.emplace_back("direct exchange", direct, Carrier::own);
+    const auto as_steps = [](const Plan& plan) { return judge(plan, AsSteps{}); };
+    all.emplace_back("this plan", within(made, {}), Carrier::own);
+    all.emplace_back(naive_name, gather_then_slice(problem).and_then(as_steps), mpi ? Carrier::messages : Carrier::own);
+    const auto direct = as_steps({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
+    if (made.plan().steps.size() > 1 && direct) all.emplace_back("direct exchange", direct, Carrier::own);
     if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
     return all;
 }
@@ -180,11 +181,11 @@ int bench(const Arguments& arguments) {
     asked->options.capabilities = (*ranks)->capabilities();
     const auto made = synthesize(asked->problem, asked->options);
     if (!made) return refuse(arguments.json, made.error());
-    if (piece_count(made->execution) > 1)
+    if (piece_count(made->execution()) > 1)
         return refuse(arguments.json,
                       {Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the "
                                                       "contestants move an array in one",
-                                                      piece_count(made->execution))});
+                                                      piece_count(made->execution()))});
     return (*ranks)->each([&](Rank& rank) { return bench_rank(rank, arguments, *asked, *made, **ranks); });
 }
 

@@ -5,8 +5,8 @@
 
 namespace reshard::cli {
 
-Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier, const Execution& execution)
-    : plan_(std::move(plan)), carrier_(carrier), execution_(execution) {
+Contestant::Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carrier)
+    : plan_(std::move(plan)), carrier_(carrier) {
     score_.name = std::move(name);
     if (!plan_) score_.error = plan_.error();
 }
@@ -18,16 +18,16 @@ Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) 
         RESHARD_CHECK(agree(rank, made));
         baseline_ = std::move(*baseline);
     }
-    RESHARD_TRY(auto& mover, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_));
+    RESHARD_TRY(auto& mover, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_));
     mover_ = std::move(mover);
-    return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));
+    return agree(rank, fill(values, plan_->plan().source, rank.index(), false, mover_->source(), progress));
 }
 
 Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& progress) {
     mover_->wipe();
     const auto seconds = mover_->move(rank);
     if (!seconds) return seconds;
-    RESHARD_TRY(const auto& verified, verify(rank, values, plan_->target, false, mover_->target(), progress));
+    RESHARD_TRY(const auto& verified, verify(rank, values, plan_->plan().target, false, mover_->target(), progress));
     score_.wrong += verified.wrong;
     score_.verified += verified.of;
     return seconds;

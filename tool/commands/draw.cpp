@@ -49,13 +49,13 @@ int draw(const Arguments& arguments) {
     if (arguments.json) {
         Json json = plan_json(nullptr, *asked, *made, 0);
         json.erase("synthesis_us");
-        const auto listed = picture_json(made->plan, std::move(json));
+        const auto listed = picture_json(made->plan(), std::move(json));
         if (!listed) return refuse(arguments.json, listed.error());
         answer(line(*listed));
         return exit_ok;
     }
     const auto picture =
-        arguments.svg ? svg_picture(made->plan) : Result<std::string>(text_picture(made->plan, line_width()));
+        arguments.svg ? svg_picture(made->plan()) : Result<std::string>(text_picture(made->plan(), line_width()));
     if (!picture) return refuse(arguments.json, picture.error());
     answer(*picture);
     return exit_ok;

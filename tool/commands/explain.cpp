@@ -26,17 +26,17 @@ Index messages(const Verdict& verdict) {
 }
 
 Json alternative_json(const Alternative& other, const Machine& machine) {
-    const Times times = plan_times(other.plan, other.verdict, machine);
+    const Times times = plan_times(other.plan(), other.verdict(), machine);
     Json levels = Json::array();
     for (std::size_t i = 0; i < times.levels.size(); ++i)
         levels.push_back({{"level", machine.levels[i].name}, {"picoseconds", times.levels[i]}});
     return {{"rule", other.rule},
-            {"steps", kinds(other.plan)},
-            {"execution", name(other.execution)},
-            {"received_bytes_max_device", other.verdict.received_bytes_max_device},
-            {"messages", messages(other.verdict)},
-            {"peak_bytes", other.verdict.peak_bytes},
-            {"footprint_bytes", other.verdict.footprint_bytes},
+            {"steps", kinds(other.plan())},
+            {"execution", name(other.execution())},
+            {"received_bytes_max_device", other.verdict().received_bytes_max_device},
+            {"messages", messages(other.verdict())},
+            {"peak_bytes", other.verdict().peak_bytes},
+            {"footprint_bytes", other.verdict().footprint_bytes},
             {"levels", std::move(levels)},
             {"copies_picoseconds", times.copies},
             {"picoseconds_estimate", other.picoseconds},
@@ -57,9 +57,9 @@ std::string bytes_table(const Synthesis& made) {
                  {"footprint", Align::right}});
     for (std::size_t i = 0; i < made.alternatives.size(); ++i) {
         const Alternative& other = made.alternatives[i];
-        table.row({mark(i), other.rule, kinds(other.plan), format_bytes(other.verdict.received_bytes_max_device),
-                   std::to_string(messages(other.verdict)), format_bytes(other.verdict.peak_bytes),
-                   format_bytes(other.verdict.footprint_bytes)});
+        table.row({mark(i), other.rule, kinds(other.plan()), format_bytes(other.verdict().received_bytes_max_device),
+                   std::to_string(messages(other.verdict())), format_bytes(other.verdict().peak_bytes),
+                   format_bytes(other.verdict().footprint_bytes)});
     }
     return table.text(line_width());
 }
@@ -75,7 +75,7 @@ std::string times_table(const Synthesis& made, const Machine& machine) {
     Table table(std::move(columns));
     for (std::size_t i = 0; i < made.alternatives.size(); ++i) {
         const Alternative& other = made.alternatives[i];
-        const Times times = plan_times(other.plan, other.verdict, machine);
+        const Times times = plan_times(other.plan(), other.verdict(), machine);
         std::vector<std::string> row = {mark(i), other.rule};
         for (const Index level : times.levels) row.push_back(format_picoseconds(level));
         row.push_back(format_picoseconds(times.copies));

@@ -24,7 +24,7 @@ int plan(const Arguments& arguments) {
     if (!made) return refuse(arguments.json, made.error());
     std::optional<Certified> certified;
     if (arguments.certify) {
-        auto proved = certify(made->plan, made->verdict, asked->options.limits, arguments.checker);
+        auto proved = certify(*made, arguments.checker);
         if (!proved) return refuse(arguments.json, proved.error());
         certified = std::move(*proved);
     }

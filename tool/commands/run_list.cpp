@@ -37,8 +37,8 @@ public:
         : rank_(rank),
           job_(job),
           executor_(std::move(executor)),
-          sources_(job.made.list.plans.size()),
-          targets_(job.made.list.plans.size()) {}
+          sources_(job.made.list().plans.size()),
+          targets_(job.made.list().plans.size()) {}
 
     Result<ListReport> move() {
         ListReport report;
@@ -70,7 +70,7 @@ public:
 
 private:
     [[nodiscard]] std::unique_ptr<Values> values(std::size_t array) const {
-        const Plan& plan = job_.made.list.plans[array];
+        const Plan& plan = job_.made.list().plans[array];
         const bool reduced = summand_count(plan.source) > 1 || summand_count(plan.target) > 1;
         return generated(plan.source, reduced, array + 1);
     }
@@ -81,7 +81,7 @@ private:
         RESHARD_TRY(auto& taken, rank_.backend().allocate(bytes));
         sources_[array] = std::move(taken);
         std::vector<std::byte> own(static_cast<std::size_t>(bytes));
-        const Layout& source = job_.made.list.plans[array].source;
+        const Layout& source = job_.made.list().plans[array].source;
         RESHARD_CHECK(fill(*values(array), source, rank_.index(), false, own, progress));
         return rank_.backend().put(own, sources_[array]->bytes().first(own.size()));
     }
@@ -117,7 +117,7 @@ private:
         std::vector<std::byte> own(static_cast<std::size_t>(executor_.plans()[array].target_bytes));
         auto got = rank_.backend().get(targets_[array]->bytes().first(own.size()), own);
         RESHARD_CHECK(agree(rank_, got));
-        return verify(rank_, *values(array), job_.made.list.plans[array].target, false, own, progress);
+        return verify(rank_, *values(array), job_.made.list().plans[array].target, false, own, progress);
     }
 
     Rank& rank_;
@@ -129,7 +129,7 @@ private:
 };
 
 Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
-    auto executor = Executor::prepare(job.made.list, rank.backend(), {}, job.asked.memory);
+    auto executor = Executor::prepare(job.made, rank.backend());
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     RESHARD_CHECK(agree(rank, prepared));
     const Index wanted = executor->footprint_bytes() - executor->staging_bytes();

@@ -38,13 +38,12 @@ Accounted largest(Rank& rank, const Accounted& mine) {
     return most;
 }
 
-Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Plan& plan,
-                                               const Execution& execution, const Storages& storages,
-                                               const MemoryPolicy& memory) {
-    auto executor = Executor::prepare(plan, execution, backend, storages, memory);
+Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
+                                               const Storages& storages) {
+    auto executor = Executor::prepare(plan, backend, storages);
     const auto prepared = executor ? Result<void>() : tl::unexpected(executor.error());
     RESHARD_CHECK(agree(rank, prepared));
-    std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, memory.donate));
+    std::unique_ptr<Session> mover(new Session(std::move(*executor), backend, plan.limits().memory.donate));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};
