@@ -47,8 +47,8 @@ struct ListVerdict {
 /// Errors: as check of a plan, the array named; plan (an array in no bucket, or in two, or an empty bucket; another
 /// number of executions than plans); infeasible (the first bucket over the limit, and what it needs).
 [[nodiscard]] Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory = {});
-/// As check, with all that the verdict is of.
-[[nodiscard]] Result<Judged<ListPlan>> judge(ListPlan list, const MemoryPolicy& memory = {});
+/// As check, with all that the verdict is of; every execution is written down.
+[[nodiscard]] Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory = {});
 /// The list of plans that were judged one by one, which are not judged again.
 [[nodiscard]] Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans,
                                              std::vector<std::vector<std::size_t>> buckets,
@@ -66,7 +66,7 @@ public:
     [[nodiscard]] const MemoryPolicy& memory() const { return passed_->memory; }   ///< which it keeps
 
 private:
-    friend Result<Judged<ListPlan>> judge(ListPlan list, const MemoryPolicy& memory);
+    friend Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory);
     friend Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans,
                                           std::vector<std::vector<std::size_t>> buckets, const MemoryPolicy& memory);
     struct Passed {
