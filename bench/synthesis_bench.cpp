@@ -95,9 +95,9 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
         const double taken = thread_seconds() - begin;
         state.SetIterationTime(taken);
         times.push_back(taken * 1e6);
-        if (made->verdict.lower_bound_bytes == 0) continue;
-        ratio += static_cast<double>(made->verdict.received_bytes_max_device) /
-                 static_cast<double>(made->verdict.lower_bound_bytes);
+        if (made->verdict().lower_bound_bytes == 0) continue;
+        ratio += static_cast<double>(made->verdict().received_bytes_max_device) /
+                 static_cast<double>(made->verdict().lower_bound_bytes);
         ++pairs;
     }
     std::ranges::sort(times);

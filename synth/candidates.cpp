@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reshard/text.hpp"
 #include "synth/rules/fuse_steps.hpp"
@@ -17,11 +18,11 @@ namespace {
 using Rank = std::tuple<Index, Index, Index, Index, Index>;
 
 Rank rank_of(const Alternative& candidate, Objective objective) {
-    const Index received = candidate.verdict.received_bytes_max_device;
-    const Index moves = moving_steps(candidate.plan);
-    const Index peak = candidate.verdict.peak_bytes;
+    const Index received = candidate.verdict().received_bytes_max_device;
+    const Index moves = moving_steps(candidate.plan());
+    const Index peak = candidate.verdict().peak_bytes;
     const Index time = candidate.picoseconds;
-    const auto steps = static_cast<Index>(candidate.plan.steps.size());
+    const auto steps = static_cast<Index>(candidate.plan().steps.size());
     switch (objective) {
         case Objective::time:
             return {time, moves, steps, peak, received};
@@ -34,11 +35,11 @@ Rank rank_of(const Alternative& candidate, Objective objective) {
 }
 
 // A plan in pieces starts its steps and waits for its messages once for each.
-Index time_of(const Alternative& candidate, const Machine& machine) {
-    const Verdict& verdict = candidate.verdict;
-    const Index pieces = piece_count(candidate.execution);
-    Index time = plan_picoseconds(candidate.plan, verdict, machine);
-    for (std::size_t i = 0; i < candidate.plan.steps.size() && pieces > 1; ++i) {
+Index time_of(const Judged<Plan>& candidate, const Machine& machine) {
+    const Verdict& verdict = candidate.verdict();
+    const Index pieces = piece_count(candidate.execution());
+    Index time = plan_picoseconds(candidate.plan(), verdict, machine);
+    for (std::size_t i = 0; i < candidate.plan().steps.size() && pieces > 1; ++i) {
         if (verdict.moves[i].messages == 0) continue;
         Index first = index_max;
         for (const Level& level : machine.levels)
@@ -67,6 +68,11 @@ Execution execution_for(const Plan& plan, const Options& options) {
                             options.first_steps.empty() ? options.vocabulary : Vocabulary::collectives);
 }
 
+Error no_rule_left(const Options& options) {
+    return {Code::infeasible,
+            fmt::format("no rule that is left finds a plan; off are {}", fmt::join(options.without, ", "))};
+}
+
 Candidates::Candidates(const Problem& problem, const Options& options)
     : problem_(problem),
       options_(options),
@@ -78,17 +84,19 @@ bool Candidates::consider(std::string rule, Plan plan) {
 }
 
 bool Candidates::judge(std::string rule, Plan plan) {
+    ++proposed_;
     plan = completed(std::move(plan));
-    if (const auto kept = judged(plan)) return *kept;
-    const Execution execution = execution_for(plan, options_);
-    if (std::holds_alternative<AsOneExchange>(execution) && plan.steps.size() > 1)
-        return judge(std::move(rule), *as_one_exchange(plan));
+    Execution execution = execution_for(plan, options_);
+    if (std::holds_alternative<AsOneExchange>(execution) && plan.steps.size() > 1) {
+        plan = *as_one_exchange(plan);
+        execution = execution_for(plan, options_);
+    }
     return judge_as(std::move(rule), std::move(plan), execution);
 }
 
 void Candidates::show(std::string rule, Plan plan) {
+    ++proposed_;
     plan = completed(std::move(plan));
-    if (judged(plan)) return;
     const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
     judge_as(std::move(rule), std::move(plan), execution);
 }
@@ -105,36 +113,37 @@ Plan Candidates::completed(Plan plan) const {
 }
 
 // The first rule that finds a plan keeps it.
-std::optional<bool> Candidates::judged(const Plan& plan) const {
-    const auto same = [&](const Alternative& other) { return other.plan == plan; };
+std::optional<bool> Candidates::known(const Plan& plan) const {
+    const auto same = [&](const Alternative& other) { return other.plan() == plan; };
     if (std::ranges::any_of(kept_, same)) return true;
     if (std::ranges::any_of(rejected_, same)) return false;
     return std::nullopt;
 }
 
 bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution) {
-    auto verdict = check(plan, execution, {.memory = {.donate = options_.limits.memory.donate}});
-    if (!verdict) return false;  // a searcher was wrong, or sizes do not divide
-    Alternative candidate{std::move(rule), std::move(plan), execution, std::move(*verdict), 0, {}};
-    candidate.lost = over_limit(candidate);
-    candidate.picoseconds = time_of(candidate, options_.machine);
-    const bool kept = candidate.lost.empty();
-    (kept ? kept_ : rejected_).push_back(std::move(candidate));
+    if (const auto kept = known(plan)) return *kept;
+    const auto judged =
+        reshard::judge(std::move(plan), execution, {.memory = {.donate = options_.limits.memory.donate}});
+    if (!judged) return false;  // a searcher was wrong, or sizes do not divide
+    std::string over = over_limit(*judged);
+    const bool kept = over.empty();
+    (kept ? kept_ : rejected_)
+        .push_back({*judged, std::move(rule), time_of(*judged, options_.machine), std::move(over)});
     return kept;
 }
 
 // Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered.
-std::string Candidates::over_limit(const Alternative& candidate) {
-    const Verdict& verdict = candidate.verdict;
+std::string Candidates::over_limit(const Judged<Plan>& candidate) {
+    const Verdict& verdict = candidate.verdict();
     // The user's first steps may be of any kind.
-    const auto own = std::span(candidate.plan.steps).subspan(options_.first_steps.size());
+    const auto own = std::span(candidate.plan().steps).subspan(options_.first_steps.size());
     if (!std::ranges::all_of(own, [&](const Step& step) { return allows(options_.vocabulary, step.kind); }))
         return "it exchanges, which is no collective";
     if (verdict.peak_bytes > peak_bytes_max_)
         return fmt::format("peak {} over the floor {}", format_bytes(verdict.peak_bytes),
                            format_bytes(peak_bytes_max_));
     if (!options_.limits.memory.footprint_bytes_max && options_.first_steps.empty()) return {};
-    const auto within = check(candidate.plan, candidate.execution, options_.limits);
+    const auto within = reshard::within(candidate, options_.limits);
     if (within) return {};
     if (!limit_error_ || verdict.footprint_bytes < nearest_footprint_) {
         limit_error_ = within.error();
@@ -156,6 +165,7 @@ void Candidates::settle() { chosen_ = best_place(); }
 
 Error Candidates::no_plan() const {
     if (limit_error_) return *limit_error_;
+    if (!options_.without.empty()) return no_rule_left(options_);
     if (!same_order(problem_.source.mesh, problem_.target.mesh))
         return {Code::infeasible,
                 "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};
@@ -176,13 +186,13 @@ std::vector<Alternative> Candidates::take_all() {
 }
 
 std::string Candidates::reason_against(const Alternative& loser, const Alternative& winner) const {
-    const auto bytes = [](const Alternative& a) { return a.verdict.received_bytes_max_device; };
+    const auto bytes = [](const Alternative& a) { return a.verdict().received_bytes_max_device; };
     const auto more_bytes = [&] { return fmt::format("receives {} more", format_bytes(bytes(loser) - bytes(winner))); };
     if (options_.objective == Objective::time && loser.picoseconds > winner.picoseconds)
         return fmt::format("{:.2f}x the time",
                            static_cast<double>(loser.picoseconds) / static_cast<double>(winner.picoseconds));
     if (options_.objective == Objective::bytes && bytes(loser) > bytes(winner)) return more_bytes();
-    if (moving_steps(loser.plan) > moving_steps(winner.plan)) return "more steps";
+    if (moving_steps(loser.plan()) > moving_steps(winner.plan())) return "more steps";
     if (bytes(loser) > bytes(winner)) return more_bytes();
     if (loser.picoseconds > winner.picoseconds) return "as good, but slower";
     return "as good, found later";

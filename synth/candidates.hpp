@@ -11,6 +11,15 @@ namespace reshard {
 /// How a plan of this question runs. First steps that the user named run as steps.
 [[nodiscard]] Execution execution_for(const Plan& plan, const Options& options);
 
+/// Why there is no plan where rules are off.
+[[nodiscard]] Error no_rule_left(const Options& options);
+
+/// Puts what was judged in place of `made`; false when it was not passed.
+inline bool rejudge(Judged<Plan>& made, const Result<Judged<Plan>>& judged) {
+    if (judged) made = *judged;
+    return judged.has_value();
+}
+
 class Candidates {
 public:
     Candidates(const Problem& problem, const Options& options);
@@ -33,6 +42,12 @@ public:
     /// changes no plan. pre: best().
     void settle();
     [[nodiscard]] bool settled() const { return chosen_.has_value(); }
+    /// What was proposed so far, and how many of it are right, new and within the limits.
+    struct Count {
+        Index proposed = 0;
+        Index kept = 0;
+    };
+    [[nodiscard]] Count count() const { return {proposed_, std::ssize(kept_)}; }
     /// Why there is none.
     [[nodiscard]] Error no_plan() const;
     /// All candidates, the winner first, with the reason against each. Leaves none behind.
@@ -41,9 +56,9 @@ public:
 private:
     [[nodiscard]] Plan completed(Plan plan) const;
     bool judge_as(std::string rule, Plan plan, const Execution& execution);
-    [[nodiscard]] std::optional<bool> judged(const Plan& plan) const;
+    [[nodiscard]] std::optional<bool> known(const Plan& plan) const;
     [[nodiscard]] std::size_t best_place() const;
-    [[nodiscard]] std::string over_limit(const Alternative& candidate);
+    [[nodiscard]] std::string over_limit(const Judged<Plan>& candidate);
     [[nodiscard]] std::string reason_against(const Alternative& loser, const Alternative& winner) const;
 
     const Problem& problem_;
@@ -55,6 +70,7 @@ private:
     std::vector<Alternative> rejected_;
     std::optional<Error> limit_error_;
     Index nearest_footprint_ = 0;
+    Index proposed_ = 0;
 };
 
 }  // namespace reshard

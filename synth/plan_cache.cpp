@@ -7,6 +7,7 @@
 
 #include "reshard/algebra/normalize_devices.hpp"
 #include "src/base/try.hpp"
+#include "synth/rule_table.hpp"
 
 namespace reshard {
 
@@ -152,12 +153,15 @@ PlanCache::~PlanCache() = default;
 Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& options) {
     if (options.explain) return reshard::synthesize(asked, options);
     RESHARD_TRY(const Problem& problem, unified(asked));
+    RESHARD_TRY(const Index off, rules_off(options));
     Key key = key_of(problem, options);
+    key.push_back(off);
     if (auto known = memory_->recall(key)) {
-        const bool renamed = rename(known->plan, problem, options);
-        const auto verdict =
-            renamed ? check(known->plan, known->execution, options.limits) : Result<Verdict>(fail(Code::plan, ""));
-        if (verdict && *verdict == known->verdict) {
+        Plan plan = known->plan();
+        const Verdict verdict = known->verdict();
+        if (rename(plan, problem, options) &&
+            rejudge(*known, judge(std::move(plan), known->execution(), options.limits)) &&
+            known->verdict() == verdict) {
             memory_->count_hit();
             return std::move(*known);
         }

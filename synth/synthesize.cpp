@@ -9,7 +9,7 @@
 #include "reshard/algebra/normalize_devices.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
-#include "synth/candidates.hpp"
+#include "synth/rule_table.hpp"
 #include "synth/rules/averages.hpp"
 
 namespace reshard {
@@ -71,6 +71,11 @@ bool begins_with(const Plan& plan, const std::vector<Step>& steps) {
     return plan.steps.size() >= steps.size() && std::equal(steps.begin(), steps.end(), plan.steps.begin());
 }
 
+Result<Judged<Plan>> judge_as_it_runs(Plan plan, const Options& options) {
+    const Execution execution = execution_for(plan, options);
+    return judge(std::move(plan), execution, options.limits);
+}
+
 // What is averaged in part moves as sums do. Nullopt where the divisors of the ends do not meet; they do where one end
 // has no summands.
 std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& options) {
@@ -80,15 +85,17 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     for (Step& step : of_sums.first_steps) step.layout = as_sums(std::move(step.layout));
     auto made = of_one_reduction({as_sums(problem.source), as_sums(problem.target)}, of_sums);
     if (!made) return made;
-    if (!divide(made->plan, problem)) return std::nullopt;
-    if (!begins_with(made->plan, options.first_steps))
+    Plan plan = made->plan();
+    if (!divide(plan, problem)) return std::nullopt;
+    if (!begins_with(plan, options.first_steps))
         return Result<Synthesis>(
             fail(Code::unsupported, "first steps divide an average as soon as they must, not else"));
-    made->execution = execution_for(made->plan, options);
-    const auto verdict = check(made->plan, made->execution, options.limits);
-    if (!verdict) return Result<Synthesis>(tl::unexpected(verdict.error()));
-    made->verdict = *verdict;
-    std::erase_if(made->alternatives, [&](Alternative& one) { return !divide(one.plan, problem); });
+    if (auto judged = judge_as_it_runs(std::move(plan), options); !rejudge(*made, judged))
+        return Result<Synthesis>(tl::unexpected(judged.error()));
+    std::erase_if(made->alternatives, [&](Alternative& one) {
+        Plan other = one.plan();
+        return !divide(other, problem) || !rejudge(one, judge(std::move(other), one.execution(), one.limits()));
+    });
     return made;
 }
 
@@ -99,6 +106,8 @@ Result<Synthesis> half(const Problem& problem, const Options& options) {
 
 // Summands of one kind do not become summands of another: the way leads through the reduced array.
 Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
+    if (is_off(options, "reduce_first")) return tl::unexpected(no_rule_left(options));
+    const Index begin = now(options);
     Layout reduced = problem.target;
     reduced.unreduced.clear();
     Options each = options;
@@ -109,18 +118,19 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     each.first_steps.clear();
     const auto rest = half({reduced, problem.target}, each);
     if (!rest) return rest;
-    made->plan.target = problem.target;
-    made->plan.steps.insert(made->plan.steps.end(), rest->plan.steps.begin(), rest->plan.steps.end());
-    made->execution = execution_for(made->plan, options);
-    RESHARD_TRY(const auto& verdict, check(made->plan, made->execution, options.limits));
-    made->verdict = verdict;
+    Plan plan = made->plan();
+    plan.target = problem.target;
+    plan.steps.insert(plan.steps.end(), rest->plan().steps.begin(), rest->plan().steps.end());
+    if (auto judged = judge_as_it_runs(std::move(plan), options); !rejudge(*made, judged))
+        return tl::unexpected(judged.error());
     made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
     made->states += rest->states;
     made->rule = "reduce_first";
-    made->optimal = verdict.received_bytes_max_device == verdict.lower_bound_bytes;
-    made->search_complete = made->optimal && options.objective == Objective::bytes;
-    if (options.explain)
-        made->alternatives = {{made->rule, made->plan, made->execution, made->verdict, made->picoseconds, {}}};
+    made->optimal = made->verdict().received_bytes_max_device == made->verdict().lower_bound_bytes;
+    made->search_complete = made->optimal && options.objective == Objective::bytes && !is_off(options, "search");
+    if (!options.explain) return made;
+    made->alternatives = {{*made, made->rule, made->picoseconds, {}}};
+    made->rules = {{"reduce_first", 1, 1, now(options) - begin}};
     return made;
 }
 
@@ -135,6 +145,7 @@ Result<Synthesis> in_these_orders(const Problem& problem, const Options& options
 }  // namespace
 
 Result<Synthesis> synthesize(const Problem& asked, const Options& options) {
+    RESHARD_CHECK(rules_off(options));
     RESHARD_TRY(const Problem& problem, unified(asked));
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
     if (!listed || !options.first_steps.empty()) return in_these_orders(problem, options);

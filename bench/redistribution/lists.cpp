@@ -142,11 +142,11 @@ int measure_lists(int count, Index bytes, Manner manner) {
     figures.limit = figures.floor + figures.floor / 8 + staging;
     const MemoryPolicy memory{.footprint_bytes_max = figures.limit, .donate = true, .staging_bytes = staging};
     const auto made = synthesize(std::span<const Problem>(problems), options, memory).value();
-    figures.buckets = made.list.buckets.size();
-    figures.stated = made.verdict.footprint_bytes + staging;
-    figures.messages = made.verdict.messages;
+    figures.buckets = made.list().buckets.size();
+    figures.stated = made.verdict().footprint_bytes + staging;
+    figures.messages = made.verdict().messages;
     auto begin = std::chrono::steady_clock::now();
-    Executor list = Executor::prepare(made.list, *backend, {}, memory).value();
+    Executor list = Executor::prepare(made, *backend).value();
     figures.prepare_list = seconds_since(begin);
     for (Array& array : arrays) take(*backend, array);
     Index bad = move_and_free(list, *backend, arrays);
@@ -161,7 +161,7 @@ int measure_lists(int count, Index bytes, Manner manner) {
     }
     begin = std::chrono::steady_clock::now();
     std::vector<Executor> executors;
-    for (const Plan& plan : made.list.plans) executors.push_back(Executor::prepare(plan, *backend).value());
+    for (const Plan& plan : made.list().plans) executors.push_back(Executor::prepare(plan, *backend).value());
     figures.prepare_each = seconds_since(begin);
     std::vector<std::unique_ptr<Bound>> each;
     for (std::size_t i = 0; i < arrays.size(); ++i) each.push_back(executors[i].bind({&buffers[i], 1}).value());

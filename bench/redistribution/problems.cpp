@@ -77,7 +77,7 @@ Result<Case> make_case(const Question& question, Index rank) {
     if (!target) return tl::unexpected(target.error());
     auto made = synthesize(*source, *target);
     if (!made) return tl::unexpected(made.error());
-    Case one{question, {*source, *target}, std::move(made->plan), {}, {}};
+    Case one{question, {*source, *target}, made->plan(), {}, {}};
     if (question.turned) one.storages.target = column_major(tile(*target, rank));
     auto whole = lower({*source, *target, {{StepKind::exchange, *target}}}, rank, one.storages);
     if (!whole) return tl::unexpected(whole.error());

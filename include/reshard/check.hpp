@@ -1,6 +1,8 @@
 // The judge. It trusts nothing that a search says: it types every step again and adds everything up again.
 #pragma once
 
+#include <memory>
+
 #include "reshard/execution.hpp"
 
 namespace reshard {
@@ -31,6 +33,42 @@ struct Verdict {
 /// (limit exceeded).
 [[nodiscard]] Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits& limits = {});
 [[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});  ///< as steps
+
+/// What the judge has passed. Only the judge makes one, and nothing changes it: whoever takes one need not judge again.
+template <class Value>
+class Judged;
+
+/// As check, with all that the verdict is of.
+[[nodiscard]] Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits = {});
+/// The same plan under other limits; judged again only when they differ in what is donated.
+[[nodiscard]] Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits);
+
+/// A plan that runs so and keeps these limits. Copies share it.
+template <>
+class Judged<Plan> {
+public:
+    Judged(const Judged&) = default;             ///< a move copies, so that there is none without a plan
+    Judged& operator=(const Judged&) = default;  ///< likewise
+
+    [[nodiscard]] const Plan& plan() const { return passed_->plan; }                 ///< that was judged
+    [[nodiscard]] const Execution& execution() const { return passed_->execution; }  ///< how it runs
+    [[nodiscard]] const Verdict& verdict() const { return passed_->verdict; }        ///< of the plan that runs so
+    [[nodiscard]] const Limits& limits() const { return limits_; }                   ///< which it keeps
+
+private:
+    friend Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits);
+    friend Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits);
+    struct Passed {
+        Plan plan;
+        Execution execution;
+        Verdict verdict;
+    };
+    Judged(Passed passed, const Limits& limits)
+        : passed_(std::make_shared<const Passed>(std::move(passed))), limits_(limits) {}
+
+    std::shared_ptr<const Passed> passed_;
+    Limits limits_;
+};
 
 /// Lower bound in elements on what the busiest receiver gets, for any protocol among the devices of the two meshes
 /// (theorems recv_lower_bound, reduce_lower_bound). Without reductions foreign_elements; with them at least the whole

@@ -22,16 +22,22 @@ struct Storages {
 /// A list of plans ready to run on one rank of a backend, in one or more buckets. The backend must outlive it.
 class Executor {
 public:
-    /// Collective. Judges and lowers each plan as it is to run, compares fingerprints over all ranks (plans, how they
-    /// run, and the memory policy), and prepares the backend. A footprint limit holds for this rank's own buffers and
-    /// for what the backend stages for all buckets; where that has little room, bounce buffers are as small as they
-    /// must be. A run leaves nothing that is promised in donated sources, whether it needed them or not; they are bound
-    /// as Buffers::donated, and overlap nothing else, but the target of a bucket may lie where the source of an earlier
+    /// Collective. Lowers each plan as it is to run, compares fingerprints over all ranks (plans, how they run, and the
+    /// memory policy), and prepares the backend. A footprint limit holds for this rank's own buffers and for what the
+    /// backend stages for all buckets; where that has little room, bounce buffers are as small as they must be. A run
+    /// leaves nothing that is promised in donated sources, whether it needed them or not; they are bound as
+    /// Buffers::donated, and overlap nothing else, but the target of a bucket may lie where the source of an earlier
     /// one was.
     /// Errors: whatever check says; mismatch when ranks bring different plans or the backend has too few ranks;
     /// backend; infeasible, with what is needed, when the limit cannot be met on some rank.
     /// Executors may be in flight side by side, and each rank may wait for them in an order of its own. Ranks that wait
     /// for one that fails, or drops the executor, are told within seconds.
+    [[nodiscard]] static Result<Executor> prepare(const Judged<ListPlan>& list, Backend& backend,
+                                                  std::span<const Storages> storages = {});
+    /// The same of one plan.
+    [[nodiscard]] static Result<Executor> prepare(const Judged<Plan>& plan, Backend& backend,
+                                                  const Storages& storages = {});
+    /// A list that is judged on the way in, and so are the plans of the calls below.
     [[nodiscard]] static Result<Executor> prepare(const ListPlan& list, Backend& backend,
                                                   std::span<const Storages> storages = {},
                                                   const MemoryPolicy& memory = {});
@@ -89,6 +95,8 @@ private:
         std::shared_ptr<Prepared> prepared;
     };
     Executor() = default;
+    [[nodiscard]] static Result<Executor> make(const Result<Judged<ListPlan>>& judged, Backend& backend,
+                                               std::span<const Storages> storages);
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind_buckets(std::size_t first, std::size_t count,
                                                               std::span<const std::size_t> arrays,
                                                               std::span<const Buffers> buffers);

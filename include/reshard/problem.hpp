@@ -37,8 +37,13 @@ struct Options {
     Capabilities capabilities = {};
     /// Tactics: these come first and run as steps, the rest is synthesized, the whole is judged.
     std::vector<Step> first_steps = {};
+    /// Rules that are not asked, by their names (rules). A plan is no cheaper then, and search_complete is never said
+    /// without `search`.
+    std::vector<std::string> without = {};
     bool explain = false;  ///< also judge and list what need not be looked at once a plan is chosen, and what is over a
                            ///< limit; it changes no plan
+    /// With explain: nanoseconds since any moment, to time the rules by; it changes no plan either.
+    Index (*clock)() = nullptr;
 };
 
 }  // namespace reshard

@@ -15,21 +15,33 @@ enum class StopReason {
 };
 [[nodiscard]] std::string_view name(StopReason reason);  ///< one_step, exhausted, budget, unsearched
 
-/// One candidate the synthesizer considered, for `explain`.
-struct Alternative {
-    std::string rule;       ///< the rule's one name: direct_exchange, three_stage, search, gather_then_slice, ...
-    Plan plan;              ///< what it would do
-    Execution execution;    ///< how it would run
-    Verdict verdict;        ///< the judge's
+/// A way to find plans.
+struct Rule {
+    std::string_view name;   ///< in Alternative::rule and Options::without
+    std::string_view about;  ///< what it does, in one line
+};
+/// All that there are, in the order in which they are asked: of plans that cost the same the first is chosen.
+[[nodiscard]] std::vector<Rule> rules();
+
+/// How one rule fared, for `explain`.
+struct RuleReport {
+    std::string_view rule;  ///< its name
+    Index candidates = 0;   ///< plans that it proposed
+    Index kept = 0;         ///< of them those that are right, within the limits, and no earlier rule's
+    Index nanoseconds = 0;  ///< spent on finding and judging them, by Options::clock; 0 without one
+};
+
+/// One candidate the synthesizer considered, for `explain`, and how it would run. What is over a limit was judged
+/// without.
+struct Alternative : Judged<Plan> {
+    std::string rule;       ///< one of rules()
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string lost;       ///< why it was not chosen; empty for the winner
 };
 
-/// The plan that was chosen, and what is known of it.
-struct Synthesis {
-    Plan plan;              ///< judged
-    Execution execution;    ///< how it runs; as one exchange only where that is the plan's one step
-    Verdict verdict;        ///< the judge's, of the plan that runs so
+/// The plan that was chosen, within the limits of the options, and what is known of it. It runs as one exchange only
+/// where that is its one step.
+struct Synthesis : Judged<Plan> {
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string rule;       ///< the rule that gave the plan
     bool optimal = false;   ///< received_bytes_max_device == lower_bound_bytes
@@ -38,14 +50,15 @@ struct Synthesis {
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded
-    std::vector<Alternative> alternatives;            ///< with Options::explain all candidates, the winner first
+    std::vector<Alternative> alternatives = {};       ///< with Options::explain all candidates, the winner first
+    std::vector<RuleReport> rules = {};               ///< with Options::explain the rules that were asked
 };
 
 /// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
 /// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
 /// Vocabulary::all. A reshape is planned in a view that both shapes have (unified). With first steps the floor is that
 /// of the ends and those steps. Errors: layout, mismatch (different arrays), step (a first step that is not typed),
-/// infeasible (names the floor).
+/// syntax (no rule of that name in Options::without), infeasible (names the floor, or the rules that are off).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 /// The same for two layouts.
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
@@ -55,10 +68,8 @@ struct Synthesis {
 [[nodiscard]] Result<Plan> gather_then_slice(const Problem& problem);
 
 /// Many arrays, what each of them moves by, and when.
-struct ListSynthesis {
-    ListPlan list;                  ///< plans and buckets
-    ListVerdict verdict;            ///< the judge's
-    std::vector<Synthesis> arrays;  ///< of each array, verdict as in the list
+struct ListSynthesis : Judged<ListPlan> {
+    std::vector<Synthesis> arrays;  ///< of each array
     Index floor_bytes = 0;          ///< no order and no plans let every device do with less
     Index picoseconds = 0;          ///< the sum over the arrays, as if each ran by itself
 };

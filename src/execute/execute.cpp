@@ -91,23 +91,37 @@ Result<Buffers> name_source(Buffers buffers, const RankPlan& plan, std::size_t a
 }
 
 // Never 0, which stands for a rank that failed.
-std::uint64_t number_of(const ListPlan& list, const MemoryPolicy& memory) {
-    const std::uint64_t number = fingerprint(list, memory);
+std::uint64_t number_of(const Judged<ListPlan>& judged) {
+    const std::uint64_t number = fingerprint(judged.list(), judged.memory());
     return number == 0 ? 1 : number;
 }
 
 }  // namespace
 
+Result<Executor> Executor::prepare(const Judged<ListPlan>& list, Backend& backend, std::span<const Storages> storages) {
+    return make(list, backend, storages);
+}
+
+Result<Executor> Executor::prepare(const Judged<Plan>& plan, Backend& backend, const Storages& storages) {
+    return make(judge(std::span(&plan, 1), {{0}}, plan.limits().memory), backend, std::span(&storages, 1));
+}
+
 Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::span<const Storages> storages,
                                    const MemoryPolicy& memory) {
-    auto lowered = lower_list(list, backend, storages, memory);
+    return make(judge(list, memory), backend, storages);
+}
+
+Result<Executor> Executor::make(const Result<Judged<ListPlan>>& judged, Backend& backend,
+                                std::span<const Storages> storages) {
+    auto lowered = judged ? lower_list(*judged, backend, storages) : tl::unexpected(judged.error());
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    const auto agreed = backend.agree(lowered ? number_of(list, memory) : 0);
+    const auto agreed = backend.agree(lowered ? number_of(*judged) : 0);
     if (!lowered) return tl::unexpected(lowered.error());
     if (!agreed) return tl::unexpected(agreed.error());
     Executor executor;
     executor.plans_ = std::move(lowered->arrays);
     executor.backend_ = &backend;
+    const MemoryPolicy& memory = judged->memory();
     executor.donate_ = memory.donate;
     for (LoweredBucket& bucket : lowered->buckets) {
         RESHARD_TRY(auto& prepared, memory.footprint_bytes_max

@@ -7,6 +7,7 @@
 #include "reshard/execute.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
+#include "src/execute/lower_list.hpp"
 #include "src/plan/buffer_assignment.hpp"
 
 namespace reshard {
@@ -147,8 +148,12 @@ RankStep copy_step(const Ends& ends, Index rank) {
 Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, const MemoryPolicy& memory) {
     if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
     RESHARD_CHECK(check(plan));
+    return lower_judged(plan, rank, storages, memory.donate);
+}
+
+Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& storages, bool donate) {
     RESHARD_TRY(const auto& ends, lower_ends(plan, rank, storages));
-    const Places places(plan, rank, ends, memory.donate);
+    const Places places(plan, rank, ends, donate);
     const BufferAssignment& placement = places.tiles();
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");

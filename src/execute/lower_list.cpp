@@ -36,8 +36,9 @@ Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split,
     const Storage target = whole_storage(plan.target, rank, storages.target);
     std::vector<RankPlan> pieces;
     for (Index piece = 0; piece < piece_count(split); ++piece) {
-        RESHARD_TRY(auto& part, lower(plan_of(plan, split, piece), rank,
-                                      {storage_of(source, split, piece), storage_of(target, split, piece)}));
+        RESHARD_TRY(auto& part,
+                    lower_judged(plan_of(plan, split, piece), rank,
+                                 {storage_of(source, split, piece), storage_of(target, split, piece)}, false));
         pieces.push_back(std::move(part));
     }
     return pieces;
@@ -45,9 +46,9 @@ Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split,
 
 // Adds what the array runs to its bucket; returns it as a whole.
 Result<RankPlan> lower_into(LoweredBucket& bucket, const Plan& plan, const Execution& execution, std::size_t array,
-                            Index rank, const Storages& storages, const MemoryPolicy& memory) {
+                            Index rank, const Storages& storages, bool donate) {
     const bool one_exchange = std::holds_alternative<AsOneExchange>(execution);
-    auto whole = lower(one_exchange ? *as_one_exchange(plan) : plan, rank, storages, memory);
+    auto whole = lower_judged(one_exchange ? *as_one_exchange(plan) : plan, rank, storages, donate);
     if (!whole) return whole;
     std::vector<RankPlan> pieces = {*whole};
     if (const Split* split = std::get_if<Split>(&execution)) {
@@ -95,9 +96,9 @@ Result<void> deal_staging(LoweredList& lowered, const ListPlan& list, const Memo
 
 }  // namespace
 
-Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend, std::span<const Storages> storages,
-                               const MemoryPolicy& memory) {
-    RESHARD_CHECK(check(list, memory));
+Result<LoweredList> lower_list(const Judged<ListPlan>& judged, const Backend& backend,
+                               std::span<const Storages> storages) {
+    const ListPlan& list = judged.list();
     RESHARD_CHECK(fits_backend(list, backend, storages));
     LoweredList lowered{std::vector<RankPlan>(list.plans.size()), {}};
     for (const auto& arrays : list.buckets) {
@@ -105,11 +106,11 @@ Result<LoweredList> lower_list(const ListPlan& list, const Backend& backend, std
         bucket.arrays = arrays;
         for (const std::size_t i : arrays) {
             RESHARD_TRY(auto& whole, lower_into(bucket, list.plans[i], execution_of(list, i), i, backend.rank(),
-                                                storages.empty() ? Storages{} : storages[i], memory));
+                                                storages.empty() ? Storages{} : storages[i], judged.memory().donate));
             lowered.arrays[i] = std::move(whole);
         }
     }
-    RESHARD_CHECK(deal_staging(lowered, list, memory));
+    RESHARD_CHECK(deal_staging(lowered, list, judged.memory()));
     return lowered;
 }
 

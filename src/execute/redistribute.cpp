@@ -35,7 +35,7 @@ Result<void> fit(const Layout& source, const Layout& target, ConstElements in, E
 
 // Ranks that prepare compare the plan's fingerprint itself: one that has prepared already must not agree with them.
 std::uint64_t number_of_prepared(const Synthesis& made) {
-    const std::uint64_t number = ~fingerprint(made.plan, made.execution);
+    const std::uint64_t number = ~fingerprint(made.plan(), made.execution());
     return number == 0 ? 1 : number;
 }
 
@@ -43,6 +43,7 @@ std::uint64_t number_of_prepared(const Synthesis& made) {
 
 Redistributor::Redistributor(Backend& backend, Options options) : backend_(backend), options_(std::move(options)) {
     options_.capabilities = backend.capabilities();
+    options_.limits.memory.donate = false;  // `in` is the caller's
 }
 
 Redistributor& Redistributor::of(Backend& backend) {
@@ -94,7 +95,7 @@ Result<Redistributor::Entry*> Redistributor::find_or_prepare(const Layout& sourc
         return tl::unexpected(made.error());
     }
     if (entries_.size() == executors_max) entries_.pop_back();
-    RESHARD_TRY(auto& executor, Executor::prepare(made->plan, made->execution, backend_));
+    RESHARD_TRY(auto& executor, Executor::prepare(*made, backend_));
     entries_.push_front({source, target, number_of_prepared(*made), std::move(executor)});
     return &entries_.front();
 }

@@ -122,6 +122,19 @@ Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits
 
 Result<Verdict> check(const Plan& plan, const Limits& limits) { return check(plan, AsSteps{}, limits); }
 
+Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits) {
+    RESHARD_TRY(auto& verdict, check(plan, execution, limits));
+    return Judged<Plan>({std::move(plan), execution, std::move(verdict)}, limits);
+}
+
+Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits) {
+    if (limits.memory.donate != judged.limits().memory.donate) return judge(judged.plan(), judged.execution(), limits);
+    RESHARD_CHECK(keep_limits(judged.plan(), judged.verdict(), limits));
+    Judged<Plan> same = judged;
+    same.limits_ = limits;
+    return same;
+}
+
 Index lower_bound(const Layout& source, const Layout& target) {
     const Index before = summand_count(source);
     const Index after = summand_count(target);

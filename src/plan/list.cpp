@@ -91,26 +91,37 @@ Result<void> keep_limit(std::size_t bucket, Index held, const MemoryPolicy& memo
                                               format_bytes(*memory.footprint_bytes_max)));
 }
 
-Result<std::vector<Verdict>> judge_plans(const ListPlan& list, bool donate) {
-    if (!list.executions.empty() && list.executions.size() != list.plans.size())
-        return fail(Code::plan,
-                    fmt::format("{} plans came with {} executions", list.plans.size(), list.executions.size()));
-    std::vector<Verdict> verdicts;
-    for (std::size_t i = 0; i < list.plans.size(); ++i) {
-        auto one = check(list.plans[i], execution_of(list, i), {.memory = {.donate = donate}});
-        if (!one) return fail(one.error().code, fmt::format("array {}: {}", i, one.error().message));
-        verdicts.push_back(std::move(*one));
-    }
-    return verdicts;
-}
-
 }  // namespace
 
 Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
+    return judge(list, memory).map([](const Judged<ListPlan>& judged) { return judged.verdict(); });
+}
+
+Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory) {
     RESHARD_CHECK(each_in_one_bucket(list));
-    RESHARD_TRY(auto& plans, judge_plans(list, memory.donate));
+    if (!list.executions.empty() && list.executions.size() != list.plans.size())
+        return fail(Code::plan,
+                    fmt::format("{} plans came with {} executions", list.plans.size(), list.executions.size()));
+    std::vector<Judged<Plan>> plans;
+    for (std::size_t i = 0; i < list.plans.size(); ++i) {
+        const auto one = judge(list.plans[i], execution_of(list, i), {.memory = {.donate = memory.donate}});
+        if (!one) return fail(one.error().code, fmt::format("array {}: {}", i, one.error().message));
+        plans.push_back(*one);
+    }
+    return judge(plans, list.buckets, memory);
+}
+
+Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans, std::vector<std::vector<std::size_t>> buckets,
+                               const MemoryPolicy& memory) {
+    ListPlan list{{}, std::move(buckets), {}};
     ListVerdict verdict;
-    verdict.plans = std::move(plans);
+    for (const Judged<Plan>& plan : plans) {
+        RESHARD_TRY(const auto& held, within(plan, {.memory = {.donate = memory.donate}}));
+        list.plans.push_back(plan.plan());
+        list.executions.push_back(plan.execution());
+        verdict.plans.push_back(held.verdict());
+    }
+    RESHARD_CHECK(each_in_one_bucket(list));
     const std::vector<Index> held = ends_held(list.plans, list.buckets, memory.donate);
     for (std::size_t b = 0; b < list.buckets.size(); ++b) {
         Index workspace = 0;
@@ -125,7 +136,7 @@ Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory) {
         verdict.footprint_bytes = std::max(verdict.footprint_bytes, verdict.bucket_bytes[b]);
         verdict.ends_bytes = std::max(verdict.ends_bytes, held[b]);
     }
-    return verdict;
+    return Judged<ListPlan>({std::move(list), std::move(verdict), memory});
 }
 
 }  // namespace reshard

@@ -33,26 +33,23 @@ public:
     Result<ListSynthesis> answer() {
         for (std::size_t i = 0; i < problems_.size(); ++i) {
             RESHARD_TRY(auto& one, synthesize_one(problems_[i], i, options_));
-            made_.list.plans.push_back(one.plan);
-            made_.list.executions.push_back(one.execution);
-            made_.arrays.push_back(std::move(one));
+            plans_.push_back(one.plan());
+            arrays_.push_back(std::move(one));
         }
         RESHARD_CHECK(choose_buckets());
-        RESHARD_TRY(auto& verdict, check(made_.list, memory_));
-        made_.verdict = std::move(verdict);
-        for (std::size_t i = 0; i < made_.arrays.size(); ++i) {
-            made_.arrays[i].verdict = made_.verdict.plans[i];
-            made_.picoseconds = saturating_add(made_.picoseconds, made_.arrays[i].picoseconds);
-        }
-        return std::move(made_);
+        const std::vector<Judged<Plan>> judged(arrays_.begin(), arrays_.end());
+        RESHARD_TRY(const auto& list, judge(judged, std::move(buckets_), memory_));
+        ListSynthesis made{list, std::move(arrays_), floor_bytes_};
+        for (const Synthesis& one : made.arrays) made.picoseconds = saturating_add(made.picoseconds, one.picoseconds);
+        return made;
     }
 
 private:
     Result<void> choose_buckets() {
-        RESHARD_TRY(auto& bare, holdings_of(made_.list.plans, std::vector<Index>(problems_.size(), 0)));
-        made_.floor_bytes = least_held(bare, memory_.donate);
+        RESHARD_TRY(auto& bare, holdings_of(plans_, std::vector<Index>(problems_.size(), 0)));
+        floor_bytes_ = least_held(bare, memory_.donate);
         if (!memory_.footprint_bytes_max) {
-            made_.list.buckets = in_one_bucket(made_.list.plans).buckets;
+            buckets_ = in_one_bucket(plans_).buckets;
             return {};
         }
         if (take_fewest()) return {};
@@ -67,7 +64,7 @@ private:
                         fmt::format("the list needs {} a device in the best order found, limit is {}; no order needs "
                                     "less than {}",
                                     exactly(needed), exactly(*memory_.footprint_bytes_max),
-                                    exactly(saturating_add(made_.floor_bytes, memory_.staging_bytes))));
+                                    exactly(saturating_add(floor_bytes_, memory_.staging_bytes))));
         RESHARD_CHECK(plan_with_less(*best, bare));
         if (take_fewest(&*best)) return {};
         return fail(Code::infeasible, fmt::format("the list does not fit its limit of {} in any order tried",
@@ -78,8 +75,8 @@ private:
     bool take_fewest(const Order* also = nullptr) {
         std::vector<Index> workspaces;
         for (std::size_t i = 0; i < problems_.size(); ++i)
-            workspaces.push_back(made_.arrays[i].verdict.footprint_bytes - ends_of(problems_[i]));
-        const auto holdings = holdings_of(made_.list.plans, std::move(workspaces));
+            workspaces.push_back(arrays_[i].verdict().footprint_bytes - ends_of(problems_[i]));
+        const auto holdings = holdings_of(plans_, std::move(workspaces));
         if (!holdings) return false;
         const Index room = *memory_.footprint_bytes_max - memory_.staging_bytes;
         std::vector<Order> orders = orders_worth_trying(*holdings, room, memory_.donate);
@@ -90,7 +87,7 @@ private:
             std::vector<Order> buckets = buckets_of(order, *holdings, room, memory_.donate);
             if (fewest != 0 && buckets.size() >= fewest) continue;
             fewest = buckets.size();
-            made_.list.buckets = std::move(buckets);
+            buckets_ = std::move(buckets);
         }
         return fewest != 0 || problems_.empty();
     }
@@ -102,14 +99,13 @@ private:
         for (std::size_t at = 0; at < order.size(); ++at) {
             const std::size_t array = order[at];
             const Index allowed = saturating_add(ends_of(problems_[array]), limit - held[at]);
-            if (made_.arrays[array].verdict.footprint_bytes <= allowed) continue;
+            if (arrays_[array].verdict().footprint_bytes <= allowed) continue;
             Options options = options_;
             options.limits.memory.footprint_bytes_max =
                 std::min(allowed, options.limits.memory.footprint_bytes_max.value_or(allowed));
             RESHARD_TRY(auto& one, synthesize_one(problems_[array], array, options));
-            made_.list.plans[array] = one.plan;
-            made_.list.executions[array] = one.execution;
-            made_.arrays[array] = std::move(one);
+            plans_[array] = one.plan();
+            arrays_[array] = std::move(one);
         }
         return {};
     }
@@ -117,7 +113,10 @@ private:
     std::span<const Problem> problems_;
     Options options_;
     const MemoryPolicy& memory_;
-    ListSynthesis made_;
+    std::vector<Synthesis> arrays_;
+    std::vector<Plan> plans_;  // theirs
+    std::vector<Order> buckets_;
+    Index floor_bytes_ = 0;
 };
 
 }  // namespace

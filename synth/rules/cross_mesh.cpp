@@ -44,14 +44,18 @@ Layout before_fill(const Problem& problem, const Layout& now) {
     return layout;
 }
 
-Plan exchange_plan(const Problem& problem, bool scatter) {
+std::optional<Plan> if_it_moves(Plan plan) {
+    return plan.steps.empty() ? std::nullopt : std::optional(std::move(plan));
+}
+
+std::optional<Plan> exchange_plan(const Problem& problem, bool scatter) {
     Plan plan{problem.source, problem.target, {}};
     reduce(plan, reduced_first(problem));
     const Layout whole = before_fill(problem, end_of(plan));
     if (scatter) step_to(plan, StepKind::exchange, scattered(whole, whole, index_max));
     step_to(plan, scatter ? StepKind::all_gather : StepKind::exchange, whole);
     step_to(plan, StepKind::zero_fill, problem.target);
-    return plan;
+    return if_it_moves(std::move(plan));
 }
 
 // What both cuts have in common from the major end on, as a cut of its own.
@@ -79,42 +83,6 @@ Dim without_summands(const Layout& target, const Dim& dim, const AtomList& unred
     return coarsened(dim, leading, shard_count(dim) / combinations(leading));
 }
 
-// Summands are carried to where they are wanted and reduced there.
-std::optional<Plan> reduce_last(const Problem& problem) {
-    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
-    if (problem.source.unreduced.empty() || !problem.target.unreduced.empty()) return std::nullopt;
-    Plan plan{problem.source, problem.target, {}};
-    Layout layout = problem.target;
-    layout.unreduced = problem.source.unreduced;
-    layout.reduction = problem.source.reduction;
-    for (Dim& dim : layout.dims) dim = without_summands(problem.target, dim, layout.unreduced);
-    step_to(plan, StepKind::exchange, layout);
-    AtomList scattered;
-    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
-        const auto suffix = after_prefix(problem.target.dims[i].atoms, layout.dims[i].atoms);
-        if (suffix) scattered.insert(scattered.end(), suffix->begin(), suffix->end());
-        layout.dims[i] = problem.target.dims[i];
-    }
-    const auto rest = without(layout.unreduced, as_set(std::move(scattered)), device_count(layout));
-    if (!rest) return std::nullopt;
-    layout.unreduced = *rest;
-    step_to(plan, StepKind::reduce_scatter, layout);
-    step_to(plan, StepKind::all_reduce, problem.target);
-    return plan;
-}
-
-std::optional<Plan> gather_differing(const Problem& problem) {
-    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
-    if (problem.source.unreduced != problem.target.unreduced) return std::nullopt;
-    Plan plan{problem.source, problem.target, {}};
-    Layout gathered = problem.source;
-    for (std::size_t i = 0; i < gathered.dims.size(); ++i)
-        gathered.dims[i] = common_cut(problem.source.dims[i], problem.target.dims[i]);
-    step_to(plan, StepKind::all_gather, gathered);
-    step_to(plan, StepKind::slice, problem.target);
-    return plan;
-}
-
 }  // namespace
 
 std::optional<Problem> in_the_order_of_the_source(const Problem& problem) {
@@ -138,18 +106,43 @@ bool searchable(const Problem& problem) {
            !has_pieces(problem.target);
 }
 
-std::vector<Proposal> between(const Problem& problem, Vocabulary vocabulary) {
-    std::vector<Proposal> proposals;
-    const auto add = [&](std::string rule, std::optional<Plan> plan) {
-        if (plan && !plan->steps.empty()) proposals.push_back({std::move(rule), std::move(*plan)});
-    };
-    if (vocabulary == Vocabulary::all) {
-        add("reduce_first", exchange_plan(problem, false));
-        add("scatter_then_gather", exchange_plan(problem, true));
-        add("reduce_last", reduce_last(problem));
+std::optional<Plan> reduce_first(const Problem& problem) { return exchange_plan(problem, false); }
+
+std::optional<Plan> scatter_then_gather(const Problem& problem) { return exchange_plan(problem, true); }
+
+std::optional<Plan> reduce_last(const Problem& problem) {
+    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    if (problem.source.unreduced.empty() || !problem.target.unreduced.empty()) return std::nullopt;
+    Plan plan{problem.source, problem.target, {}};
+    Layout layout = problem.target;
+    layout.unreduced = problem.source.unreduced;
+    layout.reduction = problem.source.reduction;
+    for (Dim& dim : layout.dims) dim = without_summands(problem.target, dim, layout.unreduced);
+    step_to(plan, StepKind::exchange, layout);
+    AtomList scattered;
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const auto suffix = after_prefix(problem.target.dims[i].atoms, layout.dims[i].atoms);
+        if (suffix) scattered.insert(scattered.end(), suffix->begin(), suffix->end());
+        layout.dims[i] = problem.target.dims[i];
     }
-    add("gather_differing", gather_differing(problem));
-    return proposals;
+    const auto rest = without(layout.unreduced, as_set(std::move(scattered)), device_count(layout));
+    if (!rest) return std::nullopt;
+    layout.unreduced = *rest;
+    step_to(plan, StepKind::reduce_scatter, layout);
+    step_to(plan, StepKind::all_reduce, problem.target);
+    return if_it_moves(std::move(plan));
+}
+
+std::optional<Plan> gather_differing(const Problem& problem) {
+    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    if (problem.source.unreduced != problem.target.unreduced) return std::nullopt;
+    Plan plan{problem.source, problem.target, {}};
+    Layout gathered = problem.source;
+    for (std::size_t i = 0; i < gathered.dims.size(); ++i)
+        gathered.dims[i] = common_cut(problem.source.dims[i], problem.target.dims[i]);
+    step_to(plan, StepKind::all_gather, gathered);
+    step_to(plan, StepKind::slice, problem.target);
+    return if_it_moves(std::move(plan));
 }
 
 }  // namespace reshard

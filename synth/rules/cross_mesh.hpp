@@ -11,18 +11,18 @@ namespace reshard {
 /// True when every layout on the way can be written in the digits of one mesh, without pieces.
 [[nodiscard]] bool searchable(const Problem& problem);
 
-struct Proposal {
-    std::string rule;
-    Plan plan;
-};
+// Plans of a problem that is not searchable, besides its one-step plans; the judge decides which are right. nullopt
+// where nothing moves, or a rule has no plan.
 
-/// Plans of a problem that is not searchable, besides its one-step plans; the judge decides which are right.
-///   reduce_first         sums are reduced at the source, where they lie; then one exchange; then zero_fill
-///   scatter_then_gather  the exchange brings each element once to a target that is scattered further over the axes on
-///                        which it replicates, and a gather inside the target's mesh spreads it
-///   reduce_last          summands are carried to tiles of the target without its summand axes, and reduced there
-///   gather_differing     dimensions that are cut differently are gathered as far as they differ, then sliced
-[[nodiscard]] std::vector<Proposal> between(const Problem& problem, Vocabulary vocabulary);
+/// Sums are reduced at the source, where they lie; then one exchange; then zero_fill.
+[[nodiscard]] std::optional<Plan> reduce_first(const Problem& problem);
+/// The exchange brings each element once to a target that is scattered further over the axes on which it replicates,
+/// and a gather inside the target's mesh spreads it.
+[[nodiscard]] std::optional<Plan> scatter_then_gather(const Problem& problem);
+/// Summands are carried to tiles of the target without its summand axes, and reduced there.
+[[nodiscard]] std::optional<Plan> reduce_last(const Problem& problem);
+/// Dimensions that are cut differently are gathered as far as they differ, then sliced.
+[[nodiscard]] std::optional<Plan> gather_differing(const Problem& problem);
 
 /// The problem of the rule `reorder`: the target's layout is made in the source's order of devices, then whole tiles
 /// are permuted. nullopt where both orders are the same or the devices differ.

@@ -28,12 +28,12 @@ TEST_P(AcrossCases, IsPlannedAtTheBoundAndRight) {
     for (const Objective objective : {Objective::bytes, Objective::time, Objective::steps}) {
         const auto made = synthesize(source, target, {.objective = objective});
         ASSERT_TRUE(made) << made.error().message;
-        EXPECT_EQ(made->verdict.lower_bound_bytes, row.received * size_of(source.dtype));
-        EXPECT_EQ(made->verdict.received_bytes_max_device, made->verdict.lower_bound_bytes);
-        EXPECT_LE(made->verdict.peak_bytes, made->verdict.floor_bytes);
-        const auto end = simulate(made->plan, distribute(source, array).value());
+        EXPECT_EQ(made->verdict().lower_bound_bytes, row.received * size_of(source.dtype));
+        EXPECT_EQ(made->verdict().received_bytes_max_device, made->verdict().lower_bound_bytes);
+        EXPECT_LE(made->verdict().peak_bytes, made->verdict().floor_bytes);
+        const auto end = simulate(made->plan(), distribute(source, array).value());
         ASSERT_TRUE(end) << end.error().message;
-        EXPECT_TRUE(denotes(target, *end, array)) << format(made->plan);
+        EXPECT_TRUE(denotes(target, *end, array)) << format(made->plan());
     }
 }
 
@@ -56,8 +56,8 @@ TEST(AcrossUnit, OneHolderOfABigArrayScattersBeforeItGathers) {
     const auto made = synthesize(source, target);
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(made->rule, "scatter_then_gather");
-    ASSERT_EQ(made->plan.steps.size(), 2U);
-    EXPECT_EQ(made->plan.steps[1].kind, StepKind::all_gather);
+    ASSERT_EQ(made->plan().steps.size(), 2U);
+    EXPECT_EQ(made->plan().steps[1].kind, StepKind::all_gather);
 }
 
 }  // namespace

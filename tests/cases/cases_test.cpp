@@ -55,17 +55,17 @@ Problem smallest(Problem problem) {
 std::string planned_wrong(const Problem& problem, Vocabulary vocabulary, bool must, std::optional<Synthesis>& made) {
     auto result = synthesize(problem, by_bytes(vocabulary));
     if (!result) return must ? "not planned: " + result.error().message : "";
-    const auto verdict = check(result->plan);
+    const auto verdict = check(result->plan());
     if (!verdict) return "refused: " + verdict.error().message;
     if (verdict->peak_bytes > verdict->floor_bytes) return "peak above the floor";
     if (verdict->received_bytes_max_device < verdict->lower_bound_bytes) return "below the bound";
     made = *result;
     const Index elements =
         device_count(problem.source) * std::max(tile_elements(problem.source), tile_elements(problem.target));
-    if (elements <= moved_elements_max) return replay(result->plan, *verdict);
+    if (elements <= moved_elements_max) return replay(result->plan(), *verdict);
     const auto small = synthesize(smallest(problem), by_bytes(vocabulary));
     if (!small) return "not planned when smaller: " + small.error().message;
-    return replay(small->plan, small->verdict);
+    return replay(small->plan(), small->verdict());
 }
 
 TEST(Cases, EachHasAnIdOfItsOwn) {
@@ -88,18 +88,18 @@ TEST(NamedCases, ArePlannedJudgedAndMovedRight) {
             std::optional<Synthesis> made;
             EXPECT_EQ(planned_wrong(problem, vocabulary, vocabulary == Vocabulary::all || divide, made), "");
             if (!made) continue;
-            const Verdict& verdict = made->verdict;
+            const Verdict& verdict = made->verdict();
             const Index element = size_of(problem.source.dtype);
             if (row.has("bound")) {
                 EXPECT_EQ(verdict.lower_bound_bytes, static_cast<Index>(row["bound"].number) * element);
             }
             const bool sums = summand_count(problem.source) + summand_count(problem.target) > 2;
             if (vocabulary == Vocabulary::all && !sums && divide) {
-                EXPECT_EQ(verdict.received_bytes_max_device, verdict.lower_bound_bytes) << format(made->plan);
+                EXPECT_EQ(verdict.received_bytes_max_device, verdict.lower_bound_bytes) << format(made->plan());
             }
             if (vocabulary == Vocabulary::collectives && row.has("collectives")) {
                 EXPECT_LE(verdict.received_bytes_max_device, static_cast<Index>(row["collectives"].number) * element)
-                    << format(made->plan);
+                    << format(made->plan());
             }
         }
     }
@@ -125,7 +125,7 @@ TEST(ShardyCases, AllRowsOnOneMeshArePlannedJudgedAndMovedRight) {
             std::optional<Synthesis> made;
             EXPECT_EQ(planned_wrong(problem, vocabulary, vocabulary == Vocabulary::all || divide, made), "");
             if (made && vocabulary == Vocabulary::all && divide) {
-                EXPECT_EQ(made->verdict.received_bytes_max_device, made->verdict.lower_bound_bytes);
+                EXPECT_EQ(made->verdict().received_bytes_max_device, made->verdict().lower_bound_bytes);
             }
         }
     }
@@ -171,15 +171,15 @@ TEST(ShardyCases, AgainstThePeerPerMetric) {
             }
             ++compared;
             const double element = static_cast<double>(size_of(problem.source.dtype));
-            EXPECT_EQ(static_cast<double>(made->verdict.lower_bound_bytes) / element,
+            EXPECT_EQ(static_cast<double>(made->verdict().lower_bound_bytes) / element,
                       row["lower_bound_elements"].number)
                 << line(row);
-            received.count(static_cast<double>(made->verdict.received_bytes_max_device) / element,
+            received.count(static_cast<double>(made->verdict().received_bytes_max_device) / element,
                            row["peer_received_elements"].number, row["id"].text);
-            peak.count(static_cast<double>(made->verdict.peak_bytes) / element, row["peer_peak_elements"].number,
+            peak.count(static_cast<double>(made->verdict().peak_bytes) / element, row["peer_peak_elements"].number,
                        row["id"].text);
             steps.count(static_cast<double>(std::ranges::count_if(
-                            made->plan.steps, [](const Step& step) { return !is_local(step.kind); })),
+                            made->plan().steps, [](const Step& step) { return !is_local(step.kind); })),
                         row["peer_collectives"].number, row["id"].text);
         }
         EXPECT_GE(compared, 50);
@@ -234,8 +234,8 @@ TEST(XlaCases, PairsThatAreReplicatedInFullElsewhereKeepTheFloor) {
             const auto made = synthesize(*problem, by_bytes(vocabulary));
             if (!made && vocabulary == Vocabulary::collectives && !divides(problem->target)) continue;
             ASSERT_TRUE(made.has_value()) << row["id"].text << ": " << made.error().message;
-            EXPECT_EQ(made->verdict.peak_bytes, made->verdict.floor_bytes) << row["id"].text;
-            EXPECT_LT(made->verdict.received_bytes_max_device, global_bytes(problem->source)) << row["id"].text;
+            EXPECT_EQ(made->verdict().peak_bytes, made->verdict().floor_bytes) << row["id"].text;
+            EXPECT_LT(made->verdict().received_bytes_max_device, global_bytes(problem->source)) << row["id"].text;
         }
     }
     EXPECT_GE(met, 15);
@@ -265,14 +265,14 @@ TEST(PeerCases, DTensorAndXlaPerMetric) {
                     const Json& stated = row[figure];
                     const double theirs =
                         stated.kind == Json::Kind::list ? static_cast<double>(stated.list.size()) : stated.number;
-                    const bool moves = made->verdict.lower_bound_bytes > 0;
+                    const bool moves = made->verdict().lower_bound_bytes > 0;
                     if (theirs >= (moves ? 1.0 : 0.0))
-                        steps.count(static_cast<double>(moving_steps_of(made->plan)), theirs, row["id"].text);
+                        steps.count(static_cast<double>(moving_steps_of(made->plan())), theirs, row["id"].text);
                 }
                 if (row.has("peak_buffer_ratio"))
-                    peak.count(
-                        static_cast<double>(made->verdict.peak_bytes) / static_cast<double>(made->verdict.floor_bytes),
-                        row["peak_buffer_ratio"].number, row["id"].text);
+                    peak.count(static_cast<double>(made->verdict().peak_bytes) /
+                                   static_cast<double>(made->verdict().floor_bytes),
+                               row["peak_buffer_ratio"].number, row["id"].text);
             }
             for (const auto& [metric, score] : {std::pair("steps", steps), {"peak", peak}}) {
                 if (score.better + score.equal + score.worse == 0) continue;

@@ -82,11 +82,12 @@ Index ranks_of(const Problem& problem) {
 }
 
 // Moves once and looks at every element; the number of wrong ones.
-Result<Index> wrong_elements(Rank& rank, const Plan& plan) {
+Result<Index> wrong_elements(Rank& rank, const Judged<Plan>& judged) {
+    const Plan& plan = judged.plan();
     Progress progress(false);
     const bool reduced = summand_count(plan.source) > 1 || summand_count(plan.target) > 1;
     const auto values = generated(plan.source, reduced);
-    auto mover = Session::make(rank, rank.backend(), plan, AsSteps{});
+    auto mover = Session::make(rank, rank.backend(), judged);
     if (!mover) return tl::unexpected(mover.error());
     const auto filled = fill(*values, plan.source, rank.index(), false, (*mover)->source(), progress);
     if (auto all = agree(rank, filled); !all) return tl::unexpected(all.error());
@@ -116,24 +117,24 @@ void compare_with_list(const std::vector<Row>& rows) {
     for (const std::string& id : listed) complain_about(id, "is listed, and is no row");
 }
 
-std::optional<Plan> planned(const Row& row, const Problem& problem) {
+std::optional<Judged<Plan>> planned(const Row& row, const Problem& problem) {
     const auto made = synthesize(problem);
     if (!made) {
         complain_about(row.id, "not planned: " + made.error().message);
         return std::nullopt;
     }
-    const auto verdict = check(made->plan);
-    if (!verdict || *verdict != made->verdict) complain_about(row.id, "the judge says otherwise");
-    return made->plan;
+    const auto verdict = check(made->plan());
+    if (!verdict || *verdict != made->verdict()) complain_about(row.id, "the judge says otherwise");
+    return *made;
 }
 
-void move_on(Ranks& ranks, const Row& row, const Plan& plan) {
+void move_on(Ranks& ranks, const Row& row, const Judged<Plan>& plan) {
     ranks.each(false, [&](Rank& rank) {
         const auto wrong = wrong_elements(rank, plan);
         if (rank.index() != 0) return 0;
         if (!wrong) complain_about(row.id, "not moved: " + wrong.error().message);
         if (wrong && *wrong > 0)
-            complain_about(row.id, std::to_string(*wrong) + " elements are wrong\n" + format(plan));
+            complain_about(row.id, std::to_string(*wrong) + " elements are wrong\n" + format(plan.plan()));
         return 0;
     });
 }
@@ -169,7 +170,7 @@ int main_of(bool full) {
         const auto plan = planned(row, problem);
         if (!plan) continue;
         if (ranks_of(problem) > local_ranks_max) {
-            simulate_it(row, *plan);
+            simulate_it(row, plan->plan());
             ++simulated;
             continue;
         }

@@ -92,6 +92,26 @@ class Tables(tool.Case):
         self.assertTrue(all(other["lost"] for other in told["alternatives"][1:]))
         self.assertTrue(all(other["rule"] in ran.out for other in told["alternatives"]))
 
+    def test_explain_counts_the_rules_that_were_asked(self):
+        """What is off is not asked; times differ from run to run and are printed where they are asked for."""
+        ran = self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search,three_stage_deep"))
+        rules = ran.out[ran.out.index("\n rule                candidates"):]
+        self.assertEqual([line.split()[:3] for line in rules.splitlines()[2:]],
+                         [["one_step", "0", "0"], ["direct_exchange", "1", "1"], ["three_stage", "1", "1"],
+                          ["three_stage_inside", "0", "0"], ["fetch_once", "1", "0"], ["gather_then_slice", "1", "0"]])
+        self.assertEqual(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search", "--without",
+                                                    "three_stage_deep")).out, ran.out)
+        told = json.loads(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search", "--json")).out)
+        self.assertEqual(told["rules"][1], {"rule": "direct_exchange", "candidates": 1, "kept": 1})
+        self.assertFalse(told["search_complete"])
+        self.assertNotIn("search", [one["rule"] for one in told["rules"] + told["alternatives"]])
+        timed = json.loads(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--times", "--json")).out)
+        self.assertTrue(all(rule["nanoseconds"] > 0 for rule in timed["rules"]), timed["rules"])
+        self.assertRegex(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--times")).out,
+                         r"search +1 +1 +[0-9.]+ (ns|us|ms) ")
+        self.assertNotEqual(self.ran_well(tool.reshard("plan", *TWO_BY_THREE, "--without", "search")).out,
+                            self.ran_well(tool.reshard("plan", *TWO_BY_THREE)).out)
+
     def test_svg_is_xml_with_a_mark_for_every_device(self):
         ran = self.ran_well(tool.reshard("draw", "--svg", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]"))
         root = xml.etree.ElementTree.fromstring(ran.out)

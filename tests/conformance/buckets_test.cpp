@@ -107,9 +107,9 @@ TEST(Buckets, RandomListsMoveUnderALimit) {
             const MemoryPolicy memory{.footprint_bytes_max = limit, .donate = true, .staging_bytes = staging};
             const auto made = synthesize(std::span<const Problem>(problems), {}, memory);
             // With ends on several sets of devices the floor may be out of reach.
-            if (made) expect_moves_bucket_by_bucket(backend, made->list, memory);
+            if (made) expect_moves_bucket_by_bucket(backend, made->list(), memory);
             if (testing::Test::HasFatalFailure()) return;
-            ListPlan reversed{free->list.plans, {}};
+            ListPlan reversed{free->list().plans, {}};
             for (std::size_t i = problems.size(); i-- > 0;) reversed.buckets.push_back({i});
             expect_moves_bucket_by_bucket(backend, reversed, {.donate = true});
             if (testing::Test::HasFatalFailure()) return;

@@ -62,14 +62,6 @@ std::size_t steps_that_run(const Plan& plan, const Execution& execution) {
     return std::max<std::size_t>(steps, 1);
 }
 
-// What is promised of a plan.
-struct Promised {
-    Plan plan;
-    Execution execution;
-    Verdict verdict;
-    MemoryPolicy memory;
-};
-
 // So many eighths of the workspace beside the ends, and room for staging.
 Index limit_of(const Plan& plan, Index footprint_bytes, std::uint64_t eighths, Index staging_bytes) {
     const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
@@ -87,7 +79,7 @@ Options options_of(const Problem& problem, std::uint64_t number, const Capabilit
     if (!free || number % 4 < 2) return options;
     memory.staging_bytes = Index{1} << 20;
     memory.footprint_bytes_max =
-        limit_of(free->plan, free->verdict.footprint_bytes, number / 4 % 8, memory.staging_bytes);
+        limit_of(free->plan(), free->verdict().footprint_bytes, number / 4 % 8, memory.staging_bytes);
     return options;
 }
 
@@ -96,10 +88,12 @@ struct Tally {
     std::size_t exact = 0;  ///< footprints
 };
 
-void expect_kept(Backend& backend, const Promised& promised, Tally& tally) {
-    const auto& [plan, execution, verdict, memory] = promised;
+void expect_kept(Backend& backend, const Judged<Plan>& promised, Tally& tally) {
+    const Plan& plan = promised.plan();
+    const Execution& execution = promised.execution();
+    const Verdict& verdict = promised.verdict();
     Witness witness(backend);
-    auto executor = Executor::prepare(plan, execution, witness, {}, memory);
+    auto executor = Executor::prepare(promised, witness);
     ASSERT_TRUE(executor) << executor.error().message << '\n' << format(plan);
     ++tally.of_execution[execution.index()];
     EXPECT_EQ(std::ssize(witness.given), piece_count(execution));
@@ -123,7 +117,7 @@ void expect_kept(Backend& backend, const Promised& promised, Tally& tally) {
         ++tally.exact;
         EXPECT_GT(harness().count_true(backend, held == verdict.footprint_bytes), 0);
     }
-    Workbench bench(Item{plan}, backend.rank(), 5, executor->workspace_bytes(), memory.donate);
+    Workbench bench(Item{plan}, backend.rank(), 5, executor->workspace_bytes(), promised.limits().memory.donate);
     const auto done = executor->run(bench.buffers());
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(bench.wrong(), "");
@@ -154,10 +148,10 @@ TEST(Promise, WhatAPlanSaysIsWhatRuns) {
             const Options options = options_of(problem, i / 2, backend.capabilities());
             const auto made = synthesize(problem, options);
             if (!made) continue;
-            const bool exchange = made->plan.steps.size() == 1 && made->plan.steps[0].kind == StepKind::exchange;
-            EXPECT_EQ(std::holds_alternative<AsOneExchange>(made->execution),
+            const bool exchange = made->plan().steps.size() == 1 && made->plan().steps[0].kind == StepKind::exchange;
+            EXPECT_EQ(std::holds_alternative<AsOneExchange>(made->execution()),
                       options.capabilities.one_exchange && exchange);
-            expect_kept(backend, {made->plan, made->execution, made->verdict, options.limits.memory}, tally);
+            expect_kept(backend, *made, tally);
             if (testing::Test::HasFailure()) return;
         }
         tell(backend, tally);
@@ -184,13 +178,13 @@ TEST(Promise, StepsRunAsItIsChosenForThem) {
             if (i % 4 > 0) memory.footprint_bytes_max = limit_of(plan, whole, i / 4 % 8, memory.staging_bytes);
             const Execution execution = choose_execution(plan, backend.capabilities(), memory,
                                                          i % 2 == 0 ? Vocabulary::all : Vocabulary::collectives);
-            const auto verdict = check(plan, execution, {.memory = memory});
+            const auto judged = judge(plan, execution, {.memory = memory});
             // In no way under the limit, and then no rank is told anything else.
-            if (!verdict) {
+            if (!judged) {
                 EXPECT_EQ(Executor::prepare(plan, execution, backend, {}, memory).error().code, Code::infeasible);
                 continue;
             }
-            expect_kept(backend, {plan, execution, *verdict, memory}, tally);
+            expect_kept(backend, *judged, tally);
             if (testing::Test::HasFailure()) return;
         }
         tell(backend, tally);

@@ -29,7 +29,7 @@ std::vector<Item> items_of(const std::string& problem, std::uint64_t seed) {
         EXPECT_TRUE(made || !must) << made.error().message << '\n' << problem;
         const Style from = all_styles[seed % all_styles.size()];
         const Style to = all_styles[seed / 7 % all_styles.size()];
-        if (made) items.push_back({made->plan, from, to});
+        if (made) items.push_back({made->plan(), from, to});
     }
     return items;
 }
@@ -107,7 +107,7 @@ TEST(Random, AnywhereIsPlannedAndMoved) {
             if (summands > 1 && summands != summand_count(problem.source)) continue;
             const auto made = synthesize(problem);
             ASSERT_TRUE(made) << made.error().message;
-            const Item item{made->plan, all_styles[i % all_styles.size()], all_styles[i / 5 % all_styles.size()]};
+            const Item item{made->plan(), all_styles[i % all_styles.size()], all_styles[i / 5 % all_styles.size()]};
             expect_moves(backend, {item}, {1, i % 2 == 0});
             if (testing::Test::HasFatalFailure()) return;
             ++moved;

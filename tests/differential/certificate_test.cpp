@@ -49,7 +49,7 @@ Problem problem_of(const Pair& pair) { return {layout_of(pair.source), layout_of
 std::optional<Plan> synthesized(const Problem& problem, const Options& options) {
     auto made = synthesize(problem, options);
     if (!made) return std::nullopt;
-    return made->plan;
+    return made->plan();
 }
 
 /// Small meshes find the corners; large ones show that no step enumerates what it need not.

@@ -69,8 +69,8 @@ TEST(Determinism, TenThousandQuestionsHaveTheAnswersWrittenDown) {
         options.vocabulary = static_cast<Vocabulary>(draw.below(2));
         if (draw.below(2) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
         const auto made = synthesize(source, target, options);
-        if (question < plans_written_down) plans += (made ? format(made->plan) : made.error().message + "\n") + "\n";
-        sum = fold(sum, made ? fingerprint(made->plan) : 1);
+        if (question < plans_written_down) plans += (made ? format(made->plan()) : made.error().message + "\n") + "\n";
+        sum = fold(sum, made ? fingerprint(made->plan()) : 1);
         sum = fold(sum, made ? static_cast<std::uint64_t>(made->picoseconds) : 1);
     }
     if (std::getenv("RESHARD_UPDATE") != nullptr) std::ofstream(plans_file) << plans;

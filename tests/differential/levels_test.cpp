@@ -119,7 +119,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
             const std::string question = "reshard plan --mesh " + format(field.mesh) + " '" + format(layouts[source]) +
                                          "' '" + format(layouts[target]) + "'";
             ASSERT_TRUE(made.has_value()) << question;
-            const Index cost = weighted(made->plan, made->verdict, machine);
+            const Index cost = weighted(made->plan(), made->verdict(), machine);
             const double ratio = static_cast<double>(cost) / static_cast<double>(optima[target]);
             ++pairs;
             sum += ratio;
@@ -127,7 +127,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
             if (ratio > worst) {
                 worst = ratio;
                 worst_pair = question + " costs " + std::to_string(cost) + ", optimum " +
-                             std::to_string(optima[target]) + "\n" + format(made->plan);
+                             std::to_string(optima[target]) + "\n" + format(made->plan());
             }
             const double least = bound(layouts[source], layouts[target], field.inside);
             if (least == 0) continue;

@@ -63,19 +63,19 @@ void compare(const Layout& source, const Layout& target, Index optimum, Tally& t
     ASSERT_NE(optimum, index_max) << "the reference finds no way: " << question;
     const auto made = synthesize(source, target, by_bytes(Vocabulary::collectives));
     ASSERT_TRUE(made.has_value()) << question << ": " << made.error().message;
-    const auto verdict = check(made->plan);
+    const auto verdict = check(made->plan());
     ASSERT_TRUE(verdict.has_value()) << question;
     EXPECT_LE(verdict->peak_bytes, verdict->floor_bytes) << question;
     const auto direct = synthesize(source, target, by_bytes(Vocabulary::all));
     ASSERT_TRUE(direct.has_value()) << question;
-    EXPECT_LE(direct->verdict.peak_bytes, direct->verdict.floor_bytes) << question;
-    EXPECT_EQ(direct->verdict.received_bytes_max_device, direct->verdict.lower_bound_bytes) << question;
+    EXPECT_LE(direct->verdict().peak_bytes, direct->verdict().floor_bytes) << question;
+    EXPECT_EQ(direct->verdict().received_bytes_max_device, direct->verdict().lower_bound_bytes) << question;
     const Index received = verdict->received_bytes_max_device / 4;
     // The reference adds up the busiest receiver of each step; the busiest device of the whole plan may do better.
     const double ratio = received <= optimum ? 1 : static_cast<double>(received) / static_cast<double>(optimum);
     // What it calls complete must be so.
     if (made->search_complete) {
-        EXPECT_LE(received, optimum) << question << "\n" << format(made->plan);
+        EXPECT_LE(received, optimum) << question << "\n" << format(made->plan());
     }
     ++tally.pairs;
     if (optimum * 4 == verdict->lower_bound_bytes) ++tally.bound_met;

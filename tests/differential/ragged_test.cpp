@@ -43,8 +43,9 @@ Index priced(Objective objective, const Layout& before, const Step& step, const 
 }
 
 /// The same of a whole plan, where devices that are busy in different steps may only make it less.
-Index priced(Objective objective, const Synthesis& made) {
-    const Index received = made.verdict.received_bytes_max_device / size_of(made.plan.source.dtype);
+template <class Made>
+Index priced(Objective objective, const Made& made) {
+    const Index received = made.verdict().received_bytes_max_device / size_of(made.plan().source.dtype);
     switch (objective) {
         case Objective::time:
             return made.picoseconds;
@@ -53,7 +54,7 @@ Index priced(Objective objective, const Synthesis& made) {
         case Objective::steps:
             break;
     }
-    const Index moves = std::ranges::count_if(made.plan.steps, [](const Step& step) { return !is_local(step.kind); });
+    const Index moves = std::ranges::count_if(made.plan().steps, [](const Step& step) { return !is_local(step.kind); });
     return moves * move_weight + received;
 }
 
@@ -137,28 +138,24 @@ private:
         ++tally.pairs;
         ASSERT_EQ(made.has_value(), best != index_max) << question << "\nthe optimum is " << best;
         if (!made) return;
-        EXPECT_EQ(made->plan, explained->plan) << question << "\n"
-                                               << format(made->plan) << "\nexplain:\n"
-                                               << format(explained->plan);
+        EXPECT_EQ(made->plan(), explained->plan()) << question << "\n"
+                                                   << format(made->plan()) << "\nexplain:\n"
+                                                   << format(explained->plan());
         EXPECT_EQ(made->search_complete, explained->search_complete) << question;
-        EXPECT_EQ(made->verdict, explained->verdict) << question;
+        EXPECT_EQ(made->verdict(), explained->verdict()) << question;
         EXPECT_EQ(made->optimal,
-                  made->verdict.received_bytes_max_device == foreign_elements(source, target) * size_of(source.dtype))
+                  made->verdict().received_bytes_max_device == foreign_elements(source, target) * size_of(source.dtype))
             << question;
         const Index price = priced(objective_, *made);
         tally.complete += made->search_complete ? 1 : 0;
         tally.optimal += made->optimal ? 1 : 0;
         tally.at_optimum += price <= best ? 1 : 0;
         if (made->search_complete) {
-            EXPECT_LE(price, best) << question << "\n" << format(made->plan);
+            EXPECT_LE(price, best) << question << "\n" << format(made->plan());
         }
         for (const Alternative& other : explained->alternatives) {
-            if (other.verdict.peak_bytes > made->verdict.floor_bytes) continue;
-            Synthesis listed;
-            listed.plan = other.plan;
-            listed.verdict = other.verdict;
-            listed.picoseconds = other.picoseconds;
-            EXPECT_LE(price, priced(objective_, listed)) << question << "\n" << other.rule << " is better";
+            if (other.verdict().peak_bytes > made->verdict().floor_bytes) continue;
+            EXPECT_LE(price, priced(objective_, other)) << question << "\n" << other.rule << " is better";
         }
     }
 

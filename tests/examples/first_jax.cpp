@@ -10,8 +10,8 @@ int main() {
     Layout target = make_layout(mesh, DType::f32, {12288, 4096}, P{"y", {}}).value();  // P("y", None)
     Synthesis made = synthesize(source, target, {.vocabulary = Vocabulary::collectives}).value();
     Verdict naive = check(gather_then_slice({source, target}).value()).value();
-    std::puts(format(made.plan).c_str());
-    for (const Verdict& cost : {made.verdict, naive})
+    std::puts(format(made.plan()).c_str());
+    for (const Verdict& cost : {made.verdict(), naive})
         std::printf("a device receives %s, at its peak it holds %s\n",
                     format_bytes(cost.received_bytes_max_device).c_str(), format_bytes(cost.peak_bytes).c_str());
 }

@@ -20,7 +20,7 @@ int move_rows_to_columns(ncclComm_t communicator, int rank) {
     Mesh mesh{{"ranks", ranks}};
     Layout by_rows = make_layout(mesh, DType::f32, {n, n}, P{"ranks", {}}).value();
     Layout by_columns = make_layout(mesh, DType::f32, {n, n}, P{{}, "ranks"}).value();
-    Plan plan = synthesize(by_rows, by_columns).value().plan;
+    Plan plan = synthesize(by_rows, by_columns).value().plan();
     std::vector<float> values(tile_count(by_rows, rank), static_cast<float>(rank));
 
     // [README nccl]

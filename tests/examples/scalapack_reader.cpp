@@ -46,7 +46,7 @@ int main() {
     Mesh grid{{"row", 2}, {"column", 2}};                                        // a 2 x 2 process grid
     Layout source = parse_layout(grid, "f64[100@row/8,90@column/8]").value();    // DESCA: M, N, MB, NB
     Layout target = parse_layout(grid, "f64[100@row/32,90@column/16]").value();  // DESCB
-    Plan plan = synthesize(source, target).value().plan;
+    Plan plan = synthesize(source, target).value().plan();
     // [README scalapack end]
     local::World world(4);
     std::vector<Local> a, b;

@@ -62,7 +62,7 @@ TEST(Redistribute, AReshapeOnAMeshWrittenDifferentlyMovesNothing) {
         std::iota(tiles[rank].begin(), tiles[rank].end(), static_cast<float>(6 * rank));
     const auto made = synthesize(line, table);
     ASSERT_TRUE(made) << made.error().message;
-    EXPECT_TRUE(made->plan.steps.empty()) << format(made->plan);
+    EXPECT_TRUE(made->plan().steps.empty()) << format(made->plan());
     const auto moved = local::redistribute(world, line, table, tiles);
     ASSERT_TRUE(moved) << moved.error().message;
     EXPECT_EQ(*moved, tiles);
@@ -146,7 +146,7 @@ TEST(Executor, RunTakesTheWorkspaceItNeeds) {
     const Mesh six{{"x", 2}, {"y", 3}};
     const Layout source = *parse_layout(six, "f32[36@x,4]");
     const Layout target = *parse_layout(six, "f32[36@y,4]");
-    const Plan plan = synthesize(source, target, {.vocabulary = Vocabulary::collectives})->plan;
+    const Plan plan = synthesize(source, target, {.vocabulary = Vocabulary::collectives})->plan();
     local::World world(6);
     std::array<std::string, 6> wrong;
     std::vector<std::thread> threads;

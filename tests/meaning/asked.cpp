@@ -52,16 +52,16 @@ std::string objection_to_explain(const Answer& answer) {
     const auto explained = synthesize(answer.asked.problem, options);
     if (!explained) return "plan has an answer, explain has none: " + explained.error().message;
     const Synthesis& made = answer.made;
-    if (explained->plan != made.plan)
+    if (explained->plan() != made.plan())
         return fmt::format("plan and explain choose different plans, {} B and {} B:\n{}{}",
-                           made.verdict.received_bytes_max_device, explained->verdict.received_bytes_max_device,
-                           format(made.plan), format(explained->plan));
-    if (explained->verdict != made.verdict || explained->picoseconds != made.picoseconds ||
-        explained->execution != made.execution)
+                           made.verdict().received_bytes_max_device, explained->verdict().received_bytes_max_device,
+                           format(made.plan()), format(explained->plan()));
+    if (explained->verdict() != made.verdict() || explained->picoseconds != made.picoseconds ||
+        explained->execution() != made.execution())
         return "plan and explain judge the plan differently";
     if (explained->optimal != made.optimal) return "plan and explain disagree on optimal";
     if (explained->search_complete != made.search_complete) return "plan and explain disagree on search_complete";
-    if (explained->alternatives.empty() || explained->alternatives.front().plan != made.plan)
+    if (explained->alternatives.empty() || explained->alternatives.front().plan() != made.plan())
         return "explain does not begin with the plan";
     return "";
 }
@@ -71,9 +71,9 @@ std::string objection_to_verdict(const Answer& answer, const std::vector<Holder>
     const Synthesis& made = answer.made;
     const Draft& draft = answer.draft;
     const Limits& limits = answer.asked.options.limits;
-    const auto verdict = check(made.plan, made.execution, limits);
+    const auto verdict = check(made.plan(), made.execution(), limits);
     if (!verdict) return "the judge refuses it: " + verdict.error().message;
-    if (*verdict != made.verdict) return "its verdict is not the judge's";
+    if (*verdict != made.verdict()) return "its verdict is not the judge's";
     const Index size = size_of(draft.dtype);
     const Index floor = std::max(largest_tile(before), largest_tile(after)) * size;
     if (verdict->floor_bytes != floor) return fmt::format("the floor is {}, not {}", floor, verdict->floor_bytes);
@@ -83,10 +83,10 @@ std::string objection_to_verdict(const Answer& answer, const std::vector<Holder>
     if (verdict->received_bytes_max_device < verdict->lower_bound_bytes) return "it receives less than the bound";
     if (made.optimal != (verdict->received_bytes_max_device == verdict->lower_bound_bytes)) return "optimal is untrue";
     if (made.optimal && draft.objective == Objective::bytes && !made.search_complete) return "optimal, not complete";
-    for (const Step& step : made.plan.steps)
+    for (const Step& step : made.plan().steps)
         if (draft.vocabulary == Vocabulary::collectives && step.kind == StepKind::exchange) return "it exchanges";
-    const auto again = parse_plan(format(made.plan));
-    if (!again || *again != made.plan) return "its text is another plan:\n" + format(made.plan);
+    const auto again = parse_plan(format(made.plan()));
+    if (!again || *again != made.plan()) return "its text is another plan:\n" + format(made.plan());
     return objection_to_bounds(answer, before, after, tally);
 }
 
@@ -116,8 +116,8 @@ std::string objection_to_answer(const Draft& draft, const cli::Request& asked, s
     }
     ++tally.planned;
     into = std::move(*made);
-    const Plan& plan = into->plan;
-    if (draft.peak && *draft.peak < 1 && into->verdict.floor_bytes > 0) return "a peak below the floor is planned";
+    const Plan& plan = into->plan();
+    if (draft.peak && *draft.peak < 1 && into->verdict().floor_bytes > 0) return "a peak below the floor is planned";
     const Answer answer{draft, asked, *into};
     if (auto wrong = objection_to_explain(answer); !wrong.empty()) return wrong;
     if (auto wrong = difference(plan.source, before); !wrong.empty()) return "the plan starts elsewhere: " + wrong;

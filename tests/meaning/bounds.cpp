@@ -45,7 +45,7 @@ std::string objection_to_reduction(const Answer& answer, const std::vector<Holde
     ++tally.bounded_sums;
     tally.sums_at_bound += answer.made.optimal;
     if (!divides(draft.source) || !divides(draft.target)) return "";
-    if (answer.made.verdict.received_bytes_max_device <= 2 * most) return "";
+    if (answer.made.verdict().received_bytes_max_device <= 2 * most) return "";
     return fmt::format("its sums receive more than twice all summands, {}", most);
 }
 
@@ -57,7 +57,7 @@ std::string objection_to_bounds(const Answer& answer, const std::vector<Holder>&
     const bool free = draft.vocabulary == Vocabulary::all && draft.objective == Objective::bytes && !draft.footprint;
     if (with_sums(draft)) return free ? objection_to_reduction(answer, before, after, tally) : "";
     const Index bound = most_foreign(before, after) * size_of(draft.dtype);
-    const Index stated = answer.made.verdict.lower_bound_bytes;
+    const Index stated = answer.made.verdict().lower_bound_bytes;
     if (stated != bound) return fmt::format("the lower bound is {}, not {}", bound, stated);
     return free && !answer.made.optimal ? fmt::format("it receives more than the bound, {}", bound) : "";
 }

@@ -121,8 +121,9 @@ Index optimum_of(const Reference& reference, const Answer& answer, std::size_t s
 }
 
 Index price(const Synthesis& made, Objective objective) {
-    if (objective == Objective::bytes) return made.verdict.received_bytes_max_device / size_of(made.plan.source.dtype);
-    const auto moves = std::ranges::count_if(made.plan.steps, [](const Step& step) { return !is_local(step.kind); });
+    if (objective == Objective::bytes)
+        return made.verdict().received_bytes_max_device / size_of(made.plan().source.dtype);
+    const auto moves = std::ranges::count_if(made.plan().steps, [](const Step& step) { return !is_local(step.kind); });
     if (objective == Objective::steps || moves == 0) return moves;  // no plan is faster than one that moves nothing
     return made.picoseconds;
 }
@@ -153,7 +154,7 @@ std::string objection_to_completeness(const Answer& answer, Tally& tally) {
     ++tally.complete;
     if (found <= optimum) return "";
     return fmt::format("search_complete is untrue: {} of {} is found, {} is the optimum\n{}", name(options.objective),
-                       found, optimum, format(answer.made.plan));
+                       found, optimum, format(answer.made.plan()));
 }
 
 }  // namespace reshard::test

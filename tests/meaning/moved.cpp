@@ -30,7 +30,7 @@ std::string simulated(const Plan& plan, const Contents& contents, const std::vec
 /// No device receives or sends more than is promised. A native all-reduce moves less than the plain one that is
 /// scheduled, so plans with one are left out.
 std::string counted(const Answer& answer, Index world) {
-    const Plan& plan = answer.made.plan;
+    const Plan& plan = answer.made.plan();
     const auto reduces = [](const Step& step) { return step.kind == StepKind::all_reduce; };
     const bool countable = std::ranges::none_of(plan.steps, reduces);
     std::vector<Index> received(static_cast<std::size_t>(world), 0);
@@ -48,9 +48,9 @@ std::string counted(const Answer& answer, Index world) {
         }
     }
     const Index size = size_of(plan.source.dtype);
-    if (countable && std::ranges::max(received) * size > answer.made.verdict.received_bytes_max_device)
+    if (countable && std::ranges::max(received) * size > answer.made.verdict().received_bytes_max_device)
         return "a device receives more than promised";
-    if (countable && std::ranges::max(sent) * size > answer.made.verdict.sent_bytes_max_device)
+    if (countable && std::ranges::max(sent) * size > answer.made.verdict().sent_bytes_max_device)
         return "a device sends more than promised";
     return "";
 }
@@ -79,7 +79,7 @@ std::string run(const Answer& answer, const Contents& contents, const std::vecto
     };
     std::vector<Party> parties;
     for (Index rank = 0; rank < world; ++rank) {
-        auto executor = Executor::prepare(answer.made.plan, answer.made.execution, ranks.rank(rank), {}, limits.memory);
+        auto executor = Executor::prepare(answer.made, ranks.rank(rank));
         if (!executor) return "it is not prepared: " + executor.error().message;
         if (limits.memory.footprint_bytes_max && executor->footprint_bytes() > *limits.memory.footprint_bytes_max)
             return "a rank holds more than the limit";
@@ -118,7 +118,7 @@ std::string objection_to_move(const Answer& answer) {
     const auto before = holders(answer.draft.source, world);
     const auto after = holders(answer.draft.target, world);
     const Contents contents(answer.draft);
-    const Plan& plan = answer.made.plan;
+    const Plan& plan = answer.made.plan();
     const Index ranks = std::max(world, world_size(plan));
     if (auto wrong = counted(answer, ranks); !wrong.empty()) return wrong;
     if (auto wrong = simulated(plan, contents, before, after); !wrong.empty()) return wrong;

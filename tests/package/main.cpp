@@ -8,9 +8,10 @@ int main() {
     const auto source = reshard::parse_layout(mesh, "f32[12@x,4]").value();
     const auto target = reshard::parse_layout(mesh, "f32[12@y,4]").value();
     const auto made = reshard::synthesize(source, target).value();
-    const auto verdict = reshard::check(made.plan).value();
+    const auto verdict = reshard::check(made.plan()).value();
     reshard::local::World world(6);
-    const auto executor = reshard::Executor::prepare(made.plan, world.rank(0));
-    std::printf("%speak %lld bytes\n", reshard::format(made.plan).c_str(), static_cast<long long>(verdict.peak_bytes));
+    const auto executor = reshard::Executor::prepare(made.plan(), world.rank(0));
+    std::printf("%speak %lld bytes\n", reshard::format(made.plan()).c_str(),
+                static_cast<long long>(verdict.peak_bytes));
     return executor && verdict.peak_bytes == 96 ? 0 : 1;
 }

@@ -127,7 +127,7 @@ TEST(PlacementProperty, PlansBetweenAnyLayoutsAreToo) {
         RC_LOG(question);
         const auto made = synthesize(problem_of(question), {.explain = true});
         RC_ASSERT(made.has_value());
-        for (const Alternative& one : made->alternatives) expect_placed(one.plan);
+        for (const Alternative& one : made->alternatives) expect_placed(one.plan());
     });
 }
 

@@ -51,7 +51,7 @@ TEST(ListProperty, TheJudgeHoldsWhatTheDevicesHold) {
     check_property(cases(400), [&] {
         const Drawn drawn = draw_list(false);
         RC_LOG(drawn.text);
-        ListPlan list = synthesize(std::span<const Problem>(drawn.problems)).value().list;
+        ListPlan list = synthesize(std::span<const Problem>(drawn.problems)).value().list();
         // Any buckets in any order.
         std::vector<std::size_t> order(list.plans.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
@@ -127,13 +127,13 @@ void expect_best(bool one_mesh, int& tried, int& missed, int& more_buckets) {
         options.objective = Objective::bytes;
         const auto free = synthesize(std::span<const Problem>(drawn.problems), options);
         RC_ASSERT(free.has_value());
-        const std::vector<Plan>& plans = free->list.plans;
+        const std::vector<Plan>& plans = free->list().plans;
         std::vector<Index> workspaces;
         for (std::size_t i = 0; i < plans.size(); ++i)
-            workspaces.push_back(free->verdict.plans[i].footprint_bytes - tile_bytes(plans[i].source) -
+            workspaces.push_back(free->verdict().plans[i].footprint_bytes - tile_bytes(plans[i].source) -
                                  tile_bytes(plans[i].target));
         const Index least = try_all(plans, workspaces, std::nullopt).least;
-        const Index most = check(free->list, {.donate = true})->footprint_bytes;
+        const Index most = check(free->list(), {.donate = true})->footprint_bytes;
         const Index limit = least + *rc::gen::inRange<Index>(0, std::max<Index>(1, most - least + 1));
         ++tried;
         const auto made = synthesize(std::span<const Problem>(drawn.problems), options, {limit, true, 0});
@@ -144,10 +144,10 @@ void expect_best(bool one_mesh, int& tried, int& missed, int& more_buckets) {
             ++missed;
             return;
         }
-        RC_ASSERT(made->verdict.footprint_bytes <= limit);
+        RC_ASSERT(made->verdict().footprint_bytes <= limit);
         RC_ASSERT(made->floor_bytes <= least);
-        RC_ASSERT(made->verdict == check(made->list, {limit, true, 0}).value());
-        more_buckets += made->list.buckets.size() > try_all(plans, workspaces, limit).fewest;
+        RC_ASSERT(made->verdict() == check(made->list(), {limit, true, 0}).value());
+        more_buckets += made->list().buckets.size() > try_all(plans, workspaces, limit).fewest;
     });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/ranges.h>
+
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "support/generators.hpp"
@@ -14,21 +16,22 @@ namespace {
 
 /// Why this synthesis is wrong; empty when it is not.
 std::string objection(const Pair& pair, const Options& options, const Synthesis& made) {
-    if (made.plan.source != layout_of(pair.source)) return "the plan starts elsewhere";
-    if (!same_tiles(made.plan.target, layout_of(pair.target))) return "the plan is for another target";
-    const auto verdict = check(made.plan, options.limits);
+    if (made.plan().source != layout_of(pair.source)) return "the plan starts elsewhere";
+    if (!same_tiles(made.plan().target, layout_of(pair.target))) return "the plan is for another target";
+    const auto verdict = check(made.plan(), options.limits);
     if (!verdict) return "the judge says no: " + verdict.error().message;
-    if (*verdict != made.verdict) return "its verdict is not the judge's";
+    if (*verdict != made.verdict()) return "its verdict is not the judge's";
     if (verdict->peak_bytes != verdict->floor_bytes) return "the peak is above the floor";
     if (verdict->received_bytes_max_device < verdict->lower_bound_bytes) return "below the lower bound";
     if (made.optimal != (verdict->received_bytes_max_device == verdict->lower_bound_bytes)) return "optimal is wrong";
-    if (made.picoseconds != plan_picoseconds(made.plan, *verdict, options.machine)) return "its time is not the plan's";
+    if (made.picoseconds != plan_picoseconds(made.plan(), *verdict, options.machine))
+        return "its time is not the plan's";
     const bool exchanges =
-        std::ranges::any_of(made.plan.steps, [](const Step& step) { return step.kind == StepKind::exchange; });
+        std::ranges::any_of(made.plan().steps, [](const Step& step) { return step.kind == StepKind::exchange; });
     if (options.vocabulary == Vocabulary::collectives && exchanges) return "an exchange among collectives";
     if (made.alternatives.empty() == options.explain) return "alternatives without being asked, or none when asked";
-    if (options.explain && made.alternatives.front().plan != made.plan) return "the winner is not first";
-    return replay(made.plan, *verdict);
+    if (options.explain && made.alternatives.front().plan() != made.plan()) return "the winner is not first";
+    return replay(made.plan(), *verdict);
 }
 
 /// Plans, judges and moves one pair; `must` says whether a plan has to exist. True when there is one.
@@ -44,11 +47,11 @@ bool assert_planned(const Pair& pair, Vocabulary vocabulary, Objective objective
         RC_ASSERT(!must);
         return false;
     }
-    RC_LOG() << format(made->plan);
+    RC_LOG() << format(made->plan());
     RC_ASSERT(objection(pair, options, *made) == "");
     if (vocabulary == Vocabulary::all && objective == Objective::bytes && divides(pair) &&
         pair.source.unreduced.empty() && pair.target.unreduced.empty())
-        RC_ASSERT(made->verdict.received_bytes_max_device == made->verdict.lower_bound_bytes);
+        RC_ASSERT(made->verdict().received_bytes_max_device == made->verdict().lower_bound_bytes);
     return true;
 }
 
@@ -107,21 +110,52 @@ TEST(SynthesizeProperty, ExplainChangesNoPlan) {
                  << name(options.objective);
         RC_ASSERT(made.has_value() == explained.has_value());
         if (!made) return;
-        RC_LOG() << format(made->plan) << "explain:\n" << format(explained->plan);
-        RC_ASSERT(made->plan == explained->plan);
+        RC_LOG() << format(made->plan()) << "explain:\n" << format(explained->plan());
+        RC_ASSERT(made->plan() == explained->plan());
         RC_ASSERT(made->search_complete == explained->search_complete);
         const auto price = [&](const Alternative& one) {
             const Index moves =
-                std::ranges::count_if(one.plan.steps, [](const Step& step) { return !is_local(step.kind); });
+                std::ranges::count_if(one.plan().steps, [](const Step& step) { return !is_local(step.kind); });
             return options.objective == Objective::time    ? one.picoseconds
-                   : options.objective == Objective::bytes ? one.verdict.received_bytes_max_device
+                   : options.objective == Objective::bytes ? one.verdict().received_bytes_max_device
                                                            : moves;
         };
         for (const Alternative& other : explained->alternatives) {
-            if (other.verdict.peak_bytes > made->verdict.floor_bytes) continue;
-            RC_LOG() << other.rule << "\n" << format(other.plan);
+            if (other.verdict().peak_bytes > made->verdict().floor_bytes) continue;
+            RC_LOG() << other.rule << "\n" << format(other.plan());
             RC_ASSERT(price(other) >= price(explained->alternatives.front()));
         }
+    });
+}
+
+// No rule makes a plan dearer by being there, least of all the search.
+TEST(SynthesizeProperty, WithoutARuleNoPlanIsCheaper) {
+    check_property(cases(1000), [] {
+        const Pair pair = *pairs({.devices_max = 64});
+        Options options;
+        options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
+        options.objective = draw_objective();
+        if (*between(0, 3) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+        const auto made = synthesize(layout_of(pair.source), layout_of(pair.target), options);
+        const std::vector<Rule> all = rules();
+        for (int off = *between(1, 4); off > 0; --off)
+            options.without.emplace_back(off == 1 ? "search" : all[*between<std::size_t>(0, all.size())].name);
+        const auto less = synthesize(layout_of(pair.source), layout_of(pair.target), options);
+        RC_LOG() << repeat_line(pair) << " --vocabulary " << name(options.vocabulary) << " --objective "
+                 << name(options.objective) << " --without " << fmt::format("{}", fmt::join(options.without, ","));
+        RC_ASSERT(made.has_value() || !less.has_value());
+        if (!less) return;
+        RC_LOG() << format(made->plan()) << "without:\n" << format(less->plan());
+        const auto price = [&](const Synthesis& one) {
+            const Index moves =
+                std::ranges::count_if(one.plan().steps, [](const Step& step) { return !is_local(step.kind); });
+            return options.objective == Objective::time    ? one.picoseconds
+                   : options.objective == Objective::bytes ? one.verdict().received_bytes_max_device
+                                                           : moves;
+        };
+        RC_ASSERT(price(*less) >= price(*made));
+        RC_ASSERT(!less->search_complete);
+        RC_ASSERT(less->optimal == (less->verdict().received_bytes_max_device == less->verdict().lower_bound_bytes));
     });
 }
 
@@ -142,8 +176,8 @@ TEST(SynthesizeProperty, TheSameQuestionHasTheSameAnswerWhateverTheAxesAreCalled
         RC_ASSERT(first.has_value());
         RC_ASSERT(again.has_value());
         RC_ASSERT(renamed.has_value());
-        RC_ASSERT(first->plan == again->plan);
-        RC_ASSERT(fingerprint(first->plan) == fingerprint(renamed->plan));
+        RC_ASSERT(first->plan() == again->plan());
+        RC_ASSERT(fingerprint(first->plan()) == fingerprint(renamed->plan()));
     });
 }
 
@@ -199,7 +233,7 @@ TEST(SynthesizeProperty, NoKindOfStepIsRareInThePlansOfTheGeneratedPairs) {
             if (!made) continue;
             ++plans;
             for (const StepKind kind : all_step_kinds)
-                met[kind] += std::ranges::any_of(made->plan.steps, [kind](const Step& s) { return s.kind == kind; });
+                met[kind] += std::ranges::any_of(made->plan().steps, [kind](const Step& s) { return s.kind == kind; });
         }
     };
     check_property(cases(1600), [&] { count({.uneven = false, .sums = false, .devices_max = 64}, false); });

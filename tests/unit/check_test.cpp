@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {
@@ -95,6 +96,70 @@ TEST(CheckUnit, AVerdictIsAboutBytesOfTheElementType) {
         layout->dtype = DType::c128;
     EXPECT_EQ(check(plan)->received_bytes, 4 * check(three_steps())->received_bytes);
     EXPECT_EQ(check(plan)->peak_bytes, 4 * 24);
+}
+
+// Nobody but the judge makes one, and what it holds is not changed.
+template <class Value>
+constexpr bool by_the_judge_alone =
+    !std::is_default_constructible_v<Judged<Value>> && !std::is_aggregate_v<Judged<Value>> &&
+    !std::is_constructible_v<Judged<Value>, Value>;
+static_assert(by_the_judge_alone<Plan> && by_the_judge_alone<ListPlan>);
+static_assert(!std::is_constructible_v<Judged<Plan>, Plan, Execution, Verdict, Limits>);
+static_assert(!std::is_constructible_v<Judged<ListPlan>, ListPlan, ListVerdict, MemoryPolicy>);
+static_assert(!std::is_default_constructible_v<Synthesis> && !std::is_default_constructible_v<Alternative> &&
+              !std::is_default_constructible_v<ListSynthesis>);
+static_assert(std::is_same_v<decltype(std::declval<Judged<Plan>&>().plan()), const Plan&>);
+static_assert(std::is_same_v<decltype(std::declval<Judged<ListPlan>&>().list()), const ListPlan&>);
+static_assert(std::is_copy_assignable_v<Judged<Plan>> && std::is_copy_assignable_v<Synthesis>);
+
+TEST(JudgedUnit, HoldsWhatTheJudgeWasGivenAndSays) {
+    const Limits limits{.peak_bytes_max = 24, .memory = {.donate = true}};
+    const auto judged = judge(three_steps(), AsSteps{}, limits);
+    ASSERT_TRUE(judged) << judged.error().message;
+    EXPECT_EQ(judged->plan(), three_steps());
+    EXPECT_EQ(judged->execution(), Execution(AsSteps{}));
+    EXPECT_EQ(judged->verdict(), check(three_steps(), limits).value());
+    EXPECT_EQ(judged->limits().memory, limits.memory);
+    Plan wrong = three_steps();
+    wrong.steps.pop_back();
+    EXPECT_EQ(judge(wrong, AsSteps{}).error(), check(wrong).error());
+}
+
+// What has been moved from still is what the judge has passed.
+TEST(JudgedUnit, IsNeverEmpty) {
+    auto judged = judge(three_steps(), AsSteps{}).value();
+    const Judged<Plan> moved = std::move(judged);
+    EXPECT_EQ(judged.plan(), moved.plan());  // NOLINT(bugprone-use-after-move)
+}
+
+TEST(JudgedUnit, UnderOtherLimitsItIsHeldToThose) {
+    const auto free = judge(three_steps(), AsSteps{}).value();
+    const Index footprint = free.verdict().footprint_bytes;
+    for (const bool donate : {false, true}) {
+        const Index needed = check(three_steps(), {.memory = {.donate = donate}})->footprint_bytes;
+        EXPECT_EQ(needed < footprint, donate);
+        const auto held = within(free, {.memory = {needed, donate}});
+        ASSERT_TRUE(held) << held.error().message;
+        EXPECT_EQ(held->verdict().footprint_bytes, needed);
+        EXPECT_EQ(held->limits().memory.footprint_bytes_max, needed);
+        const Limits tight{.memory = {needed - 1, donate}};
+        EXPECT_EQ(within(free, tight).error(), check(three_steps(), tight).error());
+    }
+}
+
+TEST(JudgedUnit, AListOfJudgedPlansIsWhatItsPlansAre) {
+    const Plan other = *parse_plan("mesh x=2\nsource f32[8@x,2]\nall_to_all f32[8,2@x]\ntarget f32[8,2@x]\n");
+    const std::vector<Judged<Plan>> plans = {judge(three_steps(), AsSteps{}).value(),
+                                             judge(other, AsOneExchange{}).value()};
+    for (const MemoryPolicy& memory : {MemoryPolicy{}, MemoryPolicy{.donate = true}}) {
+        const auto judged = judge(plans, {{1}, {0}}, memory);
+        ASSERT_TRUE(judged) << judged.error().message;
+        EXPECT_EQ(judged->list(), (ListPlan{{three_steps(), other}, {{1}, {0}}, {AsSteps{}, AsOneExchange{}}}));
+        EXPECT_EQ(judged->verdict(), check(judged->list(), memory).value());
+        EXPECT_EQ(judged->memory(), memory);
+    }
+    EXPECT_EQ(judge(plans, {{0}}).error().code, Code::plan);
+    EXPECT_EQ(judge(plans, {{0, 1}}, {.footprint_bytes_max = 8}).error().code, Code::infeasible);
 }
 
 }  // namespace

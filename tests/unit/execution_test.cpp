@@ -122,14 +122,14 @@ TEST(ExecutionUnit, TheSearchAnswersWithTheExchangeWhereItRunsAsOne) {
         options.capabilities = one_node;
         const auto made = synthesize(problem, options);
         ASSERT_TRUE(made);
-        EXPECT_EQ(made->execution, Execution(AsOneExchange{}));
-        EXPECT_EQ(made->plan, *as_one_exchange(made->plan));
-        EXPECT_EQ(made->verdict, check(made->plan, made->execution).value());
+        EXPECT_EQ(made->execution(), Execution(AsOneExchange{}));
+        EXPECT_EQ(made->plan(), *as_one_exchange(made->plan()));
+        EXPECT_EQ(made->verdict(), check(made->plan(), made->execution()).value());
         options.first_steps = {{StepKind::slice, at("f32[12@(x,y),10]")}};
-        EXPECT_EQ(synthesize(problem, options)->execution, Execution(AsSteps{}));  // as the user says
+        EXPECT_EQ(synthesize(problem, options)->execution(), Execution(AsSteps{}));  // as the user says
         options.first_steps.clear();
         options.vocabulary = Vocabulary::collectives;
-        EXPECT_EQ(synthesize(problem, options)->execution, Execution(AsSteps{}));
+        EXPECT_EQ(synthesize(problem, options)->execution(), Execution(AsSteps{}));
     }
 }
 

@@ -21,7 +21,7 @@ Problem shrinks() { return moved("x=2", "f32[512]", "x=2", "f32[512@x]"); }     
 Problem stays() { return moved("x=2", "f32[512@x,2]", "x=2", "f32[512,2@x]"); }  // 2 KiB to 2 KiB
 
 ListPlan planned(const std::vector<Problem>& problems, Buckets buckets) {
-    ListPlan list = synthesize(std::span<const Problem>(problems)).value().list;
+    ListPlan list = synthesize(std::span<const Problem>(problems)).value().list();
     list.buckets = std::move(buckets);
     return list;
 }
@@ -94,8 +94,8 @@ TEST(ListUnit, WithoutALimitThereIsOneBucket) {
     const std::vector<Problem> problems = {grows(), shrinks(), stays()};
     const auto made = synthesize(std::span<const Problem>(problems), {}, {.donate = true});
     ASSERT_TRUE(made);
-    EXPECT_EQ(made->list.buckets, (Buckets{{0, 1, 2}}));
-    EXPECT_EQ(made->verdict, check(made->list, {.donate = true}).value());
+    EXPECT_EQ(made->list().buckets, (Buckets{{0, 1, 2}}));
+    EXPECT_EQ(made->verdict(), check(made->list(), {.donate = true}).value());
 }
 
 // What shrinks goes first, what grows last; with room to spare they share buckets.
@@ -108,15 +108,15 @@ TEST(ListUnit, OrderAndBucketsKeepTheLimit) {
     const auto tight = at(9);
     ASSERT_TRUE(tight) << tight.error().message;
     EXPECT_EQ(tight->floor_bytes, 9 * 1024);
-    EXPECT_EQ(tight->verdict.footprint_bytes, 9 * 1024);
-    EXPECT_EQ(tight->list.buckets.front(), (std::vector<std::size_t>{2}));
-    std::size_t before = tight->list.buckets.size();
+    EXPECT_EQ(tight->verdict().footprint_bytes, 9 * 1024);
+    EXPECT_EQ(tight->list().buckets.front(), (std::vector<std::size_t>{2}));
+    std::size_t before = tight->list().buckets.size();
     for (Index kibibytes = 10; kibibytes <= 16; ++kibibytes) {
         const auto made = at(kibibytes);
         ASSERT_TRUE(made) << made.error().message;
-        EXPECT_LE(made->verdict.footprint_bytes, kibibytes * 1024);
-        EXPECT_LE(made->list.buckets.size(), before);
-        before = made->list.buckets.size();
+        EXPECT_LE(made->verdict().footprint_bytes, kibibytes * 1024);
+        EXPECT_LE(made->list().buckets.size(), before);
+        before = made->list().buckets.size();
     }
     EXPECT_EQ(before, 1U);
 }
@@ -143,12 +143,12 @@ TEST(ListUnit, WorkspacesGiveWayToTheLimit) {
     options.first_steps = {{StepKind::reduce_scatter, parse_layout(reduces.source.mesh, "f32[64@x,64]").value()}};
     const auto free = synthesize(std::span<const Problem>(problems), options);
     ASSERT_TRUE(free) << free.error().message;
-    const Index ends = free->verdict.ends_bytes;
-    ASSERT_EQ(free->verdict.footprint_bytes, ends + 8 * 1024);  // shared by the two
+    const Index ends = free->verdict().ends_bytes;
+    ASSERT_EQ(free->verdict().footprint_bytes, ends + 8 * 1024);  // shared by the two
     const auto made = synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 1024});
     ASSERT_TRUE(made) << made.error().message;
-    EXPECT_LE(made->verdict.footprint_bytes, ends + 1024);
-    EXPECT_EQ(piece_count(made->list.executions[0]), 8);
+    EXPECT_LE(made->verdict().footprint_bytes, ends + 1024);
+    EXPECT_EQ(piece_count(made->list().executions[0]), 8);
     EXPECT_FALSE(synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 64}));
 }
 

@@ -17,8 +17,8 @@ const Mesh mesh{{"x", 2}, {"y", 3}};
 const Mesh renamed{{"rows", 2}, {"columns", 3}};
 
 void expect_same(const Synthesis& one, const Synthesis& other) {
-    EXPECT_EQ(one.plan, other.plan) << format(one.plan) << format(other.plan);
-    EXPECT_EQ(one.verdict, other.verdict);
+    EXPECT_EQ(one.plan(), other.plan()) << format(one.plan()) << format(other.plan());
+    EXPECT_EQ(one.verdict(), other.verdict());
     EXPECT_EQ(one.picoseconds, other.picoseconds);
     EXPECT_EQ(one.rule, other.rule);
     EXPECT_EQ(one.search_complete, other.search_complete);
@@ -47,7 +47,7 @@ TEST(PlanCacheUnit, ReshapesAndMeshesWrittenDifferentlyAreRemembered) {
         ASSERT_TRUE(made) << made.error().message;
         expect_same(*cache.synthesize(problem), *made);
         expect_same(*synthesize(problem), *made);
-        EXPECT_EQ(Problem({made->plan.source, made->plan.target}), *unified(problem));
+        EXPECT_EQ(Problem({made->plan().source, made->plan().target}), *unified(problem));
     }
     EXPECT_EQ(cache.hits(), 2);
 }
@@ -71,6 +71,8 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     questions.emplace_back(first, options);
     options.first_steps = {{StepKind::all_gather, *parse_layout(mesh, "f32[12,6]")}};
     questions.emplace_back(first, options);
+    options.without = {"search"};
+    questions.emplace_back(first, options);
     for (const auto& [problem, asked] : questions)
         expect_same(*cache.synthesize(problem, asked), *synthesize(problem, asked));
     EXPECT_EQ(cache.hits(), 0);
@@ -78,6 +80,22 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     for (const auto& [problem, asked] : questions)
         expect_same(*cache.synthesize(problem, asked), *synthesize(problem, asked));
     EXPECT_EQ(cache.hits(), static_cast<Index>(questions.size()));
+}
+
+// Nor does the order of the names decide anything.
+TEST(PlanCacheUnit, ARuleThatThereIsNotIsRefusedBesideWhatIsRemembered) {
+    PlanCache cache;
+    const Problem problem = problem_on(mesh, "f32[12@x,6]", "f32[12@y,6]");
+    Options options;
+    for (const auto& names : {std::vector<std::string>{"search", "three_stage"}, {"three_stage", "search"}}) {
+        options.without = names;
+        EXPECT_TRUE(cache.synthesize(problem, options));
+    }
+    EXPECT_EQ(cache.hits(), 1);
+    options.without.emplace_back("serach");
+    const auto refused = cache.synthesize(problem, options);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::syntax);
 }
 
 TEST(PlanCacheUnit, TheOldestQuestionIsForgottenFirst) {
@@ -118,7 +136,7 @@ TEST(PlanCacheUnit, ThreadsMayAskTogether) {
                 const std::string n = std::to_string(6 * (1 + (i / 2 * 7 + static_cast<Index>(t)) % 12));
                 const Problem problem = problem_on(mesh, "f32[" + n + "@x]", "f32[" + n + "@y]");
                 const auto made = cache.synthesize(problem);
-                wrong[t] += !made || made->plan.source != problem.source || !check(made->plan);
+                wrong[t] += !made || made->plan().source != problem.source || !check(made->plan());
             }
         });
     for (std::thread& thread : threads) thread.join();

@@ -1,6 +1,8 @@
 // One test for each rule that `explain` names, by its name.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "synth/rules/cross_mesh.hpp"
@@ -32,10 +34,10 @@ TEST(RuleUnit, identity) {
 TEST(RuleUnit, one_step) {
     const auto gather = made({at("f32[12@x,6]"), at("f32[12,6]")}, Vocabulary::all, Objective::bytes);
     EXPECT_EQ(gather.rule, "one_step");
-    EXPECT_EQ(gather.plan.steps[0].kind, StepKind::all_gather);
+    EXPECT_EQ(gather.plan().steps[0].kind, StepKind::all_gather);
     const auto turn = made({at("f32[12@x,6]"), at("f32[12,6@x]")}, Vocabulary::collectives, Objective::time);
     EXPECT_EQ(turn.rule, "one_step");
-    EXPECT_EQ(turn.plan.steps[0].kind, StepKind::all_to_all);
+    EXPECT_EQ(turn.plan().steps[0].kind, StepKind::all_to_all);
 }
 
 TEST(RuleUnit, direct_exchange) {
@@ -101,18 +103,18 @@ TEST(RuleUnit, gather_then_slice) {
 TEST(RuleUnit, reduce_first) {
     const auto answer = made({at("f32[12]{U:x}"), elsewhere("f32[12@z]")}, Vocabulary::all, Objective::bytes);
     EXPECT_EQ(answer.rule, "reduce_first");
-    ASSERT_EQ(answer.plan.steps.size(), 2U);
-    EXPECT_EQ(answer.plan.steps[0].layout, at("f32[12@x]"));
-    EXPECT_EQ(answer.plan.steps[1].kind, StepKind::exchange);
+    ASSERT_EQ(answer.plan().steps.size(), 2U);
+    EXPECT_EQ(answer.plan().steps[0].layout, at("f32[12@x]"));
+    EXPECT_EQ(answer.plan().steps[1].kind, StepKind::exchange);
 }
 
 // One shard has nearly all: its summands are carried to where each part is wanted, and added up there.
 TEST(RuleUnit, reduce_last) {
     const auto answer = made({at("f32[12@y[10,1,1]]{U:x}"), at("f32[12@(y,x)]")}, Vocabulary::all, Objective::bytes);
     EXPECT_EQ(answer.rule, "reduce_last");
-    ASSERT_EQ(answer.plan.steps.size(), 2U);
-    EXPECT_EQ(answer.plan.steps[0].layout, at("f32[12@y]{U:x}"));
-    EXPECT_EQ(answer.plan.steps[1].kind, StepKind::reduce_scatter);
+    ASSERT_EQ(answer.plan().steps.size(), 2U);
+    EXPECT_EQ(answer.plan().steps[0].layout, at("f32[12@y]{U:x}"));
+    EXPECT_EQ(answer.plan().steps[1].kind, StepKind::reduce_scatter);
 }
 
 // One holder, three that want all of it: a third to each, then they share.
@@ -120,9 +122,9 @@ TEST(RuleUnit, scatter_then_gather) {
     const Layout one = *parse_layout(Mesh{}, "f32[3145728]");
     const auto answer = made({one, elsewhere("f32[3145728]")}, Vocabulary::all, Objective::time);
     EXPECT_EQ(answer.rule, "scatter_then_gather");
-    ASSERT_EQ(answer.plan.steps.size(), 2U);
-    EXPECT_EQ(answer.plan.steps[0].layout, elsewhere("f32[3145728@z]"));
-    EXPECT_EQ(answer.plan.steps[1].kind, StepKind::all_gather);
+    ASSERT_EQ(answer.plan().steps.size(), 2U);
+    EXPECT_EQ(answer.plan().steps[0].layout, elsewhere("f32[3145728@z]"));
+    EXPECT_EQ(answer.plan().steps[1].kind, StepKind::all_gather);
 }
 
 // The same devices in an order that is no permutation of digits: made in the source's order, then whole tiles move.
@@ -131,47 +133,140 @@ TEST(RuleUnit, reorder) {
     const Problem problem{at("f32[12@x,6]"), *parse_layout(shuffled, "f32[12,6@y]")};
     const auto answer = made(problem, Vocabulary::collectives, Objective::bytes);
     EXPECT_EQ(answer.rule, "reorder");
-    EXPECT_EQ(answer.plan.steps.back().kind, StepKind::permute);
-    EXPECT_TRUE(check(answer.plan).has_value());
+    EXPECT_EQ(answer.plan().steps.back().kind, StepKind::permute);
+    EXPECT_TRUE(check(answer.plan()).has_value());
 }
 
 TEST(RuleUnit, gather_differing) {
-    std::vector<std::string> rules;
-    for (const Proposal& proposal : between({at("f32[12@x/2,6]"), at("f32[12@x,6@y]")}, Vocabulary::all)) {
-        rules.push_back(proposal.rule);
-        if (proposal.rule != "gather_differing") continue;
-        ASSERT_EQ(proposal.plan.steps.size(), 2U);
-        EXPECT_EQ(proposal.plan.steps[0].layout, at("f32[12,6]"));
-        EXPECT_EQ(proposal.plan.steps[1].kind, StepKind::slice);
-        EXPECT_TRUE(check(proposal.plan).has_value());
-    }
-    EXPECT_NE(std::find(rules.begin(), rules.end(), "gather_differing"), rules.end());
+    const auto plan = gather_differing({at("f32[12@x/2,6]"), at("f32[12@x,6@y]")});
+    ASSERT_TRUE(plan.has_value());
+    ASSERT_EQ(plan->steps.size(), 2U);
+    EXPECT_EQ(plan->steps[0].layout, at("f32[12,6]"));
+    EXPECT_EQ(plan->steps[1].kind, StepKind::slice);
+    EXPECT_TRUE(check(*plan).has_value());
 }
 
-// Every name that explain can print has its test here.
-TEST(RuleUnit, ExplainPrintsNoOtherNames) {
-    const std::vector<std::string> known = {
-        "identity",          "one_step",         "direct_exchange",     "search",
-        "three_stage",       "three_stage_deep", "three_stage_inside",  "fetch_once",
-        "gather_then_slice", "reduce_first",     "scatter_then_gather", "reduce_last",
-        "reorder",           "gather_differing"};
+/// Questions that together are asked every rule.
+std::vector<Problem> questions() {
     const Mesh nodes{{"node", 2}, {"gpu", 4}};
+    const Mesh shuffled({{"x", 2}, {"y", 3}}, {3, 1, 4, 0, 5, 2});
+    std::vector<Problem> all = {{at("f32[12@x]"), at("f32[12@x]")},
+                                {at("f32[12]{U:x}"), at("f32[12]{max:y}")},
+                                {at("f32[0]{U:x}"), at("f32[0]{max:y}")},
+                                {at("f32[12@y[10,1,1]]{U:x}"), at("f32[12@(y,x)]")},
+                                {at("f32[12@x,6]"), *parse_layout(shuffled, "f32[12,6@y]")}};
+    for (const char* source : {"f32[16@(node,gpu),16]", "f32[16@node,16@gpu]", "f32[16,16]"})
+        for (const char* target : {"f32[16@gpu,16]", "f32[16,16@(gpu,node)]", "f32[16@node,16]"})
+            all.push_back({*parse_layout(nodes, source), *parse_layout(nodes, target)});
+    for (const Layout& target : {elsewhere("f32[12,6@z]"), elsewhere("f32[12,6]"), at("f32[12@x/2,6]")})
+        all.push_back({at("f32[12@y,6@x]"), target});
+    return all;
+}
+
+std::set<std::string, std::less<>> rules_of(const Synthesis& made) {
+    std::set<std::string, std::less<>> names = {made.rule};
+    for (const Alternative& one : made.alternatives) names.insert(one.rule);
+    for (const RuleReport& report : made.rules) names.emplace(report.rule);
+    return names;
+}
+
+Options explained() {
     Options options;
     options.explain = true;
     options.machine = *make_machine("ethernet:nodes=2,per_node=4");
-    for (const char* source : {"f32[16@(node,gpu),16]", "f32[16@node,16@gpu]", "f32[16,16]"})
-        for (const char* target : {"f32[16@gpu,16]", "f32[16,16@(gpu,node)]", "f32[16@node,16]"}) {
-            const auto answer = synthesize(*parse_layout(nodes, source), *parse_layout(nodes, target), options);
-            ASSERT_TRUE(answer.has_value());
-            for (const Alternative& one : answer->alternatives)
-                EXPECT_NE(std::find(known.begin(), known.end(), one.rule), known.end()) << one.rule;
-        }
-    for (const Layout& target : {elsewhere("f32[12,6@z]"), elsewhere("f32[12,6]"), at("f32[12@x/2,6]")}) {
-        const auto answer = synthesize(at("f32[12@y,6@x]"), target, options);
-        ASSERT_TRUE(answer.has_value());
-        for (const Alternative& one : answer->alternatives)
-            EXPECT_NE(std::find(known.begin(), known.end(), one.rule), known.end()) << one.rule;
+    return options;
+}
+
+// Every name that explain prints is in the table, and every rule of the table is asked by some question.
+TEST(RuleUnit, TheTableHasAllRulesThatExplainNames) {
+    std::set<std::string, std::less<>> known;
+    for (const Rule& rule : rules()) {
+        EXPECT_TRUE(known.emplace(rule.name).second) << rule.name << " is there twice";
+        EXPECT_FALSE(rule.about.empty()) << rule.name;
     }
+    std::set<std::string, std::less<>> found;
+    for (const Problem& problem : questions()) {
+        const auto answer = synthesize(problem, explained());
+        ASSERT_TRUE(answer.has_value()) << answer.error().message;
+        found.merge(rules_of(*answer));
+    }
+    EXPECT_EQ(found, known);
+}
+
+// Where no other rule is asked there is no plan then.
+TEST(RuleUnit, WhatIsOffNeverAppears) {
+    for (const Rule& rule : rules())
+        for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps}) {
+            Options options = explained();
+            options.objective = objective;
+            options.without = {std::string(rule.name)};
+            for (const Problem& problem : questions()) {
+                const auto answer = synthesize(problem, options);
+                if (!answer) {
+                    EXPECT_EQ(answer.error().code, Code::infeasible) << answer.error().message;
+                    EXPECT_NE(answer.error().message.find(rule.name), std::string::npos) << answer.error().message;
+                    continue;
+                }
+                EXPECT_EQ(rules_of(*answer).count(rule.name), 0U) << rule.name;
+                EXPECT_TRUE(check(answer->plan(), answer->execution())) << format(answer->plan());
+                EXPECT_FALSE(rule.name == "search" && answer->search_complete) << format(answer->plan());
+            }
+        }
+}
+
+TEST(RuleUnit, WithAllRulesOffThereIsNoPlan) {
+    Options options;
+    for (const Rule& rule : rules()) options.without.emplace_back(rule.name);
+    for (const Problem& problem : questions()) {
+        const auto answer = synthesize(problem, options);
+        ASSERT_FALSE(answer.has_value());
+        EXPECT_EQ(answer.error().code, Code::infeasible);
+        EXPECT_NE(answer.error().message.find("off are identity, search, "), std::string::npos);
+    }
+}
+
+TEST(RuleUnit, ARuleThatThereIsNotIsRefused) {
+    Options options;
+    options.without = {"search", "serach"};
+    const auto answer = synthesize(questions().front(), options);
+    ASSERT_FALSE(answer.has_value());
+    EXPECT_EQ(answer.error().code, Code::syntax);
+    EXPECT_NE(answer.error().message.find("'serach' is no rule: identity, search, "), std::string::npos);
+    for (const Rule& rule : rules()) EXPECT_NE(answer.error().message.find(rule.name), std::string::npos);
+}
+
+// The clock is the caller's, so that a plan depends on none.
+TEST(RuleUnit, RulesAreCountedAndTimed) {
+    static Index ticks = 0;
+    Options timed = explained();
+    timed.clock = [] { return ticks += 5; };
+    for (const Problem& problem : questions()) {
+        const auto answer = synthesize(problem, timed);
+        const auto untimed = synthesize(problem, explained());
+        ASSERT_TRUE(answer.has_value());
+        EXPECT_EQ(answer->plan(), untimed->plan());
+        Index candidates = 0;
+        Index kept = 0;
+        ASSERT_EQ(answer->rules.size(), untimed->rules.size());
+        for (std::size_t i = 0; i < answer->rules.size(); ++i) {
+            const RuleReport& report = answer->rules[i];
+            EXPECT_LE(report.kept, report.candidates);
+            EXPECT_GE(report.nanoseconds, 5) << report.rule;
+            EXPECT_EQ(untimed->rules[i].nanoseconds, 0);
+            EXPECT_EQ(untimed->rules[i].candidates, report.candidates);
+            candidates += report.candidates;
+            kept += report.kept;
+        }
+        const auto lost = [&](const Alternative& one) {
+            return one.lost.find(" over the floor ") != std::string::npos;
+        };
+        EXPECT_EQ(kept, std::ssize(answer->alternatives) - std::ranges::count_if(answer->alternatives, lost));
+        EXPECT_GE(candidates, std::ssize(answer->alternatives));
+    }
+    ticks = 0;
+    timed.explain = false;
+    EXPECT_TRUE(synthesize(questions().front(), timed)->rules.empty());
+    EXPECT_EQ(ticks, 0);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(SynthesizeUnit, WhereNothingMovesThePlanIsEmpty) {
     for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
         const auto made = synthesize(at("f32[12@x]"), at("f32[12@x]"), with(vocabulary, Objective::time));
         ASSERT_TRUE(made.has_value());
-        EXPECT_TRUE(made->plan.steps.empty());
+        EXPECT_TRUE(made->plan().steps.empty());
         EXPECT_TRUE(made->optimal);
     }
 }
@@ -50,15 +50,15 @@ TEST(SynthesizeUnit, TheReadmePairMeetsItsBoundBothWays) {
     for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
         const auto made = synthesize(source, target, with(vocabulary, Objective::bytes));
         ASSERT_TRUE(made.has_value());
-        EXPECT_TRUE(made->optimal) << format(made->plan);
-        EXPECT_EQ(made->verdict.peak_bytes, made->verdict.floor_bytes);
+        EXPECT_TRUE(made->optimal) << format(made->plan());
+        EXPECT_EQ(made->verdict().peak_bytes, made->verdict().floor_bytes);
     }
 }
 
 TEST(SynthesizeUnit, TheFewestStepsAreOneExchange) {
     const auto made = synthesize(at("f32[12@x,6]"), at("f32[12,6@y]"), with(Vocabulary::all, Objective::steps));
     ASSERT_TRUE(made.has_value());
-    EXPECT_EQ(made->plan.steps.size(), 1U);
+    EXPECT_EQ(made->plan().steps.size(), 1U);
 }
 
 TEST(SynthesizeUnit, DifferentArraysAreRefused) {
@@ -89,7 +89,7 @@ TEST(SynthesizeUnit, AFootprintLimitThatOneCandidateExceedsChoosesAnother) {
     const auto free = synthesize(problem, options);
     ASSERT_TRUE(free.has_value());
     Index most = 0;
-    for (const Alternative& one : free->alternatives) most = std::max(most, one.verdict.footprint_bytes);
+    for (const Alternative& one : free->alternatives) most = std::max(most, one.verdict().footprint_bytes);
     const Index least = tile_bytes(problem.source) + tile_bytes(problem.target);
     ASSERT_GT(most, least);
     options.explain = false;
@@ -98,7 +98,7 @@ TEST(SynthesizeUnit, AFootprintLimitThatOneCandidateExceedsChoosesAnother) {
         options.limits.memory.footprint_bytes_max = least;
         const auto made = synthesize(problem, options);
         ASSERT_TRUE(made.has_value()) << made.error().message;
-        EXPECT_EQ(made->verdict.footprint_bytes, least);
+        EXPECT_EQ(made->verdict().footprint_bytes, least);
         options.limits.memory.footprint_bytes_max = least - 1;
         const auto refused = synthesize(problem, options);
         ASSERT_FALSE(refused.has_value());
@@ -112,15 +112,15 @@ TEST(SynthesizeUnit, AFootprintLimitIsKeptInPieces) {
     Options options = with(Vocabulary::collectives, Objective::bytes);
     const auto whole = synthesize(problem, options);
     ASSERT_TRUE(whole.has_value());
-    EXPECT_EQ(whole->execution, Execution(AsSteps{}));
+    EXPECT_EQ(whole->execution(), Execution(AsSteps{}));
     const Index ends = tile_bytes(problem.source) + tile_bytes(problem.target);
-    const Index workspace = whole->verdict.footprint_bytes - ends;
+    const Index workspace = whole->verdict().footprint_bytes - ends;
     ASSERT_GT(workspace, 0);
     options.limits.memory.footprint_bytes_max = ends + workspace / 4;
     const auto cut = synthesize(problem, options);
     ASSERT_TRUE(cut.has_value()) << cut.error().message;
-    EXPECT_EQ(piece_count(cut->execution), 4);
-    EXPECT_LE(cut->verdict.footprint_bytes, ends + workspace / 4);
+    EXPECT_EQ(piece_count(cut->execution()), 4);
+    EXPECT_LE(cut->verdict().footprint_bytes, ends + workspace / 4);
     EXPECT_GT(cut->picoseconds, whole->picoseconds);
     options.limits.memory.footprint_bytes_max = ends;
     EXPECT_FALSE(synthesize(problem, options).has_value());
@@ -133,13 +133,13 @@ TEST(SynthesizeUnit, FirstStepsAreTakenAndTheRestIsFound) {
         options.first_steps = {{StepKind::all_gather, at("f32[12,6]")}};
         const auto made = synthesize(problem, options);
         ASSERT_TRUE(made.has_value()) << made.error().message;
-        ASSERT_EQ(made->plan.steps.size(), 2U);
-        EXPECT_EQ(made->plan.steps[0], options.first_steps[0]);
-        EXPECT_EQ(made->plan.steps[1].kind, StepKind::slice);
-        EXPECT_EQ(made->verdict, *check(made->plan));
-        EXPECT_EQ(made->plan.source, problem.source);
+        ASSERT_EQ(made->plan().steps.size(), 2U);
+        EXPECT_EQ(made->plan().steps[0], options.first_steps[0]);
+        EXPECT_EQ(made->plan().steps[1].kind, StepKind::slice);
+        EXPECT_EQ(made->verdict(), *check(made->plan()));
+        EXPECT_EQ(made->plan().source, problem.source);
         EXPECT_FALSE(made->search_complete);
-        options.limits.peak_bytes_max = made->verdict.floor_bytes;
+        options.limits.peak_bytes_max = made->verdict().floor_bytes;
         EXPECT_EQ(synthesize(problem, options).error().code, Code::infeasible);
     }
     Options options;
@@ -157,7 +157,7 @@ TEST(SynthesizeUnit, TheWinnerIsFirstAndTheLosersSayWhy) {
     ASSERT_TRUE(made.has_value());
     ASSERT_FALSE(made->alternatives.empty());
     EXPECT_EQ(made->alternatives[0].rule, made->rule);
-    EXPECT_EQ(made->alternatives[0].plan, made->plan);
+    EXPECT_EQ(made->alternatives[0].plan(), made->plan());
     EXPECT_TRUE(made->alternatives[0].lost.empty());
     for (std::size_t i = 1; i < made->alternatives.size(); ++i) EXPECT_FALSE(made->alternatives[i].lost.empty());
 }
@@ -184,7 +184,7 @@ TEST(SynthesizeUnit, EndsOnOneListOfDevicesStayInOneOrder) {
             for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
                 const auto made = synthesize(one, with(vocabulary, Objective::bytes));
                 ASSERT_TRUE(made.has_value()) << made.error().message;
-                EXPECT_EQ(made->verdict, check(made->plan).value());
+                EXPECT_EQ(made->verdict(), check(made->plan()).value());
             }
 }
 
@@ -207,9 +207,9 @@ TEST(SynthesizeUnit, ExplainChangesNoPlan) {
         const auto explained =
             synthesize(*parse_layout(one.mesh, one.source), *parse_layout(one.mesh, one.target), options);
         ASSERT_TRUE(made.has_value() && explained.has_value());
-        EXPECT_EQ(made->verdict.received_bytes_max_device, one.received);
+        EXPECT_EQ(made->verdict().received_bytes_max_device, one.received);
         EXPECT_TRUE(made->search_complete);
-        EXPECT_EQ(made->plan, explained->plan);
+        EXPECT_EQ(made->plan(), explained->plan());
         EXPECT_EQ(made->search_complete, explained->search_complete);
     }
 }
@@ -221,7 +221,7 @@ TEST(SynthesizeUnit, SummandsKeptAtBothEndsAreBoundedByNothing) {
     const Layout target = *parse_layout(devices, "f32[92160@d1,1440]{U:d0}");
     const auto made = synthesize(source, target, with(Vocabulary::collectives, Objective::bytes));
     ASSERT_TRUE(made.has_value()) << made.error().message;
-    EXPECT_LE(made->verdict.received_bytes_max_device, 53'084'160);
+    EXPECT_LE(made->verdict().received_bytes_max_device, 53'084'160);
     EXPECT_FALSE(made->optimal);
     EXPECT_FALSE(made->search_complete);
 }
@@ -266,12 +266,12 @@ TEST(SynthesizeUnit, AListIsAnsweredInItsOrder) {
     const auto made = synthesize(std::span<const Problem>(problems));
     ASSERT_TRUE(made.has_value());
     ASSERT_EQ(made->arrays.size(), 2U);
-    ASSERT_EQ(made->list.plans.size(), 2U);
+    ASSERT_EQ(made->list().plans.size(), 2U);
     for (std::size_t i = 0; i < 2; ++i) {
-        EXPECT_EQ(made->arrays[i].plan.target, problems[i].target);
-        EXPECT_EQ(made->list.plans[i], made->arrays[i].plan);
+        EXPECT_EQ(made->arrays[i].plan().target, problems[i].target);
+        EXPECT_EQ(made->list().plans[i], made->arrays[i].plan());
     }
-    EXPECT_EQ(made->list.buckets, (std::vector<std::vector<std::size_t>>{{0, 1}}));
+    EXPECT_EQ(made->list().buckets, (std::vector<std::vector<std::size_t>>{{0, 1}}));
 }
 
 TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {
@@ -280,10 +280,10 @@ TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {
     for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
         const auto made = synthesize(source, target, {.vocabulary = vocabulary});
         ASSERT_TRUE(made.has_value()) << made.error().message;
-        EXPECT_EQ(made->verdict, check(made->plan).value());
+        EXPECT_EQ(made->verdict(), check(made->plan()).value());
         std::vector<std::int64_t> array(12);
         for (std::size_t i = 0; i < array.size(); ++i) array[i] = static_cast<std::int64_t>(i) - 5;
-        const auto tiles = simulate(made->plan, distribute(source, array).value());
+        const auto tiles = simulate(made->plan(), distribute(source, array).value());
         ASSERT_TRUE(tiles.has_value());
         EXPECT_TRUE(denotes(target, *tiles, array));
     }
@@ -307,18 +307,19 @@ TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
                 const Layout target = parse_layout(Notation::dtensor, setting, to).value();
                 const auto made = synthesize(source, target, {.vocabulary = vocabulary});
                 ASSERT_TRUE(made.has_value()) << made.error().message;
-                EXPECT_TRUE(check(made->plan).has_value());
+                EXPECT_TRUE(check(made->plan()).has_value());
                 Index times = 1;
                 Index over = 1;
-                for (std::size_t i = 0; i < made->plan.steps.size(); ++i) {
-                    const Layout& before = layout_before(made->plan, i);
+                for (std::size_t i = 0; i < made->plan().steps.size(); ++i) {
+                    const Layout& before = layout_before(made->plan(), i);
                     std::vector<Schedule> all;
-                    for (Index rank = 0; rank < 24; ++rank) all.push_back(schedule(before, made->plan.steps[i], rank));
-                    EXPECT_TRUE(check_schedules(before, made->plan.steps[i], all).has_value());
+                    for (Index rank = 0; rank < 24; ++rank)
+                        all.push_back(schedule(before, made->plan().steps[i], rank));
+                    EXPECT_TRUE(check_schedules(before, made->plan().steps[i], all).has_value());
                     times *= all[0].scale.times;
                     over *= all[0].scale.over;
                 }
-                EXPECT_EQ(times * divisor(source), over * divisor(target)) << format(made->plan);
+                EXPECT_EQ(times * divisor(source), over * divisor(target)) << format(made->plan());
             }
 }
 
@@ -347,7 +348,7 @@ TEST(SynthesizeUnit, MoreDevicesThanCanBeCountedOneByOneAreRefused) {
 TEST(SynthesizeUnit, TwoReductionsOfNothingAreOptimal) {
     const auto made = synthesize(at("f32[0]{U:x}"), at("f32[0]{max:y}"));
     ASSERT_TRUE(made.has_value());
-    EXPECT_EQ(made->verdict.received_bytes_max_device, made->verdict.lower_bound_bytes);
+    EXPECT_EQ(made->verdict().received_bytes_max_device, made->verdict().lower_bound_bytes);
     EXPECT_TRUE(made->optimal);
 }
 

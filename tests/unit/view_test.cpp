@@ -62,7 +62,7 @@ TEST(ViewUnit, EveryDeviceHoldsTheSameElementsInTheSameOrder) {
         EXPECT_EQ(*distribute(to, array), *distribute(made->second, array));
         const auto plan = synthesize(made->first, made->second);
         ASSERT_TRUE(plan) << plan.error().message;
-        EXPECT_EQ(*simulate(plan->plan, *distribute(from, array)), *distribute(to, array));
+        EXPECT_EQ(*simulate(plan->plan(), *distribute(from, array)), *distribute(to, array));
     }
 }
 

@@ -43,6 +43,11 @@ void add_options(CLI::App& command, Question& question) {
             "--first", question.first_steps,
             "a first step to take, 'all_gather f32[12288,4096]'; may be given again, or name a file of such lines")
         ->allow_extra_args(false);
+    command
+        .add_option("--without", question.without,
+                    "rules that are not asked for plans, search,three_stage; `explain` names those that are")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     command.add_flag("--donate", question.donate,
                      "the source is given away: its memory may hold tiles between steps once it is read");
 }
@@ -223,6 +228,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     plan->add_option("--checker", arguments.checker,
                      "that checker; when not given the environment's RESHARD_CHECKER, else reshard-checker")
         ->needs(certify);
+    explain->add_flag("--times", arguments.times, "also how long each rule took");
     draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
     add_run_options(*run, arguments);
     add_list_options(*plan, arguments);

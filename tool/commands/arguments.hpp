@@ -21,6 +21,7 @@ struct Arguments {
     std::string staging;   ///< plan, run: of a list's limit, what is kept free for the backend
     bool certify = false;  ///< plan: ask the proved checker as well
     std::string checker;   ///< plan: that checker, found by itself when empty
+    bool times = false;    ///< explain: how long each rule took
     bool svg = false;      ///< draw
     /// local, mpi or nccl. plan, explain, draw: that the plan is for, empty for any; run, bench: empty to choose by how
     /// the tool was started.

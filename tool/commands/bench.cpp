@@ -32,10 +32,11 @@ Question with_default_problem(Question question, Index ranks) {
 std::vector<Contestant> contestants(const Request& asked, const Synthesis& made, bool mpi) {
     const Problem& problem = asked.problem;
     std::vector<Contestant> all;
-    all.emplace_back("this plan", made.plan, Carrier::own, made.execution);
-    all.emplace_back(naive_name, gather_then_slice(problem), mpi ? Carrier::messages : Carrier::own);
-    const Plan direct{problem.source, problem.target, {{StepKind::exchange, problem.target}}};
-    if (made.plan.steps.size() > 1 && check(direct)) all.emplace_back("direct exchange", direct, Carrier::own);
+    const auto as_steps = [](const Plan& plan) { return judge(plan, AsSteps{}); };
+    all.emplace_back("this plan", within(made, {}), Carrier::own);
+    all.emplace_back(naive_name, gather_then_slice(problem).and_then(as_steps), mpi ? Carrier::messages : Carrier::own);
+    const auto direct = as_steps({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
+    if (made.plan().steps.size() > 1 && direct) all.emplace_back("direct exchange", direct, Carrier::own);
     if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
     return all;
 }
@@ -171,10 +172,10 @@ Result<int> bench(const Arguments& arguments) {
                                         std::chrono::seconds(arguments.timeout), arguments.ranks_per_node));
     asked.options.capabilities = ranks->capabilities();
     RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
-    if (piece_count(made.execution) > 1)
+    if (piece_count(made.execution()) > 1)
         return fail(Code::unsupported, fmt::format("the footprint limit is kept in {} pieces only, and the contestants "
                                                    "move an array in one",
-                                                   piece_count(made.execution)));
+                                                   piece_count(made.execution())));
     return ranks->each(arguments.json, [&](Rank& rank) { return bench_rank(rank, arguments, asked, made, *ranks); });
 }
 

@@ -54,8 +54,8 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
     const std::vector<Index> shape = {members, members * ceil_divide(tile, members)};
     RESHARD_TRY(const auto& source, make_layout(mesh, DType::f32, shape, P{axis, {}}));
     RESHARD_TRY(const auto& target, make_layout(mesh, DType::f32, shape, P{{}, axis}));
-    RESHARD_TRY(auto& mover,
-                Session::make(rank, rank.backend(), {source, target, {{StepKind::all_to_all, target}}}, AsSteps{}));
+    RESHARD_TRY(const auto& plan, judge({source, target, {{StepKind::all_to_all, target}}}, AsSteps{}));
+    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), plan));
     std::ranges::fill(mover->source(), std::byte{1});
     std::vector<double> times;
     for (Index round = 0; round <= rounds; ++round) {

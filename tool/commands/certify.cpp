@@ -120,7 +120,10 @@ std::string claim_of(std::string_view text, std::optional<Index> bound) {
 
 }  // namespace
 
-Result<Certified> certify(const Plan& plan, const Verdict& verdict, const Limits& limits, const std::string& named) {
+Result<Certified> certify(const Judged<Plan>& judged, const std::string& named) {
+    const Plan& plan = judged.plan();
+    const Verdict& verdict = judged.verdict();
+    const Limits& limits = judged.limits();
     RESHARD_TRY(const auto& program, find_checker(named));
     const Index size = size_of(plan.source.dtype);
     std::optional<Index> elements_max;

@@ -21,8 +21,7 @@ struct Certified {
 /// Asks the checker `named`, or else the one in RESHARD_CHECKER, or reshard-checker on PATH or beside the tool.
 /// Errors: backend (no checker, or it does not answer), plan (it rejects, or its figures are not the verdict's),
 /// unsupported (a plan that cannot be written down for it).
-[[nodiscard]] Result<Certified> certify(const Plan& plan, const Verdict& verdict, const Limits& limits,
-                                        const std::string& named);
+[[nodiscard]] Result<Certified> certify(const Judged<Plan>& judged, const std::string& named);
 
 [[nodiscard]] std::string certified_line(const Certified& certified);
 [[nodiscard]] Json certified_json(const Certified& certified);

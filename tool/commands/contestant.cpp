@@ -5,8 +5,8 @@
 
 namespace reshard::cli {
 
-Contestant::Contestant(std::string name, Result<Plan> plan, Carrier carrier, const Execution& execution)
-    : plan_(std::move(plan)), carrier_(carrier), execution_(execution) {
+Contestant::Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carrier)
+    : plan_(std::move(plan)), carrier_(carrier) {
     score_.name = std::move(name);
     if (!plan_) score_.error = plan_.error();
 }
@@ -15,15 +15,15 @@ Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) 
     if (carrier_ != Carrier::own) {
         RESHARD_ASSIGN(baseline_, agree(rank, carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages()));
     }
-    RESHARD_ASSIGN(mover_, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, execution_));
-    return agree(rank, fill(values, plan_->source, rank.index(), false, mover_->source(), progress));
+    RESHARD_ASSIGN(mover_, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_));
+    return agree(rank, fill(values, plan_->plan().source, rank.index(), false, mover_->source(), progress));
 }
 
 Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& progress) {
     mover_->wipe();
     const auto seconds = mover_->move(rank);
     if (!seconds) return seconds;
-    RESHARD_TRY(const auto& verified, verify(rank, values, plan_->target, false, mover_->target(), progress));
+    RESHARD_TRY(const auto& verified, verify(rank, values, plan_->plan().target, false, mover_->target(), progress));
     score_.wrong += verified.wrong;
     score_.verified += verified.of;
     return seconds;

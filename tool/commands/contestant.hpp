@@ -27,7 +27,7 @@ enum class Carrier { own, messages, alltoallw };
 class Contestant {
 public:
     /// An error instead of a plan keeps it out, with the reason in its score.
-    Contestant(std::string name, Result<Plan> plan, Carrier carrier, const Execution& execution = AsSteps{});
+    Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carrier);
 
     /// Collective: everything it needs is taken, used once and given back while memory use is watched.
     void measure_memory(Rank& rank, Values& values, Progress& progress);
@@ -45,9 +45,8 @@ private:
     [[nodiscard]] Result<void> take_part(Rank& rank, Values& values, Progress& progress);
     [[nodiscard]] Result<double> move_and_look(Rank& rank, Values& values, Progress& progress);
 
-    Result<Plan> plan_;
+    Result<Judged<Plan>> plan_;
     Carrier carrier_;
-    Execution execution_;
     Score score_;
     std::unique_ptr<Backend> baseline_;  // outlives the mover
     std::unique_ptr<Session> mover_;

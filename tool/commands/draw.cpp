@@ -44,13 +44,13 @@ Result<int> draw(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, request_for(arguments));
     RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
     if (arguments.json) {
-        RESHARD_TRY(const auto& listed, picture_json(made.plan, plan_json(nullptr, asked, made)));
+        RESHARD_TRY(const auto& listed, picture_json(made.plan(), plan_json(nullptr, asked, made)));
         answer(line(listed));
     } else if (arguments.svg) {
-        RESHARD_TRY(const auto& picture, svg_picture(made.plan));
+        RESHARD_TRY(const auto& picture, svg_picture(made.plan()));
         answer(picture);
     } else {
-        answer(text_picture(made.plan, line_width()));
+        answer(text_picture(made.plan(), line_width()));
     }
     return exit_ok;
 }

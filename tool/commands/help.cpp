@@ -28,7 +28,8 @@ constexpr std::array<Pair, 7> examples = {{
      "  reshard plan --notation hlo --array 'bf16[1024,8192]' '{devices=[8,1]<=[8]}' '{devices=[1,8]<=[8]}'\n"
      "  echo '{\"id\":1,\"mesh\":\"x=4\",\"source\":\"f32[8@x]\",\"target\":\"f32[8]\"}' | reshard plan --batch\n"},
     {"explain",
-     "  reshard explain --mesh x=4,y=8 'f32[65536@(x,y),4096]' 'f32[65536,4096@x]' --machine dgx-h100:nodes=4\n"},
+     "  reshard explain --mesh x=4,y=8 'f32[65536@(x,y),4096]' 'f32[65536,4096@x]' --machine dgx-h100:nodes=4\n"
+     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --without search,direct_exchange --times\n"},
     {"draw",
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]'\n"
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --svg > steps.svg\n"},
@@ -43,7 +44,7 @@ constexpr std::array<Pair, 7> examples = {{
 }};
 
 // What the help calls the value of an option; an option that is not here takes text.
-constexpr std::array<Pair, 26> values = {{
+constexpr std::array<Pair, 27> values = {{
     {"source", "LAYOUT"},         {"target", "LAYOUT"},          {"layout", "LAYOUT"},
     {"--mesh", "MESH"},           {"--target-mesh", "MESH"},     {"--notation", "NOTATION"},
     {"--from", "NOTATION"},       {"--to", "NOTATION"},          {"--array", "ARRAY"},
@@ -52,7 +53,7 @@ constexpr std::array<Pair, 26> values = {{
     {"--staging-bytes", "BYTES"}, {"--first", "STEP"},           {"--backend", "BACKEND"},
     {"--timeout", "SECONDS"},     {"--input", "FILE"},           {"--output", "FILE"},
     {"--tiles", "FOLDER"},        {"--dtype", "DTYPE"},          {"--list", "FILE"},
-    {"--checker", "PROGRAM"},     {"--rounds", "ROUNDS"},
+    {"--checker", "PROGRAM"},     {"--rounds", "ROUNDS"},        {"--without", "RULES"},
 }};
 
 }  // namespace

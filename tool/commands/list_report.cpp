@@ -56,9 +56,9 @@ std::string list_text(const RequestList& asked, const ListSynthesis& made) {
                  {"held", Align::right},
                  {"received", Align::right},
                  {"messages", Align::right}});
-    const ListVerdict& verdict = made.verdict;
-    for (std::size_t b = 0; b < made.list.buckets.size(); ++b) {
-        const auto& bucket = made.list.buckets[b];
+    const ListVerdict& verdict = made.verdict();
+    for (std::size_t b = 0; b < made.list().buckets.size(); ++b) {
+        const auto& bucket = made.list().buckets[b];
         const Sums sums = sums_of(verdict, bucket);
         table.row({std::to_string(b + 1), std::to_string(bucket.size()),
                    id_text(asked.ids[bucket.front()], bucket.front()), id_text(asked.ids[bucket.back()], bucket.back()),
@@ -67,16 +67,16 @@ std::string list_text(const RequestList& asked, const ListSynthesis& made) {
     std::string text = table.text(line_width());
     const auto& limit = asked.memory.footprint_bytes_max;
     text += fmt::format("{} arrays in {} buckets   footprint {} (floor {}{})   received {}   {} messages\n",
-                        made.list.plans.size(), made.list.buckets.size(), format_bytes(verdict.footprint_bytes),
+                        made.list().plans.size(), made.list().buckets.size(), format_bytes(verdict.footprint_bytes),
                         format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
                         format_bytes(verdict.received_bytes), verdict.messages);
     text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-                        asked.options.machine.name, green("checked"), fingerprint(made.list, asked.memory));
-    return text + executions_text(made.list);
+                        asked.options.machine.name, green("checked"), fingerprint(made.list(), asked.memory));
+    return text + executions_text(made.list());
 }
 
 Json list_json(const RequestList& asked, const ListSynthesis& made) {
-    const ListVerdict& verdict = made.verdict;
+    const ListVerdict& verdict = made.verdict();
     Json json;
     json["schema"] = 1;
     json["arrays"] = Json::array();
@@ -86,9 +86,9 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
         json["arrays"].push_back(plan_json(asked.ids[i], {asked.problems[i], of_each}, made.arrays[i]));
     }
     json["buckets"] = Json::array();
-    for (std::size_t b = 0; b < made.list.buckets.size(); ++b) {
-        const Sums sums = sums_of(verdict, made.list.buckets[b]);
-        json["buckets"].push_back({{"arrays", made.list.buckets[b]},
+    for (std::size_t b = 0; b < made.list().buckets.size(); ++b) {
+        const Sums sums = sums_of(verdict, made.list().buckets[b]);
+        json["buckets"].push_back({{"arrays", made.list().buckets[b]},
                                    {"held_bytes", verdict.bucket_bytes[b]},
                                    {"received_bytes", sums.received},
                                    {"messages", sums.messages}});
@@ -101,7 +101,7 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     json["received_bytes"] = verdict.received_bytes;
     json["messages"] = verdict.messages;
     json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
-    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.list, asked.memory));
+    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.list(), asked.memory));
     json["checked"] = true;
     return json;
 }

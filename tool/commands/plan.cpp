@@ -22,7 +22,7 @@ Result<int> plan(const Arguments& arguments) {
     if (!made) return tl::unexpected(made.error());
     std::optional<Certified> certified;
     if (arguments.certify) {
-        RESHARD_ASSIGN(certified, certify(made->plan, made->verdict, asked.options.limits, arguments.checker));
+        RESHARD_ASSIGN(certified, certify(*made, arguments.checker));
     }
     if (arguments.json) {
         const Index us = std::chrono::duration_cast<std::chrono::microseconds>(spent).count();

@@ -68,10 +68,10 @@ Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Sessi
     std::optional<NewFolder> folder;
     std::optional<NewFile> array;
     if (!tiles.empty()) {
-        RESHARD_ASSIGN(folder, write_tiles(rank, tiles, job.made.plan, opened.style, mover.source(), mover.target()));
+        RESHARD_ASSIGN(folder, write_tiles(rank, tiles, job.made.plan(), opened.style, mover.source(), mover.target()));
     }
     if (!output.empty()) {
-        RESHARD_ASSIGN(array, write_array(rank, output, job.made.plan.target, opened.style, mover.target()));
+        RESHARD_ASSIGN(array, write_array(rank, output, job.made.plan().target, opened.style, mover.target()));
     }
     Result<void> named;
     if (folder) named = folder->commit();
@@ -82,22 +82,21 @@ Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Sessi
 RunReport report_of(Rank& rank, const Job& job, Session& mover, const ResidentGrowth& growth) {
     RunReport report;
     report.target_bytes = sum(rank, {static_cast<Index>(mover.target().size())}).front();
-    report.step_seconds = largest(rank, seconds_of_plan(job.made.plan, mover.rank_plan(), mover.step_seconds()));
+    report.step_seconds = largest(rank, seconds_of_plan(job.made.plan(), mover.rank_plan(), mover.step_seconds()));
     report.transport = mover.transport();
-    report.step_seconds.resize(job.made.plan.steps.size(), -1.0);
+    report.step_seconds.resize(job.made.plan().steps.size(), -1.0);
     report.memory = memory_taken(rank, growth, mover.accounted());
     return report;
 }
 
 Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
-    const Plan& plan = job.made.plan;
+    const Plan& plan = job.made.plan();
     Progress progress(rank.index() == 0);
     RESHARD_CHECK(may_write(rank, job.arguments.output, job.arguments.tiles));
     RESHARD_TRY(const auto& opened, agree(rank, open_values(job)));
     const bool fortran = opened.style.fortran_order;
     const ResidentGrowth growth;
-    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), plan, job.made.execution,
-                                           storages_of(plan, rank.index(), fortran), job.asked.options.limits.memory));
+    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), job.made, storages_of(plan, rank.index(), fortran)));
     const auto filled = fill(*opened.values, plan.source, rank.index(), fortran, mover->source(), progress);
     RESHARD_CHECK(agree(rank, filled));
     mover->wipe();

@@ -37,8 +37,8 @@ public:
         : rank_(rank),
           job_(job),
           executor_(std::move(executor)),
-          sources_(job.made.list.plans.size()),
-          targets_(job.made.list.plans.size()) {}
+          sources_(job.made.list().plans.size()),
+          targets_(job.made.list().plans.size()) {}
 
     Result<ListReport> move() {
         ListReport report;
@@ -70,7 +70,7 @@ public:
 
 private:
     [[nodiscard]] std::unique_ptr<Values> values(std::size_t array) const {
-        const Plan& plan = job_.made.list.plans[array];
+        const Plan& plan = job_.made.list().plans[array];
         const bool reduced = summand_count(plan.source) > 1 || summand_count(plan.target) > 1;
         return generated(plan.source, reduced, array + 1);
     }
@@ -80,7 +80,7 @@ private:
         const Index bytes = executor_.plans()[array].source_bytes;
         RESHARD_ASSIGN(sources_[array], rank_.backend().allocate(bytes));
         std::vector<std::byte> own(static_cast<std::size_t>(bytes));
-        const Layout& source = job_.made.list.plans[array].source;
+        const Layout& source = job_.made.list().plans[array].source;
         RESHARD_CHECK(fill(*values(array), source, rank_.index(), false, own, progress));
         return rank_.backend().put(own, sources_[array]->bytes().first(own.size()));
     }
@@ -114,7 +114,7 @@ private:
         std::vector<std::byte> own(static_cast<std::size_t>(executor_.plans()[array].target_bytes));
         auto got = rank_.backend().get(targets_[array]->bytes().first(own.size()), own);
         RESHARD_CHECK(agree(rank_, got));
-        return verify(rank_, *values(array), job_.made.list.plans[array].target, false, own, progress);
+        return verify(rank_, *values(array), job_.made.list().plans[array].target, false, own, progress);
     }
 
     Rank& rank_;
@@ -126,7 +126,7 @@ private:
 };
 
 Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
-    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(job.made.list, rank.backend(), {}, job.asked.memory)));
+    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(job.made, rank.backend())));
     RESHARD_CHECK(enough_memory(rank, executor.footprint_bytes() - executor.staging_bytes()));
     return ListMover(rank, job, std::move(executor)).move();
 }

@@ -37,11 +37,10 @@ MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Account
     return taken;
 }
 
-Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Plan& plan,
-                                               const Execution& execution, const Storages& storages,
-                                               const MemoryPolicy& memory) {
-    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(plan, execution, backend, storages, memory)));
-    std::unique_ptr<Session> mover(new Session(std::move(executor), backend, memory.donate));
+Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
+                                               const Storages& storages) {
+    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(plan, backend, storages)));
+    std::unique_ptr<Session> mover(new Session(std::move(executor), backend, plan.limits().memory.donate));
     const RankPlan& mine = mover->rank_plan();
     mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
                          mover->executor_.staging_bytes()};

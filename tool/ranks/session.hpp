@@ -36,10 +36,8 @@ class Session {
 public:
     /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: those
     /// of Executor::prepare; infeasible when the machine has not the memory; backend.
-    [[nodiscard]] static Result<std::unique_ptr<Session>> make(Rank& rank, Backend& backend, const Plan& plan,
-                                                               const Execution& execution,
-                                                               const Storages& storages = {},
-                                                               const MemoryPolicy& memory = {});
+    [[nodiscard]] static Result<std::unique_ptr<Session>> make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
+                                                               const Storages& storages = {});
 
     /// The tiles in the program's memory. Of a device these are copies, brought there before a move and back after it.
     /// A move leaves nothing that is promised in a donated source.

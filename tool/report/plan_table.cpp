@@ -12,7 +12,7 @@ namespace reshard::cli {
 
 std::string plan_table(const Request& asked, const Synthesis& made) {
     using Align = Table::Align;
-    const Plan& plan = made.plan;
+    const Plan& plan = made.plan();
     const Index size = size_of(plan.source.dtype);
     Table table({{"#", Align::right},
                  {"step"},
@@ -25,7 +25,7 @@ std::string plan_table(const Request& asked, const Synthesis& made) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         const Layout& before = layout_before(plan, i);
-        const Move& move = made.verdict.moves[i];
+        const Move& move = made.verdict().moves[i];
         const Index cost = step_picoseconds(before, step, move, asked.options.machine);
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
                    format_bytes(tile_bytes(step.layout)), format_bytes(saturating_multiply(move.received, size)),
@@ -35,8 +35,8 @@ std::string plan_table(const Request& asked, const Synthesis& made) {
 }
 
 std::string plan_summary(const Request& asked, const Synthesis& made) {
-    const Verdict& verdict = made.verdict;
-    const Index count = piece_count(made.execution);
+    const Verdict& verdict = made.verdict();
+    const Index count = piece_count(made.execution());
     const std::string pieces = count == 1 ? "" : fmt::format(" in {} pieces", count);
     const MemoryPolicy& memory = asked.options.limits.memory;
     const char* donated = memory.donate ? " (source donated)" : "";
@@ -47,8 +47,9 @@ std::string plan_summary(const Request& asked, const Synthesis& made) {
     text += fmt::format(
         "estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n", format_picoseconds(made.picoseconds),
         asked.options.machine.name, green("checked"), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
-        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan, made.execution, memory));
-    if (std::holds_alternative<AsOneExchange>(made.execution)) text += "runs as one exchange: all ranks share a node\n";
+        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan(), made.execution(), memory));
+    if (std::holds_alternative<AsOneExchange>(made.execution()))
+        text += "runs as one exchange: all ranks share a node\n";
     return text;
 }
 

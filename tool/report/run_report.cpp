@@ -13,7 +13,7 @@ namespace reshard::cli {
 namespace {
 
 Index predicted(const Request& asked, const Synthesis& made, std::size_t step) {
-    return step_picoseconds(layout_before(made.plan, step), made.plan.steps[step], made.verdict.moves[step],
+    return step_picoseconds(layout_before(made.plan(), step), made.plan().steps[step], made.verdict().moves[step],
                             asked.options.machine);
 }
 
@@ -29,12 +29,12 @@ std::string steps_table(const Request& asked, const Synthesis& made, const RunRe
                  {"received", Align::right},
                  {"predicted", Align::right},
                  {"measured", Align::right}});
-    const Index size = size_of(made.plan.source.dtype);
-    for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
-        const Step& step = made.plan.steps[i];
+    const Index size = size_of(made.plan().source.dtype);
+    for (std::size_t i = 0; i < made.plan().steps.size(); ++i) {
+        const Step& step = made.plan().steps[i];
         const double seconds = report.step_seconds[i];
-        table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan, i), step),
-                   format(step.layout), format_bytes(saturating_multiply(made.verdict.moves[i].received, size)),
+        table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan(), i), step),
+                   format(step.layout), format_bytes(saturating_multiply(made.verdict().moves[i].received, size)),
                    format_picoseconds(predicted(asked, made, i)), measured_text(seconds)});
     }
     return table.text(line_width());
@@ -92,7 +92,7 @@ std::string run_text(const Request& asked, const Synthesis& made, const RunRepor
 
 Json run_json(const Request& asked, const Synthesis& made, const RunReport& report) {
     Json json = plan_json(nullptr, asked, made);
-    for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
+    for (std::size_t i = 0; i < made.plan().steps.size(); ++i) {
         json["steps"][i]["seconds_estimate"] = static_cast<double>(predicted(asked, made, i)) * 1e-12;
         const double seconds = report.step_seconds[i];
         json["steps"][i]["seconds_measured"] = seconds < 0 ? Json() : Json(seconds);

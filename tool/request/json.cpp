@@ -11,10 +11,10 @@ namespace {
 
 Json steps_json(const Synthesis& made) {
     Json steps = Json::array();
-    const Index size = size_of(made.plan.source.dtype);
-    for (std::size_t i = 0; i < made.plan.steps.size(); ++i) {
-        const Step& step = made.plan.steps[i];
-        const Move& move = made.verdict.moves[i];
+    const Index size = size_of(made.plan().source.dtype);
+    for (std::size_t i = 0; i < made.plan().steps.size(); ++i) {
+        const Step& step = made.plan().steps[i];
+        const Move& move = made.verdict().moves[i];
         steps.push_back({{"kind", name(step.kind)},
                          {"layout", format(step.layout)},
                          {"tile_bytes", tile_bytes(step.layout)},
@@ -28,7 +28,7 @@ Json steps_json(const Synthesis& made) {
 }  // namespace
 
 Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std::optional<Index> synthesis_us) {
-    const Verdict& verdict = made.verdict;
+    const Verdict& verdict = made.verdict();
     Json json;
     json["schema"] = 1;
     json["id"] = id;
@@ -45,8 +45,8 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std:
     json["floor_bytes"] = verdict.floor_bytes;
     json["footprint_bytes"] = verdict.footprint_bytes;
     json["donate"] = asked.options.limits.memory.donate;
-    json["execution"] = name(made.execution);
-    json["pieces"] = piece_count(made.execution);
+    json["execution"] = name(made.execution());
+    json["pieces"] = piece_count(made.execution());
     json["received_bytes"] = verdict.received_bytes;
     json["received_bytes_max_device"] = verdict.received_bytes_max_device;
     json["sent_bytes_max_device"] = verdict.sent_bytes_max_device;
@@ -58,7 +58,8 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std:
     json["picoseconds_estimate"] = made.picoseconds;
     json["states"] = made.states;
     if (synthesis_us) json["synthesis_us"] = *synthesis_us;
-    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.plan, made.execution, asked.options.limits.memory));
+    json["fingerprint"] =
+        fmt::format("{:016x}", fingerprint(made.plan(), made.execution(), asked.options.limits.memory));
     json["checked"] = true;
     return json;
 }

@@ -41,6 +41,7 @@ Result<void> read(const char* name, const std::optional<std::string>& text, cons
 }
 
 Result<void> read_options(const Question& question, Options& options) {
+    options.without = question.without;
     Limits& limits = options.limits;
     limits.memory.donate = question.donate;
     RESHARD_CHECK(read("vocabulary", question.vocabulary, parse_vocabulary, options.vocabulary));

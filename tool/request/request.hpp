@@ -18,6 +18,7 @@ struct QuestionOptions {
     std::optional<std::string> peak_bytes_max;
     std::optional<std::string> footprint_bytes_max;
     bool donate = false;
+    std::vector<std::string> without;  ///< rules by name
     friend bool operator==(const QuestionOptions&, const QuestionOptions&) = default;
 };
 

@@ -47,6 +47,37 @@ struct ListVerdict {
 /// Errors: as check of a plan, the array named; plan (an array in no bucket, or in two, or an empty bucket; another
 /// number of executions than plans); infeasible (the first bucket over the limit, and what it needs).
 [[nodiscard]] Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory = {});
+/// As check, with all that the verdict is of; every execution is written down.
+[[nodiscard]] Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory = {});
+/// The list of plans that were judged one by one, which are not judged again.
+[[nodiscard]] Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans,
+                                             std::vector<std::vector<std::size_t>> buckets,
+                                             const MemoryPolicy& memory = {});
+
+/// A list that keeps this policy. Copies share it.
+template <>
+class Judged<ListPlan> {
+public:
+    Judged(const Judged&) = default;             ///< as of a plan
+    Judged& operator=(const Judged&) = default;  ///< likewise
+
+    [[nodiscard]] const ListPlan& list() const { return passed_->list; }           ///< that was judged
+    [[nodiscard]] const ListVerdict& verdict() const { return passed_->verdict; }  ///< of the list
+    [[nodiscard]] const MemoryPolicy& memory() const { return passed_->memory; }   ///< which it keeps
+
+private:
+    friend Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory);
+    friend Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans,
+                                          std::vector<std::vector<std::size_t>> buckets, const MemoryPolicy& memory);
+    struct Passed {
+        ListPlan list;
+        ListVerdict verdict;
+        MemoryPolicy memory;
+    };
+    explicit Judged(Passed passed) : passed_(std::make_shared<const Passed>(std::move(passed))) {}
+
+    std::shared_ptr<const Passed> passed_;
+};
 
 /// One device for each combination of the ends' meshes that some device is in. Counted in full tiles, every device
 /// holds what one of these holds.

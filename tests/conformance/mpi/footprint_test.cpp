@@ -283,10 +283,10 @@ TEST(Footprint, AListStaysUnderItsLimit) {
             const MemoryPolicy memory{.footprint_bytes_max = limit, .donate = true, .staging_bytes = staging};
             const auto made = synthesize(std::span<const Problem>(problems), {}, memory);
             ASSERT_TRUE(made) << made.error().message;
-            EXPECT_LT(made->list.buckets.size(), before);
-            before = made->list.buckets.size();
+            EXPECT_LT(made->list().buckets.size(), before);
+            before = made->list().buckets.size();
             auto counting = fresh_backend(shared_memory);  // its high-water mark starts anew
-            auto executor = Executor::prepare(made->list, *counting, {}, memory);
+            auto executor = Executor::prepare(*made, *counting);
             ASSERT_TRUE(executor) << executor.error().message;
             run_bucket_by_bucket(*counting, *executor, [] {});
             EXPECT_LE(counting->memory_use().most_bytes, limit);
@@ -365,7 +365,7 @@ TEST(Footprint, TheKernelCountsTheSameOfAList) {
     MPI_Barrier(MPI_COMM_WORLD);
     const Index before = proportional_bytes();
     MPI_Barrier(MPI_COMM_WORLD);
-    auto executor = Executor::prepare(made->list, *backend, {}, memory);
+    auto executor = Executor::prepare(*made, *backend);
     ASSERT_TRUE(executor) << executor.error().message;
     Index most = 0;
     run_bucket_by_bucket(*backend, *executor, [&] {

@@ -49,9 +49,8 @@ std::optional<Plan> planned(const Problem& problem, Vocabulary vocabulary) {
     if (summands > 1 && summands != summand_count(problem.source)) return std::nullopt;
     Options options;
     options.vocabulary = vocabulary;
-    auto made = synthesize(problem, options);
-    if (!made) return std::nullopt;
-    return std::move(made->plan);
+    const auto made = synthesize(problem, options);
+    return made ? std::optional(made->plan()) : std::nullopt;
 }
 
 Plan draw_plan(Random& random, Index ranks) {

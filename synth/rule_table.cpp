@@ -1,0 +1,166 @@
+#include "synth/rule_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "synth/answer.hpp"
+#include "synth/rules/cross_mesh.hpp"
+#include "synth/rules/fetch_once.hpp"
+#include "synth/rules/fuse_steps.hpp"
+#include "synth/rules/three_stage.hpp"
+#include "synth/search/search.hpp"
+
+namespace reshard {
+
+namespace {
+
+void do_nothing(Inquiry& asked) { asked.consider(Plan{asked.problem.source, asked.problem.target, {}}); }
+
+constexpr std::string_view name_of_step(StepKind kind) {
+    return kind == StepKind::exchange ? "direct_exchange" : "one_step";
+}
+
+void search_digits(Inquiry& asked) {
+    const Problem& problem = asked.problem;
+    const Options& options = asked.options;
+    const std::size_t levels = options.machine.levels.size();
+    if (levels > levels_max) return;
+    const auto space = make_search_space(problem, options.objective == Objective::time && levels > 1);
+    if (!space) return;
+    SearchOptions limits;
+    limits.objective = options.objective;
+    limits.vocabulary = options.vocabulary;
+    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(problem.source.dtype);
+    Found found = search(*space, limits, options.machine);
+    asked.searched.stopped = found.complete ? StopReason::exhausted : StopReason::budget;
+    asked.searched.states = found.states;
+    if (!found.arrived) return;
+    Plan plan{problem.source, problem.target, std::move(found.steps)};
+    const std::string_view one = plan.steps.size() == 1 ? name_of_step(plan.steps[0].kind) : asked.rule;
+    std::string rule(is_off(options, one) ? asked.rule : one);
+    // What a search over digits takes for typed and priced is so where sizes divide, or all devices are looked at.
+    const bool exact = space->even || space->exact;
+    const bool priced = exact || std::ranges::all_of(plan.steps, [](const Step& step) { return divides(step.layout); });
+    const bool kept = priced ? asked.candidates.judge(std::move(rule), std::move(plan))
+                             : asked.candidates.consider(std::move(rule), std::move(plan));
+    asked.searched.exhausted = kept && found.complete && space->whole && exact;
+    asked.searched.even = space->even;
+    asked.searched.estimates = options.vocabulary == Vocabulary::all && space->mixed;
+}
+
+void take_one_step(Inquiry& asked) {
+    const Problem& problem = asked.problem;
+    for (const StepKind kind : all_step_kinds) {
+        const Step step{kind, problem.target};
+        if (name_of_step(kind) == asked.rule && type_valid_step(problem.source, step))
+            asked.consider(Plan{problem.source, problem.target, {step}});
+    }
+}
+
+template <Index inside>
+void build_in_three_stages(Inquiry& asked) {
+    asked.consider(three_stage(asked.problem, asked.options.vocabulary, inside));
+}
+
+void build_in_three_stages_inside(Inquiry& asked) {
+    if (asked.inside < device_count(asked.problem.source))
+        asked.consider(three_stage(asked.problem, asked.options.vocabulary, asked.inside));
+}
+
+void fetch_once_inside(Inquiry& asked) {
+    asked.consider(fetch_once(asked.problem, asked.options.vocabulary, asked.inside));
+}
+
+template <std::optional<Plan> (*plan_of)(const Problem&)>
+void plan_between(Inquiry& asked) {
+    asked.consider(plan_of(asked.problem));
+}
+
+// As it is: fused, it would not be naive any more. Where it holds too much it is only there to be shown.
+void show_naive(Inquiry& asked) {
+    if (!asked.options.explain && global_bytes(asked.problem.source) > asked.candidates.peak_bytes_max()) return;
+    if (auto naive = gather_then_slice(asked.problem))
+        asked.candidates.show(std::string(asked.rule), std::move(*naive));
+}
+
+// The problem between two orders leads to one in one order, and that to no other.
+void reorder_last(Inquiry& asked) {
+    if (const auto made = in_the_order_of_the_source(asked.problem))
+        asked.consider(reordered(asked.problem, steps_in_one_order(*made, asked.options)));
+}
+
+// In the order in which they are asked: of plans that cost the same the first is chosen.
+constexpr std::array<RuleEntry, 14> table = {{
+    {{"identity", "both ends hold the same: nothing moves"}, Stage::nothing, do_nothing},
+    {{"search", "the shortest path over typed steps, in the digits of the mesh"}, Stage::search, search_digits},
+    {{"one_step", "one collective leads from end to end"}, Stage::one_step, take_one_step},
+    {{"direct_exchange", "one universal exchange from end to end"}, Stage::one_step, take_one_step, Vocabulary::all},
+    {{"three_stage", "slice, move equal tiles, gather; sliced no more than the ends make necessary"},
+     Stage::built,
+     build_in_three_stages<0>},
+    {{"three_stage_deep", "the same, sliced by all that both ends leave unused"},
+     Stage::built,
+     build_in_three_stages<index_max>},
+    {{"three_stage_inside", "the same, sliced further inside a level of the network only"},
+     Stage::level,
+     build_in_three_stages_inside},
+    {{"fetch_once", "each element enters a level of the network once and is gathered there"},
+     Stage::level,
+     fetch_once_inside},
+    {{"reduce_first", "sums are reduced where they lie; then one exchange"},
+     Stage::between,
+     plan_between<reduce_first>,
+     Vocabulary::all},
+    {{"scatter_then_gather", "one exchange brings each element once; a gather at the target spreads it"},
+     Stage::between,
+     plan_between<scatter_then_gather>,
+     Vocabulary::all},
+    {{"reduce_last", "summands are carried to where they are wanted and reduced there"},
+     Stage::between,
+     plan_between<reduce_last>,
+     Vocabulary::all},
+    {{"gather_differing", "dimensions that are cut differently are gathered, then sliced"},
+     Stage::between,
+     plan_between<gather_differing>},
+    {{"gather_then_slice", "the whole array on every device, then a slice: the naive baseline"},
+     Stage::baseline,
+     show_naive},
+    {{"reorder", "the target is made in the source's order of devices, then whole tiles are permuted"},
+     Stage::orders,
+     reorder_last},
+}};
+
+}  // namespace
+
+std::span<const RuleEntry> rule_table() { return table; }
+
+std::vector<Rule> rules() {
+    std::vector<Rule> all_rules;
+    std::ranges::transform(table, std::back_inserter(all_rules), &RuleEntry::rule);
+    return all_rules;
+}
+
+bool is_off(const Options& options, std::string_view rule) {
+    return std::ranges::find(options.without, rule) != options.without.end();
+}
+
+Result<Index> rules_off(const Options& options) {
+    Index off = 0;
+    for (const std::string& name : options.without) {
+        const auto* const found =
+            std::ranges::find(table, name, [](const RuleEntry& entry) { return entry.rule.name; });
+        if (found == table.end()) {
+            std::string names;
+            for (const RuleEntry& entry : table)
+                names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.rule.name);
+            return fail(Code::syntax, fmt::format("'{}' is no rule: {}", name.substr(0, 40), names));
+        }
+        off |= Index{1} << (found - table.begin());
+    }
+    return off;
+}
+
+}  // namespace reshard
