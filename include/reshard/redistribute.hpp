@@ -29,7 +29,7 @@ class Redistributor : NonCopyable {
 public:
     static constexpr std::size_t executors_max = 64;  ///< the least recently used one goes first, on all ranks alike
 
-    /// Plans with these options, the same on all ranks.
+    /// Plans with these options, the same on all ranks; `in` is the caller's, so nothing is donated.
     explicit Redistributor(Backend& backend, Options options = {});
 
     /// The one that hangs on a backend, behind redistribute(backend, ...); made by the first who asks.

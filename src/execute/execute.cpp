@@ -217,8 +217,7 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
     std::vector<std::size_t> first_step_of(plans_.size());
     std::size_t steps = 0;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-        RESHARD_TRY(auto& named, name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_));
-        buffers_of[arrays[i]] = named;
+        RESHARD_ASSIGN(buffers_of[arrays[i]], name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_));
         first_step_of[arrays[i]] = std::exchange(steps, steps + plans_[arrays[i]].steps.size());
     }
     std::vector<Range> ranges;
@@ -259,8 +258,7 @@ Result<void> Executor::run(ConstElements source, Elements target) {
                                                 name(plans_.front().dtype)));
     }
     if (workspace_bytes() > 0 && !workspace_) {
-        RESHARD_TRY(auto& memory, backend_->allocate(workspace_bytes()));
-        workspace_ = std::move(memory);
+        RESHARD_ASSIGN(workspace_, backend_->allocate(workspace_bytes()));
     }
     return run(Buffers{source.bytes, target.bytes, workspace_ ? workspace_->bytes() : std::span<std::byte>()});
 }

@@ -7,7 +7,7 @@
 #include "reshard/execute.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
-#include "src/execute/lower_list.hpp"
+#include "src/execute/lower_judged.hpp"
 #include "src/plan/buffer_assignment.hpp"
 
 namespace reshard {
@@ -68,13 +68,11 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
               {BufferId::target, 0, target, storage_of(plan.target, target, storages.target)},
               0,
               0};
-    RESHARD_TRY(const auto& source_bytes, bytes_needed(ends.source.storage, source, element_bytes, "source"));
-    RESHARD_TRY(const auto& target_bytes, bytes_needed(ends.target.storage, target, element_bytes, "target"));
+    RESHARD_ASSIGN(ends.source_bytes, bytes_needed(ends.source.storage, source, element_bytes, "source"));
+    RESHARD_ASSIGN(ends.target_bytes, bytes_needed(ends.target.storage, target, element_bytes, "target"));
     if (count(target) > 0 && !cover_of(ends.target.storage, target).distinct) {
         return fail(Code::mismatch, "the target storage puts two elements in one place");
     }
-    ends.source_bytes = source_bytes;
-    ends.target_bytes = target_bytes;
     return ends;
 }
 
@@ -148,12 +146,12 @@ RankStep copy_step(const Ends& ends, Index rank) {
 Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, const MemoryPolicy& memory) {
     if (rank < 0) return fail(Code::mismatch, fmt::format("there is no rank {}", rank));
     RESHARD_CHECK(check(plan));
-    return lower_judged(plan, rank, storages, memory.donate);
+    return lower_judged(plan, rank, storages, memory);
 }
 
-Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& storages, bool donate) {
+Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& storages, const MemoryPolicy& memory) {
     RESHARD_TRY(const auto& ends, lower_ends(plan, rank, storages));
-    const Places places(plan, rank, ends, donate);
+    const Places places(plan, rank, ends, memory.donate);
     const BufferAssignment& placement = places.tiles();
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");

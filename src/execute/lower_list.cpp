@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/execute/lower_judged.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
 
@@ -36,9 +37,8 @@ Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split,
     const Storage target = whole_storage(plan.target, rank, storages.target);
     std::vector<RankPlan> pieces;
     for (Index piece = 0; piece < piece_count(split); ++piece) {
-        RESHARD_TRY(auto& part,
-                    lower_judged(plan_of(plan, split, piece), rank,
-                                 {storage_of(source, split, piece), storage_of(target, split, piece)}, false));
+        RESHARD_TRY(auto& part, lower_judged(plan_of(plan, split, piece), rank,
+                                             {storage_of(source, split, piece), storage_of(target, split, piece)}));
         pieces.push_back(std::move(part));
     }
     return pieces;
@@ -46,14 +46,13 @@ Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split,
 
 // Adds what the array runs to its bucket; returns it as a whole.
 Result<RankPlan> lower_into(LoweredBucket& bucket, const Plan& plan, const Execution& execution, std::size_t array,
-                            Index rank, const Storages& storages, bool donate) {
+                            Index rank, const Storages& storages, const MemoryPolicy& memory) {
     const bool one_exchange = std::holds_alternative<AsOneExchange>(execution);
-    auto whole = lower_judged(one_exchange ? *as_one_exchange(plan) : plan, rank, storages, donate);
+    auto whole = lower_judged(one_exchange ? *as_one_exchange(plan) : plan, rank, storages, memory);
     if (!whole) return whole;
     std::vector<RankPlan> pieces = {*whole};
     if (const Split* split = std::get_if<Split>(&execution)) {
-        RESHARD_TRY(auto& cut, lower_pieces(plan, *split, rank, storages));
-        pieces = std::move(cut);
+        RESHARD_ASSIGN(pieces, lower_pieces(plan, *split, rank, storages));
         whole->workspace_bytes = 0;
     }
     for (RankPlan& piece : pieces) {
@@ -105,9 +104,9 @@ Result<LoweredList> lower_list(const Judged<ListPlan>& judged, const Backend& ba
         LoweredBucket& bucket = lowered.buckets.emplace_back();
         bucket.arrays = arrays;
         for (const std::size_t i : arrays) {
-            RESHARD_TRY(auto& whole, lower_into(bucket, list.plans[i], execution_of(list, i), i, backend.rank(),
-                                                storages.empty() ? Storages{} : storages[i], judged.memory().donate));
-            lowered.arrays[i] = std::move(whole);
+            RESHARD_ASSIGN(lowered.arrays[i],
+                           lower_into(bucket, list.plans[i], execution_of(list, i), i, backend.rank(),
+                                      storages.empty() ? Storages{} : storages[i], judged.memory()));
         }
     }
     RESHARD_CHECK(deal_staging(lowered, list, judged.memory()));

@@ -19,13 +19,10 @@ struct LoweredList {
     std::vector<LoweredBucket> buckets;
 };
 
-/// What one rank does for the steps of a plan. pre: the judge has passed it.
-[[nodiscard]] Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& storages, bool donate);
-
-/// Lowers each plan as it is to run. What the limit leaves on this rank is dealt to the buckets for
-/// staging, all of which is held at once, by their numbers of arrays.
-/// Errors: as lower; mismatch when the backend has too few ranks; infeasible when the caller's own buffers
-/// are over the limit.
+/// Lowers each plan as it is to run. What the limit leaves on this rank is dealt to the buckets for staging, all of
+/// which is held at once, by their numbers of arrays.
+/// Errors: as lower; mismatch when the backend has too few ranks; infeasible when the caller's own buffers are over the
+/// limit.
 [[nodiscard]] Result<LoweredList> lower_list(const Judged<ListPlan>& judged, const Backend& backend,
                                              std::span<const Storages> storages);
 

@@ -104,8 +104,7 @@ Result<std::span<std::byte>> Redistributor::workspace_of(const Executor& executo
     const Index needed = executor.workspace_bytes();
     if (workspace_bytes() < needed) {
         workspace_.reset();
-        RESHARD_TRY(auto& memory, backend_.allocate(needed));
-        workspace_ = std::move(memory);
+        RESHARD_ASSIGN(workspace_, backend_.allocate(needed));
     }
     return needed == 0 ? std::span<std::byte>() : workspace_->bytes().first(static_cast<std::size_t>(needed));
 }

@@ -1,10 +1,11 @@
 #include "reshard/layout.hpp"
-#include "src/base/try.hpp"
 
 #include <algorithm>
 #include <cassert>
 
 #include <fmt/format.h>
+
+#include "src/base/try.hpp"
 
 namespace reshard {
 

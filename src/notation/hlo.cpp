@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 3> subgroup_names = {"manual", "replicate
 
 class HloReader {
 public:
-    explicit HloReader(std::string_view text) : scanner_(text, Comments::skipped) {}
+    explicit HloReader(std::string_view text) : scanner_(text, Spaces::comments) {}
 
     Result<HloSharding> read() {
         RESHARD_CHECK(scanner_.expect('{'));

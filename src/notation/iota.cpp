@@ -1,9 +1,10 @@
 #include "src/notation/iota.hpp"
-#include "src/base/try.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
+
+#include "src/base/try.hpp"
 
 namespace reshard::notation {
 

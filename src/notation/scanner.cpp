@@ -1,10 +1,11 @@
 #include "src/notation/scanner.hpp"
-#include "src/base/try.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 #include <fmt/format.h>
+
+#include "src/base/try.hpp"
 
 namespace reshard::notation {
 
@@ -12,10 +13,10 @@ void Scanner::skip_space() {
     const auto skip = [&](std::string_view bytes) {
         offset_ = std::min(text_.find_first_not_of(bytes, offset_), text_.size());
     };
-    if (comments_ == Comments::refused) return skip(" \t");
+    if (spaces_ == Spaces::blanks) return skip(" \t");
     for (;;) {
         skip(" \t\r\n");
-        if (!text_.substr(offset_).starts_with("/*")) return;
+        if (spaces_ == Spaces::lines || !text_.substr(offset_).starts_with("/*")) return;
         const std::size_t end = text_.find("*/", offset_ + 2);
         if (end == std::string_view::npos) return;  // no comment, and an error wherever it stands
         offset_ = end + 2;

@@ -9,12 +9,12 @@
 
 namespace reshard::notation {
 
-/// Whether line ends and comments, /*..*/, are spaces.
-enum class Comments { refused, skipped };
+/// What stands between words and says nothing: blanks; line ends too; and comments, /*..*/.
+enum class Spaces { blanks, lines, comments };
 
 class Scanner {
 public:
-    explicit Scanner(std::string_view text, Comments comments = Comments::refused) : text_(text), comments_(comments) {}
+    explicit Scanner(std::string_view text, Spaces spaces = Spaces::blanks) : text_(text), spaces_(spaces) {}
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
     [[nodiscard]] std::string_view text() const { return text_; }
@@ -60,7 +60,7 @@ public:
 
 private:
     std::string_view text_;
-    Comments comments_ = Comments::refused;
+    Spaces spaces_ = Spaces::blanks;
     std::size_t offset_ = 0;
 };
 

@@ -1,12 +1,13 @@
 // The meaning of steps, written for the reader and not for speed: each element of each tile is looked up on its own.
 #include "reshard/algebra/simulate.hpp"
-#include "src/base/try.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
 #include <fmt/format.h>
+
+#include "src/base/try.hpp"
 
 namespace reshard {
 

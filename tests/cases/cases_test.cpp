@@ -10,6 +10,7 @@
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "support/jsonl.hpp"
+#include "support/price.hpp"
 #include "support/replay.hpp"
 
 namespace reshard::test {
@@ -178,9 +179,8 @@ TEST(ShardyCases, AgainstThePeerPerMetric) {
                            row["peer_received_elements"].number, row["id"].text);
             peak.count(static_cast<double>(made->verdict().peak_bytes) / element, row["peer_peak_elements"].number,
                        row["id"].text);
-            steps.count(static_cast<double>(std::ranges::count_if(
-                            made->plan().steps, [](const Step& step) { return !is_local(step.kind); })),
-                        row["peer_collectives"].number, row["id"].text);
+            steps.count(static_cast<double>(steps_that_move(made->plan())), row["peer_collectives"].number,
+                        row["id"].text);
         }
         EXPECT_GE(compared, 50);
         const std::string word(name(vocabulary));
@@ -241,10 +241,6 @@ TEST(XlaCases, PairsThatAreReplicatedInFullElsewhereKeepTheFloor) {
     EXPECT_GE(met, 15);
 }
 
-Index moving_steps_of(const Plan& plan) {
-    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
-}
-
 // Figures that DTensor and XLA state, with the objective bytes: steps that communicate, and XLA's largest buffer. Rows
 // that divide (nothing is padded) and whose step count is no less than needed (none only where nothing moves).
 // XLA's rows with a buffer are a model's prediction of it: one gather of everything is few steps, at many times the
@@ -267,7 +263,7 @@ TEST(PeerCases, DTensorAndXlaPerMetric) {
                         stated.kind == Json::Kind::list ? static_cast<double>(stated.list.size()) : stated.number;
                     const bool moves = made->verdict().lower_bound_bytes > 0;
                     if (theirs >= (moves ? 1.0 : 0.0))
-                        steps.count(static_cast<double>(moving_steps_of(made->plan())), theirs, row["id"].text);
+                        steps.count(static_cast<double>(steps_that_move(made->plan())), theirs, row["id"].text);
                 }
                 if (row.has("peak_buffer_ratio"))
                     peak.count(static_cast<double>(made->verdict().peak_bytes) /

@@ -145,6 +145,22 @@ TEST(Npy, EveryByteOfAHeaderMayBeAnything) {
     }
 }
 
+// A header is Python's: it has blanks and line ends, and none of the comments that a notation may have.
+TEST(Npy, WhatIsASpaceInANotationIsNoneInAHeader) {
+    const std::string good = npy_header("<f4", false, {4});
+    const auto with = [&](const std::string& words) {
+        std::string text = good;
+        const std::size_t blank = text.find("(4") + 2;
+        text.insert(blank, words);
+        text.erase(text.size() - 1 - words.size(), words.size());
+        return parse_npy(text, static_cast<Index>(text.size()) + 16).has_value();
+    };
+    EXPECT_TRUE(with(" \n "));
+    EXPECT_TRUE(with("L"));
+    EXPECT_FALSE(with(" L"));
+    EXPECT_FALSE(with("/**/"));
+}
+
 TEST(Table, WrapsWhatMayAndKeepsTheRest) {
     Table table({{"a"}, {"b", Table::Align::right}, {"c", Table::Align::left, true}});
     table.row({"x", "1", "some words that are too long for one line of this table"});

@@ -11,6 +11,7 @@
 #include "differential/reference.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "support/price.hpp"
 #include "support/property.hpp"
 
 namespace reshard::test {
@@ -54,8 +55,7 @@ Index priced(Objective objective, const Made& made) {
         case Objective::steps:
             break;
     }
-    const Index moves = std::ranges::count_if(made.plan().steps, [](const Step& step) { return !is_local(step.kind); });
-    return moves * move_weight + received;
+    return steps_that_move(made.plan()) * move_weight + received;
 }
 
 struct Tally {

@@ -11,6 +11,7 @@
 #include "meaning/asked.hpp"
 #include "meaning/holders.hpp"
 #include "reshard/text.hpp"
+#include "support/price.hpp"
 
 namespace reshard::test {
 
@@ -123,7 +124,7 @@ Index optimum_of(const Reference& reference, const Answer& answer, std::size_t s
 Index price(const Synthesis& made, Objective objective) {
     if (objective == Objective::bytes)
         return made.verdict().received_bytes_max_device / size_of(made.plan().source.dtype);
-    const auto moves = std::ranges::count_if(made.plan().steps, [](const Step& step) { return !is_local(step.kind); });
+    const Index moves = steps_that_move(made.plan());
     if (objective == Objective::steps || moves == 0) return moves;  // no plan is faster than one that moves nothing
     return made.picoseconds;
 }

@@ -5,6 +5,7 @@
 
 #include "reshard/text.hpp"
 #include "support/generators.hpp"
+#include "support/price.hpp"
 #include "support/property.hpp"
 
 namespace reshard::test {
@@ -20,10 +21,6 @@ Machine draw_machine() {
     }
     machine.levels.push_back({"all", index_max, 3'000'000, *between<Index>(1, 7'000'000'000), 14'000'000});
     return machine;
-}
-
-Index moving_steps(const Plan& plan) {
-    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
 }
 
 TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
@@ -59,13 +56,13 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
                 } else {
                     RC_ASSERT(found.price.first >= time || same_tiles(problem.source, problem.target));
                 }
-                RC_ASSERT(found.price.second == moving_steps(plan));
+                RC_ASSERT(found.price.second == steps_that_move(plan));
                 break;
             case Objective::bytes:
-                RC_ASSERT(found.price == (EdgeCost{received, moving_steps(plan)}));
+                RC_ASSERT(found.price == (EdgeCost{received, steps_that_move(plan)}));
                 break;
             case Objective::steps:
-                RC_ASSERT(found.price == (EdgeCost{moving_steps(plan), received}));
+                RC_ASSERT(found.price == (EdgeCost{steps_that_move(plan), received}));
                 break;
         }
     });

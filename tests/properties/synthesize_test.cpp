@@ -8,6 +8,7 @@
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "support/generators.hpp"
+#include "support/price.hpp"
 #include "support/property.hpp"
 #include "support/replay.hpp"
 
@@ -57,6 +58,14 @@ bool assert_planned(const Pair& pair, Vocabulary vocabulary, Objective objective
 
 Objective draw_objective() { return *rc::gen::element(Objective::time, Objective::bytes, Objective::steps); }
 
+Options draw_options() {
+    Options options;
+    options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
+    options.objective = draw_objective();
+    if (*between(0, 3) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+    return options;
+}
+
 TEST(SynthesizeProperty, EveryPairThatDividesIsPlannedInBothVocabularies) {
     check_property(cases(2000), [] {
         const Pair pair = *pairs({.uneven = false, .sums = false});
@@ -99,10 +108,7 @@ TEST(SynthesizeProperty, PairsWithUnreducedAxesArePlanned) {
 TEST(SynthesizeProperty, ExplainChangesNoPlan) {
     check_property(cases(1500), [] {
         const Pair pair = *pairs({.devices_max = 64});
-        Options options;
-        options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
-        options.objective = draw_objective();
-        if (*between(0, 3) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+        Options options = draw_options();
         const auto made = synthesize(layout_of(pair.source), layout_of(pair.target), options);
         options.explain = true;
         const auto explained = synthesize(layout_of(pair.source), layout_of(pair.target), options);
@@ -113,17 +119,11 @@ TEST(SynthesizeProperty, ExplainChangesNoPlan) {
         RC_LOG() << format(made->plan()) << "explain:\n" << format(explained->plan());
         RC_ASSERT(made->plan() == explained->plan());
         RC_ASSERT(made->search_complete == explained->search_complete);
-        const auto price = [&](const Alternative& one) {
-            const Index moves =
-                std::ranges::count_if(one.plan().steps, [](const Step& step) { return !is_local(step.kind); });
-            return options.objective == Objective::time    ? one.picoseconds
-                   : options.objective == Objective::bytes ? one.verdict().received_bytes_max_device
-                                                           : moves;
-        };
         for (const Alternative& other : explained->alternatives) {
             if (other.verdict().peak_bytes > made->verdict().floor_bytes) continue;
             RC_LOG() << other.rule << "\n" << format(other.plan());
-            RC_ASSERT(price(other) >= price(explained->alternatives.front()));
+            RC_ASSERT(price_of(other, options.objective) >=
+                      price_of(explained->alternatives.front(), options.objective));
         }
     });
 }
@@ -132,10 +132,7 @@ TEST(SynthesizeProperty, ExplainChangesNoPlan) {
 TEST(SynthesizeProperty, WithoutARuleNoPlanIsCheaper) {
     check_property(cases(1000), [] {
         const Pair pair = *pairs({.devices_max = 64});
-        Options options;
-        options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
-        options.objective = draw_objective();
-        if (*between(0, 3) == 0) options.machine = *make_machine("dgx-h100:nodes=4");
+        Options options = draw_options();
         const auto made = synthesize(layout_of(pair.source), layout_of(pair.target), options);
         const std::vector<Rule> all = rules();
         for (int off = *between(1, 4); off > 0; --off)
@@ -146,14 +143,7 @@ TEST(SynthesizeProperty, WithoutARuleNoPlanIsCheaper) {
         RC_ASSERT(made.has_value() || !less.has_value());
         if (!less) return;
         RC_LOG() << format(made->plan()) << "without:\n" << format(less->plan());
-        const auto price = [&](const Synthesis& one) {
-            const Index moves =
-                std::ranges::count_if(one.plan().steps, [](const Step& step) { return !is_local(step.kind); });
-            return options.objective == Objective::time    ? one.picoseconds
-                   : options.objective == Objective::bytes ? one.verdict().received_bytes_max_device
-                                                           : moves;
-        };
-        RC_ASSERT(price(*less) >= price(*made));
+        RC_ASSERT(price_of(*less, options.objective) >= price_of(*made, options.objective));
         RC_ASSERT(!less->search_complete);
         RC_ASSERT(less->optimal == (less->verdict().received_bytes_max_device == less->verdict().lower_bound_bytes));
     });

@@ -1,7 +1,8 @@
 #include "tool/commands/contestant.hpp"
-#include "src/base/try.hpp"
 
 #include <utility>
+
+#include "src/base/try.hpp"
 
 namespace reshard::cli {
 

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/numbers.hpp"
@@ -111,28 +112,25 @@ Index nanoseconds_now() {
 }  // namespace
 
 Result<int> explain(const Arguments& arguments) {
-    const auto asked = request_for(arguments);
-    if (!asked) return refuse(arguments.json, asked.error());
-    Options options = asked->options;
+    RESHARD_TRY(const auto& asked, request_for(arguments));
+    Options options = asked.options;
     options.explain = true;
     if (arguments.times) options.clock = nanoseconds_now;
-    const auto made = synthesize(asked->problem, options);
-    if (!made) return refuse(arguments.json, made.error());
+    RESHARD_TRY(const auto& made, synthesize(asked.problem, options));
     if (arguments.json) {
-        Json json = plan_json(nullptr, *asked, *made, 0);
-        json.erase("synthesis_us");
+        Json json = plan_json(nullptr, asked, made);
         json["alternatives"] = Json::array();
-        for (const Alternative& other : made->alternatives)
-            json["alternatives"].push_back(alternative_json(other, asked->options.machine));
+        for (const Alternative& other : made.alternatives)
+            json["alternatives"].push_back(alternative_json(other, asked.options.machine));
         json["rules"] = Json::array();
-        for (const RuleReport& report : made->rules) json["rules"].push_back(rule_json(report, arguments.times));
+        for (const RuleReport& report : made.rules) json["rules"].push_back(rule_json(report, arguments.times));
         answer(line(json));
         return exit_ok;
     }
-    answer(plan_table(*asked, *made) + plan_summary(*asked, *made));
-    answer(fmt::format("\nconsidered for the least {}, of a device:\n", name(asked->options.objective)));
-    answer(bytes_table(*made) + "\n" + times_table(*made, asked->options.machine) + "\n");
-    answer(rules_table(*made, arguments.times));
+    answer(plan_table(asked, made) + plan_summary(asked, made));
+    answer(fmt::format("\nconsidered for the least {}, of a device:\n", name(asked.options.objective)));
+    answer(bytes_table(made) + "\n" + times_table(made, asked.options.machine) + "\n");
+    answer(rules_table(made, arguments.times));
     return exit_ok;
 }
 

@@ -16,11 +16,12 @@ Index whole(double value) {
 // What both parts of a complex number are, or the one that others have.
 template <class T, class Number>
 Index decoded(std::span<const std::byte> element, Number number) {
-    T first, last;
-    std::memcpy(&first, element.data(), sizeof first);
-    std::memcpy(&last, element.data() + element.size() - sizeof last, sizeof last);
-    const Index value = whole(number(first));
-    return value == whole(number(last)) ? value : -1;
+    T part;
+    std::memcpy(&part, element.data(), sizeof part);
+    const Index value = whole(number(part));
+    if (element.size() == sizeof part) return value;
+    std::memcpy(&part, &element[sizeof part], sizeof part);
+    return value == whole(number(part)) ? value : -1;
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include "tool/files/new_file.hpp"
-#include "src/base/try.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+
+#include "src/base/try.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -1,5 +1,4 @@
 #include "tool/files/npy.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <charconv>
 #include <set>
 
+#include "src/base/try.hpp"
 #include "src/notation/scanner.hpp"
 
 namespace reshard::cli {
@@ -18,8 +18,7 @@ constexpr std::string_view magic("\x93NUMPY", 6);
 // The header is a Python dictionary literal of three known keys. This reads that and no more of Python.
 class Dictionary {
 public:
-    Dictionary(std::string_view text, NpyHeader& header)
-        : scanner_(text, notation::Comments::skipped), header_(header) {}
+    Dictionary(std::string_view text, NpyHeader& header) : scanner_(text, notation::Spaces::lines), header_(header) {}
 
     Result<void> read() {
         if (!scanner_.take('{')) return wrong("a dictionary");
@@ -70,8 +69,9 @@ private:
             if (!extent && extent.error().code == Code::overflow)
                 return fail(Code::overflow, "the npy header has an extent that leaves 64 bits");
             if (!extent) return wrong("an extent");
-            if (negative) return fail(Code::io, fmt::format("the npy header has a negative extent -{}", *extent));
-            scanner_.take('L');  // a long of Python 2
+            if (negative && *extent > 0)
+                return fail(Code::io, fmt::format("the npy header has a negative extent -{}", *extent));
+            if (scanner_.text().substr(scanner_.offset()).starts_with('L')) scanner_.take('L');  // a long of Python 2
             header_.shape.push_back(*extent);
             if (scanner_.take(',')) continue;
             if (header_.shape.size() < 2) return wrong("a tuple; one extent is written (n,)");

@@ -25,6 +25,7 @@ struct RunReport {
 [[nodiscard]] std::string run_text(const Request& asked, const Synthesis& made, const RunReport& report);
 [[nodiscard]] Json run_json(const Request& asked, const Synthesis& made, const RunReport& report);
 
+/// Its fields, in bytes, as `run` and `bench` have them.
 void add_memory(Json& json, const MemoryTaken& memory);
 
 /// Measured times of the steps that a rank ran, beside the steps of the plan: lowering turns slices into views, which

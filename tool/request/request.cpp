@@ -22,7 +22,8 @@ Result<Problem> read_foreign_problem(const Question& question) {
 Result<Problem> read_problem(const Question& question) {
     if (question.notation) return read_foreign_problem(question);
     RESHARD_TRY(const auto& mesh, in("mesh", parse_mesh(question.mesh)));
-    RESHARD_TRY(const auto& target_mesh, in("target mesh", parse_mesh(question.target_mesh.value_or(question.mesh))));
+    RESHARD_TRY(const auto& target_mesh,
+                question.target_mesh ? in("target mesh", parse_mesh(*question.target_mesh)) : Result<Mesh>(mesh));
     RESHARD_TRY(auto& source, in("source", parse_layout(mesh, question.source)));
     RESHARD_TRY(auto& target, in("target", parse_layout(target_mesh, question.target)));
     return Problem{std::move(source), std::move(target)};

@@ -1,7 +1,8 @@
 #include "backends/mpi/base/agree.hpp"
-#include "src/base/try.hpp"
 
 #include <array>
+
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 

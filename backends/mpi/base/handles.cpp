@@ -1,10 +1,11 @@
 #include "backends/mpi/base/handles.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <vector>
+
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {

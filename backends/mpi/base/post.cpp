@@ -1,7 +1,8 @@
 #include "backends/mpi/base/post.hpp"
-#include "src/base/try.hpp"
 
 #include <algorithm>
+
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {

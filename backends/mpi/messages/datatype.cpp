@@ -1,7 +1,8 @@
 #include "backends/mpi/messages/datatype.hpp"
-#include "src/base/try.hpp"
 
 #include <array>
+
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -66,6 +67,10 @@ template <DType dtype>
 constexpr std::array<MPI_User_function*, 5> functions = {nullptr, apply<dtype, Combine::sum>,
                                                          apply<dtype, Combine::max>, apply<dtype, Combine::min>,
                                                          apply<dtype, Combine::prod>};
+static_assert(functions<DType::f32>[static_cast<std::size_t>(Combine::sum)] == apply<DType::f32, Combine::sum> &&
+              functions<DType::f32>[static_cast<std::size_t>(Combine::max)] == apply<DType::f32, Combine::max> &&
+              functions<DType::f32>[static_cast<std::size_t>(Combine::min)] == apply<DType::f32, Combine::min> &&
+              functions<DType::f32>[static_cast<std::size_t>(Combine::prod)] == apply<DType::f32, Combine::prod>);
 
 template <std::size_t... number>
 MPI_User_function* function_of(DType dtype, Combine combine, std::index_sequence<number...>) {

@@ -1,10 +1,11 @@
 #include "backends/mpi/shm/peer_regions.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
 #include <limits>
 #include <numeric>
+
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {

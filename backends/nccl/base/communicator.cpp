@@ -1,10 +1,11 @@
 #include "backends/nccl/base/communicator.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
 #include <thread>
 #include <utility>
+
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 

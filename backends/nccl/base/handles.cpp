@@ -1,9 +1,10 @@
 #include "backends/nccl/base/handles.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
 #include <utility>
+
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 

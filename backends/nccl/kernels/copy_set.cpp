@@ -8,6 +8,10 @@ constexpr Index blocks_max = (Index{1} << 31) - 1;
 
 // By Combine; a copy is none, and the precondition keeps it out.
 constexpr std::array folds = {Fold::sum, Fold::sum, Fold::max, Fold::min, Fold::prod};
+static_assert(folds[static_cast<std::size_t>(Combine::sum)] == Fold::sum &&
+              folds[static_cast<std::size_t>(Combine::max)] == Fold::max &&
+              folds[static_cast<std::size_t>(Combine::min)] == Fold::min &&
+              folds[static_cast<std::size_t>(Combine::prod)] == Fold::prod);
 
 void append_launches(const Boxes& boxes, Placed& placed) {
     for (const auto& entry : boxes) {
@@ -64,8 +68,9 @@ Result<void> CopySet::place(const Bases& bases, Placed& placed) const {
             emit_copy(nest, boxes);
         } else if (entry.kind == Kind::fill) {
             emit_fill(nest, entry.pattern, boxes);
-        } else
+        } else {
             RESHARD_CHECK(emit_fold(nest, entry.dtype, entry.fold, entry.scale, boxes));
+        }
     }
     append_launches(boxes, placed);
     return {};

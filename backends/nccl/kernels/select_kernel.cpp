@@ -1,5 +1,4 @@
 #include "backends/nccl/kernels/select_kernel.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,8 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {

@@ -1,10 +1,11 @@
 #include "backends/nccl/prepare/agreement.hpp"
-#include "src/base/try.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
+
+#include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {

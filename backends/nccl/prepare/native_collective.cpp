@@ -55,6 +55,10 @@ std::optional<NcclType> reduction_type(DType dtype, Combine combine) {
                                             {DType::c64, ncclFloat32, Numbers::complex},
                                             {DType::c128, ncclFloat64, Numbers::complex}}};
     constexpr std::array operations = {ncclSum, ncclSum, ncclMax, ncclMin, ncclProd};  // by Combine
+    static_assert(operations[static_cast<std::size_t>(Combine::sum)] == ncclSum &&
+                  operations[static_cast<std::size_t>(Combine::max)] == ncclMax &&
+                  operations[static_cast<std::size_t>(Combine::min)] == ncclMin &&
+                  operations[static_cast<std::size_t>(Combine::prod)] == ncclProd);
     const auto known = std::ranges::find(all, dtype, &Known::dtype);
     if (known == all.end()) return {};
     const bool extremum = combine == Combine::max || combine == Combine::min;

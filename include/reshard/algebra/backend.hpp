@@ -53,8 +53,8 @@ class Ticket : NonCopyable {
 public:
     virtual ~Ticket() = default;
     virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
-    virtual Result<void> wait();      ///< returns when all is delivered on this rank
-    /// As wait, but returns false when that takes longer than about so long.
+    virtual Result<void> wait();      ///< returns when all is delivered on this rank; by wait_for
+    /// As wait, but returns false when that takes longer than about so long. One test, where nobody has said how.
     virtual Result<bool> wait_for(Index microseconds);
 };
 

@@ -1,0 +1,33 @@
+// What a backend does where it has no better way.
+#include <cstring>
+
+#include "reshard/algebra/backend.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard {
+
+Result<bool> Ticket::wait_for(Index) { return test(); }
+
+Result<void> Ticket::wait() {
+    constexpr Index slice = 20'000;  // microseconds
+    for (;;) {
+        RESHARD_TRY(const auto& done, wait_for(slice));
+        if (done) return {};
+    }
+}
+
+Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {
+    if (queue == nullptr) return start();
+    return fail(Code::unsupported, "this backend runs on no queue");
+}
+
+Result<void> Backend::put(std::span<const std::byte> own, std::span<std::byte> memory) {
+    if (!own.empty()) std::memcpy(memory.data(), own.data(), own.size());
+    return {};
+}
+
+Result<void> Backend::get(std::span<const std::byte> memory, std::span<std::byte> own) {
+    return Backend::put(memory, own);
+}
+
+}  // namespace reshard

@@ -1,0 +1,23 @@
+// What a plan costs, counted here and not by the planner.
+#pragma once
+
+#include <algorithm>
+
+#include "reshard/synthesize.hpp"
+
+namespace reshard::test {
+
+/// Steps that move between devices.
+[[nodiscard]] inline Index steps_that_move(const Plan& plan) {
+    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
+}
+
+/// What the objective makes the least of: picoseconds, bytes that the busiest device receives, or steps that move. Of a
+/// Synthesis or an Alternative.
+template <class Made>
+[[nodiscard]] Index price_of(const Made& made, Objective objective) {
+    if (objective == Objective::time) return made.picoseconds;
+    return objective == Objective::bytes ? made.verdict().received_bytes_max_device : steps_that_move(made.plan());
+}
+
+}  // namespace reshard::test
