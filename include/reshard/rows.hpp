@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "reshard/algebra/storage.hpp"
 #include "reshard/problem.hpp"
@@ -36,14 +38,15 @@ struct RankStorages {
     std::vector<Storage> target;  ///< of the target tiles
 };
 
-/// A box of a tensor, as one of the parts of a fused one.
+/// A tensor, or one box of it, as a part of a fused one is.
 struct TensorPart {
-    Layout layout;  ///< of the whole tensor, whose tiles are dense and row-major
-    Box box;        ///< global indices of the tensor
-    friend bool operator==(const TensorPart&, const TensorPart&) = default;
+    std::shared_ptr<const Layout> layout;  ///< of the whole tensor, whose tiles are dense and row-major; never null
+    std::optional<Box> box = {};           ///< in the tensor's indices; none: all of it
+    /// Equal as values, wherever the layouts are kept.
+    friend bool operator==(const TensorPart& a, const TensorPart& b);
 };
 
-/// A box of one tensor that becomes a box of another. Extents of 1 may be at one end only: a matrix becomes one of a
+/// A part of one tensor that becomes a part of another. Extents of 1 may be at one end only: a matrix becomes one of a
 /// stack. The rows' offsets count from the start of the whole tensors' tiles.
 struct PartProblem {
     TensorPart source;  ///< where it is
@@ -51,8 +54,8 @@ struct PartProblem {
     friend bool operator==(const PartProblem&, const PartProblem&) = default;
 };
 
-/// The layout of a box of the tensor as an array of its own, where every device has of it what it has of the tensor.
-/// pre: validate(part.layout). Errors: mismatch (the box is not within the tensor).
+/// The layout of a part as an array of its own: every device has of it what it has of the tensor.
+/// pre: validate(*part.layout). Errors: mismatch (the box is not within the tensor).
 [[nodiscard]] Result<Layout> layout_of(const TensorPart& part);
 
 /// The rows of the exchange of one or many arrays, on any rank.
@@ -70,7 +73,8 @@ public:
     /// Reshapes are taken in a view that both shapes have (unified). Errors: as validate; mismatch (element types or
     /// numbers of elements differ); unsupported (unreduced axes: a sum is no copy; more than 2^22 pieces).
     [[nodiscard]] static Result<RowSchedule> make(std::span<const Problem> arrays);
-    /// Parts of tensors. Errors: the same; mismatch (extents other than 1 differ, a box is not within its tensor).
+    /// Tensors and parts of tensors. Errors: the same; mismatch (a box is not within its tensor; extents other than 1
+    /// differ between two parts of which one is no whole tensor).
     [[nodiscard]] static Result<RowSchedule> make(std::span<const PartProblem> parts);
     /// One array in storages of the caller's. Errors: the same; mismatch (storages that do not fit the tiles, or of
     /// fewer ranks than the layout has; a reshape in a storage); overflow.

@@ -17,9 +17,9 @@ namespace {
 // One end of a question: the array, and how the tiles in which it lies are stored.
 struct End {
     Layout array;
-    std::optional<TensorPart> part;                // of a tensor; none: the array is the tensor
-    std::vector<std::optional<std::size_t>> dims;  // of a part: the tensor's dimension of each of the array's
-    std::vector<Storage> storages;                 // by rank; none: row-major
+    std::optional<TensorPart> part = {};                // of a tensor; none: the array is the tensor
+    std::vector<std::optional<std::size_t>> dims = {};  // of a part: the tensor's dimension of each of the array's
+    std::vector<Storage> storages = {};                 // by rank; none: row-major
 };
 
 Index own_indices_before(const Side& side, Index index) {
@@ -33,11 +33,12 @@ Index own_indices_before(const Side& side, Index index) {
 Storage storage_on(const End& end, const Tile& array, Index rank) {
     if (!end.storages.empty()) return end.storages[static_cast<std::size_t>(rank)];
     if (!end.part) return row_major(array);
-    const Tile whole = tile(end.part->layout, rank);
+    const Tile whole = tile(*end.part->layout, rank);
     const Storage dense = row_major(whole);
+    const Box& box = *end.part->box;
     Storage storage;
-    for (std::size_t k = 0; k < end.part->box.size(); ++k)
-        storage.offset += own_indices_before(whole[k], end.part->box[k].begin) * dense.strides[k];
+    for (std::size_t k = 0; k < box.size(); ++k)
+        storage.offset += own_indices_before(whole[k], box[k].begin) * dense.strides[k];
     for (const auto& dim : end.dims) storage.strides.push_back(dim ? dense.strides[*dim] : 0);
     return storage;
 }
@@ -64,13 +65,18 @@ struct RowSchedule::Question {
     End target;
 };
 
+bool operator==(const TensorPart& a, const TensorPart& b) {
+    return a.box == b.box && (a.layout == b.layout || *a.layout == *b.layout);
+}
+
 Result<Layout> layout_of(const TensorPart& part) {
-    Layout inner = part.layout;
-    if (part.box.size() != inner.dims.size())
+    Layout inner = *part.layout;
+    if (!part.box) return inner;
+    if (part.box->size() != inner.dims.size())
         return fail(Code::mismatch,
-                    fmt::format("the box has {} dimensions, the tensor {}", part.box.size(), inner.dims.size()));
+                    fmt::format("the box has {} dimensions, the tensor {}", part.box->size(), inner.dims.size()));
     for (std::size_t k = 0; k < inner.dims.size(); ++k) {
-        const Interval& cut = part.box[k];
+        const Interval& cut = (*part.box)[k];
         Dim& dim = inner.dims[k];
         if (cut.begin < 0 || cut.end < cut.begin || cut.end > dim.extent)
             return fail(Code::mismatch, fmt::format("the box has indices {}:{} of dimension {}, which has {}",
@@ -91,27 +97,9 @@ namespace {
 
 using Question = RowSchedule::Question;
 
-Result<void> same_types(const Layout& source, const Layout& target) {
-    if (source.dtype == target.dtype) return {};
-    return fail(Code::mismatch, fmt::format("element types differ: {} and {}", name(source.dtype), name(target.dtype)));
-}
-
-bool is_whole(const TensorPart& part) {
-    if (part.box.size() != part.layout.dims.size()) return false;
-    for (std::size_t k = 0; k < part.box.size(); ++k)
-        if (part.box[k] != Interval{0, part.layout.dims[k].extent}) return false;
-    return true;
-}
-
-Result<Question> understood(const Problem& problem) {
-    for (const Layout* end : {&problem.source, &problem.target}) RESHARD_CHECK(copies_only(*end));
-    RESHARD_TRY(auto& ends, in_common_view(problem.source, problem.target));
-    auto [source, target] = normalized_devices(ends.first, ends.second);
-    return Question{{std::move(source), {}, {}, {}}, {std::move(target), {}, {}, {}}};
-}
-
-// Both arrays with the same dimensions: one of extent 1 that only one end has is put into the other, too.
-Result<void> align(End& source, End& target) {
+// Both arrays with the same dimensions: one of extent 1 that only one end has is put into the other, too. False when
+// other extents differ.
+bool align(End& source, End& target) {
     const std::vector<Dim> left = std::exchange(source.array.dims, {});
     const std::vector<Dim> right = std::exchange(target.array.dims, {});
     const auto take = [](End& end, const std::vector<Dim>& dims, std::size_t& next, bool there) {
@@ -122,27 +110,36 @@ Result<void> align(End& source, End& target) {
         const bool both = i < left.size() && j < right.size() && left[i].extent == right[j].extent;
         const bool from_left = both || (i < left.size() && left[i].extent == 1);
         const bool from_right = both || (!from_left && j < right.size() && right[j].extent == 1);
-        if (!from_left && !from_right) return fail(Code::mismatch, "the boxes differ in other extents than 1");
+        if (!from_left && !from_right) return false;
         take(source, left, i, from_left);
         take(target, right, j, from_right);
     }
-    return {};
+    return true;
 }
 
-Result<Question> understood(const PartProblem& parts) {
-    if (is_whole(parts.source) && is_whole(parts.target))
-        return understood(Problem{parts.source.layout, parts.target.layout});
-    const auto end_of = [](const TensorPart& part) -> Result<End> {
-        RESHARD_CHECK(copies_only(part.layout));
-        RESHARD_TRY(auto& array, layout_of(part));
-        return End{std::move(array), part, {}, {}};
-    };
-    RESHARD_TRY(auto& source, end_of(parts.source));
-    RESHARD_TRY(auto& target, end_of(parts.target));
-    RESHARD_CHECK(same_types(source.array, target.array));
-    RESHARD_CHECK(align(source, target));
-    std::tie(source.array, target.array) = normalized_devices(source.array, target.array);
-    return Question{std::move(source), std::move(target)};
+Result<Question> understood(const TensorPart& from, const TensorPart& to) {
+    for (const TensorPart* part : {&from, &to}) RESHARD_CHECK(copies_only(*part->layout));
+    RESHARD_TRY(auto& source, layout_of(from));
+    RESHARD_TRY(auto& target, layout_of(to));
+    Question question{{source}, {target}};
+    if (from.box) question.source.part = from;
+    if (to.box) question.target.part = to;
+    if (source.dtype != target.dtype || !align(question.source, question.target)) {
+        if (from.box || to.box)
+            return fail(Code::mismatch, "the parts differ in element type, or in other extents than 1");
+        RESHARD_TRY(auto& ends, in_common_view(source, target));
+        question = {{std::move(ends.first)}, {std::move(ends.second)}};
+    }
+    std::tie(question.source.array, question.target.array) =
+        normalized_devices(question.source.array, question.target.array);
+    return question;
+}
+
+Result<Question> understood(const PartProblem& parts) { return understood(parts.source, parts.target); }
+
+Result<Question> understood(const Problem& problem) {
+    return understood({std::make_shared<const Layout>(problem.source)},
+                      {std::make_shared<const Layout>(problem.target)});
 }
 
 // FNV-1a over words, of what decides the rows; names do not.
@@ -166,8 +163,9 @@ struct Hash {
         }
     }
     void add(const TensorPart& part) {
-        add(part.layout);
-        for (const Interval& side : part.box) {
+        add(*part.layout);
+        if (!part.box) return;
+        for (const Interval& side : *part.box) {
             add(side.begin);
             add(side.end);
         }

@@ -93,4 +93,35 @@ inline std::byte value_of_byte(Index element, Index byte) {
                                   (8 * (byte % 5) + 16));
 }
 
+/// The bytes of every rank's tile; value(element, byte) by the element's number in the array.
+inline Memory tiles_of(const Layout& layout, Index ranks, const std::function<std::byte(Index, Index)>& value) {
+    const Index size = size_of(layout.dtype);
+    Memory tiles;
+    for (Index rank = 0; rank < ranks; ++rank) {
+        std::vector<std::byte>& bytes = tiles.emplace_back(tile_count(layout, rank) * static_cast<std::size_t>(size));
+        for_each_element(layout, rank, [&](Index own, Index global) {
+            for (Index i = 0; i < size; ++i) bytes[static_cast<std::size_t>(own * size + i)] = value(global, i);
+        });
+    }
+    return tiles;
+}
+
+/// Buffers as long as these, with nothing written.
+inline Memory blank_of(const Memory& memory) {
+    Memory blank;
+    for (const auto& bytes : memory) blank.emplace_back(bytes.size(), std::byte{0xee});
+    return blank;
+}
+
+inline std::vector<std::vector<int>> counters_of(const Memory& targets) {
+    std::vector<std::vector<int>> counters;
+    for (const auto& target : targets) counters.emplace_back(target.size(), 0);
+    return counters;
+}
+
+/// Per dimension the indices that a device has; none where it has nothing.
+inline conformance::Indices indices_of(const Layout& layout, Index device) {
+    return conformance::tile_by_arithmetic(layout, device).value_or(conformance::Indices(layout.dims.size()));
+}
+
 }  // namespace reshard::test

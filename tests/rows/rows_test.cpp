@@ -13,24 +13,6 @@
 namespace reshard::test {
 namespace {
 
-Memory tiles_of(const Layout& layout, Index ranks) {
-    const Index size = size_of(layout.dtype);
-    Memory tiles;
-    for (Index rank = 0; rank < ranks; ++rank) {
-        std::vector<std::byte>& bytes = tiles.emplace_back(tile_count(layout, rank) * static_cast<std::size_t>(size));
-        for_each_element(layout, rank, [&](Index own, Index global) {
-            for (Index i = 0; i < size; ++i) bytes[static_cast<std::size_t>(own * size + i)] = value_of_byte(global, i);
-        });
-    }
-    return tiles;
-}
-
-std::vector<std::vector<int>> counters_of(const Memory& targets) {
-    std::vector<std::vector<int>> counters;
-    for (const auto& target : targets) counters.emplace_back(target.size(), 0);
-    return counters;
-}
-
 std::vector<Index> elements_of(const Layout& layout, Index device) {
     std::vector<Index> elements;
     for_each_element(layout, device, [&](Index, Index global) { elements.push_back(global); });
@@ -88,12 +70,11 @@ void compare(const Problem& problem, Index ranks, Tally& tally) {
     ASSERT_TRUE(made) << made.error().message;
     const auto sends = all_rows(*made, ranks, RowSide::send);
     ASSERT_EQ(mirror_fault(sends, all_rows(*made, ranks, RowSide::receive)), "");
-    const Memory sources = tiles_of(problem.source, ranks);
+    const Memory sources = tiles_of(problem.source, ranks, value_of_byte);
     local::World world(ranks);
     const auto wanted = local::redistribute(world, problem.source, problem.target, sources);
     ASSERT_TRUE(wanted) << wanted.error().message;
-    Memory targets;
-    for (const auto& tile : *wanted) targets.emplace_back(tile.size(), std::byte{0xee});
+    Memory targets = blank_of(*wanted);
     auto written = counters_of(targets);
     carry_out(sends, sources, targets, written);
     ASSERT_EQ(targets, *wanted);
