@@ -35,6 +35,8 @@ HEADERS = {
     "algebra/list": ["check"],
     "cost": ["check"],
     "problem": ["cost"],
+    "rows": ["problem"],
+    "rules": ["notation", "rows"],
     "synthesize": ["problem", "algebra/list"],
     "plan_cache": ["synthesize"],
     "algebra/backend": ["algebra/schedule", "capabilities"],
@@ -52,11 +54,12 @@ PLANNER = ["notation", "algebra/view", "algebra/refinement", "algebra/normalize_
 # What a private header includes counts as included, so nothing comes in by a side door.
 ROOMS = {
     "src/layout": ([], ["algebra/view", "algebra/refinement", "algebra/normalize_devices"]),
-    "src/notation": (["src/layout"], ["notation", "algebra/refinement", "cost", "algebra/schedule"]),
+    "src/notation": (["src/layout"], ["notation", "algebra/refinement", "cost", "algebra/schedule", "rules"]),
     "src/plan": ([], ["text", "algebra/refinement", "cost", "algebra/list", "algebra/simulate"]),
-    "src/schedule": ([], ["algebra/schedule"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["algebra/backend"]),
+    "src/schedule": (["src/copy", "src/copy/kernels"],
+                     ["algebra/backend", "algebra/view", "algebra/normalize_devices", "rows"]),
     "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute", "redistribute"]),
     "synth/search": ([], PLANNER + ["synthesize"]),
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
