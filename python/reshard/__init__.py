@@ -14,9 +14,10 @@ from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Ma
                     notations, parse_layout, parse_mesh, rules, synthesize, synthesize_list, translate)
 from ._local import Local, local
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
+from .rows import RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
 __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation", "InfeasibleError", "InputError",
-           "Layout", "ListPlan", "Local", "Machine", "Mesh", "Plan", "Step", "UnsupportedError", "empty_tile", "errors",
-           "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "rules", "split",
+           "Layout", "ListPlan", "Local", "Machine", "Mesh", "Plan", "RowSchedule", "Step", "UnsupportedError", "empty_tile", "errors",
+           "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "row_dtype", "rules", "schedule_rows", "split",
            "synthesize", "synthesize_list", "translate"]
