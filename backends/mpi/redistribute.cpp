@@ -1,6 +1,7 @@
 // What redistribute keeps hangs on the caller's communicator: a backend, on which its executors hang.
 #include "reshard/redistribute.hpp"
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Attributes {
     std::vector<MPI_Comm> communicators;
 };
 
+using Kept = std::shared_ptr<Backend>;  // the attribute of a communicator
+
 Attributes& attributes() {
     static auto* const only = new Attributes;  // never freed: MPI_Finalize may come after static objects have gone
     return *only;
@@ -32,7 +35,8 @@ int reshard_mpi_drop_backend(MPI_Comm communicator, int, void* backend, void*) {
         const std::lock_guard lock(attributes().mutex);
         std::erase(attributes().communicators, communicator);
     }
-    delete static_cast<Backend*>(backend);
+    const std::unique_ptr<Kept> kept(static_cast<Kept*>(backend));
+    if (kept->use_count() > 1) clear(**kept);  // executors of the front door go now, whoever holds the backend
     return MPI_SUCCESS;
 }
 
@@ -65,28 +69,29 @@ Result<void> make_keys() {
     return checked(MPI_Comm_set_attr(MPI_COMM_SELF, attributes().end, nullptr), "MPI_Comm_set_attr");
 }
 
-Result<Backend*> backend_of(MPI_Comm communicator) {
+}  // namespace
+
+Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator) {
     if (!usable()) return fail(Code::backend, "MPI is not running: call MPI_Init first, and not after MPI_Finalize");
     if (communicator == MPI_COMM_NULL) return fail(Code::backend, "there is no rank on MPI_COMM_NULL");
     RESHARD_CHECK(make_keys());
-    Backend* kept = nullptr;
+    Kept* kept = nullptr;
     int found = 0;
     const int got = MPI_Comm_get_attr(communicator, attributes().backend, static_cast<void*>(&kept), &found);
     RESHARD_CHECK(checked(got, "MPI_Comm_get_attr"));
-    if (found != 0) return kept;
-    RESHARD_TRY(auto& made, make_backend(communicator));
+    if (found != 0) return *kept;
+    RESHARD_TRY(auto& backend, make_backend(communicator));
+    auto made = std::make_unique<Kept>(std::move(backend));
     const int set = MPI_Comm_set_attr(communicator, attributes().backend, made.get());
     RESHARD_CHECK(checked(set, "MPI_Comm_set_attr"));
     const std::lock_guard lock(attributes().mutex);
     attributes().communicators.push_back(communicator);
-    return made.release();
+    return *made.release();
 }
-
-}  // namespace
 
 Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target, ConstElements in,
                           Elements out) {
-    RESHARD_TRY(Backend* const backend, backend_of(communicator));
+    RESHARD_TRY(const auto& backend, backend_of(communicator));
     return reshard::redistribute(*backend, source, target, in, out);
 }
 

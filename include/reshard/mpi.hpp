@@ -62,6 +62,11 @@ struct Options {
 [[nodiscard]] Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target,
                                         ConstElements in, Elements out);
 
+/// The backend that redistribute keeps on this communicator, made by the first who asks: that call is collective. What
+/// is allocated on it is memory that peers reach in redistribute. It outlives its communicator while someone holds it,
+/// and MPI_Finalize too, but moves nothing then. Errors: as make_backend.
+[[nodiscard]] Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator);
+
 /// Collective: gives back all that redistribute keeps on the communicator.
 void clear(MPI_Comm communicator);
 

@@ -1,0 +1,52 @@
+// Arrays of numpy, and of whoever speaks DLPack, as memory that a run reads or writes.
+#pragma once
+
+#include <nanobind/ndarray.h>
+
+#include <vector>
+
+#include "python/bindings/errors.hpp"
+#include "reshard/elements.hpp"
+
+namespace reshard::python {
+
+enum class Access { read, write };
+
+/// Memory of somebody's array, which is kept alive. Strides are in elements.
+struct Array {
+    std::byte* bytes = nullptr;  ///< of the first element
+    DType dtype = DType::f32;
+    std::vector<Index> shape;
+    std::vector<Index> strides;
+    int device = 0;        ///< DLPack's kind of device
+    nb::object object;     ///< numpy's array, or what was given
+    bool numpy = false;    ///< whether it is numpy's
+    nb::ndarray<nb::ro> keeper;
+
+    [[nodiscard]] std::size_t size_bytes() const;
+    [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous
+};
+
+/// `what` names it in sentences. Errors raised: TypeError; InputError (an element type that layouts do not have, a
+/// read-only array that is to be written).
+[[nodiscard]] Array array_of(nb::handle object, const char* what, Access access);
+
+/// It lies in the host's memory, and has these elements and the shape of the rank's tile. Errors raised: InputError;
+/// UnsupportedError (a device's memory).
+void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
+
+/// As array_of and expect_tile, dense: another array's elements are copied into a dense one. What is written is copied
+/// back by `finish`.
+class DenseTile {
+public:
+    DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank);
+    [[nodiscard]] ConstElements read() const;
+    [[nodiscard]] Elements write() const;
+    void finish();
+
+private:
+    Array array_;
+    nb::object original_;  // where `array_` is a copy that is written
+};
+
+}  // namespace reshard::python

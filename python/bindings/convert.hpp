@@ -1,0 +1,31 @@
+// Arguments that Python programs write in more than one way.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "python/bindings/errors.hpp"
+#include "reshard/cost.hpp"
+
+namespace reshard::python {
+
+/// A Mesh, or its text.
+[[nodiscard]] Mesh mesh_of(nb::handle mesh);
+/// A Machine, or its text; none is the laptop.
+[[nodiscard]] Machine machine_of(nb::handle machine);
+/// A name, short or long, or whatever numpy.dtype takes.
+[[nodiscard]] DType dtype_of(nb::handle dtype);
+/// Bytes as a number, or as text: 96MiB.
+[[nodiscard]] Index bytes_of(nb::handle bytes);
+/// The same; none for None.
+[[nodiscard]] std::optional<Index> limit_of(nb::handle bytes);
+
+[[nodiscard]] nb::tuple tuple_of(const std::vector<Index>& numbers);
+
+/// Without the end of its last line, which print adds.
+[[nodiscard]] std::string shown(std::string text);
+
+/// <pre> with the text in it.
+[[nodiscard]] std::string preformatted(std::string_view text);
+
+}  // namespace reshard::python

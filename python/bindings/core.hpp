@@ -1,0 +1,14 @@
+// What the module reshard._core is made of.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace reshard::python {
+
+void add_layouts(nanobind::module_& module);  ///< Mesh, Layout, Machine, and their notations
+void add_plans(nanobind::module_& module);    ///< Plan, synthesize, explain. After the layouts
+void add_lists(nanobind::module_& module);    ///< many arrays in one plan. After the plans
+void add_rows(nanobind::module_& module);     ///< a move as rows of bytes
+void add_local(nanobind::module_& module);    ///< ranks in this process
+
+}  // namespace reshard::python

@@ -1,0 +1,24 @@
+// Errors of the library as exceptions of Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "reshard/result.hpp"
+
+namespace reshard::python {
+
+namespace nb = nanobind;
+
+/// Raises the exception that reshard.errors has for it.
+[[noreturn]] void raise(const Error& error);
+
+/// The value, or the error raised.
+template <class T>
+T unwrap(Result<T> result) {
+    if (!result) raise(result.error());
+    if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+[[nodiscard]] inline nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
+
+}  // namespace reshard::python

@@ -1,0 +1,220 @@
+#include "python/bindings/executors.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <mutex>
+#include <set>
+
+#include "python/bindings/lists.hpp"
+
+namespace reshard::python {
+namespace {
+
+using namespace nb::literals;
+
+std::mutex turns_mutex;
+std::set<const Backend*> turns;  // taken
+
+std::vector<Index> row_major_strides(const std::vector<Index>& shape) {
+    std::vector<Index> strides(shape.size(), 1);
+    for (std::size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * std::max<Index>(shape[k], 1);
+    return strides;
+}
+
+// One array, or the arrays of a list.
+std::vector<nb::object> given(nb::handle arrays, bool list, std::size_t count, const char* what) {
+    std::vector<nb::object> all;
+    if (!list) {
+        all.push_back(nb::borrow(arrays));
+    } else {
+        for (nb::handle one : arrays) all.push_back(nb::borrow(one));
+    }
+    if (all.size() != count)
+        raise({Code::mismatch, fmt::format("`{}` are {} arrays, the plan has {}", what, all.size(), count)});
+    return all;
+}
+
+std::string named(const char* what, bool list, std::size_t number) {
+    return list ? fmt::format("{}[{}]", what, number) : std::string(what);
+}
+
+// Strides of a dimension of one index, and of a tile of none, mean nothing.
+bool same_strides(const Array& array, const Place& place) {
+    for (const Index extent : array.shape)
+        if (extent == 0) return true;
+    for (std::size_t k = 0; k < array.shape.size(); ++k)
+        if (array.shape[k] > 1 && array.strides[k] != place.strides[k]) return false;
+    return true;
+}
+
+std::vector<Place> places_of(const std::vector<const Layout*>& layouts, Index rank, nb::handle like, bool list,
+                             const char* what) {
+    std::vector<Place> places;
+    for (const Layout* layout : layouts) {
+        Place place{layout->dtype, tile_shape(*layout, rank), {}};
+        place.strides = row_major_strides(place.shape);
+        places.push_back(std::move(place));
+    }
+    if (like.is_none()) return places;
+    const std::vector<nb::object> arrays = given(like, list, layouts.size(), what);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        const std::string name = named(what, list, i);
+        const Array array = array_of(arrays[i], name.c_str(), Access::read);
+        expect_tile(array, name.c_str(), places[i].dtype, places[i].shape, rank);
+        for (std::size_t k = 0; k < array.shape.size(); ++k)
+            if (array.shape[k] > 1 && array.strides[k] < 0)
+                raise({Code::unsupported, fmt::format("`{}` runs backwards in dimension {}: copy it first", name, k)});
+        places[i].strides = array.strides;
+        for (std::size_t k = 0; k < array.shape.size(); ++k) places[i].strides[k] = std::max<Index>(array.strides[k], 0);
+    }
+    return places;
+}
+
+std::vector<Array> arrays_of(nb::handle arrays, const std::vector<Place>& places, bool list, const char* what,
+                             Access access, Index rank) {
+    const std::vector<nb::object> all = given(arrays, list, places.size(), what);
+    std::vector<Array> found;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::string named_so = named(what, list, i);
+        Array array = array_of(all[i], named_so.c_str(), access);
+        expect_tile(array, named_so.c_str(), places[i].dtype, places[i].shape, rank);
+        if (!same_strides(array, places[i]))
+            raise({Code::mismatch, fmt::format("`{}` has strides of ({}) elements, it was prepared for ({})", named_so,
+                                               fmt::join(array.strides, ", "), fmt::join(places[i].strides, ", "))});
+        found.push_back(std::move(array));
+    }
+    return found;
+}
+
+template <class Bytes>
+Bytes first(std::byte* bytes, Index count) {
+    return Bytes(bytes, static_cast<std::size_t>(count));
+}
+
+}  // namespace
+
+Turn::Turn(const Backend& backend) : backend_(&backend) {
+    const std::lock_guard lock(turns_mutex);
+    if (!turns.insert(backend_).second)
+        raise({Code::usage, "another thread moves on this communicator; calls on one are in one order"});
+}
+
+Turn::~Turn() {
+    const std::lock_guard lock(turns_mutex);
+    turns.erase(backend_);
+}
+
+std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> backend, nb::handle plan,
+                                                     nb::handle sources, nb::handle targets) {
+    const bool list = nb::isinstance<PlannedList>(plan);
+    const PlannedList* const many = list ? nb::cast<const PlannedList*>(plan) : nullptr;
+    const Planned* const one = list ? nullptr : nb::cast<const Planned*>(plan);
+    std::vector<const Layout*> from;
+    std::vector<const Layout*> to;
+    for (std::size_t i = 0; i < (list ? many->made.arrays.size() : 1); ++i) {
+        const Plan& moved = list ? many->made.list().plans[i] : one->made.plan();
+        from.push_back(&moved.source);
+        to.push_back(&moved.target);
+    }
+    const Index rank = backend->rank();
+    auto source_places = places_of(from, rank, sources, list, "source");
+    auto target_places = places_of(to, rank, targets, list, "target");
+    std::vector<Storages> storages;
+    for (std::size_t i = 0; i < source_places.size(); ++i)
+        storages.push_back({Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}});
+    auto prepared = [&] {
+        const nb::gil_scoped_release unlocked;
+        return list ? Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages)
+                    : Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
+    }();
+    std::shared_ptr<PythonExecutor> made(new PythonExecutor(std::move(backend), unwrap(std::move(prepared))));
+    made->list_ = list;
+    made->donate_ = list ? many->made.memory().donate : one->options.limits.memory.donate;
+    made->sources_ = std::move(source_places);
+    made->targets_ = std::move(target_places);
+    if (made->executor_.workspace_bytes() > 0)
+        made->workspace_ = unwrap(made->backend_->allocate(made->executor_.workspace_bytes()));
+    return made;
+}
+
+PythonExecutor::~PythonExecutor() {
+    const nb::gil_scoped_release unlocked;
+    bound_.reset();
+    const Executor dropped = std::move(executor_);
+}
+
+void PythonExecutor::bind(const std::vector<Array>& sources, const std::vector<Array>& targets) {
+    std::vector<std::byte*> addresses;
+    std::vector<Buffers> buffers;
+    const auto workspace = workspace_ ? workspace_->bytes() : std::span<std::byte>();
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        const RankPlan& plan = executor_.plans()[i];
+        addresses.push_back(sources[i].bytes);
+        addresses.push_back(targets[i].bytes);
+        Buffers pair{first<std::span<const std::byte>>(sources[i].bytes, plan.source_bytes),
+                     first<std::span<std::byte>>(targets[i].bytes, plan.target_bytes), workspace};
+        if (donate_) pair.donated = first<std::span<std::byte>>(sources[i].bytes, plan.source_bytes);
+        buffers.push_back(pair);
+    }
+    if (bound_ && addresses == addresses_) return;
+    bound_.reset();
+    bound_ = unwrap(executor_.bind(buffers));
+    addresses_ = std::move(addresses);
+}
+
+std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle targets) {
+    const Index rank = backend_->rank();
+    auto from = arrays_of(sources, sources_, list_, "source", donate_ ? Access::write : Access::read, rank);
+    auto to = arrays_of(targets, targets_, list_, "target", Access::write, rank);
+    bind(from, to);
+    auto ticket = [&] {
+        const nb::gil_scoped_release unlocked;
+        return bound_->start();
+    }();
+    std::move(to.begin(), to.end(), std::back_inserter(from));
+    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), std::move(from));
+}
+
+PythonRun::~PythonRun() { end(); }
+
+void PythonRun::end() {
+    const nb::gil_scoped_release unlocked;
+    ticket_.reset();
+}
+
+bool PythonRun::test() {
+    if (!ticket_) return true;
+    auto done = [&] {
+        const nb::gil_scoped_release unlocked;
+        return ticket_->test();
+    }();
+    if (!done || *done) end();
+    return unwrap(std::move(done));
+}
+
+void PythonRun::wait() {
+    if (!ticket_) return;
+    auto done = [&] {
+        const nb::gil_scoped_release unlocked;
+        return ticket_->wait();
+    }();
+    end();
+    unwrap(std::move(done));
+}
+
+void add_executors(nb::module_& module) {
+    nb::class_<PythonRun>(module, "Run", "A run in flight. Dropping it waits.")
+        .def("test", &PythonRun::test, "True once the target is complete here; makes progress, never blocks.")
+        .def("wait", &PythonRun::wait, "Returns when the target is complete here. The GIL is not held meanwhile.");
+    nb::class_<PythonExecutor>(module, "Prepared", "A plan that is ready to run. reshard.mpi.Executor makes them.")
+        .def("start", &PythonExecutor::start, "source"_a, "target"_a)
+        .def_prop_ro("workspace_bytes", [](const PythonExecutor& self) { return self.executor().workspace_bytes(); })
+        .def_prop_ro("staging_bytes", [](const PythonExecutor& self) { return self.executor().staging_bytes(); })
+        .def_prop_ro("footprint_bytes", [](const PythonExecutor& self) { return self.executor().footprint_bytes(); })
+        .def("describe", [](const PythonExecutor& self) { return self.executor().describe(); });
+}
+
+}  // namespace reshard::python

@@ -1,0 +1,76 @@
+// Plans prepared once on a backend, for loops.
+#pragma once
+
+#include <memory>
+
+#include "python/bindings/arrays.hpp"
+#include "reshard/execute.hpp"
+
+namespace reshard::python {
+
+/// The right to move on a backend, for the time of a call. Raises InputError when another thread has it.
+class Turn : NonCopyable {
+public:
+    explicit Turn(const Backend& backend);
+    ~Turn();
+
+private:
+    const Backend* backend_;
+};
+
+/// What one array of an executor is on this rank.
+struct Place {
+    DType dtype;
+    std::vector<Index> shape;
+    std::vector<Index> strides;  ///< in elements
+};
+
+class PythonExecutor;
+
+/// A run in flight. Dropping it waits.
+class PythonRun : NonCopyable {
+public:
+    PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<PythonExecutor> executor, std::vector<Array> arrays)
+        : executor_(std::move(executor)), arrays_(std::move(arrays)), ticket_(std::move(ticket)) {}
+    ~PythonRun();
+    [[nodiscard]] bool test();
+    void wait();
+
+private:
+    void end();
+
+    std::shared_ptr<PythonExecutor> executor_;
+    std::vector<Array> arrays_;  // kept alive while they are read and written
+    std::unique_ptr<Ticket> ticket_;
+};
+
+/// An executor, and what it is bound to.
+class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
+public:
+    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays) whose
+    /// strides the tiles will have.
+    static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
+                                                nb::handle targets);
+    ~PythonExecutor();
+    std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets);
+    [[nodiscard]] const Executor& executor() const { return executor_; }
+
+private:
+    PythonExecutor(std::shared_ptr<Backend> backend, Executor executor)
+        : backend_(std::move(backend)), executor_(std::move(executor)) {}
+    void bind(const std::vector<Array>& sources, const std::vector<Array>& targets);
+
+    std::shared_ptr<Backend> backend_;
+    Executor executor_;
+    bool list_ = false;
+    bool donate_ = false;
+    std::vector<Place> sources_;
+    std::vector<Place> targets_;
+    std::unique_ptr<Memory> workspace_;
+    std::vector<std::byte*> addresses_;  // that are bound
+    std::unique_ptr<Bound> bound_;
+};
+
+void add_executors(nb::module_& module);
+
+}  // namespace reshard::python

@@ -1,0 +1,96 @@
+// The module reshard._mpi: the ranks of a communicator of mpi4py, which is taken by its address.
+#include "reshard/mpi.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/bindings/arrays.hpp"
+#include "python/bindings/executors.hpp"
+#include "reshard/redistribute.hpp"
+
+namespace reshard::python {
+namespace {
+
+using namespace nb::literals;
+
+MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<const MPI_Comm*>(address); }
+
+std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
+    auto found = [&] {
+        const nb::gil_scoped_release unlocked;
+        return mpi::backend_of(communicator_at(address));
+    }();
+    return unwrap(std::move(found));
+}
+
+// A rank whose arguments are wrong says so to the others, who would wait for it.
+template <class Body>
+auto or_tell(Backend& backend, const Body& body) {
+    try {
+        return body();
+    } catch (...) {
+        const nb::gil_scoped_release unlocked;
+        static_cast<void>(backend.agree(0));
+        clear(backend);
+        throw;
+    }
+}
+
+void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
+                  nb::handle out) {
+    const auto backend = backend_at(address);
+    const Turn turn(*backend);
+    auto [from, to] = or_tell(*backend, [&] {
+        return std::pair(DenseTile(array, "array", Access::read, source, backend->rank()),
+                         DenseTile(out, "out", Access::write, target, backend->rank()));
+    });
+    auto moved = [&] {
+        const nb::gil_scoped_release unlocked;
+        return reshard::redistribute(*backend, source, target, from.read(), to.write());
+    }();
+    unwrap(std::move(moved));
+    to.finish();
+}
+
+nb::object allocate(std::uintptr_t address, Index bytes) {
+    const auto backend = backend_at(address);
+    auto* const memory = unwrap(backend->allocate(bytes)).release();
+    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
+    const std::size_t size = memory->bytes().size();
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(memory->bytes().data(), {size}, owner));
+}
+
+std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources,
+                                        nb::handle targets) {
+    auto backend = backend_at(address);
+    return or_tell(*backend, [&] { return PythonExecutor::make(backend, plan, sources, targets); });
+}
+
+std::string library_version() {
+    std::string text(MPI_MAX_LIBRARY_VERSION_STRING, ' ');
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    text.resize(static_cast<std::size_t>(length));
+    return text;
+}
+
+}  // namespace
+}  // namespace reshard::python
+
+NB_MODULE(_mpi, module) {
+    using namespace reshard::python;
+    nb::module_::import_("reshard._core");  // whose layouts and plans these take
+    module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
+    add_executors(module);
+    module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
+    module.def("allocate", allocate, "address"_a, "bytes"_a);
+    module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
+    module.def("capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);
+    module.def("clear", [](std::uintptr_t address) {
+        const nb::gil_scoped_release unlocked;
+        reshard::mpi::clear(communicator_at(address));
+    }, "address"_a);
+    module.def("library_version", library_version);
+}

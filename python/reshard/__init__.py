@@ -1,0 +1,23 @@
+"""Moves distributed arrays between shardings: plans, their price before a byte moves, and the move itself.
+
+    import reshard
+    source = reshard.parse_layout("x=2,y=3", "f32[12288@x,4096]")
+    target = reshard.parse_layout("x=2,y=3", "f32[12288@y,4096]")
+    print(reshard.synthesize(source, target))
+
+In one process: reshard.local(ranks).redistribute(tiles, source, target). Under MPI: reshard.mpi.redistribute(comm, tile,
+source, target). On GPUs: reshard.nccl. A tile is what one rank holds of an array; split and join make tiles of a whole
+array and back. Errors are exceptions of reshard.errors, all of them reshard.Error."""
+
+from . import errors, mpi, nccl
+from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Machine, Mesh, Plan, Step, explain,
+                    notations, parse_layout, parse_mesh, rules, synthesize, synthesize_list, translate)
+from ._local import Local, local
+from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
+from .rows import RowSchedule, row_dtype, schedule_rows
+from .tiles import empty_tile, join, split
+
+__all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation", "InfeasibleError", "InputError",
+           "Layout", "ListPlan", "Local", "Machine", "Mesh", "Plan", "RowSchedule", "Step", "UnsupportedError", "empty_tile", "errors",
+           "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "row_dtype", "rules", "schedule_rows", "split",
+           "synthesize", "synthesize_list", "translate"]

@@ -1,0 +1,170 @@
+"""Ranks of an MPI communicator, taken from mpi4py: numpy's arrays and the host's DLPack, at the speed of C++.
+
+    from mpi4py import MPI
+    import reshard
+    mesh = {"ranks": MPI.COMM_WORLD.size}
+    by_rows = reshard.Layout(reshard.Mesh(mesh), "f64", (n, n), ("ranks", None))
+    by_columns = reshard.Layout(reshard.Mesh(mesh), "f64", (n, n), (None, "ranks"))
+    columns = reshard.mpi.redistribute(MPI.COMM_WORLD, rows, by_rows, by_columns)
+
+Every call on a communicator is collective, and all ranks make them in one order. What is prepared hangs on the
+communicator and goes with it. Threads: one at a time on one communicator (another gets an InputError); several
+communicators may be used by several threads where MPI was initialized with THREAD_MULTIPLE. The GIL is never held while
+bytes move or a rank waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ._core import Capabilities, Layout, ListPlan, Plan
+from .dtypes import name_of
+from .errors import UnsupportedError
+from .tiles import empty_tile
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_absent = ""  # why there is no MPI here
+_addressof = None
+try:
+    from . import _mpi
+except ImportError as reason:
+    _mpi = None
+    _absent = str(reason)
+
+
+def available() -> bool:
+    """True where this package was built with MPI, and mpi4py is there and runs the same MPI."""
+    try:
+        _connect()
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _connect() -> None:
+    """Finds mpi4py, once. Errors: UnsupportedError."""
+    global _addressof
+    if _mpi is None:
+        why = f": {_absent}" if "_mpi" not in _absent else ""
+        raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
+                               "`pip install ./python` again. Planning, rows and reshard.local work without", "unsupported")
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        raise UnsupportedError("reshard.mpi takes mpi4py's communicators, and mpi4py is not installed: `pip install "
+                               "mpi4py`", "unsupported") from None
+    theirs, ours = MPI.Get_library_version().rstrip("\0"), _mpi.library_version().rstrip("\0")
+    if theirs != ours:
+        raise UnsupportedError(f"mpi4py runs {theirs.splitlines()[0]!r}, and reshard was built with "
+                               f"{ours.splitlines()[0]!r}", "unsupported")
+    _addressof = MPI._addressof
+
+
+def _address(comm: MPI.Comm) -> int:
+    if _addressof is None:
+        _connect()
+    if not hasattr(comm, "Alltoallw"):
+        raise TypeError(f"a communicator of mpi4py is wanted, this is a {type(comm).__name__}")
+    return _addressof(comm)
+
+
+def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None) -> Any:
+    """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
+
+    array: numpy's or DLPack's on the host, shaped source.tile_shape(comm.rank), of the layout's dtype; only read.
+    out: shaped target.tile_shape(comm.rank); a new numpy array when None. Arrays of `allocate` are the fastest; any
+    others are right too: Fortran order and strided views are copied (an Executor moves them where they are).
+    A pair of layouts is planned and prepared by its first call and kept, for the 64 pairs that were used last.
+    Errors, on all ranks before any byte moves: InputError (dtype, shape, layouts that differ between ranks, too few
+    ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError (no
+    communicator, no array). BackendError: MPI or a peer failed. After an error the next call prepares anew.
+    """
+    address = _address(comm)
+    if out is None:
+        out = empty_tile(target, comm.rank)
+    _mpi.redistribute(address, array, source, target, out)
+    return out
+
+
+def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: object = None) -> numpy.ndarray:
+    """An uninitialized numpy array in memory that peers on this node reach: the fastest there is to move from and to.
+
+    layout: a Layout, for this rank's tile of it; or a shape in elements, with `dtype`. The memory is freed with the last
+    array that shows it, at whatever time. Collective only as the first call on its communicator.
+    Errors: BackendError (there is not that much), UnsupportedError (no MPI here).
+    """
+    address = _address(comm)
+    if isinstance(layout, Layout):
+        shape, kind = layout.tile_shape(comm.rank), layout.numpy_dtype
+    else:
+        shape, kind = layout, numpy.dtype(dtype)
+        name_of(kind)
+    like = numpy.empty(shape, kind) if 0 in numpy.atleast_1d(shape) else None
+    if like is not None:
+        return like
+    size = int(numpy.prod(shape, dtype=numpy.int64)) * kind.itemsize
+    return _mpi.allocate(address, size).view(kind).reshape(shape)
+
+
+class Executor:
+    """A plan prepared once, for loops: Executor(comm, plan).run(source, target). Collective, as everything of it.
+
+    plan: a Plan or a ListPlan; make it with capabilities=reshard.mpi.capabilities(comm) to run it as mpi.redistribute
+    would. source, target: arrays (of a list: lists of arrays) whose strides the tiles will have, such as Fortran order;
+    row-major when None. They are not kept.
+    Errors: InputError (dtype, shape, plans that differ between ranks), InfeasibleError (a footprint limit that cannot be
+    met), UnsupportedError (negative strides, an array on a device), BackendError.
+    """
+
+    def __init__(self, comm: MPI.Comm, plan: Plan | ListPlan, source: Any = None, target: Any = None) -> None:
+        self._prepared = _mpi.prepare(_address(comm), plan, source, target) if _address(comm) else None
+
+    def run(self, source: Any, target: Any) -> None:
+        """Moves; returns when `target` is complete on this rank.
+
+        Of a list: lists of arrays, in the order of its problems. The same arrays again are not bound again. With a plan
+        that donates, `source` is written and nothing of it is promised afterwards. Errors: InputError (dtype, shape,
+        strides, memory that overlaps), BackendError, after which the executor must be prepared anew.
+        """
+        self._prepared.start(source, target).wait()
+
+    def start(self, source: Any, target: Any) -> Any:
+        """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time."""
+        return self._prepared.start(source, target)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Of the executor's own, for tiles between source and target."""
+        return self._prepared.workspace_bytes
+
+    @property
+    def staging_bytes(self) -> int:
+        """That the backend holds for it."""
+        return self._prepared.staging_bytes
+
+    @property
+    def footprint_bytes(self) -> int:
+        """The most that this rank holds: sources, targets, workspace and staging."""
+        return self._prepared.footprint_bytes
+
+    def describe(self) -> str:
+        """How bytes move, for people."""
+        return self._prepared.describe()
+
+
+def capabilities(comm: MPI.Comm) -> Capabilities:
+    """What MPI can do among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
+    return _mpi.capabilities(_address(comm))
+
+
+def clear(comm: MPI.Comm) -> None:
+    """Gives back what redistribute keeps on the communicator. Collective. Arrays of `allocate` stay."""
+    address = _address(comm)
+    _mpi.clear(address)
+
+
+__all__ = ["Executor", "allocate", "available", "capabilities", "clear", "redistribute"]

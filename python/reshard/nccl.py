@@ -1,0 +1,1 @@
+"""Ranks of an NCCL communicator, each with a GPU."""
