@@ -33,5 +33,6 @@
 #include "reshard/plan_cache.hpp"                 // IWYU pragma: export
 #include "reshard/redistribute.hpp"               // IWYU pragma: export
 #include "reshard/result.hpp"                     // IWYU pragma: export
+#include "reshard/rows.hpp"                       // IWYU pragma: export
 #include "reshard/synthesize.hpp"                 // IWYU pragma: export
 #include "reshard/text.hpp"                       // IWYU pragma: export

@@ -26,17 +26,6 @@ void merge_loops(std::vector<Loop>& loops) {
     }
 }
 
-// Takes the innermost loop out of the nest when it is contiguous on both sides: its bytes move as one run.
-Index take_run(LoopNest& nest) {
-    if (nest.loops.empty()) return nest.element_bytes;
-    const Loop inner = nest.loops.back();
-    if (inner.source_stride != nest.element_bytes || inner.target_stride != nest.element_bytes) {
-        return nest.element_bytes;
-    }
-    nest.loops.pop_back();
-    return inner.extent * nest.element_bytes;
-}
-
 bool is_register_unit(Index bytes) { return bytes <= 16 && std::has_single_bit(static_cast<std::uint64_t>(bytes)); }
 
 using Found = std::vector<Loop>::iterator;
@@ -125,6 +114,16 @@ LoopNest loop_nest(const Region& source, const Region& target) {
     });
     if (!nest.empty) merge_loops(nest.loops);
     return nest;
+}
+
+Index take_run(LoopNest& nest) {
+    if (nest.loops.empty()) return nest.element_bytes;
+    const Loop inner = nest.loops.back();
+    if (inner.source_stride != nest.element_bytes || inner.target_stride != nest.element_bytes) {
+        return nest.element_bytes;
+    }
+    nest.loops.pop_back();
+    return inner.extent * nest.element_bytes;
 }
 
 Leaf take_leaf(LoopNest& nest) {

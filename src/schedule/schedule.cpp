@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "src/schedule/exchange.hpp"
 #include "src/schedule/routing.hpp"
 
 namespace reshard {
@@ -48,38 +49,6 @@ void schedule_permute(Schedule& schedule, const Layout& before, const Layout& af
     send(schedule, routing.partner(before, after), boxes_of(schedule.source_tile));
 }
 
-// Receives: every source tile that the target tile touches, from the holder whose turn it is.
-void receive_exchange(Schedule& schedule, const Layout& before, const Layout& after) {
-    const Routing routing(before, after, schedule.rank);
-    const Index wanted = summand(after, schedule.rank);
-    for (const TileNumber& number : touched_tiles(before, schedule.target_tile)) {
-        const Tile piece = intersect(tile_of(before, number), schedule.target_tile);
-        if (count(piece) == 0) continue;
-        const std::vector<Index> holders = routing.devices_of(before, number, wanted);
-        if (std::ranges::binary_search(holders, schedule.rank)) {
-            receive(schedule, schedule.rank, boxes_of(piece));
-            continue;
-        }
-        for (const Share& share : routing.shares_of(number, wanted, holders))
-            receive(schedule, share.holder, boxes_of_range(piece, share.begin, share.end));
-    }
-}
-
-// Sends: every device that wants some of the source tile and does not hold it, as far as it is this holder's turn.
-void send_exchange(Schedule& schedule, const Layout& before, const Layout& after) {
-    const Routing routing(before, after, schedule.rank);
-    const TileNumber number = tile_number(before, schedule.rank);
-    const Index held = summand(before, schedule.rank);
-    const std::vector<Index> holders = routing.devices_of(before, number, held);
-    const Stripes stripes = routing.stripes_of(number, held, holders);
-    for (const Demand& demand : stripes.demands) {
-        const auto [begin, end] = stripes.served(demand, schedule.rank);
-        if (begin == end) continue;
-        const Tile piece = intersect(schedule.source_tile, tile(after, demand.device));
-        send(schedule, demand.device, boxes_of_range(piece, begin, end));
-    }
-}
-
 Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
     const Tile none = nothing(layout.dims.size());
     return {kind, rank, none, none, Combine::copy, {}, {}, {}, {}};
@@ -91,12 +60,9 @@ Schedule schedule(const Layout& before, const Step& step, Index rank) {
     assert(type_step(before, step));
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);
-    const bool holds = position_of(before.mesh, rank).has_value();
-    const bool wants = position_of(after.mesh, rank).has_value();
-    if (!holds && !wants) return made;
+    if (!position_of(before.mesh, rank) && !position_of(after.mesh, rank)) return made;
     made.source_tile = tile(before, rank);
     made.target_tile = tile(after, rank);
-    const auto move = type_step(before, step);
     switch (step.kind) {
         case StepKind::slice:
             receive(made, rank, boxes_of(made.target_tile));
@@ -115,14 +81,14 @@ Schedule schedule(const Layout& before, const Step& step, Index rank) {
             [[fallthrough]];
         case StepKind::all_gather:
         case StepKind::all_to_all:
-            schedule_group(made, before, after, move->group);
+            schedule_group(made, before, after, type_step(before, step)->group);
             break;
         case StepKind::permute:
             schedule_permute(made, before, after);
             break;
         case StepKind::exchange:
-            if (wants) receive_exchange(made, before, after);
-            if (holds) send_exchange(made, before, after);
+            made.receives = exchange_receives(before, after, rank);
+            made.sends = exchange_sends(before, after, rank);
             break;
     }
     return made;

@@ -1,0 +1,55 @@
+#include "src/schedule/exchange.hpp"
+
+#include <algorithm>
+
+#include "src/schedule/routing.hpp"
+
+namespace reshard {
+
+namespace {
+
+void append(std::vector<Transfer>& transfers, Index peer, std::vector<Box> boxes) {
+    for (Box& box : boxes) transfers.push_back({peer, std::move(box)});
+}
+
+}  // namespace
+
+std::vector<Transfer> exchange_receives(const Layout& before, const Layout& after, Index rank) {
+    std::vector<Transfer> receives;
+    if (!position_of(after.mesh, rank)) return receives;
+    const Tile wanted_tile = tile(after, rank);
+    if (count(wanted_tile) == 0) return receives;
+    const Routing routing(before, after, rank);
+    const Index wanted = summand(after, rank);
+    for (const TileNumber& number : touched_tiles(before, wanted_tile)) {
+        const Tile piece = intersect(tile_of(before, number), wanted_tile);
+        if (count(piece) == 0) continue;
+        const std::vector<Index> holders = routing.devices_of(before, number, wanted);
+        if (std::ranges::binary_search(holders, rank)) {
+            append(receives, rank, boxes_of(piece));
+            continue;
+        }
+        for (const Share& share : routing.shares_of(number, wanted, holders))
+            append(receives, share.holder, boxes_of_range(piece, share.begin, share.end));
+    }
+    return receives;
+}
+
+std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, Index rank) {
+    std::vector<Transfer> sends;
+    if (!position_of(before.mesh, rank)) return sends;
+    const Tile held_tile = tile(before, rank);
+    if (count(held_tile) == 0) return sends;
+    const Routing routing(before, after, rank);
+    const TileNumber number = tile_number(before, rank);
+    const Index held = summand(before, rank);
+    const Stripes stripes = routing.stripes_of(number, held, routing.devices_of(before, number, held));
+    for (const Demand& demand : stripes.demands) {
+        const auto [begin, end] = stripes.served(demand, rank);
+        if (begin == end) continue;
+        append(sends, demand.device, boxes_of_range(intersect(held_tile, tile(after, demand.device)), begin, end));
+    }
+    return sends;
+}
+
+}  // namespace reshard
