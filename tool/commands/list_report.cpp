@@ -13,11 +13,6 @@
 namespace reshard::cli {
 namespace {
 
-std::string id_text(const Json& id, std::size_t array) {
-    if (id.is_null()) return fmt::format("#{}", array);
-    return id.is_string() ? id.get<std::string>() : id.dump();
-}
-
 struct Sums {
     Index received = 0;
     Index messages = 0;
@@ -46,6 +41,11 @@ std::string executions_text(const ListPlan& list) {
 }
 
 }  // namespace
+
+std::string id_text(const Json& id, std::size_t array) {
+    if (id.is_null()) return fmt::format("#{}", array);
+    return id.is_string() ? id.get<std::string>() : id.dump();
+}
 
 std::string list_text(const RequestList& asked, const ListSynthesis& made) {
     using Align = Table::Align;
