@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The C++ that pages show is the marked lines of tests/examples, and each of those is shown on some page:
+"""The C++, C and Fortran that pages show is the marked lines of tests/examples, and each of those is shown on some page:
 snippets.py FOLDER_OF_THE_EXAMPLES PAGE.md..."""
 
 import pathlib
@@ -7,8 +7,8 @@ import re
 import sys
 import textwrap
 
-MARKED = re.compile(r"^ *// \[README (\w+)\]\n(.*?)^ *// \[README \1 end\]", re.S | re.M)
-SHOWN = re.compile(r"^```cpp\n(.*?)^```", re.S | re.M)
+MARKED = re.compile(r"^ *(?://|!) \[README (\w+)\]\n(.*?)^ *(?://|!) \[README \1 end\]", re.S | re.M)
+SHOWN = re.compile(r"^```(?:cpp|c|fortran)\n(.*?)^```", re.S | re.M)
 FIRST_MAX = 15  # lines of code of a first task
 
 
@@ -25,7 +25,9 @@ def main(arguments):
     for page in map(pathlib.Path, arguments[1:]):
         shown.update({lines: page.name for lines in SHOWN.findall(page.read_text(encoding="utf-8"))})
     marked = {}
-    for example in sorted(pathlib.Path(arguments[0]).glob("*.cpp")):
+    for example in sorted(pathlib.Path(arguments[0]).glob("*.*")):
+        if example.suffix not in (".cpp", ".c", ".f90"):
+            continue
         for name, lines in MARKED.findall(example.read_text(encoding="utf-8")):
             marked[name] = textwrap.dedent(lines)
     missing = [name for name, lines in marked.items() if lines not in shown]
@@ -33,7 +35,7 @@ def main(arguments):
     for name in missing:
         print(f"no page shows the lines marked [README {name}] as they are")
     for lines in strange:
-        print(f"{shown[lines]} shows C++ that no example compiles:\n{lines}")
+        print(f"{shown[lines]} shows code that no example compiles:\n{lines}")
     long = [name for name, lines in marked.items() if name.startswith("first_") and lines_of_code(lines) > FIRST_MAX]
     for name in long:
         print(f"{name} is a first task of {lines_of_code(marked[name])} lines of code, at most {FIRST_MAX}")

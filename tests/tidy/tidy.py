@@ -8,8 +8,9 @@ import re
 import sys
 import tempfile
 
-FOLDERS = ("include", "src", "synth", "backends", "tool", "tests", "bench", "proofs")
-CODE = (".hpp", ".cpp", ".cu")
+FOLDERS = ("include", "src", "synth", "backends", "tool", "bindings", "tests", "bench", "proofs")
+HEADER = (".hpp", ".h")
+CODE = (*HEADER, ".cpp", ".cu", ".c")
 
 # Public headers from the inside out: each sees those of its own line's list and whatever they see.
 HEADERS = {
@@ -46,6 +47,14 @@ HEADERS = {
     "local": ["algebra/backend", "elements"],
     "mpi": ["algebra/backend", "elements"],
     "nccl": ["algebra/backend"],
+    "c/base": [],
+    "c/layout": ["c/base"],
+    "c/plan": ["c/layout"],
+    "c/rows": ["c/layout"],
+    "c/run": ["c/plan"],
+    "c": ["c/rows", "c/run"],
+    "c_mpi": ["c"],
+    "c_nccl": ["c"],
 }
 PLANNER = ["notation", "algebra/view", "algebra/refinement", "algebra/normalize_devices", "algebra/simulate", "algebra/schedule", "cost",
            "algebra/list"]
@@ -73,10 +82,12 @@ NCCL_ROOMS = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prep
               "backends/nccl"]
 TOOL_ROOMS = ["tool/console", "tool/report", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands",
               "tool"]
+BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
                              (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],
-                              list(HEADERS))):
+                              list(HEADERS)),
+                             (BINDING_ROOMS, ["tool/console", "tool/report"], list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
 for room, (below, public) in list(ROOMS.items()):
@@ -88,6 +99,7 @@ FREE = ("tests/", "bench/")  # these see everything
 # Core and the search do no I/O and know no clock, randomness, threads or MPI.
 PURE = ("include/reshard/algebra", "src/layout", "src/notation", "src/plan", "src/schedule", "src/copy", "synth")
 IMPURE_HEADERS = ("include/reshard/local", "include/reshard/mpi", "include/reshard/nccl", "include/reshard/reshard",
+                  "include/reshard/c_mpi",
                   "include/reshard/plan_cache", "synth/plan_cache")
 NO_SYSTEM = ("iostream", "ostream", "istream", "fstream", "cstdio", "stdio.h", "filesystem", "chrono", "ctime", "random",
              "thread", "mutex", "shared_mutex", "condition_variable", "atomic", "future", "mpi.h")
@@ -95,7 +107,7 @@ UNITS_MAX = 25  # in a folder; a header and its source count once
 BANNED_WORD = re.compile(r"\b\w*(manager|helper|util|handler)\w*", re.I)
 ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|error_?handler", re.I)  # MPI's and JSON's words
 BANNED_NAME = re.compile(r"\b(src|dst)(_\w*)?\b|\b\w+_(src|dst)\b")
-NAMED_PATH = re.compile(r"(?<![\w./<-])((?:include|src|synth|backends|tool|tests|bench|proofs|docs)/[\w/]*\w(?:\.\w+)?)"
+NAMED_PATH = re.compile(r"(?<![\w./<-])((?:include|src|synth|backends|tool|bindings|tests|bench|proofs|docs)/[\w/]*\w(?:\.\w+)?)"
                         r"(?![\w/*]|\.[\w*])")
 LINK = re.compile(r"\]\(([^)#\s]+)")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -110,6 +122,11 @@ def files(root, suffixes):
 
 def lines(path):
     return enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+
+
+def public_name(path):
+    """Of a public header, as the table of headers has it."""
+    return os.path.splitext(path)[0][len("include/reshard/"):]
 
 
 def seen_by(headers):
@@ -149,7 +166,7 @@ def allowed(name):
     if name.startswith(FREE):
         return None
     if name.startswith("include/"):
-        header = name[len("include/reshard/"):-len(".hpp")]
+        header = public_name(name)
         return (), seen_by(HEADERS if header == "reshard" else HEADERS.get(header, ()))
     room = os.path.dirname(name)
     below, public = ROOMS.get(room, ((), ()))
@@ -168,7 +185,7 @@ def layers(root):
         may = allowed(name)
         if may is None:
             continue
-        header = name[len("include/reshard/"):-len(".hpp")] if name.startswith("include/") else None
+        header = public_name(name) if name.startswith("include/") else None
         if header is not None and header != "reshard" and header not in HEADERS:
             yield f"{name}:1: a public header that the table of headers does not know"
             continue
@@ -182,7 +199,7 @@ def layers(root):
             for seen in sorted({place} | everything_included(root, place, known)):
                 way = "" if seen == place else f" through {include}"
                 if seen.startswith("include/reshard/"):
-                    if seen[len("include/reshard/"):-len(".hpp")] not in may[1]:
+                    if public_name(seen) not in may[1]:
                         yield f"{name}:{number}: may not see {seen}{way}"
                 elif os.path.dirname(seen) not in may[0]:
                     yield f"{name}:{number}: may not see {seen}{way}"
@@ -210,7 +227,7 @@ def rooms(root):
 def lengths(root):
     """Headers within 200 lines, sources within 400. Columns are clang-format's business."""
     for path, name in files(root, CODE):
-        most = 200 if path.suffix == ".hpp" else 400
+        most = 200 if path.suffix in HEADER else 400
         count = sum(1 for _ in lines(path))
         if count > most:
             yield f"{name}:{count}: {count} lines, at most {most}"
@@ -249,7 +266,7 @@ def wiring(root):
     for path, name in files(root, CODE):
         if path.suffix == ".hpp" and "#pragma once" not in path.read_text(encoding="utf-8"):
             yield f"{name}:1: no #pragma once"
-        if path.suffix == ".hpp" or name.startswith("tests/package/"):
+        if path.suffix in HEADER or name.startswith("tests/package/"):
             continue
         folder = next((folder for folder in path.parents if (folder / "CMakeLists.txt").is_file()), root)
         lists = folder / "CMakeLists.txt"
@@ -275,12 +292,12 @@ def paths(root):
             named = NAMED_PATH.findall(said)
             if path.suffix == ".md":
                 named += [link for link in LINK.findall(line) if "://" not in link]
-                for found in re.findall(r"`(\w+\.(?:hpp|cpp|cu|v))`", line):
+                for found in re.findall(r"`(\w+\.(?:hpp|cpp|cu|h|c|v))`", line):
                     if found not in names:
                         yield f"{name}:{number}: there is no {found}"
             for found in named:
                 places = (root, root / "include", path.parent)
-                if not any((place / (found + end)).exists() for place in places for end in ("", ".hpp", ".cpp")):
+                if not any((place / (found + end)).exists() for place in places for end in ("", ".hpp", ".cpp", ".h")):
                     yield f"{name}:{number}: there is no {found}"
     yield from missing_in_the_house(root)
 

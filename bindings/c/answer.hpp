@@ -1,0 +1,143 @@
+// How a function of the C interface is written: its body returns a Result, and what that says becomes a code and an
+// error. Nothing that is thrown below passes.
+#pragma once
+
+#include <concepts>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "bindings/c/handles.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::c {
+
+/// Stores the error where the caller wants it. Returns its code, which is RESHARD_OUT_OF_MEMORY where there is no
+/// memory for more than that.
+int refuse(reshard_error** place, const Error& error) noexcept;
+/// The same for what the library has no Code for.
+int refuse(reshard_error** place, int code, const char* sentence) noexcept;
+
+/// Runs the body of a call: a function without parameters that returns a Result<void>.
+template <class Body>
+int answer(reshard_error** error, Body&& body) noexcept {
+    if (error != nullptr) *error = nullptr;
+    try {
+        const Result<void> done = body();
+        return done ? RESHARD_OK : refuse(error, done.error());
+    } catch (const std::bad_alloc&) {
+        return refuse(error, RESHARD_OUT_OF_MEMORY, "there is not enough memory");
+    } catch (const std::length_error&) {
+        return refuse(error, RESHARD_OUT_OF_MEMORY, "there is not enough memory");
+    } catch (const std::exception& thrown) {
+        return refuse(error, RESHARD_INTERNAL, thrown.what());
+    } catch (...) {
+        return refuse(error, RESHARD_INTERNAL, "something unknown was thrown");
+    }
+}
+
+/// The same for a call that makes a handle: the body returns a Result of a new one.
+template <class T, class Body>
+int make(T** place, reshard_error** error, Body&& body) noexcept {
+    if (place != nullptr) *place = nullptr;
+    return answer(error, [&]() -> Result<void> {
+        if (place == nullptr) return fail(Code::usage, std::string("there is no place for ") + T::name + ": NULL");
+        Result<std::unique_ptr<T>> made = body();
+        if (!made) return tl::unexpected(made.error());
+        *place = made->release();
+        return {};
+    });
+}
+
+/// What a call that has no place for an error returns: the number, or -1 where something was thrown.
+template <class Body>
+std::int64_t number(Body&& body) noexcept {
+    try {
+        return body();
+    } catch (...) {
+        return -1;
+    }
+}
+
+/// The handle, if it is one of this kind.
+template <class T>
+Result<T*> need(T* handle) {
+    if (handle == nullptr) return fail(Code::usage, std::string(T::name) + " is needed, NULL was given");
+    const Handle* const any = handle;
+    const std::string_view kind = any->kind();
+    if (kind == T::name) return handle;
+    return fail(Code::usage, std::string(T::name) + " is needed, " + std::string(kind) + " was given");
+}
+
+/// The same of one that may be NULL.
+template <class T>
+Result<T*> may_have(T* handle) {
+    return handle == nullptr ? Result<T*>(nullptr) : need(handle);
+}
+
+/// Text of the caller's, by its name.
+[[nodiscard]] Result<std::string_view> need_text(const char* text, const char* name);
+
+/// A count of bytes or of things that is not below `least`.
+[[nodiscard]] Result<std::size_t> need_count(std::int64_t count, std::int64_t least, const char* name);
+
+/// Memory of the caller's: NULL only where it has no bytes.
+[[nodiscard]] Result<std::span<const std::byte>> need_bytes(const void* address, std::int64_t bytes, const char* name);
+[[nodiscard]] Result<std::span<std::byte>> need_bytes(void* address, std::int64_t bytes, const char* name);
+
+/// The tiles of a move on one rank.
+struct Tiles {
+    const Layout* source;
+    const Layout* target;
+    std::span<const std::byte> in;
+    std::span<std::byte> out;
+};
+[[nodiscard]] Result<Tiles> need_tiles(const reshard_layout* source, const reshard_layout* target, const void* in,
+                                       std::int64_t in_bytes, void* out, std::int64_t out_bytes);
+
+/// `count` pairs of layouts.
+[[nodiscard]] Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources,
+                                                       const reshard_layout* const* targets, std::int64_t count);
+
+/// Of a collective call that fails before it comes to its peers: they learn of it, and need not wait.
+template <class T>
+Result<T> or_tell(Backend& backend, Result<T> arguments) {
+    if (!arguments) static_cast<void>(backend.agree(0));
+    return arguments;
+}
+
+/// Handles cross from one library to the other, so that both must be of one version.
+[[nodiscard]] Result<void> same_version();
+
+/// A size that a structure has had in some version of ABI 1. So far each has had one.
+template <class Struct>
+Result<void> known_size(std::size_t size, const char* name) {
+    if (size == sizeof(Struct)) return {};
+    return fail(Code::usage, std::string("struct ") + name + " of " + std::to_string(size) +
+                                 " bytes; this library knows " + std::to_string(sizeof(Struct)) +
+                                 " (make it with its INITIALIZER)");
+}
+
+/// A structure of the caller's; `otherwise` for NULL.
+template <class Struct>
+Result<Struct> structure(const Struct* given, const Struct& otherwise, const char* name) {
+    if (given == nullptr) return otherwise;
+    RESHARD_CHECK(known_size<Struct>(given->size, name));
+    return *given;
+}
+
+/// Fills a structure of the caller's.
+template <class Struct>
+Result<void> fill(Struct* place, Struct with, const char* name) {
+    if (place == nullptr) return fail(Code::usage, std::string("struct ") + name + " is needed, NULL was given");
+    RESHARD_CHECK(known_size<Struct>(place->size, name));
+    with.size = place->size;
+    *place = with;
+    return {};
+}
+
+/// The options of a planner.
+[[nodiscard]] Result<Options> options_of(const reshard_options* given);
+
+}  // namespace reshard::c

@@ -1,0 +1,193 @@
+#include <algorithm>
+
+#include "bindings/c/answer.hpp"
+#include "reshard/text.hpp"
+#include "tool/report/explanation.hpp"
+#include "tool/report/plan_table.hpp"
+
+namespace reshard::c {
+namespace {
+
+std::optional<Index> limit(int64_t bytes) { return bytes < 0 ? std::nullopt : std::optional<Index>(bytes); }
+
+std::vector<std::string> names_in(std::string_view text) {
+    std::vector<std::string> names;
+    while (!text.empty()) {
+        const std::size_t comma = std::min(text.find(','), text.size());
+        names.emplace_back(text.substr(0, comma));
+        text.remove_prefix(std::min(comma + 1, text.size()));
+    }
+    return names;
+}
+
+Result<void> is_choice(int64_t given, int64_t most, const char* name) {
+    if (given >= 0 && given <= most) return {};
+    return fail(Code::usage,
+                std::string("`") + name + "` is " + std::to_string(given) + ", it is 0 to " + std::to_string(most));
+}
+
+Result<Capabilities> capabilities_of(const reshard_options& given) {
+    RESHARD_TRY(const auto* const backend, may_have(given.backend));
+    if (backend != nullptr) return backend->backend.capabilities();
+    RESHARD_CHECK(need_count(given.ranks_per_node, 1, "ranks_per_node"));
+    return Capabilities{given.one_exchange != 0, given.native_collectives != 0, given.ranks_per_node};
+}
+
+Result<std::unique_ptr<reshard_plan>> plan_of(const reshard_layout* source, const reshard_layout* target,
+                                              const reshard_options* given) {
+    RESHARD_TRY(const auto* const from, need(source));
+    RESHARD_TRY(const auto* const to, need(target));
+    RESHARD_TRY(auto& options, options_of(given));
+    RESHARD_TRY(auto* const cache, may_have(given == nullptr ? nullptr : given->cache));
+    const Problem problem{from->layout, to->layout};
+    RESHARD_TRY(auto& made,
+                cache == nullptr ? synthesize(problem, options) : cache->cache.synthesize(problem, options));
+    return std::make_unique<reshard_plan>(std::move(made), std::move(options), false);
+}
+
+// A plan by hand is judged as it would run; nothing is known of how it was found.
+Result<std::unique_ptr<reshard_plan>> plan_by_hand(const char* text, const reshard_options* given) {
+    RESHARD_TRY(const auto chars, need_text(text, "text"));
+    RESHARD_TRY(auto& options, options_of(given));
+    RESHARD_TRY(auto& plan, parse_plan(chars));
+    const Execution execution = choose_execution(plan, options.capabilities, options.limits.memory, options.vocabulary);
+    RESHARD_TRY(auto& judged, judge(std::move(plan), execution, options.limits));
+    const Index time = plan_picoseconds(judged.plan(), judged.verdict(), options.machine);
+    const bool optimal = judged.verdict().received_bytes_max_device == judged.verdict().lower_bound_bytes;
+    Synthesis made{std::move(judged), time, "by hand", optimal};
+    return std::make_unique<reshard_plan>(std::move(made), std::move(options), true);
+}
+
+reshard_verdict verdict_of(const Synthesis& made) {
+    const Verdict& verdict = made.verdict();
+    reshard_verdict out = RESHARD_VERDICT_INITIALIZER;
+    out.steps = std::ssize(made.plan().steps);
+    out.peak_bytes = verdict.peak_bytes;
+    out.floor_bytes = verdict.floor_bytes;
+    out.footprint_bytes = verdict.footprint_bytes;
+    out.received_bytes = verdict.received_bytes;
+    out.received_bytes_max_device = verdict.received_bytes_max_device;
+    out.sent_bytes_max_device = verdict.sent_bytes_max_device;
+    out.lower_bound_bytes = verdict.lower_bound_bytes;
+    out.picoseconds = made.picoseconds;
+    out.states = made.states;
+    out.optimal = made.optimal ? 1 : 0;
+    out.search_complete = made.search_complete ? 1 : 0;
+    out.execution = static_cast<int32_t>(made.execution().index());
+    out.pieces = piece_count(made.execution());
+    return out;
+}
+
+Result<std::unique_ptr<reshard_text>> explained(const reshard_plan& plan) {
+    if (plan.written) return fail(Code::usage, "this plan was written by hand, so nothing else was considered");
+    Options options = plan.options;
+    options.explain = true;
+    RESHARD_TRY(const auto& made, synthesize({plan.made.plan().source, plan.made.plan().target}, options));
+    return std::make_unique<reshard_text>(cli::explanation(made, options, {}));
+}
+
+}  // namespace
+
+Result<Options> options_of(const reshard_options* given) {
+    RESHARD_TRY(const auto& asked, structure<reshard_options>(given, RESHARD_OPTIONS_INITIALIZER, "reshard_options"));
+    RESHARD_CHECK(is_choice(asked.objective, RESHARD_STEPS, "objective"));
+    RESHARD_CHECK(is_choice(asked.vocabulary, RESHARD_COLLECTIVES, "vocabulary"));
+    RESHARD_CHECK(need_count(asked.staging_bytes, 0, "staging_bytes"));
+    Options options;
+    options.objective = static_cast<Objective>(asked.objective);
+    options.vocabulary = static_cast<Vocabulary>(asked.vocabulary);
+    options.limits.peak_bytes_max = limit(asked.peak_bytes_max);
+    options.limits.memory = {limit(asked.footprint_bytes_max), asked.donate != 0, asked.staging_bytes};
+    RESHARD_ASSIGN(options.capabilities, capabilities_of(asked));
+    RESHARD_TRY(const auto* const machine, may_have(asked.machine));
+    if (machine != nullptr) options.machine = machine->machine;
+    if (asked.without != nullptr) options.without = names_in(asked.without);
+    return options;
+}
+
+}  // namespace reshard::c
+
+using namespace reshard;
+using namespace reshard::c;
+
+extern "C" {
+
+int reshard_machine_make(const char* specification, reshard_machine** machine, reshard_error** error) {
+    return make(machine, error, [&]() -> Result<std::unique_ptr<reshard_machine>> {
+        RESHARD_TRY(const auto given, need_text(specification, "specification"));
+        RESHARD_TRY(auto& made, make_machine(given));
+        return std::make_unique<reshard_machine>(std::move(made));
+    });
+}
+
+int reshard_machine_parse(const char* text, reshard_machine** machine, reshard_error** error) {
+    return make(machine, error, [&]() -> Result<std::unique_ptr<reshard_machine>> {
+        RESHARD_TRY(const auto given, need_text(text, "text"));
+        RESHARD_TRY(auto& made, parse_machine(given));
+        return std::make_unique<reshard_machine>(std::move(made));
+    });
+}
+
+const char* reshard_machine_text(const reshard_machine* machine) {
+    return machine == nullptr ? nullptr : machine->text.c_str();
+}
+
+int reshard_plan_cache_make(int64_t plans_max, reshard_plan_cache** cache, reshard_error** error) {
+    return make(cache, error, [&]() -> Result<std::unique_ptr<reshard_plan_cache>> {
+        RESHARD_TRY(const std::size_t most, need_count(plans_max, 1, "plans_max"));
+        return std::make_unique<reshard_plan_cache>(most);
+    });
+}
+
+int reshard_plan_make(const reshard_layout* source, const reshard_layout* target, const reshard_options* options,
+                      reshard_plan** plan, reshard_error** error) {
+    return make(plan, error, [&] { return plan_of(source, target, options); });
+}
+
+int reshard_plan_parse(const char* text, const reshard_options* options, reshard_plan** plan, reshard_error** error) {
+    return make(plan, error, [&] { return plan_by_hand(text, options); });
+}
+
+const char* reshard_plan_text(const reshard_plan* plan) { return plan == nullptr ? nullptr : plan->text.c_str(); }
+
+int reshard_plan_ends(const reshard_plan* plan, reshard_layout** source, reshard_layout** target,
+                      reshard_error** error) {
+    if (source != nullptr) *source = nullptr;
+    if (target != nullptr) *target = nullptr;
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(const auto* const given, need(plan));
+        auto from = std::make_unique<reshard_layout>(given->made.plan().source);
+        auto to = std::make_unique<reshard_layout>(given->made.plan().target);
+        if (source != nullptr) *source = from.release();
+        if (target != nullptr) *target = to.release();
+        return {};
+    });
+}
+
+int reshard_plan_table(const reshard_plan* plan, reshard_text** text, reshard_error** error) {
+    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
+        RESHARD_TRY(const auto* const given, need(plan));
+        return std::make_unique<reshard_text>(cli::plan_table(given->made, given->options.machine, {}));
+    });
+}
+
+int reshard_plan_explain(const reshard_plan* plan, reshard_text** text, reshard_error** error) {
+    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
+        RESHARD_TRY(const auto* const given, need(plan));
+        return explained(*given);
+    });
+}
+
+uint64_t reshard_plan_fingerprint(const reshard_plan* plan) {
+    if (plan == nullptr) return 0;
+    return fingerprint(plan->made.plan(), plan->made.execution(), plan->made.limits().memory);
+}
+
+int reshard_plan_verdict(const reshard_plan* plan, reshard_verdict* verdict, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(const auto* const given, need(plan));
+        return fill(verdict, verdict_of(given->made), "reshard_verdict");
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,216 @@
+// Executors, what is bound to them, and runs in flight.
+#include <algorithm>
+
+#include "bindings/c/answer.hpp"
+
+namespace reshard::c {
+namespace {
+
+// Nothing given is row-major; else there is a stride for each dimension.
+Result<std::optional<Storage>> storage_of(const reshard_storage* given, std::size_t dims) {
+    if (given == nullptr) return std::nullopt;
+    RESHARD_CHECK(known_size<reshard_storage>(given->size, "reshard_storage"));
+    if (given->dims != static_cast<int64_t>(dims)) {
+        return fail(Code::mismatch, "the array has " + std::to_string(dims) + " dimensions, the storage " +
+                                        std::to_string(given->dims));
+    }
+    if (given->strides == nullptr && dims > 0) return fail(Code::usage, "strides are needed, NULL was given");
+    if (dims == 0) return Storage{given->offset, {}};
+    return Storage{given->offset, std::vector<Index>(given->strides, given->strides + dims)};
+}
+
+Result<Storages> storages_of(const Plan& plan, const reshard_storage* source, const reshard_storage* target) {
+    Storages both;
+    RESHARD_ASSIGN(both.source, storage_of(source, plan.source.dims.size()));
+    RESHARD_ASSIGN(both.target, storage_of(target, plan.target.dims.size()));
+    return both;
+}
+
+Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, const reshard_plan* plan,
+                                                      const reshard_storage* source, const reshard_storage* target) {
+    RESHARD_TRY(auto* const rank, need(backend));
+    const auto storages =
+        need(plan).and_then([&](const auto* given) { return storages_of(given->made.plan(), source, target); });
+    RESHARD_CHECK(or_tell(rank->backend, storages));
+    RESHARD_TRY(auto& made, Executor::prepare(plan->made, rank->backend, *storages));
+    return std::make_unique<reshard_executor>(rank, std::move(made));
+}
+
+Result<std::vector<Storages>> storages_of(const reshard_list* list, const reshard_storage* sources,
+                                          const reshard_storage* targets) {
+    RESHARD_TRY(const auto* const given, need(list));
+    std::vector<Storages> storages;
+    for (const Plan& plan : given->made.list().plans) {
+        RESHARD_TRY(auto& one, storages_of(plan, sources, targets));
+        storages.push_back(std::move(one));
+        if (sources != nullptr) ++sources;
+        if (targets != nullptr) ++targets;
+    }
+    return storages;
+}
+
+Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, const reshard_list* list,
+                                                      const reshard_storage* sources, const reshard_storage* targets) {
+    RESHARD_TRY(auto* const rank, need(backend));
+    RESHARD_TRY(const auto& storages, or_tell(rank->backend, storages_of(list, sources, targets)));
+    RESHARD_TRY(auto& made, Executor::prepare(list->made, rank->backend, storages));
+    return std::make_unique<reshard_executor>(rank, std::move(made));
+}
+
+reshard_sizes sizes_of(const Executor& executor) {
+    reshard_sizes sizes = RESHARD_SIZES_INITIALIZER;
+    sizes.arrays = std::ssize(executor.plans());
+    sizes.buckets = static_cast<int64_t>(executor.bucket_count());
+    for (const RankPlan& plan : executor.plans()) {
+        sizes.source_bytes = saturating_add(sizes.source_bytes, plan.source_bytes);
+        sizes.target_bytes = saturating_add(sizes.target_bytes, plan.target_bytes);
+    }
+    sizes.workspace_bytes = executor.workspace_bytes();
+    sizes.staging_bytes = executor.staging_bytes();
+    sizes.footprint_bytes = executor.footprint_bytes();
+    return sizes;
+}
+
+Result<Buffers> buffers_of(const reshard_buffers& given, std::span<std::byte> workspace) {
+    RESHARD_CHECK(known_size<reshard_buffers>(given.size, "reshard_buffers"));
+    Buffers buffers;
+    if (given.donated != nullptr) {
+        RESHARD_ASSIGN(buffers.donated, need_bytes(given.donated, given.source_bytes, "donated"));
+    } else {
+        RESHARD_ASSIGN(buffers.source, need_bytes(given.source, given.source_bytes, "source"));
+    }
+    RESHARD_ASSIGN(buffers.target, need_bytes(given.target, given.target_bytes, "target"));
+    buffers.workspace = workspace;
+    if (given.workspace != nullptr) {
+        RESHARD_ASSIGN(buffers.workspace, need_bytes(given.workspace, given.workspace_bytes, "workspace"));
+    }
+    return buffers;
+}
+
+// The workspace is shared by the arrays of a list, so one is enough for all that bring none.
+Result<std::unique_ptr<reshard_bound>> bound_to(reshard_executor* executor, std::optional<int64_t> bucket,
+                                                const reshard_buffers* given, int64_t count) {
+    RESHARD_TRY(auto* const ready, need(executor));
+    RESHARD_TRY(const std::size_t arrays, need_count(count, 0, "count"));
+    if (given == nullptr && arrays > 0) return fail(Code::usage, "struct reshard_buffers is needed, NULL was given");
+    const auto buckets = static_cast<int64_t>(ready->executor.bucket_count());
+    if (bucket && (*bucket < 0 || *bucket >= buckets)) {
+        return fail(Code::usage, "there is no bucket " + std::to_string(*bucket) + " of " + std::to_string(buckets));
+    }
+    auto made = std::make_unique<reshard_bound>(ready);
+    const Index needed = ready->executor.workspace_bytes();
+    const bool brought = std::all_of(given, given + arrays, [](const auto& one) { return one.workspace != nullptr; });
+    if (needed > 0 && !brought) {
+        RESHARD_ASSIGN(made->workspace, ready->backend->backend.allocate(needed));
+    }
+    std::vector<Buffers> buffers;
+    for (std::size_t i = 0; i < arrays; ++i) {
+        RESHARD_TRY(const auto& one,
+                    buffers_of(given[i], made->workspace ? made->workspace->bytes() : std::span<std::byte>()));
+        buffers.push_back(one);
+    }
+    RESHARD_ASSIGN(made->bound, bucket ? ready->executor.bind(static_cast<std::size_t>(*bucket), buffers)
+                                       : ready->executor.bind(buffers));
+    return made;
+}
+
+Result<std::unique_ptr<reshard_ticket>> started(reshard_bound* bound, void* queue, bool on_queue) {
+    RESHARD_TRY(auto* const ready, need(bound));
+    RESHARD_TRY(auto& run, on_queue ? ready->bound->start_on(queue) : ready->bound->start());
+    return std::make_unique<reshard_ticket>(Ref<Handle>(ready), std::move(run));
+}
+
+Result<void> report(int* place, const Result<bool>& done) {
+    if (!done) return tl::unexpected(done.error());
+    *place = *done ? 1 : 0;
+    return {};
+}
+
+}  // namespace
+}  // namespace reshard::c
+
+using namespace reshard;
+using namespace reshard::c;
+
+extern "C" {
+
+int reshard_executor_make(reshard_backend* backend, const reshard_plan* plan, const reshard_storage* source,
+                          const reshard_storage* target, reshard_executor** executor, reshard_error** error) {
+    return make(executor, error, [&] { return executor_of(backend, plan, source, target); });
+}
+
+int reshard_executor_make_list(reshard_backend* backend, const reshard_list* list, const reshard_storage* sources,
+                               const reshard_storage* targets, reshard_executor** executor, reshard_error** error) {
+    return make(executor, error, [&] { return executor_of(backend, list, sources, targets); });
+}
+
+int reshard_executor_sizes(const reshard_executor* executor, reshard_sizes* sizes, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(const auto* const ready, need(executor));
+        return fill(sizes, sizes_of(ready->executor), "reshard_sizes");
+    });
+}
+
+int reshard_executor_describe(const reshard_executor* executor, reshard_text** text, reshard_error** error) {
+    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
+        RESHARD_TRY(const auto* const ready, need(executor));
+        return std::make_unique<reshard_text>(ready->executor.describe());
+    });
+}
+
+int reshard_executor_run(reshard_executor* executor, const void* source, int64_t source_bytes, void* target,
+                         int64_t target_bytes, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const ready, need(executor));
+        RESHARD_TRY(const auto read, need_bytes(source, source_bytes, "source"));
+        RESHARD_TRY(const auto written, need_bytes(target, target_bytes, "target"));
+        if (ready->executor.plans().size() != 1) {
+            return fail(Code::usage, "this executor is of a list: bind its buffers and start them");
+        }
+        return ready->executor.run(read, written);
+    });
+}
+
+int reshard_executor_bind(reshard_executor* executor, const reshard_buffers* buffers, int64_t count,
+                          reshard_bound** bound, reshard_error** error) {
+    return make(bound, error, [&] { return bound_to(executor, std::nullopt, buffers, count); });
+}
+
+int reshard_executor_bind_bucket(reshard_executor* executor, int64_t bucket, const reshard_buffers* buffers,
+                                 int64_t count, reshard_bound** bound, reshard_error** error) {
+    return make(bound, error, [&] { return bound_to(executor, bucket, buffers, count); });
+}
+
+int reshard_bound_start(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error) {
+    return make(ticket, error, [&] { return started(bound, nullptr, false); });
+}
+
+int reshard_bound_start_on(reshard_bound* bound, void* queue, reshard_ticket** ticket, reshard_error** error) {
+    return make(ticket, error, [&] { return started(bound, queue, true); });
+}
+
+int reshard_ticket_test(reshard_ticket* ticket, int* done, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const run, need(ticket));
+        if (done == nullptr) return fail(Code::usage, "there is no place for `done`: NULL");
+        return report(done, run->ticket->test());
+    });
+}
+
+int reshard_ticket_wait(reshard_ticket* ticket, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const run, need(ticket));
+        return run->ticket->wait();
+    });
+}
+
+int reshard_ticket_wait_for(reshard_ticket* ticket, int64_t microseconds, int* done, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const run, need(ticket));
+        RESHARD_CHECK(need_count(microseconds, 0, "microseconds"));
+        if (done == nullptr) return fail(Code::usage, "there is no place for `done`: NULL");
+        return report(done, run->ticket->wait_for(microseconds));
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""What the C libraries export and how large their structures are, held against the table of their ABI:
+abi.py TABLE SIZES_PROGRAM LIBRARY.so... With --write the table is written anew.
+
+A line that goes or changes is another ABI, whose number is RESHARD_ABI in include/reshard/c/base.h; a line that comes is
+added to the table."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def exported(library):
+    """Its defined dynamic symbols, without the linker's own."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    name = re.match(r"lib\w+", pathlib.Path(library).name).group(0)
+    symbols = [line.split()[-1].partition("@")[0] for line in listed.splitlines() if " A " not in line]
+    return sorted(f"{name} {symbol}" for symbol in symbols)
+
+
+def main(arguments):
+    write = "--write" in arguments
+    table, sizes, *libraries = [argument for argument in arguments if argument != "--write"]
+    found = subprocess.run([sizes], check=True, capture_output=True, text=True).stdout.splitlines()
+    for library in libraries:
+        found += exported(library)
+    if write:
+        pathlib.Path(table).write_text("\n".join(found) + "\n", encoding="utf-8")
+    built = {line.split()[0] for line in found}
+    expected = [line for line in pathlib.Path(table).read_text(encoding="utf-8").splitlines()
+                if not line.startswith("lib") or line.split()[0] in built]
+    for line in sorted(set(expected) - set(found)):
+        print(f"gone: {line}")
+    for line in sorted(set(found) - set(expected)):
+        print(f"not in the table: {line}")
+    strange = [line for line in found if line.startswith("lib") and not re.match(r"lib(\w+) (reshard_|p?[sdczi]gemr2d_$|Cp[sdczi]gemr2d$)", line)]
+    for line in strange:
+        print(f"no name of the interface: {line}")
+    print(f"{len(found)} lines")
+    return 1 if set(found) != set(expected) or strange else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,26 @@
+// The sizes of all structures and the places of their fields, a line each, for abi.py.
+#include <stdio.h>
+
+#include "reshard/c.h"
+#ifdef RESHARD_HAS_MPI
+#include "reshard/c_mpi.h"
+#endif
+
+#define SIZE(name) printf("size %s %zu\n", #name, sizeof(name))
+#define LAST(name, field) printf("last %s.%s %zu\n", #name, #field, offsetof(name, field))
+
+int main(void) {
+    printf("abi %d\n", reshard_abi());
+    SIZE(reshard_options), LAST(reshard_options, without);
+    SIZE(reshard_verdict), LAST(reshard_verdict, pieces);
+    SIZE(reshard_list_verdict), LAST(reshard_list_verdict, picoseconds);
+    SIZE(reshard_row), LAST(reshard_row, target_stride);
+    SIZE(reshard_local_options), LAST(reshard_local_options, timeout_ms);
+    SIZE(reshard_storage), LAST(reshard_storage, dims);
+    SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);
+    SIZE(reshard_buffers), LAST(reshard_buffers, workspace_bytes);
+#ifdef RESHARD_HAS_MPI
+    SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);
+#endif
+    return 0;
+}
