@@ -36,24 +36,19 @@ DType dtype_of_numpy(nb::handle dtype) {
     return value;
 }
 
+using Kind = nb::dlpack::dtype_code;
+constexpr std::array<std::pair<Kind, DType>, 17> kinds = {
+    {{Kind::Bool, DType::boolean},        {Kind::Int, DType::i8},       {Kind::Int, DType::i16},
+     {Kind::Int, DType::i32},             {Kind::Int, DType::i64},      {Kind::UInt, DType::u8},
+     {Kind::UInt, DType::u16},            {Kind::UInt, DType::u32},     {Kind::UInt, DType::u64},
+     {Kind::Float8_E4M3FN, DType::f8_e4m3fn}, {Kind::Float8_E5M2, DType::f8_e5m2}, {Kind::Float, DType::f16},
+     {Kind::Bfloat, DType::bf16},         {Kind::Float, DType::f32},    {Kind::Float, DType::f64},
+     {Kind::Complex, DType::c64},         {Kind::Complex, DType::c128}}};
+
 DType dtype_of_dlpack(nb::dlpack::dtype dtype, const char* what) {
-    using Code = nb::dlpack::dtype_code;
-    const auto is = [&](Code code, int bits) {
-        return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits && dtype.lanes == 1;
-    };
-    static constexpr std::array<std::tuple<Code, int, DType>, 17> known = {
-        {{Code::Bool, 8, DType::boolean},        {Code::Int, 8, DType::i8},
-         {Code::Int, 16, DType::i16},            {Code::Int, 32, DType::i32},
-         {Code::Int, 64, DType::i64},            {Code::UInt, 8, DType::u8},
-         {Code::UInt, 16, DType::u16},           {Code::UInt, 32, DType::u32},
-         {Code::UInt, 64, DType::u64},           {Code::Float8_E4M3FN, 8, DType::f8_e4m3fn},
-         {Code::Float8_E5M2, 8, DType::f8_e5m2}, {Code::Float, 16, DType::f16},
-         {Code::Bfloat, 16, DType::bf16},        {Code::Float, 32, DType::f32},
-         {Code::Float, 64, DType::f64},          {Code::Complex, 64, DType::c64},
-         {Code::Complex, 128, DType::c128}}};
-    for (const auto& [code, bits, value] : known)
-        if (is(code, bits)) return value;
-    raise({reshard::Code::mismatch, fmt::format("`{}` has elements of DLPack's type {} of {} bits, which no layout has",
+    for (const auto& [kind, value] : kinds)
+        if (dtype == dlpack_dtype(value)) return value;
+    raise({Code::mismatch, fmt::format("`{}` has elements of DLPack's type {} of {} bits, which no layout has",
                                                 what, dtype.code, dtype.bits)});
 }
 
@@ -121,10 +116,27 @@ Array array_of(nb::handle object, const char* what, Access access) {
     return array;
 }
 
-void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank) {
+nb::dlpack::dtype dlpack_dtype(DType dtype) {
+    for (const auto& [kind, value] : kinds)
+        if (value == dtype) return {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+    return {};
+}
+
+void expect_host(const Array& array, const char* what) {
     if (!on_host(array.device))
         raise({Code::unsupported, fmt::format("`{}` lies in a device's memory, and this moves the host's; "
                                               "reshard.nccl.redistribute moves arrays on devices", what)});
+}
+
+void expect_cuda(const Array& array, const char* what) {
+    constexpr int cuda = 2;
+    constexpr int managed = 13;
+    if (array.device != cuda && array.device != managed)
+        raise({Code::unsupported, fmt::format("`{}` lies in the host's memory, and this moves a GPU's; "
+                                              "reshard.mpi.redistribute moves arrays of the host", what)});
+}
+
+void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank) {
     if (array.dtype != dtype)
         raise({Code::mismatch, fmt::format("the elements of `{}` are {}, those of its layout {}", what,
                                            name(array.dtype), name(dtype))});
@@ -135,6 +147,7 @@ void expect_tile(const Array& array, const char* what, DType dtype, const std::v
 
 DenseTile::DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank)
     : array_(array_of(object, what, access)) {
+    expect_host(array_, what);
     expect_tile(array_, what, layout.dtype, tile_shape(layout, rank), rank);
     if (array_.row_major()) return;
     if (!array_.numpy)

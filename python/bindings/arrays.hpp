@@ -31,11 +31,16 @@ struct Array {
 /// read-only array that is to be written).
 [[nodiscard]] Array array_of(nb::handle object, const char* what, Access access);
 
-/// It lies in the host's memory, and has these elements and the shape of the rank's tile. Errors raised: InputError;
-/// UnsupportedError (a device's memory).
+/// It lies in the host's memory, or in a CUDA device's. Errors raised: UnsupportedError.
+void expect_host(const Array& array, const char* what);
+void expect_cuda(const Array& array, const char* what);  ///< likewise
+/// It has these elements and the shape of the rank's tile. Errors raised: InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
 
-/// As array_of and expect_tile, dense: another array's elements are copied into a dense one. What is written is copied
+/// The element type as DLPack says it.
+[[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);
+
+/// As array_of, expect_host and expect_tile, dense: another array's elements are copied into a dense one. What is written is copied
 /// back by `finish`.
 class DenseTile {
 public:

@@ -8,16 +8,6 @@
 
 namespace reshard::python {
 
-/// The right to move on a backend, for the time of a call. Raises InputError when another thread has it.
-class Turn : NonCopyable {
-public:
-    explicit Turn(const Backend& backend);
-    ~Turn();
-
-private:
-    const Backend* backend_;
-};
-
 /// What one array of an executor is on this rank.
 struct Place {
     DType dtype;

@@ -7,8 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings/arrays.hpp"
+#include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
-#include "reshard/redistribute.hpp"
 
 namespace reshard::python {
 namespace {
@@ -23,19 +23,6 @@ std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
         return mpi::backend_of(communicator_at(address));
     }();
     return unwrap(std::move(found));
-}
-
-// A rank whose arguments are wrong says so to the others, who would wait for it.
-template <class Body>
-auto or_tell(Backend& backend, const Body& body) {
-    try {
-        return body();
-    } catch (...) {
-        const nb::gil_scoped_release unlocked;
-        static_cast<void>(backend.agree(0));
-        clear(backend);
-        throw;
-    }
 }
 
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
