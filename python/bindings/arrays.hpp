@@ -18,9 +18,9 @@ struct Array {
     DType dtype = DType::f32;
     std::vector<Index> shape;
     std::vector<Index> strides;
-    int device = 0;        ///< DLPack's kind of device
-    nb::object object;     ///< numpy's array, or what was given
-    bool numpy = false;    ///< whether it is numpy's
+    int device = 0;      ///< DLPack's kind of device
+    nb::object object;   ///< numpy's array, or what was given
+    bool numpy = false;  ///< whether it is numpy's
     nb::ndarray<nb::ro> keeper;
 
     [[nodiscard]] std::size_t size_bytes() const;
@@ -40,8 +40,8 @@ void expect_tile(const Array& array, const char* what, DType dtype, const std::v
 /// The element type as DLPack says it.
 [[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);
 
-/// As array_of, expect_host and expect_tile, dense: another array's elements are copied into a dense one. What is written is copied
-/// back by `finish`.
+/// As array_of, expect_host and expect_tile, dense: another array's elements are copied into a dense one. What is
+/// written is copied back by `finish`.
 class DenseTile {
 public:
     DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank);

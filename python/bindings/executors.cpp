@@ -63,7 +63,8 @@ std::vector<Place> places_of(const std::vector<const Layout*>& layouts, Index ra
             if (array.shape[k] > 1 && array.strides[k] < 0)
                 raise({Code::unsupported, fmt::format("`{}` runs backwards in dimension {}: copy it first", name, k)});
         places[i].strides = array.strides;
-        for (std::size_t k = 0; k < array.shape.size(); ++k) places[i].strides[k] = std::max<Index>(array.strides[k], 0);
+        for (std::size_t k = 0; k < array.shape.size(); ++k)
+            places[i].strides[k] = std::max<Index>(array.strides[k], 0);
     }
     return places;
 }

@@ -37,8 +37,8 @@ private:
 /// An executor, and what it is bound to.
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
-    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays) whose
-    /// strides the tiles will have.
+    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays)
+    /// whose strides the tiles will have.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
                                                 nb::handle targets);
     ~PythonExecutor();

@@ -74,10 +74,14 @@ NB_MODULE(_mpi, module) {
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a);
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
-    module.def("capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);
-    module.def("clear", [](std::uintptr_t address) {
-        const nb::gil_scoped_release unlocked;
-        reshard::mpi::clear(communicator_at(address));
-    }, "address"_a);
+    module.def(
+        "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);
+    module.def(
+        "clear",
+        [](std::uintptr_t address) {
+            const nb::gil_scoped_release unlocked;
+            reshard::mpi::clear(communicator_at(address));
+        },
+        "address"_a);
     module.def("library_version", library_version);
 }

@@ -67,7 +67,7 @@ nb::object allocate(std::uintptr_t communicator, const Layout& layout, std::uint
     const std::vector<std::size_t> shape(wanted.begin(), wanted.end());
     constexpr int cuda = 2;
     return nb::cast(nb::ndarray<nb::array_api>(memory->bytes().data(), shape.size(), shape.data(), owner, nullptr,
-                                  dlpack_dtype(layout.dtype), cuda, device));
+                                               dlpack_dtype(layout.dtype), cuda, device));
 }
 
 void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& source, const Layout& target,

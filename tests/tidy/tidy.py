@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 
-FOLDERS = ("include", "src", "synth", "backends", "tool", "tests", "bench", "proofs")
+FOLDERS = ("include", "src", "synth", "backends", "tool", "python", "tests", "bench", "proofs")
 CODE = (".hpp", ".cpp", ".cu")
 
 # Public headers from the inside out: each sees those of its own line's list and whatever they see.
@@ -78,6 +78,7 @@ for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, 
                               list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
+ROOMS["python/bindings"] = (["tool/console", "tool/report"], list(HEADERS))
 for room, (below, public) in list(ROOMS.items()):
     ROOMS[room] = (["src/base", *below], public)
 ROOMS = {"src/base": ([], []), **ROOMS}  # the ground floor
