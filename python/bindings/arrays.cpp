@@ -36,31 +36,34 @@ DType dtype_of_numpy(nb::handle dtype) {
     return value;
 }
 
+using Kind = nb::dlpack::dtype_code;
+constexpr std::array<std::pair<Kind, DType>, 17> kinds = {{{Kind::Bool, DType::boolean},
+                                                           {Kind::Int, DType::i8},
+                                                           {Kind::Int, DType::i16},
+                                                           {Kind::Int, DType::i32},
+                                                           {Kind::Int, DType::i64},
+                                                           {Kind::UInt, DType::u8},
+                                                           {Kind::UInt, DType::u16},
+                                                           {Kind::UInt, DType::u32},
+                                                           {Kind::UInt, DType::u64},
+                                                           {Kind::Float8_E4M3FN, DType::f8_e4m3fn},
+                                                           {Kind::Float8_E5M2, DType::f8_e5m2},
+                                                           {Kind::Float, DType::f16},
+                                                           {Kind::Bfloat, DType::bf16},
+                                                           {Kind::Float, DType::f32},
+                                                           {Kind::Float, DType::f64},
+                                                           {Kind::Complex, DType::c64},
+                                                           {Kind::Complex, DType::c128}}};
+
 DType dtype_of_dlpack(nb::dlpack::dtype dtype, const char* what) {
-    using Code = nb::dlpack::dtype_code;
-    const auto is = [&](Code code, int bits) {
-        return dtype.code == static_cast<std::uint8_t>(code) && dtype.bits == bits && dtype.lanes == 1;
-    };
-    static constexpr std::array<std::tuple<Code, int, DType>, 17> known = {
-        {{Code::Bool, 8, DType::boolean},        {Code::Int, 8, DType::i8},
-         {Code::Int, 16, DType::i16},            {Code::Int, 32, DType::i32},
-         {Code::Int, 64, DType::i64},            {Code::UInt, 8, DType::u8},
-         {Code::UInt, 16, DType::u16},           {Code::UInt, 32, DType::u32},
-         {Code::UInt, 64, DType::u64},           {Code::Float8_E4M3FN, 8, DType::f8_e4m3fn},
-         {Code::Float8_E5M2, 8, DType::f8_e5m2}, {Code::Float, 16, DType::f16},
-         {Code::Bfloat, 16, DType::bf16},        {Code::Float, 32, DType::f32},
-         {Code::Float, 64, DType::f64},          {Code::Complex, 64, DType::c64},
-         {Code::Complex, 128, DType::c128}}};
-    for (const auto& [code, bits, value] : known)
-        if (is(code, bits)) return value;
-    raise({reshard::Code::mismatch, fmt::format("`{}` has elements of DLPack's type {} of {} bits, which no layout has",
-                                                what, dtype.code, dtype.bits)});
+    for (const auto& [kind, value] : kinds)
+        if (dtype == dlpack_dtype(value)) return value;
+    raise({Code::mismatch, fmt::format("`{}` has elements of DLPack's type {} of {} bits, which no layout has", what,
+                                       dtype.code, dtype.bits)});
 }
 
 // numpy gives the float types of ml_dtypes to nobody, so they are taken as integers of their size.
-bool bytes_only(DType dtype) {
-    return dtype == DType::bf16 || dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2;
-}
+bool bytes_only(DType dtype) { return dtype == DType::bf16 || dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2; }
 
 std::string shown(const std::vector<Index>& shape) {
     return shape.size() == 1 ? fmt::format("({},)", shape[0]) : fmt::format("({})", fmt::join(shape, ", "));
@@ -101,16 +104,17 @@ Array array_of(nb::handle object, const char* what, Access access) {
         if (access == Access::write && !nb::cast<bool>(object.attr("flags").attr("writeable")))
             raise({Code::mismatch, fmt::format("`{}` is read-only", what)});
     } else if (!nb::hasattr(object, "__dlpack__") && !nb::hasattr(object, "__cuda_array_interface__")) {
-        throw nb::type_error(fmt::format("`{}` is a {}; it must be numpy's, or speak DLPack", what,
-                                         nb::type_name(object.type()).c_str())
-                                 .c_str());
+        throw nb::type_error(
+            fmt::format("`{}` is a {}; it must be numpy's, or speak DLPack", what, nb::type_name(object.type()).c_str())
+                .c_str());
     }
     nb::ndarray<> writable;
     const bool held = access == Access::read ? nb::try_cast(seen, array.keeper) : nb::try_cast(seen, writable);
     if (access == Access::write) array.keeper = nb::ndarray<nb::ro>(writable);
     if (!held)
         raise({Code::mismatch, fmt::format("`{}` cannot be reached through DLPack: its strides are no multiples of its "
-                                           "elements, or it is read-only", what)});
+                                           "elements, or it is read-only",
+                                           what)});
     if (!array.numpy) array.dtype = dtype_of_dlpack(array.keeper.dtype(), what);
     array.device = array.keeper.device_type();
     array.bytes = static_cast<std::byte*>(const_cast<void*>(array.keeper.data()));
@@ -121,10 +125,29 @@ Array array_of(nb::handle object, const char* what, Access access) {
     return array;
 }
 
-void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank) {
+nb::dlpack::dtype dlpack_dtype(DType dtype) {
+    for (const auto& [kind, value] : kinds)
+        if (value == dtype) return {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+    return {};
+}
+
+void expect_host(const Array& array, const char* what) {
     if (!on_host(array.device))
         raise({Code::unsupported, fmt::format("`{}` lies in a device's memory, and this moves the host's; "
-                                              "reshard.nccl.redistribute moves arrays on devices", what)});
+                                              "reshard.nccl.redistribute moves arrays on devices",
+                                              what)});
+}
+
+void expect_cuda(const Array& array, const char* what) {
+    constexpr int cuda = 2;
+    constexpr int managed = 13;
+    if (array.device != cuda && array.device != managed)
+        raise({Code::unsupported, fmt::format("`{}` lies in the host's memory, and this moves a GPU's; "
+                                              "reshard.mpi.redistribute moves arrays of the host",
+                                              what)});
+}
+
+void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank) {
     if (array.dtype != dtype)
         raise({Code::mismatch, fmt::format("the elements of `{}` are {}, those of its layout {}", what,
                                            name(array.dtype), name(dtype))});
@@ -135,6 +158,7 @@ void expect_tile(const Array& array, const char* what, DType dtype, const std::v
 
 DenseTile::DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank)
     : array_(array_of(object, what, access)) {
+    expect_host(array_, what);
     expect_tile(array_, what, layout.dtype, tile_shape(layout, rank), rank);
     if (array_.row_major()) return;
     if (!array_.numpy)

@@ -18,9 +18,9 @@ struct Array {
     DType dtype = DType::f32;
     std::vector<Index> shape;
     std::vector<Index> strides;
-    int device = 0;        ///< DLPack's kind of device
-    nb::object object;     ///< numpy's array, or what was given
-    bool numpy = false;    ///< whether it is numpy's
+    int device = 0;      ///< DLPack's kind of device
+    nb::object object;   ///< numpy's array, or what was given
+    bool numpy = false;  ///< whether it is numpy's
     nb::ndarray<nb::ro> keeper;
 
     [[nodiscard]] std::size_t size_bytes() const;
@@ -31,12 +31,17 @@ struct Array {
 /// read-only array that is to be written).
 [[nodiscard]] Array array_of(nb::handle object, const char* what, Access access);
 
-/// It lies in the host's memory, and has these elements and the shape of the rank's tile. Errors raised: InputError;
-/// UnsupportedError (a device's memory).
+/// It lies in the host's memory, or in a CUDA device's. Errors raised: UnsupportedError.
+void expect_host(const Array& array, const char* what);
+void expect_cuda(const Array& array, const char* what);  ///< likewise
+/// It has these elements and the shape of the rank's tile. Errors raised: InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
 
-/// As array_of and expect_tile, dense: another array's elements are copied into a dense one. What is written is copied
-/// back by `finish`.
+/// The element type as DLPack says it.
+[[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);
+
+/// As array_of, expect_host and expect_tile, dense: another array's elements are copied into a dense one. What is
+/// written is copied back by `finish`.
 class DenseTile {
 public:
     DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank);

@@ -27,7 +27,8 @@ Machine machine_of(nb::handle machine) {
 
 DType dtype_of(nb::handle dtype) {
     if (!nb::isinstance<nb::str>(dtype))
-        return unwrap(parse_dtype(nb::cast<std::string>(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype))));
+        return unwrap(
+            parse_dtype(nb::cast<std::string>(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype))));
     return unwrap(parse_dtype(nb::cast<std::string>(dtype)));
 }
 

@@ -5,18 +5,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <mutex>
-#include <set>
-
 #include "python/bindings/lists.hpp"
 
 namespace reshard::python {
 namespace {
 
 using namespace nb::literals;
-
-std::mutex turns_mutex;
-std::set<const Backend*> turns;  // taken
 
 std::vector<Index> row_major_strides(const std::vector<Index>& shape) {
     std::vector<Index> strides(shape.size(), 1);
@@ -63,12 +57,14 @@ std::vector<Place> places_of(const std::vector<const Layout*>& layouts, Index ra
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         const std::string name = named(what, list, i);
         const Array array = array_of(arrays[i], name.c_str(), Access::read);
+        expect_host(array, name.c_str());
         expect_tile(array, name.c_str(), places[i].dtype, places[i].shape, rank);
         for (std::size_t k = 0; k < array.shape.size(); ++k)
             if (array.shape[k] > 1 && array.strides[k] < 0)
                 raise({Code::unsupported, fmt::format("`{}` runs backwards in dimension {}: copy it first", name, k)});
         places[i].strides = array.strides;
-        for (std::size_t k = 0; k < array.shape.size(); ++k) places[i].strides[k] = std::max<Index>(array.strides[k], 0);
+        for (std::size_t k = 0; k < array.shape.size(); ++k)
+            places[i].strides[k] = std::max<Index>(array.strides[k], 0);
     }
     return places;
 }
@@ -80,6 +76,7 @@ std::vector<Array> arrays_of(nb::handle arrays, const std::vector<Place>& places
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::string named_so = named(what, list, i);
         Array array = array_of(all[i], named_so.c_str(), access);
+        expect_host(array, named_so.c_str());
         expect_tile(array, named_so.c_str(), places[i].dtype, places[i].shape, rank);
         if (!same_strides(array, places[i]))
             raise({Code::mismatch, fmt::format("`{}` has strides of ({}) elements, it was prepared for ({})", named_so,
@@ -95,17 +92,6 @@ Bytes first(std::byte* bytes, Index count) {
 }
 
 }  // namespace
-
-Turn::Turn(const Backend& backend) : backend_(&backend) {
-    const std::lock_guard lock(turns_mutex);
-    if (!turns.insert(backend_).second)
-        raise({Code::usage, "another thread moves on this communicator; calls on one are in one order"});
-}
-
-Turn::~Turn() {
-    const std::lock_guard lock(turns_mutex);
-    turns.erase(backend_);
-}
 
 std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> backend, nb::handle plan,
                                                      nb::handle sources, nb::handle targets) {

@@ -8,16 +8,6 @@
 
 namespace reshard::python {
 
-/// The right to move on a backend, for the time of a call. Raises InputError when another thread has it.
-class Turn : NonCopyable {
-public:
-    explicit Turn(const Backend& backend);
-    ~Turn();
-
-private:
-    const Backend* backend_;
-};
-
 /// What one array of an executor is on this rank.
 struct Place {
     DType dtype;
@@ -47,8 +37,8 @@ private:
 /// An executor, and what it is bound to.
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
-    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays) whose
-    /// strides the tiles will have.
+    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays)
+    /// whose strides the tiles will have.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
                                                 nb::handle targets);
     ~PythonExecutor();

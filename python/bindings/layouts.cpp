@@ -55,8 +55,8 @@ Setting setting_of(Notation notation, nb::handle mesh, const std::optional<std::
     if (array) {
         setting = unwrap(parse_array(*array));
     } else if (notation != Notation::jax) {
-        raise({Code::usage, fmt::format("{} does not say the element type and the shape: give array='f32[8,4]'",
-                                        name(notation))});
+        raise({Code::usage,
+               fmt::format("{} does not say the element type and the shape: give array='f32[8,4]'", name(notation))});
     }
     Mesh known;
     if (nb::try_cast(mesh, known))
@@ -104,91 +104,125 @@ nb::object equal(const T& self, nb::handle other) {
 Py_hash_t hash_of(const std::string& text) { return nb::hash(nb::str(text.c_str(), text.size())); }
 
 void add_mesh(nb::module_& module) {
-    nb::class_<Mesh>(module, "Mesh", R"doc(Named axes with sizes over a list of devices, row-major, the first axis most major.
+    nb::class_<Mesh>(module, "Mesh",
+                     R"doc(Named axes with sizes over a list of devices, row-major, the first axis most major.
 
 Mesh({"x": 2, "y": 3}) has six devices; device i is rank i of the communicator. `devices` lists another order, or other
 devices. Errors: InputError (an empty or repeated name, a size below 1, a device twice).)doc")
-        .def("__init__", [](Mesh* self, nb::object axes, const std::optional<std::vector<Index>>& devices) {
-                 new (self) Mesh(make_mesh(std::move(axes), devices));
-             }, "axes"_a, "devices"_a = nb::none(),
-             nb::sig("def __init__(self, axes: dict[str, int] | Iterable[tuple[str, int]], "
-                     "devices: Sequence[int] | None = None) -> None"))
-        .def_prop_ro("axis_names", [](const Mesh& mesh) {
-            nb::list names;
-            for (const Axis& axis : mesh.axes) names.append(axis.name);
-            return nb::tuple(names);
-        }, nb::sig("def axis_names(self, /) -> tuple[str, ...]"), "Names, major to minor.")
-        .def_prop_ro("shape", [](const Mesh& mesh) {
-            nb::dict sizes;
-            for (const Axis& axis : mesh.axes) sizes[axis.name.c_str()] = axis.size;
-            return sizes;
-        }, nb::sig("def shape(self, /) -> dict[str, int]"), "Devices along each axis.")
-        .def_prop_ro("size", [](const Mesh& mesh) { return device_count(mesh); }, "Devices in all.")
-        .def_prop_ro("devices", [](const Mesh& mesh) {
-            std::vector<Index> all;
-            for (Index i = 0; i < device_count(mesh); ++i) all.push_back(device_at(mesh, i));
-            return tuple_of(all);
-        }, nb::sig("def devices(self, /) -> tuple[int, ...]"), "The device at each position, row-major.")
+        .def(
+            "__init__",
+            [](Mesh* self, nb::object axes, const std::optional<std::vector<Index>>& devices) {
+                new (self) Mesh(make_mesh(std::move(axes), devices));
+            },
+            "axes"_a, "devices"_a = nb::none(),
+            nb::sig("def __init__(self, axes: dict[str, int] | Iterable[tuple[str, int]], "
+                    "devices: Sequence[int] | None = None) -> None"))
+        .def_prop_ro(
+            "axis_names",
+            [](const Mesh& mesh) {
+                nb::list names;
+                for (const Axis& axis : mesh.axes) names.append(axis.name);
+                return nb::tuple(names);
+            },
+            nb::sig("def axis_names(self, /) -> tuple[str, ...]"), "Names, major to minor.")
+        .def_prop_ro(
+            "shape",
+            [](const Mesh& mesh) {
+                nb::dict sizes;
+                for (const Axis& axis : mesh.axes) sizes[axis.name.c_str()] = axis.size;
+                return sizes;
+            },
+            nb::sig("def shape(self, /) -> dict[str, int]"), "Devices along each axis.")
+        .def_prop_ro(
+            "size", [](const Mesh& mesh) { return device_count(mesh); }, "Devices in all.")
+        .def_prop_ro(
+            "devices",
+            [](const Mesh& mesh) {
+                std::vector<Index> all;
+                for (Index i = 0; i < device_count(mesh); ++i) all.push_back(device_at(mesh, i));
+                return tuple_of(all);
+            },
+            nb::sig("def devices(self, /) -> tuple[int, ...]"), "The device at each position, row-major.")
         .def("__str__", [](const Mesh& mesh) { return format(mesh); })
         .def("__repr__", [](const Mesh& mesh) { return fmt::format("parse_mesh('{}')", format(mesh)); })
         .def("__eq__", equal<Mesh>, nb::is_operator())
         .def("__hash__", [](const Mesh& mesh) { return hash_of(format(mesh)); })
         .def("__getstate__", [](const Mesh& mesh) { return format(mesh); })
         .def("__setstate__", [](Mesh& mesh, const std::string& text) { new (&mesh) Mesh(unwrap(parse_mesh(text))); });
-    module.def("parse_mesh", [](const std::string& text, const std::string& notation) {
-        return unwrap(parse_mesh(unwrap(parse_notation(notation)), text));
-    }, "text"_a, "notation"_a = "jax", R"doc(A mesh from text: 'x=2,y=3', or 'x=2,y=3[0,2,4,1,3,5]' over other devices or in another order.
+    module.def(
+        "parse_mesh",
+        [](const std::string& text, const std::string& notation) {
+            return unwrap(parse_mesh(unwrap(parse_notation(notation)), text));
+        },
+        "text"_a, "notation"_a = "jax",
+        R"doc(A mesh from text: 'x=2,y=3', or 'x=2,y=3[0,2,4,1,3,5]' over other devices or in another order.
 
 `notation`: jax, spec, sdy, hlo or dtensor. Errors: InputError, with a caret under the first wrong place.)doc");
 }
 
 void add_layout(nb::module_& module) {
-    nb::class_<Layout>(module, "Layout", R"doc(The type of a distributed array: dtype, shape, mesh, and which axes cut which dimension.
+    nb::class_<Layout>(module, "Layout",
+                       R"doc(The type of a distributed array: dtype, shape, mesh, and which axes cut which dimension.
 
 Layout("x=2,y=3", "f32", (12288, 4096), ("x", None)) is what JAX writes as NamedSharding(mesh, P("x", None)): per
 dimension None, an axis (a part of one: "x:(1)2"), or several axes, major to minor; missing entries are None. Axes in
 `unreduced` hold summands that `reduction` (sum, max, min, prod, avg) combines. `dtype`: 'f32', 'bf16', 'float32', or
 what numpy.dtype takes. `shape`: elements. parse_layout reads the same, and cuts at stated indices, as text.
 Values: equal ones are equal, hash the same, and pickle. Errors: InputError; UnsupportedError (sums of f8).)doc")
-        .def("__init__", [](Layout* self, nb::handle mesh, nb::handle dtype, const std::vector<Index>& extents,
-                            nb::handle spec, const std::vector<std::string>& unreduced, const std::string& reduction) {
-                 new (self) Layout(layout_from_names(mesh, dtype, extents, spec, unreduced, reduction));
-             }, "mesh"_a, "dtype"_a, "shape"_a, "spec"_a = nb::make_tuple(), "unreduced"_a = nb::make_tuple(),
-             "reduction"_a = "sum",
-             nb::sig("def __init__(self, mesh: Mesh | str, dtype: object, shape: Sequence[int], "
-                     "spec: Iterable[None | str | Iterable[str]] = (), unreduced: Sequence[str] = (), "
-                     "reduction: str = 'sum') -> None"))
+        .def(
+            "__init__",
+            [](Layout* self, nb::handle mesh, nb::handle dtype, const std::vector<Index>& extents, nb::handle spec,
+               const std::vector<std::string>& unreduced, const std::string& reduction) {
+                new (self) Layout(layout_from_names(mesh, dtype, extents, spec, unreduced, reduction));
+            },
+            "mesh"_a, "dtype"_a, "shape"_a, "spec"_a = nb::make_tuple(), "unreduced"_a = nb::make_tuple(),
+            "reduction"_a = "sum",
+            nb::sig("def __init__(self, mesh: Mesh | str, dtype: object, shape: Sequence[int], "
+                    "spec: Iterable[None | str | Iterable[str]] = (), unreduced: Sequence[str] = (), "
+                    "reduction: str = 'sum') -> None"))
         .def_static("from_placements", layout_from_placements, "mesh"_a, "dtype"_a, "shape"_a, "placements"_a,
                     nb::sig("def from_placements(mesh: Mesh | str, dtype: object, shape: Sequence[int], "
                             "placements: Iterable[object]) -> Layout"),
                     R"doc(From DTensor's placements, one per mesh axis: "S(0)", "R", "P", or torch's own objects.
 
 Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2 x 2 devices are 2, 1, 1, 1.)doc")
-        .def_prop_ro("mesh", [](const Layout& layout) { return layout.mesh; }, "Its devices and their axes.")
-        .def_prop_ro("dtype", [](const Layout& layout) { return std::string(name(layout.dtype)); },
-                     "The short name of the element type: f32, bf16, bool.")
-        .def_prop_ro("numpy_dtype", [](const Layout& layout) {
-            return nb::module_::import_("reshard.dtypes").attr("numpy_dtype")(text_of(name(layout.dtype)));
-        }, nb::sig("def numpy_dtype(self, /) -> numpy.dtype"),
-           "The element type as numpy knows it. Errors: UnsupportedError (bf16 and f8 without the package ml_dtypes).")
-        .def_prop_ro("shape", [](const Layout& layout) { return tuple_of(shape(layout)); },
-                     nb::sig("def shape(self, /) -> tuple[int, ...]"), "Of the whole array, in elements.")
-        .def_prop_ro("ndim", [](const Layout& layout) { return layout.dims.size(); }, "Dimensions of the array.")
-        .def_prop_ro("ranks", [](const Layout& layout) { return world_size(layout.mesh); },
-                     "Ranks that are needed: one more than the largest device.")
-        .def_prop_ro("tile_bytes", [](const Layout& layout) { return tile_bytes(layout); }, "Of the largest tile.")
-        .def_prop_ro("global_bytes", [](const Layout& layout) { return global_bytes(layout); },
-                     "Of the whole array, once.")
-        .def_prop_ro("summands", [](const Layout& layout) { return summand_count(layout); },
-                     "1 where nothing is unreduced.")
-        .def("tile_shape", [](const Layout& layout, Index rank) { return tuple_of(tile_shape(layout, rank)); },
-             "rank"_a, nb::sig("def tile_shape(self, rank: int) -> tuple[int, ...]"),
-             "What a rank holds, in elements per dimension; 0 where it holds nothing.")
-        .def("tile_offset", [](const Layout& layout, Index rank) { return tuple_of(tile_offset(layout, rank)); },
-             "rank"_a, nb::sig("def tile_offset(self, rank: int) -> tuple[int, ...]"),
-             "The global index of a rank's first element.")
-        .def("tile_count", [](const Layout& layout, Index rank) { return tile_count(layout, rank); }, "rank"_a,
-             "Elements that a rank holds.")
+        .def_prop_ro(
+            "mesh", [](const Layout& layout) { return layout.mesh; }, "Its devices and their axes.")
+        .def_prop_ro(
+            "dtype", [](const Layout& layout) { return std::string(name(layout.dtype)); },
+            "The short name of the element type: f32, bf16, bool.")
+        .def_prop_ro(
+            "numpy_dtype",
+            [](const Layout& layout) {
+                return nb::module_::import_("reshard.dtypes").attr("numpy_dtype")(text_of(name(layout.dtype)));
+            },
+            nb::sig("def numpy_dtype(self, /) -> numpy.dtype"),
+            "The element type as numpy knows it. Errors: UnsupportedError (bf16 and f8 without the package ml_dtypes).")
+        .def_prop_ro(
+            "shape", [](const Layout& layout) { return tuple_of(shape(layout)); },
+            nb::sig("def shape(self, /) -> tuple[int, ...]"), "Of the whole array, in elements.")
+        .def_prop_ro(
+            "ndim", [](const Layout& layout) { return layout.dims.size(); }, "Dimensions of the array.")
+        .def_prop_ro(
+            "ranks", [](const Layout& layout) { return world_size(layout.mesh); },
+            "Ranks that are needed: one more than the largest device.")
+        .def_prop_ro(
+            "tile_bytes", [](const Layout& layout) { return tile_bytes(layout); }, "Of the largest tile.")
+        .def_prop_ro(
+            "global_bytes", [](const Layout& layout) { return global_bytes(layout); }, "Of the whole array, once.")
+        .def_prop_ro(
+            "summands", [](const Layout& layout) { return summand_count(layout); }, "1 where nothing is unreduced.")
+        .def(
+            "tile_shape", [](const Layout& layout, Index rank) { return tuple_of(tile_shape(layout, rank)); }, "rank"_a,
+            nb::sig("def tile_shape(self, rank: int) -> tuple[int, ...]"),
+            "What a rank holds, in elements per dimension; 0 where it holds nothing.")
+        .def(
+            "tile_offset", [](const Layout& layout, Index rank) { return tuple_of(tile_offset(layout, rank)); },
+            "rank"_a, nb::sig("def tile_offset(self, rank: int) -> tuple[int, ...]"),
+            "The global index of a rank's first element.")
+        .def(
+            "tile_count", [](const Layout& layout, Index rank) { return tile_count(layout, rank); }, "rank"_a,
+            "Elements that a rank holds.")
         .def("tile_indices", indices_of, "rank"_a,
              nb::sig("def tile_indices(self, rank: int) -> tuple[tuple[tuple[int, int], ...], ...]"),
              "The global indices of a rank's tile: per dimension half-open intervals (begin, end), ascending.")
@@ -197,9 +231,10 @@ Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2
 
 Errors: InputError (no such notation); UnsupportedError, naming what the notation has no words for.)doc")
         .def("__str__", [](const Layout& layout) { return format(layout); })
-        .def("__repr__", [](const Layout& layout) {
-            return fmt::format("parse_layout('{}', '{}')", format(layout.mesh), format(layout));
-        })
+        .def("__repr__",
+             [](const Layout& layout) {
+                 return fmt::format("parse_layout('{}', '{}')", format(layout.mesh), format(layout));
+             })
         .def("__eq__", equal<Layout>, nb::is_operator())
         .def("__hash__", [](const Layout& layout) { return hash_of(format(layout.mesh) + ' ' + format(layout)); })
         .def("__getstate__", [](const Layout& layout) { return nb::make_tuple(format(layout.mesh), format(layout)); })
@@ -214,42 +249,47 @@ Errors: InputError (no such notation); UnsupportedError, naming what the notatio
 `notation`: jax, spec (P('x', None)), sdy, hlo or dtensor. Those but the first do not say the element type and the shape:
 `array` does, 'f32[8,4]'. sdy and hlo bring their mesh, which may then be None.
 Errors: InputError, with a caret under the first wrong place; UnsupportedError, for what is no layout of one array.)doc");
-    module.def("translate", [](const std::string& text, const std::string& from, const std::string& to, nb::handle mesh,
-                               const std::optional<std::string>& array) {
-        return written(read_layout(mesh, text, from, array), to);
-    }, "text"_a, "source"_a = "jax", "target"_a = "jax", "mesh"_a.none() = nb::none(), "array"_a = nb::none(),
-       nb::sig("def translate(text: str, source: str = 'jax', target: str = 'jax', mesh: Mesh | str | None = None, "
-               "array: str | None = None) -> str"),
-       R"doc(A layout from one notation to another: jax, spec, sdy, hlo, dtensor.
+    module.def(
+        "translate",
+        [](const std::string& text, const std::string& from, const std::string& to, nb::handle mesh,
+           const std::optional<std::string>& array) { return written(read_layout(mesh, text, from, array), to); },
+        "text"_a, "source"_a = "jax", "target"_a = "jax", "mesh"_a.none() = nb::none(), "array"_a = nb::none(),
+        nb::sig("def translate(text: str, source: str = 'jax', target: str = 'jax', mesh: Mesh | str | None = None, "
+                "array: str | None = None) -> str"),
+        R"doc(A layout from one notation to another: jax, spec, sdy, hlo, dtensor.
 
 `mesh`, `array`: as for parse_layout. Errors: InputError, with a caret; UnsupportedError, naming what `target` has no
 words for.)doc");
 }
 
 void add_machine(nb::module_& module) {
-    nb::class_<Machine>(module, "Machine", R"doc(What a plan is priced on: levels of the network, and the rate of local copies.
+    nb::class_<Machine>(module, "Machine",
+                        R"doc(What a plan is priced on: levels of the network, and the rate of local copies.
 
 Machine("dgx-h100:nodes=4"), also laptop, tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P; or a machine's text, as `reshard
 calibrate` writes it. Errors: InputError.)doc")
-        .def("__init__", [](Machine* self, nb::handle text) { new (self) Machine(machine_of(text)); },
-             "text"_a = "laptop", nb::sig("def __init__(self, text: str = 'laptop') -> None"))
+        .def(
+            "__init__", [](Machine* self, nb::handle text) { new (self) Machine(machine_of(text)); },
+            "text"_a = "laptop", nb::sig("def __init__(self, text: str = 'laptop') -> None"))
         .def_ro("name", &Machine::name, "As it was specified.")
         .def_ro("copy_bytes_per_second", &Machine::copy_bytes_per_second, "Of one device, read and written once.")
-        .def_prop_ro("levels", [](const Machine& machine) {
-            nb::list levels;
-            for (const Level& level : machine.levels)
-                levels.append(nb::make_tuple(level.name, level.bytes_per_second, level.latency_ps * 1e-12));
-            return nb::tuple(levels);
-        }, nb::sig("def levels(self, /) -> tuple[tuple[str, int, float], ...]"),
-           "From the inside out: name, bytes per second one way, seconds per message.")
+        .def_prop_ro(
+            "levels",
+            [](const Machine& machine) {
+                nb::list levels;
+                for (const Level& level : machine.levels)
+                    levels.append(nb::make_tuple(level.name, level.bytes_per_second, level.latency_ps * 1e-12));
+                return nb::tuple(levels);
+            },
+            nb::sig("def levels(self, /) -> tuple[tuple[str, int, float], ...]"),
+            "From the inside out: name, bytes per second one way, seconds per message.")
         .def("__str__", [](const Machine& machine) { return format(machine); })
         .def("__repr__", [](const Machine& machine) { return fmt::format("<Machine {}>", machine.name); })
         .def("__eq__", equal<Machine>, nb::is_operator())
         .def("__hash__", [](const Machine& machine) { return hash_of(format(machine)); })
         .def("__getstate__", [](const Machine& machine) { return format(machine); })
-        .def("__setstate__", [](Machine& machine, const std::string& text) {
-            new (&machine) Machine(unwrap(parse_machine(text)));
-        });
+        .def("__setstate__",
+             [](Machine& machine, const std::string& text) { new (&machine) Machine(unwrap(parse_machine(text))); });
 }
 
 }  // namespace

@@ -37,50 +37,66 @@ PlannedList planned(const std::vector<std::pair<Layout, Layout>>& ends, std::opt
 }  // namespace
 
 void add_lists(nb::module_& module) {
-    nb::class_<PlannedList>(module, "ListPlan", R"doc(The plans of many arrays, and the buckets in which they run, under one limit on memory.
+    nb::class_<PlannedList>(
+        module, "ListPlan",
+        R"doc(The plans of many arrays, and the buckets in which they run, under one limit on memory.
 
 print(plan) is the table of `reshard plan --list`. Bytes are the most that any device holds or receives.)doc")
-        .def_prop_ro("plans", [](const PlannedList& list) {
-            nb::list all;
-            for (const Synthesis& made : list.made.arrays) all.append(Planned{made, list.options});
-            return all;
-        }, nb::sig("def plans(self, /) -> list[Plan]"), "Of each array, in the order of the question.")
-        .def_prop_ro("names", [](const PlannedList& list) { return list.names; },
-                     nb::sig("def names(self, /) -> list[str]"), "Of each array.")
-        .def_prop_ro("buckets", [](const PlannedList& list) { return list.made.list().buckets; },
-                     nb::sig("def buckets(self, /) -> list[list[int]]"),
-                     "Numbers of arrays; a bucket's arrays run in one start, the buckets one after the other.")
-        .def_prop_ro("bucket_bytes", [](const PlannedList& list) { return list.made.verdict().bucket_bytes; },
-                     nb::sig("def bucket_bytes(self, /) -> list[int]"), "Held while each bucket runs.")
-        .def_prop_ro("footprint_bytes", [](const PlannedList& list) { return list.made.verdict().footprint_bytes; },
-                     "The largest of those.")
-        .def_prop_ro("floor_bytes", [](const PlannedList& list) { return list.made.floor_bytes; },
-                     "No order and no plans let every device do with less.")
-        .def_prop_ro("received_bytes", [](const PlannedList& list) { return list.made.verdict().received_bytes; },
-                     "The sum over all steps of the busiest receiver's bytes.")
-        .def_prop_ro("seconds", [](const PlannedList& list) { return static_cast<double>(list.made.picoseconds) * 1e-12; },
-                     "Estimated, as if each ran by itself.")
-        .def_prop_ro("donate", [](const PlannedList& list) { return list.made.memory().donate; },
-                     "Sources are written.")
-        .def_prop_ro("fingerprint", [](const PlannedList& list) {
-            return fingerprint(list.made.list(), list.made.memory());
-        }, "64 bits that ranks compare.")
+        .def_prop_ro(
+            "plans",
+            [](const PlannedList& list) {
+                nb::list all;
+                for (const Synthesis& made : list.made.arrays) all.append(Planned{made, list.options});
+                return all;
+            },
+            nb::sig("def plans(self, /) -> list[Plan]"), "Of each array, in the order of the question.")
+        .def_prop_ro(
+            "names", [](const PlannedList& list) { return list.names; }, nb::sig("def names(self, /) -> list[str]"),
+            "Of each array.")
+        .def_prop_ro(
+            "buckets", [](const PlannedList& list) { return list.made.list().buckets; },
+            nb::sig("def buckets(self, /) -> list[list[int]]"),
+            "Numbers of arrays; a bucket's arrays run in one start, the buckets one after the other.")
+        .def_prop_ro(
+            "bucket_bytes", [](const PlannedList& list) { return list.made.verdict().bucket_bytes; },
+            nb::sig("def bucket_bytes(self, /) -> list[int]"), "Held while each bucket runs.")
+        .def_prop_ro(
+            "footprint_bytes", [](const PlannedList& list) { return list.made.verdict().footprint_bytes; },
+            "The largest of those.")
+        .def_prop_ro(
+            "floor_bytes", [](const PlannedList& list) { return list.made.floor_bytes; },
+            "No order and no plans let every device do with less.")
+        .def_prop_ro(
+            "received_bytes", [](const PlannedList& list) { return list.made.verdict().received_bytes; },
+            "The sum over all steps of the busiest receiver's bytes.")
+        .def_prop_ro(
+            "seconds", [](const PlannedList& list) { return static_cast<double>(list.made.picoseconds) * 1e-12; },
+            "Estimated, as if each ran by itself.")
+        .def_prop_ro(
+            "donate", [](const PlannedList& list) { return list.made.memory().donate; }, "Sources are written.")
+        .def_prop_ro(
+            "fingerprint", [](const PlannedList& list) { return fingerprint(list.made.list(), list.made.memory()); },
+            "64 bits that ranks compare.")
         .def("table", table_of, "width"_a = 120, "The table of `reshard plan --list`.")
         .def("__len__", [](const PlannedList& list) { return list.made.arrays.size(); })
         .def("__str__", [](const PlannedList& list) { return table_of(list, 120); })
-        .def("__repr__", [](const PlannedList& list) {
-            return fmt::format("<ListPlan of {} arrays in {} buckets>", list.made.arrays.size(),
-                               list.made.list().buckets.size());
-        })
+        .def("__repr__",
+             [](const PlannedList& list) {
+                 return fmt::format("<ListPlan of {} arrays in {} buckets>", list.made.arrays.size(),
+                                    list.made.list().buckets.size());
+             })
         .def("_repr_html_", [](const PlannedList& list) { return preformatted(table_of(list, 120)); });
 
     const std::string signature = fmt::format(
         "def synthesize_list(problems: Sequence[tuple[Layout, Layout]], names: Sequence[str] | None = None, {}) "
-        "-> ListPlan", options_signature);
-    const std::string words = fmt::format(R"doc(One plan for many arrays: pairs of source and target, in buckets under one limit on memory.
+        "-> ListPlan",
+        options_signature);
+    const std::string words =
+        fmt::format(R"doc(One plan for many arrays: pairs of source and target, in buckets under one limit on memory.
 
 footprint_bytes_max, donate and staging_bytes are of the whole list, peak_bytes_max of each array.{}
-Errors: as synthesize, the array named; InfeasibleError (what is needed, the limit, and the floor).)doc", options_words);
+Errors: as synthesize, the array named; InfeasibleError (what is needed, the limit, and the floor).)doc",
+                    options_words);
     def_asking<const std::vector<std::pair<Layout, Layout>>&, std::optional<std::vector<std::string>>>(
         module, "synthesize_list", planned, nb::sig(signature.c_str()), words.c_str(), "problems"_a,
         "names"_a.none() = nb::none());

@@ -58,7 +58,8 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
 void add_local(nb::module_& module) {
     nb::class_<LocalRanks>(module, "LocalRanks", "Ranks of this process. reshard.local(n) makes them.")
         .def(nb::new_(&make_ranks), "ranks"_a, "timeout"_a = 60.0)
-        .def_prop_ro("size", [](LocalRanks& ranks) { return ranks.world.size(); }, "Ranks.")
+        .def_prop_ro(
+            "size", [](LocalRanks& ranks) { return ranks.world.size(); }, "Ranks.")
         .def("_move", move);
 }
 

@@ -7,8 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings/arrays.hpp"
+#include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
-#include "reshard/redistribute.hpp"
 
 namespace reshard::python {
 namespace {
@@ -23,19 +23,6 @@ std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
         return mpi::backend_of(communicator_at(address));
     }();
     return unwrap(std::move(found));
-}
-
-// A rank whose arguments are wrong says so to the others, who would wait for it.
-template <class Body>
-auto or_tell(Backend& backend, const Body& body) {
-    try {
-        return body();
-    } catch (...) {
-        const nb::gil_scoped_release unlocked;
-        static_cast<void>(backend.agree(0));
-        clear(backend);
-        throw;
-    }
 }
 
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
@@ -87,10 +74,14 @@ NB_MODULE(_mpi, module) {
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a);
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
-    module.def("capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);
-    module.def("clear", [](std::uintptr_t address) {
-        const nb::gil_scoped_release unlocked;
-        reshard::mpi::clear(communicator_at(address));
-    }, "address"_a);
+    module.def(
+        "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);
+    module.def(
+        "clear",
+        [](std::uintptr_t address) {
+            const nb::gil_scoped_release unlocked;
+            reshard::mpi::clear(communicator_at(address));
+        },
+        "address"_a);
     module.def("library_version", library_version);
 }

@@ -57,9 +57,9 @@ void def_asking(nb::module_& module, const char* name, Body body, const Extra&..
         [body](Arguments... arguments, std::string objective, std::string vocabulary, nb::handle peak_bytes_max,
                nb::handle footprint_bytes_max, bool donate, nb::handle staging_bytes, nb::handle machine,
                nb::handle capabilities, nb::handle first_steps, nb::handle without) {
-            return body(arguments..., Asked{std::move(objective), std::move(vocabulary), peak_bytes_max,
-                                            footprint_bytes_max, donate, staging_bytes, machine, capabilities,
-                                            first_steps, without});
+            return body(arguments...,
+                        Asked{std::move(objective), std::move(vocabulary), peak_bytes_max, footprint_bytes_max, donate,
+                              staging_bytes, machine, capabilities, first_steps, without});
         },
         extra..., nb::kw_only(), "objective"_a = "time", "vocabulary"_a = "all", "peak_bytes_max"_a.none() = nb::none(),
         "footprint_bytes_max"_a.none() = nb::none(), "donate"_a = false, "staging_bytes"_a = 0,

@@ -54,10 +54,14 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
 }  // namespace
 
 void add_rows(nb::module_& module) {
-    nb::class_<RowSchedule>(module, "Rows", "The rows of one or many arrays, on any rank. reshard.RowSchedule makes them.")
-        .def("__init__", [](RowSchedule* self, const std::vector<std::pair<Layout, Layout>>& ends) {
-            new (self) RowSchedule(schedule_of(ends));
-        }, "problems"_a)
+    nb::class_<RowSchedule>(module, "Rows",
+                            "The rows of one or many arrays, on any rank. reshard.RowSchedule makes them.")
+        .def(
+            "__init__",
+            [](RowSchedule* self, const std::vector<std::pair<Layout, Layout>>& ends) {
+                new (self) RowSchedule(schedule_of(ends));
+            },
+            "problems"_a)
         .def("rows", rows_of, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);

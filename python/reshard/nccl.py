@@ -1,1 +1,77 @@
-"""Ranks of an NCCL communicator, each with a GPU."""
+"""Ranks of an NCCL communicator, each with a GPU: arrays on devices, of whoever speaks DLPack (torch, cupy, jax).
+
+    columns = torch.empty(by_columns.tile_shape(rank), device="cuda")
+    reshard.nccl.redistribute(communicator, rows, by_rows, by_columns, columns,
+                              stream=torch.cuda.current_stream().cuda_stream)
+
+Every call on a communicator is collective, and all ranks make them in one order, each with its own device current.
+Threads: one at a time on one communicator (another gets an InputError); the ranks of one process may be its threads. The
+GIL is not held while bytes move. No GPU has run this yet: it is tested on doubles of CUDA and NCCL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._core import Layout
+from .errors import UnsupportedError
+
+_absent = ""  # why there is no NCCL here
+try:
+    from . import _nccl
+except ImportError as reason:
+    _nccl = None
+    _absent = str(reason)
+
+
+def available() -> bool:
+    """True where this package was built with NCCL, and its libraries are found."""
+    return _nccl is not None
+
+
+def _pointer(communicator: Any) -> int:
+    if _nccl is None:
+        why = f": {_absent}" if "_nccl" not in _absent else ""
+        raise UnsupportedError(f"this build of reshard has no NCCL{why}; with CUDA 12 and NCCL 2.18 or newer installed, "
+                               "`pip install ./python` again", "unsupported")
+    pointer = getattr(communicator, "ptr", communicator)
+    if not isinstance(pointer, int):
+        raise TypeError("an NCCL communicator is its pointer as an int, or has it as `ptr`; this is a "
+                        f"{type(communicator).__name__}")
+    return pointer
+
+
+def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, out: Any = None,
+                 stream: int | None = None) -> Any:
+    """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
+
+    communicator: the ncclComm_t as an int, or an object that has it as `ptr`.
+    array, out: on this rank's GPU, contiguous, shaped source.tile_shape(rank) and target.tile_shape(rank); `out` is made
+    as by allocate when None.
+    stream: the cudaStream_t, as an int, behind whose work the move comes; one of the library's own when None, and then
+    what makes `array` must be done.
+    What is kept for a pair of layouts is kept until `clear`, which comes before the communicator is destroyed.
+    Errors, on all ranks: InputError (dtype, shape, layouts that differ between ranks), UnsupportedError (an array of the
+    host, or not contiguous; no NCCL here), BackendError.
+    """
+    pointer = _pointer(communicator)
+    if out is None:
+        out = _nccl.allocate(pointer, target, stream or 0)
+    _nccl.redistribute(pointer, array, source, target, out, stream or 0)
+    return out
+
+
+def allocate(communicator: Any, layout: Layout, stream: int | None = None) -> Any:
+    """An uninitialized array on this rank's GPU for its tile of the layout, for torch.from_dlpack and its like.
+
+    Errors: BackendError (there is not that much), UnsupportedError (no NCCL here).
+    """
+    return _nccl.allocate(_pointer(communicator), layout, stream or 0)
+
+
+def clear(communicator: Any) -> None:
+    """Gives back all that is kept for the communicator. Collective; before it is destroyed."""
+    pointer = _pointer(communicator)
+    _nccl.clear(pointer)
+
+
+__all__ = ["allocate", "available", "clear", "redistribute"]

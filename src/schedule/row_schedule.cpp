@@ -143,7 +143,7 @@ Result<Question> understood(const Problem& problem) {
 }
 
 // FNV-1a over words, of what decides the rows; names do not.
-struct Hash {
+struct PartHash {
     std::uint64_t state = 0xcbf29ce484222325U;
     void add(Index word) { state = (state ^ static_cast<std::uint64_t>(word)) * 0x100000001b3U; }
     void add(const Layout& layout) {
@@ -181,7 +181,7 @@ Result<RowSchedule> RowSchedule::make_list(std::span<const Asked> list) {
     made.question_of_.reserve(list.size());
     std::unordered_multimap<std::uint64_t, std::size_t> known;  // hash, index in the list
     for (std::size_t i = 0; i < list.size(); ++i) {
-        Hash hash;
+        PartHash hash;
         hash.add(list[i].source);
         hash.add(list[i].target);
         const auto [first, last] = known.equal_range(hash.state);

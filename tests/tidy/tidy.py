@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 
-FOLDERS = ("include", "src", "synth", "backends", "tool", "bindings", "tests", "bench", "proofs")
+FOLDERS = ("include", "src", "synth", "backends", "tool", "bindings", "python", "tests", "bench", "proofs")
 HEADER = (".hpp", ".h")
 CODE = (*HEADER, ".cpp", ".cu", ".c")
 
@@ -90,6 +90,7 @@ for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, 
                              (BINDING_ROOMS, ["tool/console", "tool/report"], list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
+ROOMS["python/bindings"] = (["tool/console", "tool/report"], list(HEADERS))
 for room, (below, public) in list(ROOMS.items()):
     ROOMS[room] = (["src/base", *below], public)
 ROOMS = {"src/base": ([], []), **ROOMS}  # the ground floor

@@ -1,0 +1,119 @@
+// The module reshard._nccl: the ranks of an NCCL communicator, which is taken as its pointer.
+#include "reshard/nccl.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "python/bindings/arrays.hpp"
+#include "python/bindings/door.hpp"
+
+namespace reshard::python {
+namespace {
+
+using namespace nb::literals;
+
+// What is kept of communicators: NCCL has no attributes to hang it on. Never freed: CUDA may be gone by then.
+struct Kept {
+    using Key = std::pair<std::uintptr_t, std::uintptr_t>;  // communicator and stream
+    std::mutex mutex;
+    std::map<Key, std::shared_ptr<Backend>> backends;
+};
+
+Kept& kept() {
+    static auto* const only = new Kept;
+    return *only;
+}
+
+std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t stream) {
+    if (communicator == 0) raise({Code::backend, "there is no rank on a null communicator"});
+    auto made = [&]() -> Result<std::shared_ptr<Backend>> {
+        const nb::gil_scoped_release unlocked;
+        {
+            const std::lock_guard lock(kept().mutex);
+            const auto found = kept().backends.find({communicator, stream});
+            if (found != kept().backends.end()) return found->second;
+        }
+        nccl::Options options;
+        options.stream = reinterpret_cast<cudaStream_t>(stream);  // NOLINT: as Python writes handles
+        auto backend = nccl::make_backend(reinterpret_cast<ncclComm_t>(communicator), options);
+        if (!backend) return tl::unexpected(backend.error());
+        std::shared_ptr<Backend> shared = std::move(*backend);
+        const std::lock_guard lock(kept().mutex);
+        kept().backends.emplace(Kept::Key(communicator, stream), shared);
+        return shared;
+    }();
+    return unwrap(std::move(made));
+}
+
+Array device_tile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank) {
+    Array array = array_of(object, what, access);
+    expect_cuda(array, what);
+    expect_tile(array, what, layout.dtype, tile_shape(layout, rank), rank);
+    if (!array.row_major()) raise({Code::unsupported, fmt::format("`{}` is not contiguous", what)});
+    return array;
+}
+
+nb::object allocate(std::uintptr_t communicator, const Layout& layout, std::uintptr_t stream) {
+    const auto backend = backend_of(communicator, stream);
+    const std::vector<Index> wanted = tile_shape(layout, backend->rank());
+    const Index bytes = static_cast<Index>(tile_count(layout, backend->rank())) * size_of(layout.dtype);
+    auto* const memory = unwrap(backend->allocate(bytes)).release();
+    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
+    int device = 0;
+    cudaGetDevice(&device);
+    const std::vector<std::size_t> shape(wanted.begin(), wanted.end());
+    constexpr int cuda = 2;
+    return nb::cast(nb::ndarray<nb::array_api>(memory->bytes().data(), shape.size(), shape.data(), owner, nullptr,
+                                               dlpack_dtype(layout.dtype), cuda, device));
+}
+
+void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& source, const Layout& target,
+                  nb::handle out, std::uintptr_t stream) {
+    const auto backend = backend_of(communicator, stream);
+    const Turn turn(*backend);
+    const auto [from, to] = or_tell(*backend, [&] {
+        return std::pair(device_tile(array, "array", Access::read, source, backend->rank()),
+                         device_tile(out, "out", Access::write, target, backend->rank()));
+    });
+    ConstElements in;
+    in.bytes = {from.bytes, from.size_bytes()};
+    in.dtype = from.dtype;
+    Elements moved_to;
+    moved_to.bytes = {to.bytes, to.size_bytes()};
+    moved_to.dtype = to.dtype;
+    auto moved = [&] {
+        const nb::gil_scoped_release unlocked;
+        return reshard::redistribute(*backend, source, target, in, moved_to);
+    }();
+    unwrap(std::move(moved));
+}
+
+void clear_all(std::uintptr_t communicator) {
+    const nb::gil_scoped_release unlocked;
+    std::vector<std::shared_ptr<Backend>> dropped;
+    const std::lock_guard lock(kept().mutex);
+    for (auto at = kept().backends.begin(); at != kept().backends.end();) {
+        if (at->first.first != communicator) {
+            ++at;
+            continue;
+        }
+        dropped.push_back(std::move(at->second));
+        at = kept().backends.erase(at);
+    }
+}
+
+}  // namespace
+}  // namespace reshard::python
+
+NB_MODULE(_nccl, module) {
+    using namespace reshard::python;
+    nb::module_::import_("reshard._core");  // whose layouts these take
+    module.doc() = "Ranks of an NCCL communicator. Use it through reshard.nccl.";
+    module.def("redistribute", redistribute, "communicator"_a, "array"_a, "source"_a, "target"_a, "out"_a, "stream"_a);
+    module.def("allocate", allocate, "communicator"_a, "layout"_a, "stream"_a,
+               nb::sig("def allocate(communicator: int, layout: reshard._core.Layout, stream: int) -> object"));
+    module.def("clear", clear_all, "communicator"_a);
+}

@@ -1,0 +1,189 @@
+"""reshard.mpi on four ranks: this file starts itself under the launcher."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import numpy
+
+import reshard
+
+RANKS = 4
+MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
+INSIDE = "RESHARD_RANK_OF_TEST" in os.environ
+
+
+def whole(layout):
+    return (numpy.arange(int(numpy.prod(layout.shape))) % 120).reshape(layout.shape).astype(layout.numpy_dtype)
+
+
+def tile_of(layout, rank):
+    tiles = reshard.split(whole(layout), layout)
+    return tiles[rank] if rank < len(tiles) else reshard.empty_tile(layout, rank)
+
+
+class Ranks(unittest.TestCase):
+    """Each rank runs every test, in one order; what fails on one rank alone may hang the others, until the timeout."""
+
+    def setUp(self):
+        from mpi4py import MPI
+        self.comm = MPI.COMM_WORLD
+        self.rank = self.comm.rank
+        self.mesh = reshard.Mesh({"x": 2, "y": 2})
+
+    def ends(self, dtype="f64", source="50@x,30", target="50,30@(y,x)"):
+        return tuple(reshard.parse_layout(self.mesh, f"{dtype}[{end}]") for end in (source, target))
+
+    def holds(self, out, target):
+        wanted = tile_of(target, self.rank)
+        self.assertEqual((out.shape, out.dtype), (wanted.shape, wanted.dtype))
+        self.assertEqual(out.tobytes(), wanted.tobytes())
+
+    def raises(self, kind, words, call):
+        with self.assertRaises(kind) as caught:
+            call()
+        self.assertIn(words, str(caught.exception))
+
+    def test_dtypes_and_shapes(self):
+        for dtype in ("bool", "i8", "u64", "f16", "f32", "bf16", "f8_e4m3fn", "c128"):
+            for source, target in (("50@x,30", "50,30@(y,x)"), ("7@(x,y)", "7@y"), ("0@x,3", "0,3@x"), ("", "")):
+                source, target = self.ends(dtype, source, target)
+                self.holds(reshard.mpi.redistribute(self.comm, tile_of(source, self.rank), source, target), target)
+
+    def test_orders_strides_and_allocated_memory(self):
+        for dtype in ("f32", "bf16"):
+            source, target = self.ends(dtype)
+            tile = tile_of(source, self.rank)
+            for change in (numpy.asfortranarray, lambda array: numpy.repeat(array, 2, 1)[:, ::2]):
+                out = change(reshard.empty_tile(target, self.rank))
+                self.assertIs(reshard.mpi.redistribute(self.comm, change(tile), source, target, out), out)
+                self.holds(out, target)
+            array, out = (reshard.mpi.allocate(self.comm, layout) for layout in (source, target))
+            array[...] = tile
+            reshard.mpi.redistribute(self.comm, array, source, target, out)
+            del array
+            self.holds(out, target)
+        self.assertEqual(reshard.mpi.allocate(self.comm, (3, 0), "f4").shape, (3, 0))
+        self.assertEqual(reshard.mpi.allocate(self.comm, (), "i2").shape, ())
+        self.assertEqual(reshard.mpi.allocate(self.comm, 5, "c8").dtype, numpy.complex64)
+
+    def test_an_executor_runs_again_and_where_arrays_are(self):
+        source, target = self.ends("f32")
+        can = reshard.mpi.capabilities(self.comm)
+        plan = reshard.synthesize(source, target, capabilities=can)
+        for change in (lambda array: array, numpy.asfortranarray):
+            array, out = change(tile_of(source, self.rank)), change(reshard.empty_tile(target, self.rank))
+            executor = reshard.mpi.Executor(self.comm, plan, array, out)
+            for _ in range(3):
+                out[...] = 0
+                executor.run(array, out)
+                self.holds(out, target)
+            other = change(reshard.empty_tile(target, self.rank))
+            run = executor.start(array, other)
+            while not run.test():
+                pass
+            run.wait()
+            self.holds(other, target)
+            self.assertGreaterEqual(executor.footprint_bytes, array.nbytes + out.nbytes + executor.workspace_bytes)
+            self.assertTrue(executor.describe())
+            self.assertEqual(executor.staging_bytes, executor.staging_bytes)
+            if change is numpy.asfortranarray:
+                self.raises(reshard.InputError, "strides of", lambda: executor.run(tile_of(source, self.rank), out))
+
+    def test_a_list_and_a_donated_source(self):
+        source, target = self.ends("f32")
+        planned = reshard.synthesize_list([(source, target), (target, source)],
+                                          capabilities=reshard.mpi.capabilities(self.comm))
+        out = [reshard.empty_tile(layout, self.rank) for layout in (target, source)]
+        executor = reshard.mpi.Executor(self.comm, planned)
+        executor.run([tile_of(source, self.rank), tile_of(target, self.rank)], out)
+        self.holds(out[0], target)
+        self.holds(out[1], source)
+        self.raises(reshard.InputError, "`source` are 1 arrays, the plan has 2", lambda: executor.run(out[:1], out))
+        source, target = self.ends("f32", "48@x,32", "48,32@(y,x)")  # sizes divide: collectives have a plan
+        out = [reshard.empty_tile(target, self.rank)]
+        donated = reshard.synthesize(source, target, donate=True, vocabulary="collectives")
+        reshard.mpi.Executor(self.comm, donated).run(tile_of(source, self.rank), out[0])
+        self.holds(out[0], target)
+
+    def test_wrong_arguments_of_all_ranks_and_of_one(self):
+        source, target = self.ends("f32")
+        tile = tile_of(source, self.rank)
+        move = lambda array, out=None: reshard.mpi.redistribute(self.comm, array, source, target, out)
+        self.raises(reshard.InputError, "the elements of `array` are f64", lambda: move(tile.astype("f8")))
+        self.raises(reshard.InputError, f"rank {self.rank} holds a tile of shape", lambda: move(tile[1:]))
+        self.raises(reshard.InputError, "`out` has shape", lambda: move(tile, tile))
+        self.raises(TypeError, "a communicator of mpi4py is wanted, this is a int",
+                    lambda: reshard.mpi.redistribute(3, tile, source, target))
+        self.raises(TypeError, "`array` is a list", lambda: move([1]))
+        if self.rank == 2:
+            self.raises(reshard.InputError, "rank 2 holds", lambda: move(tile[:1]))
+        else:
+            self.raises(reshard.Error, "rank 2", lambda: move(tile))
+        wide = reshard.parse_layout("x=9", "f32[9@x]")
+        self.raises(reshard.InputError, "ranks",
+                    lambda: reshard.mpi.redistribute(self.comm, tile_of(wide, self.rank), wide, wide))
+        self.holds(move(tile), target)  # and goes on
+
+    def test_communicators_come_and_go(self):
+        from mpi4py import MPI
+        source, target = self.ends("f32")
+        tile = tile_of(source, self.rank)
+        mine = self.comm.Dup()
+        memory = reshard.mpi.allocate(mine, source)
+        memory[...] = tile
+        self.holds(reshard.mpi.redistribute(mine, memory, source, target), target)
+        executor = reshard.mpi.Executor(mine, reshard.synthesize(source, target))
+        reshard.mpi.clear(mine)
+        self.holds(reshard.mpi.redistribute(mine, memory, source, target), target)
+        mine.Free()
+        del executor
+        self.assertEqual(memory.tobytes(), tile.tobytes())
+        self.raises(reshard.BackendError, "MPI_COMM_NULL",
+                    lambda: reshard.mpi.redistribute(MPI.COMM_NULL, tile, source, target, tile))
+        half = self.comm.Split(self.rank // 2, self.rank)
+        pair = reshard.parse_layout("z=2", "f32[6@z,4]"), reshard.parse_layout("z=2", "f32[6,4@z]")
+        out = reshard.mpi.redistribute(half, tile_of(pair[0], half.rank), *pair)
+        self.assertEqual(out.tobytes(), tile_of(pair[1], half.rank).tobytes())
+
+    def test_other_threads_run_while_a_rank_waits(self):
+        source, target = self.ends("f32")
+        ticks, stop = [], threading.Event()
+
+        def count():
+            while not stop.is_set():
+                ticks.append(time.perf_counter())
+                time.sleep(0.001)
+
+        counter = threading.Thread(target=count)
+        tile = tile_of(source, self.rank)
+        reshard.mpi.redistribute(self.comm, tile, source, target)
+        counter.start()
+        self.comm.Barrier()
+        if self.rank == 0:
+            time.sleep(0.3)
+        begin = time.perf_counter()
+        reshard.mpi.redistribute(self.comm, tile, source, target)
+        end = time.perf_counter()
+        stop.set()
+        counter.join()
+        if self.rank > 0:
+            self.assertGreater(sum(begin < tick < end for tick in ticks), 10)
+
+
+class Launched(unittest.TestCase):
+    def test_four_ranks(self):
+        ran = subprocess.run([MPIEXEC, "-n", str(RANKS), sys.executable, "-B", os.path.abspath(__file__)],
+                             env=dict(os.environ, RESHARD_RANK_OF_TEST="1"), capture_output=True, text=True, timeout=300)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertEqual(ran.stderr.count("OK\n"), RANKS, ran.stderr)
+
+
+if __name__ == "__main__":
+    if not INSIDE and not (MPIEXEC and reshard.mpi.available()):
+        print("skipped: no MPI, or no mpi4py on it")
+        sys.exit(77)
+    unittest.main(verbosity=1, defaultTest="Ranks" if INSIDE else "Launched")

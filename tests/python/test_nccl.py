@@ -1,0 +1,109 @@
+"""reshard.nccl: ranks as threads of this process, each with a device, on the doubles of CUDA and NCCL."""
+
+import ctypes
+import sys
+import threading
+import unittest
+
+import numpy
+
+import reshard
+
+RANKS = 4
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * 128)]
+
+
+def library(name):
+    """One that the extension module has brought along: the same, wherever the loader found it."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split()[-1] for line in maps if f"/lib{name}.so" in line}
+    return ctypes.CDLL(min(paths))
+
+
+def address_of(array):
+    """Where an array that speaks DLPack lies."""
+    capsule = array.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    return ctypes.c_void_p.from_address(pointer(capsule, b"dltensor")).value
+
+
+class Devices(unittest.TestCase):
+    def setUp(self):
+        self.cuda, self.nccl = library("cudart"), library("nccl")
+        self.cuda.cudaMemcpy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        self.nccl.ncclCommInitRank.argtypes = (ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, UniqueId, ctypes.c_int)
+        self.nccl.ncclCommDestroy.argtypes = (ctypes.c_void_p,)
+
+    def on_every_rank(self, body):
+        unique, failures, meeting = UniqueId(), [], threading.Barrier(RANKS)
+        self.assertEqual(self.nccl.ncclGetUniqueId(ctypes.byref(unique)), 0)
+
+        def one(rank):
+            try:
+                communicator = ctypes.c_void_p()
+                self.assertEqual(self.cuda.cudaSetDevice(rank), 0)
+                self.assertEqual(self.nccl.ncclCommInitRank(ctypes.byref(communicator), RANKS, unique, rank), 0)
+                body(communicator.value, rank)
+                meeting.wait(60)
+                reshard.nccl.clear(communicator.value)
+                meeting.wait(60)
+                self.assertEqual(self.nccl.ncclCommDestroy(communicator), 0)
+            except BaseException as failure:
+                failures.append(failure)
+                meeting.abort()
+
+        threads = [threading.Thread(target=one, args=(rank,)) for rank in range(RANKS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def test_arrays_on_devices(self):
+        def body(communicator, rank):
+            for dtype, source, target in (("f32", "9@x,10@y", "9,10@(y,x)"), ("bf16", "8@x,4", "8@(x,y),4"),
+                                          ("c128", "7", "7@x")):
+                source, target = (reshard.parse_layout("x=2,y=2", f"{dtype}[{end}]") for end in (source, target))
+                count = int(numpy.prod(source.shape))
+                array = numpy.arange(count).reshape(source.shape).astype(source.numpy_dtype)
+                tile = reshard.split(array, source)[rank]
+                there = reshard.nccl.allocate(communicator, source)
+                self.assertEqual(self.cuda.cudaMemcpy(address_of(there), tile.ctypes.data, tile.nbytes, 1), 0)
+                for out in (None, reshard.nccl.allocate(communicator, target)):
+                    moved = reshard.nccl.redistribute(communicator, there, source, target, out)
+                    back, wanted = reshard.empty_tile(target, rank), reshard.split(array, target)[rank]
+                    self.assertEqual(self.cuda.cudaMemcpy(back.ctypes.data, address_of(moved), back.nbytes, 2), 0)
+                    self.assertEqual(back.tobytes(), wanted.tobytes())
+
+        self.on_every_rank(body)
+
+    def test_what_is_wrong_is_named(self):
+        layout = reshard.parse_layout("x=2,y=2", "f32[8@x]")
+
+        def body(communicator, rank):
+            there = reshard.nccl.allocate(communicator, layout)
+            with self.assertRaisesRegex(reshard.UnsupportedError, "`array` lies in the host's memory"):
+                reshard.nccl.redistribute(communicator, numpy.zeros(4, "f4"), layout, layout, there)
+            other = reshard.parse_layout("x=2,y=2", "f32[16@x]")
+            with self.assertRaisesRegex(reshard.InputError, "holds a tile of shape \\(8,\\), `array` has shape \\(4,\\)"):
+                reshard.nccl.redistribute(communicator, there, other, other)
+            with self.assertRaisesRegex(reshard.UnsupportedError, "lies in a device's memory"):
+                reshard.local(1).redistribute([there], reshard.parse_layout("", "f32[4]"), reshard.parse_layout("", "f32[4]"))
+
+        self.on_every_rank(body)
+        with self.assertRaises(TypeError):
+            reshard.nccl.redistribute("communicator", None, layout, layout)
+        with self.assertRaises(reshard.BackendError):
+            reshard.nccl.redistribute(0, None, layout, layout)
+
+
+if __name__ == "__main__":
+    if not reshard.nccl.available() or not hasattr(library("nccl"), "nccl_double_calls"):
+        print("skipped: no NCCL in this build, or no doubles of it")
+        sys.exit(77)
+    unittest.main(verbosity=1)
