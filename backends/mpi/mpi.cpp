@@ -9,6 +9,7 @@
 #include "backends/mpi/base.hpp"
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/messages/messages.hpp"
+#include "backends/mpi/shm/registry.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
 #include "src/base/try.hpp"
 
@@ -184,16 +185,26 @@ private:
 
 class MpiBound final : public Bound {
 public:
-    MpiBound(MpiPrepared& prepared, std::span<const Buffers> buffers) : prepared_(prepared) {
-        const std::vector<RankPlan>& plans = prepared.plans_;
-        if (prepared.node_) {
-            node_buffers_ =
-                ShmAddresses::bind(prepared.node_->arena(), buffers, bytes_of_plans(plans, &RankPlan::source_bytes),
-                                   bytes_of_plans(plans, &RankPlan::target_bytes));
+    explicit MpiBound(MpiPrepared& prepared) : prepared_(prepared) {}
+    Result<void> bind(std::span<const Buffers> buffers) {
+        const std::vector<RankPlan>& plans = prepared_.plans_;
+        if (prepared_.node_) {
+            const ShmCopyPlan& node = *prepared_.node_;
+            RESHARD_ASSIGN(node_buffers_, ShmAddresses::bind(node.arena(), node.reached(), buffers,
+                                                             bytes_of_plans(plans, &RankPlan::source_bytes),
+                                                             bytes_of_plans(plans, &RankPlan::target_bytes)));
         }
-        if (!prepared.messages_.empty()) messages_ = prepared.messages_.bind(buffers);
+        if (prepared_.messages_.empty()) return {};
+        RESHARD_ASSIGN(messages_, prepared_.messages_.bind(buffers));
+        return {};
     }
     Result<std::unique_ptr<Ticket>> start() override {
+        if (prepared_.node_) {
+            RESHARD_CHECK(node_buffers_.renew(prepared_.node_->arena()));
+        }
+        if (messages_) {
+            RESHARD_CHECK(messages_->renew());
+        }
         prepared_.begin_run();
         if (messages_) {
             if (auto trouble = prepared_.standing_.trouble()) {
@@ -215,7 +226,7 @@ public:
 private:
     MpiPrepared& prepared_;
     ShmAddresses node_buffers_;
-    std::unique_ptr<Bound> messages_;
+    std::unique_ptr<MessageBound> messages_;
     double node_seconds_ = 0;
 };
 
@@ -241,7 +252,9 @@ std::vector<double> MpiBound::step_seconds() const {
 }
 
 Result<std::unique_ptr<Bound>> MpiPrepared::bind(std::span<const Buffers> buffers) {
-    return std::make_unique<MpiBound>(*this, buffers);
+    auto bound = std::make_unique<MpiBound>(*this);
+    RESHARD_CHECK(bound->bind(buffers));
+    return bound;
 }
 
 std::string MpiPrepared::describe() const {
@@ -265,6 +278,13 @@ public:
     Result<void> find_node() {
         RESHARD_ASSIGN(nodes_, find_nodes(communicator(), options_, arena()));
         return {};
+    }
+
+    // A rank alone on its node has nobody who would reach its memory.
+    Result<Registration> register_memory(std::span<std::byte> memory, OnFork on_fork) override {
+        if (nodes_.members.size() < 2 || memory.empty()) return Registration(memory, nullptr);
+        RESHARD_TRY(auto& held, RegisteredMemory::make(arena(), memory, on_fork));
+        return Registration(memory, std::move(held));
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {

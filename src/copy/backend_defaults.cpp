@@ -30,4 +30,8 @@ Result<void> Backend::get(std::span<const std::byte> memory, std::span<std::byte
     return Backend::put(memory, own);
 }
 
+Result<Registration> Backend::register_memory(std::span<std::byte> memory, OnFork) {
+    return Registration(memory, nullptr);
+}
+
 }  // namespace reshard

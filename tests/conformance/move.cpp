@@ -22,14 +22,18 @@ std::vector<Workbench> benches_of(const std::vector<Item>& items, const Executor
 }
 
 std::vector<Lent> lent_for(Backend& backend, const std::vector<Workbench>& benches) {
-    static int calls = 0;  // all from the caller, all from the backend, or each rank and array as it likes
-    const int manner = ++calls % 3;
+    // All from the caller, all from the backend, each rank and array as it likes, or all of the caller's registered.
+    static int calls = 0;
+    const int manner = ++calls % 4;
     std::vector<Lent> all;
     for (std::size_t i = 0; i < benches.size(); ++i) {
         const auto mixed = static_cast<std::size_t>(backend.rank() + calls) + i;
         const auto lend = [&](bool own, const Image& image) -> std::unique_ptr<Memory> {
+            const auto bytes = static_cast<Index>(image.bytes.size());
+            const bool registers = manner == 3 || (manner == 2 && mixed % 3 == 2);
+            if (registers && !backend.on_device()) return registered_memory(backend, bytes);
             if (!own) return nullptr;
-            auto memory = backend.allocate(static_cast<Index>(image.bytes.size()));
+            auto memory = backend.allocate(bytes);
             EXPECT_TRUE(memory);
             return memory ? std::move(*memory) : nullptr;
         };

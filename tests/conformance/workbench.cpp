@@ -1,5 +1,7 @@
 #include "workbench.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 namespace reshard::conformance {
@@ -16,7 +18,50 @@ std::optional<Reduction> reduction_of(const Plan& plan) {
     return std::nullopt;
 }
 
+// Between bytes of a neighbour's that nobody may touch.
+class RegisteredMemory final : public Memory {
+public:
+    explicit RegisteredMemory(Index bytes)
+        : pages_(static_cast<std::size_t>(bytes) + 4 * page, neighbour),
+          start_(pages_.data() + offset_of(bytes)),
+          bytes_(static_cast<std::size_t>(bytes)) {}
+    ~RegisteredMemory() override {
+        const auto ended = registration_.end();
+        EXPECT_TRUE(ended) << ended.error().message;
+        const auto untouched = [](auto some) {
+            return std::ranges::all_of(some, [](std::byte one) { return one == neighbour; });
+        };
+        EXPECT_TRUE(untouched(std::span(pages_.data(), start_)));
+        EXPECT_TRUE(untouched(std::span(start_ + bytes_, pages_.data() + pages_.size())));
+    }
+    bool enter(Backend& backend) {
+        auto registered = backend.register_memory(bytes());
+        EXPECT_TRUE(registered) << registered.error().message;
+        if (registered) registration_ = std::move(*registered);
+        return registered.has_value();
+    }
+    std::span<std::byte> bytes() override { return {start_, bytes_}; }
+
+private:
+    static constexpr std::size_t page = 4096;
+    static constexpr std::byte neighbour{0x7e};
+    // So that a border of two pages is about in the middle; on the boundary of any element.
+    [[nodiscard]] std::size_t offset_of(Index bytes) const {
+        const std::size_t before = static_cast<std::size_t>(bytes) / 2 % page / 16 * 16;
+        return (2 * page - before - reinterpret_cast<std::uintptr_t>(pages_.data()) % page) % page;
+    }
+    std::vector<std::byte> pages_;
+    std::byte* start_;
+    std::size_t bytes_;
+    Registration registration_;
+};
+
 }  // namespace
+
+std::unique_ptr<Memory> registered_memory(Backend& backend, Index bytes) {
+    auto memory = std::make_unique<RegisteredMemory>(bytes);
+    return memory->enter(backend) ? std::move(memory) : nullptr;
+}
 
 Workbench::Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_size, bool donate)
     : source(image_of(item.plan.source, item.plan.source, rank, item.source, salt, reduction_of(item.plan))),

@@ -40,7 +40,11 @@ private:
 /// Storages of an item on a rank.
 Storages storages_of(const Item& item, Index rank);
 
-/// Whose memory the tiles of one array lie in: the caller's, or what the backend allocates, which peers may reach. The
+/// Memory of the caller's own that is registered. It begins and ends within pages, and small memory crosses the border
+/// of two. Fails the test and returns nothing where it cannot be registered.
+std::unique_ptr<Memory> registered_memory(Backend& backend, Index bytes);
+
+/// Whose memory the tiles of one array lie in: the caller's, or what peers may reach: allocated or registered. The
 /// contents go from the bench before a run and back to it after.
 struct Lent {
     std::unique_ptr<Memory> source;

@@ -17,10 +17,25 @@ constexpr Index smallest_piece_bytes = 16;             // an element of any dtyp
 constexpr Index slot_alignment = 16;                   // as well
 constexpr Index smallest_bounce_bytes = 4096;          // of a stage
 
-class MessageBound final : public Bound {
+class BoundRun final : public MessageBound {
 public:
-    MessageBound(RunPlan plan, std::vector<StageBuffers> stage_buffers, std::size_t steps)
-        : plan_(std::move(plan)), stage_buffers_(std::move(stage_buffers)), step_seconds_(steps, 0.0) {}
+    BoundRun(RunPlan plan, std::shared_ptr<const Arena> arena, std::vector<StageBuffers> stage_buffers,
+             std::size_t steps)
+        : arena_(std::move(arena)),
+          plan_(std::move(plan)),
+          stage_buffers_(std::move(stage_buffers)),
+          step_seconds_(steps, 0.0) {}
+    Result<void> renew() override {
+        for (StageBuffers& stage : stage_buffers_) {
+            if (stage.node) {
+                RESHARD_CHECK(stage.node->renew(*arena_));
+            }
+            for (ShmAddresses& sum : stage.sums) {
+                RESHARD_CHECK(sum.renew(*arena_));
+            }
+        }
+        return {};
+    }
     Result<std::unique_ptr<Ticket>> start() override {
         RunPlan plan = plan_;
         plan.stage_buffers = &stage_buffers_;
@@ -30,6 +45,7 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const override { return step_seconds_; }
 
 private:
+    std::shared_ptr<const Arena> arena_;
     RunPlan plan_;
     std::vector<StageBuffers> stage_buffers_;
     std::vector<double> step_seconds_;
@@ -119,10 +135,11 @@ std::string Messages::describe() const {
     return fmt::format("{}", fmt::join(ways, ", "));
 }
 
-std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
+Result<std::unique_ptr<MessageBound>> Messages::bind(std::span<const Buffers> buffers) {
     std::vector<StageBuffers> stage_buffers;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-        stage_buffers.push_back(bind_stage(stages_[i], order_[i], *setting_.arena, buffers));
+        RESHARD_TRY(auto& bound, bind_stage(stages_[i], order_[i], *setting_.arena, buffers));
+        stage_buffers.push_back(std::move(bound));
     }
     RunPlan plan{setting_.communicator,
                  setting_.standing,
@@ -133,7 +150,7 @@ std::unique_ptr<Bound> Messages::bind(std::span<const Buffers> buffers) {
                  staging_,
                  setting_.options.timeout,
                  nullptr};
-    return std::make_unique<MessageBound>(std::move(plan), std::move(stage_buffers), steps_);
+    return std::make_unique<BoundRun>(std::move(plan), setting_.arena, std::move(stage_buffers), steps_);
 }
 
 void Messages::add_peers(std::set<int>& peers) const {

@@ -24,6 +24,12 @@ struct MessageSetting {
     Index staging_bytes_max = index_max;
 };
 
+/// Buffers bound to what runs step by step.
+class MessageBound : public Bound {
+public:
+    virtual Result<void> renew() = 0;  ///< before a start: see ShmAddresses::renew
+};
+
 class Messages {
 public:
     /// Collective over the communicator. `arrays` are those of the whole list.
@@ -32,7 +38,7 @@ public:
     [[nodiscard]] bool empty() const { return steps_ == 0; }
     [[nodiscard]] Index staging_bytes() const;
     [[nodiscard]] std::string describe() const;
-    [[nodiscard]] std::unique_ptr<Bound> bind(std::span<const Buffers> buffers);
+    [[nodiscard]] Result<std::unique_ptr<MessageBound>> bind(std::span<const Buffers> buffers);
 
     /// The ranks with which this one exchanges messages.
     void add_peers(std::set<int>& peers) const;

@@ -114,7 +114,7 @@ void Run::begin_stage() {
     for (const MessageStep& step : stage.steps) {
         for (const auto& [where, fill] : step.fills) fill.run(state_.write(step.array, where));
     }
-    if (stage.node && !state_.error()) node_.emplace(*stage.node, state_.stage_buffers().node);
+    if (stage.node && !state_.error()) node_.emplace(*stage.node, *state_.stage_buffers().node);
     next_sum_ = 0;
     begin_sum();
     channels_.begin();

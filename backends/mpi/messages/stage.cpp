@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/base/try.hpp"
+
 namespace reshard::mpi {
 namespace {
 
@@ -98,9 +100,9 @@ std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage) 
     return all;
 }
 
-StageBuffers bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
-                        std::span<const Buffers> buffers) {
-    const auto bind = [&](const auto& takes) {
+Result<StageBuffers> bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
+                                std::span<const Buffers> buffers) {
+    const auto bind = [&](const PeerRegions& reached, const auto& takes) {
         std::vector<Buffers> moved(buffers.size());
         std::vector<Index> source_bytes(buffers.size());
         std::vector<Index> target_bytes(buffers.size());
@@ -113,12 +115,16 @@ StageBuffers bind_stage(const Stage& stage, std::span<const StageStep> steps, Ar
             source_bytes[one.array] = source.bytes;
             target_bytes[one.array] = target.bytes;
         }
-        return ShmAddresses::bind(arena, moved, source_bytes, target_bytes);
+        return ShmAddresses::bind(arena, reached, moved, source_bytes, target_bytes);
     };
     StageBuffers bound;
-    if (stage.node) bound.node = bind([](const StageStep& one) { return one.copies(); });
+    if (stage.node) {
+        RESHARD_ASSIGN(bound.node, bind(stage.node->reached(), [](const StageStep& one) { return one.copies(); }));
+    }
     for (const auto& sum : stage.sums) {
-        bound.sums.push_back(bind([&](const StageStep& one) { return sum->takes(one.array); }));
+        const auto taken = [&](const StageStep& one) { return sum->takes(one.array); };
+        RESHARD_TRY(auto& addresses, bind(sum->reached(), taken));
+        bound.sums.push_back(std::move(addresses));
     }
     return bound;
 }

@@ -37,7 +37,7 @@ struct Stage {
 
 /// The buffers of a stage's plans.
 struct StageBuffers {
-    ShmAddresses node;
+    std::optional<ShmAddresses> node;
     std::vector<ShmAddresses> sums;
 };
 
@@ -66,8 +66,8 @@ struct StageBuffers {
 [[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage);
 
 /// The buffers that a stage's steps read and write, as source and target.
-[[nodiscard]] StageBuffers bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
-                                      std::span<const Buffers> buffers);
+[[nodiscard]] Result<StageBuffers> bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
+                                              std::span<const Buffers> buffers);
 
 /// The channels to and from other nodes; adds to `staged_bytes`.
 [[nodiscard]] Result<std::vector<Channel>> make_channels(std::span<const StageStep> stage, const NodeMap& nodes,

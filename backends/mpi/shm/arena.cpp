@@ -156,6 +156,16 @@ Result<std::byte*> Arena::reach(const Address& address, Views& held) {
     return found->second->data() + address.offset;
 }
 
+void Arena::count_held(Index change) {
+    const std::lock_guard lock(mutex_);
+    count(change);
+}
+
+void Arena::count_registered(Index change) {
+    const std::lock_guard lock(mutex_);
+    use_.registered_bytes += change;
+}
+
 MemoryUse Arena::use() {
     const std::lock_guard lock(mutex_);
     return use_;

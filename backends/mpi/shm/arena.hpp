@@ -31,6 +31,7 @@ public:
     Arena(bool shared, Index rank) : shared_(shared), rank_(rank) {}
 
     [[nodiscard]] Index rank() const { return rank_; }
+    [[nodiscard]] bool shares() const { return shared_; }
 
     /// Page-aligned memory with all its pages taken. Private pages where the system has no shared memory.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
@@ -56,6 +57,10 @@ public:
     void close();
 
     [[nodiscard]] MemoryUse use();
+
+    /// Counts bytes that somebody else holds for this backend, and the caller's that are registered.
+    void count_held(Index change);
+    void count_registered(Index change);
 
 private:
     struct Block {

@@ -2,25 +2,84 @@
 
 #include <fmt/format.h>
 
-namespace reshard::mpi {
+#include "backends/mpi/shm/registry.hpp"
 
-ShmAddresses ShmAddresses::bind(Arena& arena, std::span<const Buffers> buffers, std::span<const Index> source_bytes,
-                                std::span<const Index> target_bytes) {
-    ShmAddresses bound{{buffers.begin(), buffers.end()}, {}};
+namespace reshard::mpi {
+namespace {
+
+std::string name_of(std::size_t index) {
+    return fmt::format("array {}: the memory of its {}", index / 2, index % 2 == 0 ? "source" : "target");
+}
+
+}  // namespace
+
+Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions& reached, std::span<const Buffers> buffers,
+                                        std::span<const Index> source_bytes, std::span<const Index> target_bytes) {
+    ShmAddresses bound;
+    bound.buffers.assign(buffers.begin(), buffers.end());
+    bound.reached_ = &reached;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
-        bound.addresses.push_back(arena.find(buffers[i].source.data(), source_bytes[i]).value_or(Address{}));
-        bound.addresses.push_back(arena.find(buffers[i].target.data(), target_bytes[i]).value_or(Address{}));
+        bound.bytes_.push_back(source_bytes[i]);
+        bound.bytes_.push_back(target_bytes[i]);
     }
+    for (std::size_t i = 0; i < bound.bytes_.size(); ++i)
+        bound.addresses.push_back(arena.find(bound.start(i), bound.bytes_[i]).value_or(Address{}));
+    bound.registered_.resize(bound.addresses.size());
+    RESHARD_CHECK(bound.renew(arena));
     return bound;
+}
+
+const std::byte* ShmAddresses::start(std::size_t index) const {
+    const Buffers& own = buffers[index / 2];
+    return index % 2 == 0 ? own.source.data() : own.target.data();
+}
+
+// Buffers that lie in one registration are mostly neighbours in the list: it is asked once for all of them.
+Result<void> ShmAddresses::renew(const Arena& arena) {
+    if (!arena.shares()) return {};
+    bool changed = false;
+    const RegisteredPages* asked = nullptr;
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+        if (bytes_[i] == 0 || (is_shared(addresses[i]) && !registered_[i])) continue;  // nothing, or the arena's
+        auto found = Registry::of_process().find(start(i), bytes_[i]);
+        if (found && found.get() != asked && !found->is_intact())
+            return fail(Code::backend, fmt::format("{} was freed or mapped anew while it was registered", name_of(i)));
+        asked = found ? found.get() : asked;
+        if (found == registered_[i]) continue;
+        changed = true;
+        addresses[i] =
+            found ? Address{found->name(), found->offset_of(reinterpret_cast<std::uintptr_t>(start(i)))} : Address{};
+        registered_[i] = std::move(found);
+    }
+    if (changed) find_shadows();
+    return {};
+}
+
+void ShmAddresses::find_shadows() {
+    const auto find = [&](const std::vector<PeerRegion>& parts, std::size_t side, Region PeerRegion::*region) {
+        std::vector<ShadowCopy> copies;
+        for (const PeerRegion& part : parts) {
+            const std::size_t index = 2 * part.array + side;
+            if (registered_[index]) add_shadow_copies(copies, part, part.*region, start(index), *registered_[index]);
+        }
+        return copies;
+    };
+    read_by_peers = find(reached_->sends, 0, &PeerRegion::source);
+    written_by_peers = find(reached_->receives, 1, &PeerRegion::target);
+}
+
+std::vector<RegisteredPages::Use> ShmAddresses::use() const {
+    std::vector<RegisteredPages::Use> uses;
+    for (const auto& pages : registered_) {
+        if (pages) uses.emplace_back(pages);
+    }
+    return uses;
 }
 
 Result<void> ShmAddresses::kept(Arena& arena) const {
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-        if (!is_shared(addresses[i])) continue;
-        const std::byte* start = i % 2 == 0 ? buffers[i / 2].source.data() : buffers[i / 2].target.data();
-        if (arena.find(start, 1) == addresses[i]) continue;
-        return fail(Code::backend, fmt::format("array {}: the memory of its {} was given back after it was bound",
-                                               i / 2, i % 2 == 0 ? "source" : "target"));
+        if (!is_shared(addresses[i]) || registered_[i] || arena.find(start(i), 1) == addresses[i]) continue;
+        return fail(Code::backend, fmt::format("{} was given back after it was bound", name_of(i)));
     }
     return {};
 }

@@ -28,7 +28,7 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
                                                        std::span<const ArrayStep> steps, const Options& options) {
     std::unique_ptr<ShmCopyPlan> plan(new ShmCopyPlan);
     plan->arena_ = std::move(arena);
-    RESHARD_TRY(const auto& parts, all_succeeded(communicator, exchange_parts(communicator, steps), steps.size()));
+    RESHARD_TRY(auto& parts, all_succeeded(communicator, exchange_parts(communicator, steps), steps.size()));
     RESHARD_ASSIGN(plan->signals_,
                    Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->arrays_.resize(steps.size());
@@ -53,6 +53,7 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     plan->partners_.assign(partners.begin(), partners.end());
     RESHARD_CHECK(plan->bounce_buffers_.make(communicator, plan->arena_, parts, options.bounce_bytes));
     RESHARD_CHECK(plan->choose(communicator, parts, options.unregistered_buffers));
+    plan->reached_ = std::move(parts);
     return plan;
 }
 
@@ -120,7 +121,10 @@ Result<bool> ShmCopy::next(Slice most) {
         }
         case Phase::leaving: {
             const auto done = wait(&SignalLine::done, run_, leaving_, most);
-            if (done && *done) end();
+            if (done && *done) {
+                for (const auto& [array, peer] : written_) bring_back(array, peer);
+                end();
+            }
             return done;
         }
     }
@@ -145,6 +149,7 @@ Result<void> ShmCopy::resolve() {
             const Address& target = published(peer, 2 * array + 1);
             const Way out = way_of(own_source, is_shared(target), plan_.store_);
             const Way in = way_of(is_shared(source), own_target, plan_.store_);
+            if (in == Way::push && !buffers_.written_by_peers.empty()) written_.emplace_back(array, peer);
             if (out == Way::push) {
                 RESHARD_ASSIGN(targets_[array][peer],
                                reach(*plan_.arena_, peer, 2 * array + 1, plan_.arrays_[array].step));

@@ -27,6 +27,8 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Signals& signals() const { return *signals_; }
     [[nodiscard]] Arena& arena() const { return *arena_; }
+    /// What peers read of a registered source and write of a registered target.
+    [[nodiscard]] const PeerRegions& reached() const { return reached_; }
 
 private:
     friend class ShmCopy;
@@ -42,6 +44,7 @@ private:
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Signals> signals_;
     std::vector<Array> arrays_;
+    PeerRegions reached_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
     BounceBuffers bounce_buffers_;
     Store store_ = Store::cached;
@@ -68,6 +71,7 @@ private:
     std::vector<std::vector<const std::byte*>> sources_;  // as targets_, and null where the target is reached
     std::vector<const std::byte*> own_sources_;           // per array
     std::vector<std::byte*> own_targets_;
+    std::vector<std::pair<std::size_t, std::size_t>> written_;  // arrays, and the peers that write their targets
     Ranks leaving_;  // peers that read or write this rank's buffers, or whose it does
 };
 

@@ -138,6 +138,7 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
         if (summands) array.order.assign(summands->ranks.begin(), summands->ranks.end());
         RESHARD_CHECK(fits(array));
         add_folds(array);
+        add_reached(array);
         arrays_.push_back(std::move(array));
     }
     return {};
@@ -174,6 +175,22 @@ void ShmReducePlan::add_folds(Array& array) const {
                 targets.push_back({rank, within(array.takers[rank].targets[i], box, part)});
         }
         array.folds.emplace_back(array.dtype, array.combine, summands, targets);
+    }
+}
+
+void ShmReducePlan::add_reached(const Array& array) {
+    const Taker& own = array.takers[rank_];
+    for (const std::size_t peer : others_) {
+        const Taker& taker = array.takers[peer];
+        for (std::size_t i = 0; i < taker.boxes.size(); ++i) {
+            reached_.sends.push_back({array.array, peer, taker.summands[i], taker.targets[i]});
+        }
+        for (std::size_t i = 0; array.for_all && i < own.boxes.size(); ++i) {
+            const Box part =
+                share_of(own.boxes[i], size_of(array.dtype), static_cast<Index>(peer), static_cast<Index>(ranks_));
+            if (count(part) == 0) continue;
+            reached_.receives.push_back({array.array, peer, {}, within(own.targets[i], own.boxes[i], part)});
+        }
     }
 }
 

@@ -44,6 +44,8 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool takes(std::size_t array) const;
     [[nodiscard]] Arena& arena() const { return *arena_; }
+    /// What peers read of a registered source, and what of a registered target they write where all want the sum.
+    [[nodiscard]] const PeerRegions& reached() const { return reached_; }
     [[nodiscard]] Signals& signals() const { return *signals_; }
 
 private:
@@ -82,6 +84,7 @@ private:
     Result<void> add_arrays(const PeerRegions& parts, std::span<const ArrayStep> steps);
     Result<void> fits(const Array& array) const;
     void add_folds(Array& array) const;
+    void add_reached(const Array& array);
     Result<void> make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes);
     Result<void> choose(MPI_Comm communicator, Index bounce_bytes);
     void deal(const std::vector<char>& staged);
@@ -96,6 +99,7 @@ private:
     std::size_t ranks_ = 1;
     std::vector<std::size_t> others_;
     std::vector<Array> arrays_;
+    PeerRegions reached_;
     std::unique_ptr<Memory> own_bounce_;
     std::vector<std::byte*> bounce_buffers_;  // of all ranks
     Views views_;

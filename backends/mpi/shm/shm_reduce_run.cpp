@@ -32,7 +32,10 @@ Result<bool> ShmReduceRun::next(Slice most) {
         case Phase::landing:
             return when(wait(&SignalLine::turn, turn_of(true), plan_.others_, most), [&] { land(); });
         case Phase::leaving:
-            return when(wait(&SignalLine::done, run_, direct_ ? plan_.others_ : Ranks(), most), [&] { end(); });
+            return when(wait(&SignalLine::done, run_, direct_ ? plan_.others_ : Ranks(), most), [&] {
+                for (const auto& [array, peer] : written_) bring_back(array, peer);
+                end();
+            });
     }
     return true;
 }
@@ -49,6 +52,9 @@ Result<bool> ShmReduceRun::enter(Slice most) {
         staged.push_back(plan_.at_once_ || !reached_by_all(array) ? 1 : 0);
         if (staged.back() != 0) continue;
         direct_ = true;
+        for (std::size_t i = 0; array.for_all && i < plan_.others_.size(); ++i) {
+            if (!buffers_.written_by_peers.empty()) written_.emplace_back(array.array, plan_.others_[i]);
+        }
         RESHARD_CHECK(add_directly(array));
     }
     plan_.deal(staged);

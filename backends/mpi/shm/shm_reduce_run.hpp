@@ -30,7 +30,8 @@ private:
     ShmReducePlan& plan_;
     Phase phase_ = Phase::entering;
     std::size_t round_ = 0;
-    bool direct_ = false;  // peers read or write this rank's buffers
+    std::vector<std::pair<std::size_t, std::size_t>> written_;  // arrays, and the peers that write their targets
+    bool direct_ = false;                                       // peers read or write this rank's buffers
 };
 
 }  // namespace reshard::mpi

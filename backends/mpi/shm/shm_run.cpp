@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace reshard::mpi {
 
 ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers)
-    : signals_(signals), buffers_(buffers), run_(run), waiting_(signals) {
+    : signals_(signals), buffers_(buffers), run_(run), waiting_(signals), uses_(buffers.use()) {
+    for (const ShadowCopy& one : buffers.read_by_peers) std::memcpy(one.shadow, one.own, one.bytes);
     for (std::size_t i = 0; i < buffers.addresses.size(); ++i) published(signals.rank(), i) = buffers.addresses[i];
     say(&SignalLine::entered, run, peers);
 }
@@ -21,6 +24,12 @@ Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t ind
     if (reached) return reached;
     return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", index / 2, step + 1,
                                            rank, reached.error().message));
+}
+
+void ShmRun::bring_back(std::size_t array, std::size_t peer) const {
+    for (const ShadowCopy& one : buffers_.written_by_peers) {
+        if (one.array == array && one.peer == peer) std::memcpy(one.own, one.shadow, one.bytes);
+    }
 }
 
 void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers) {

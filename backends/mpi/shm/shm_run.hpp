@@ -27,6 +27,8 @@ protected:
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
     /// What lies there; for errors the step of the plan that moves it.
     [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step);
+    /// What a peer wrote into the shadows of an array comes to where it belongs. After it has said that it is done.
+    void bring_back(std::size_t array, std::size_t peer) const;
     /// This rank is so far.
     void say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers);
     /// They are.
@@ -38,6 +40,7 @@ protected:
     Waiting waiting_;
 
 private:
+    std::vector<RegisteredPages::Use> uses_;
     Views views_;  // of the peers' buffers
     bool over_ = false;
 };

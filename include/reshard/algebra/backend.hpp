@@ -92,10 +92,49 @@ public:
     [[nodiscard]] virtual std::span<std::byte> bytes() = 0;  ///< all of it
 };
 
+/// What a backend does to memory of the caller's that it registers.
+class Registered : NonCopyable {
+public:
+    virtual ~Registered() = default;
+    virtual Result<void> end() = 0;  ///< takes it back; called again after a failure
+};
+
+/// Memory of the caller's while peers may reach it: see Backend::register_memory. Dropping it ends it.
+class Registration {
+public:
+    Registration() = default;  ///< of nothing
+    Registration(std::span<std::byte> memory, std::unique_ptr<Registered> held)
+        : memory_(memory), held_(std::move(held)) {}
+    Registration(Registration&&) noexcept = default;
+    Registration& operator=(Registration&&) noexcept = default;
+
+    /// The memory is as any other again, with its contents; ended already, nothing. No run may use it. Errors: usage
+    /// while a run does; backend where the memory was freed or mapped anew meanwhile, which is left as it is now, or
+    /// where the system does not say. Then it is still registered where it can be, and may be ended again.
+    Result<void> end() {
+        if (!held_) return {};
+        auto ended = held_->end();
+        if (ended) held_.reset();
+        return ended;
+    }
+    [[nodiscard]] std::span<std::byte> bytes() const { return memory_; }  ///< as it was registered
+
+private:
+    std::span<std::byte> memory_;
+    std::unique_ptr<Registered> held_;
+};
+
+/// Whether a process that this one forks sees registered memory.
+enum class OnFork {
+    share,    ///< it does, and writes to it are seen by both, until either ends the registration for itself
+    withhold  ///< it has no such memory (MADV_DONTFORK): a touch there ends it
+};
+
 /// Bytes that a backend handed out or holds for itself: tiles, workspaces, staging, windows.
 struct MemoryUse {
-    Index held_bytes = 0;  ///< now
-    Index most_bytes = 0;  ///< high-water mark
+    Index held_bytes = 0;        ///< now
+    Index most_bytes = 0;        ///< high-water mark
+    Index registered_bytes = 0;  ///< of the caller's memory, now; in neither of the two
 };
 
 /// The ranks among which plans run, and what moves boxes between them.
@@ -125,6 +164,14 @@ public:
     }
     /// Registered memory: so many bytes, with unspecified contents. Errors: backend when there is not that much.
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
+    /// Makes memory of the caller's as fast as memory from allocate, at any offset and of any size: to be called before
+    /// a loop, and ended before the memory is freed or resized. Not collective. What lies wholly inside is recognized
+    /// at each start. The pointer and the contents stay; meanwhile other threads may read it and not write. Under MPI
+    /// its whole pages become shared with the ranks of the node, in steps of 8 MiB, the most that is held beside it;
+    /// what costs nothing elsewhere does nothing. docs/memory.md has the rules and the price. Errors: usage with the
+    /// reason where the memory is not private, anonymous and writable; backend where memory or a limit does not
+    /// suffice. After an error the memory is as it was.
+    virtual Result<Registration> register_memory(std::span<std::byte> memory, OnFork on_fork = OnFork::share);
     /// True when buffers lie on a device: the program reaches them by put and get only.
     [[nodiscard]] virtual bool on_device() const { return false; }
     /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
