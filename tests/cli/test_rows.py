@@ -4,7 +4,8 @@ import ast
 import json
 import os
 import struct
-import unittest
+import subprocess
+import sys
 
 import tool
 
@@ -101,6 +102,23 @@ class Rows(tool.Case):
                          [[0, 3, 0, 0, 4], [1, 3, 0, 4, 2], [2, 3, 0, 0, 2]])
         with open(self.path("rows/arrays.tsv"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "source\ttarget\nq\tqk\nk\tqk\nnorm\tother\n")
+
+    def test_a_model_of_92_thousand_tensors(self):
+        bench = os.path.join(tool.HERE, "../../bench/rows")
+        listed = subprocess.run([sys.executable, os.path.join(bench, "deepseek_v3.py")], capture_output=True, check=True)
+        with open(self.path("list"), "wb") as file:
+            file.write(listed.stdout)
+        self.assertEqual(listed.stdout.count(b"\n"), 91991)
+        ran = self.ran_well(tool.reshard("plan", "--list", self.path("list"), "--json", "--rows", self.path("rows"),
+                                         "--rules", os.path.join(bench, "deepseek_v3.rules")))
+        answer = json.loads(ran.out)
+        self.assertEqual((answer["arrays"], answer["questions"], answer["ranks"]), (91991, 1565, 384))
+        # Each of the 128 new ranks wants its two experts of 256, an eighth of what tp cuts, and all else.
+        self.assertEqual(answer["moved_bytes"], 128 * answer["received_bytes_max_device"])
+        self.assertEqual(answer["moved_bytes"], 256 * answer["sent_bytes_max_device"])
+        rows = read_rows(self.path("rows/rank255.rows.npy"))
+        self.assertLess(len(rows), 2000)
+        self.assertEqual({row["peer"] for row in rows} - set(range(256, 384)), set())
 
     def test_what_is_wrong_leaves_no_folder(self):
         plain = ["--mesh", "x=2", "f32[8@x]", "f32[8]"]
