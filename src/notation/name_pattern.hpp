@@ -11,6 +11,7 @@ namespace reshard::notation {
 struct Binding {
     std::string_view name;  ///< *0, *1, ... for stars
     std::string_view value;
+    friend bool operator==(const Binding&, const Binding&) = default;
 };
 using Bindings = std::vector<Binding>;
 

@@ -1,6 +1,7 @@
 #include "src/notation/rule_targets.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ struct Taken {
 // A tensor of the target, while its parts are found.
 struct Made {
     std::size_t rule = 0;
+    Bindings names;                           // of the rule's pattern, in its order
     std::vector<std::optional<Taken>> parts;  // of a stack those of its first place first
 };
 
@@ -103,7 +105,7 @@ private:
             const Rule& rule = end_.rules[i];
             if (rule.parts.empty()) {
                 if (!rule.pattern || !rule.pattern->match(name, names_)) continue;
-                RESHARD_CHECK(add(i, 0, {tensor, std::nullopt, tensors_[tensor].shape, i}, name));
+                RESHARD_CHECK(add(0, {tensor, std::nullopt, tensors_[tensor].shape, i}, name, names_));
             }
             for (std::size_t part = 0; part < rule.parts.size(); ++part)
                 if (rule.parts[part].pattern.match(name, names_)) RESHARD_CHECK(take_part(tensor, i, part));
@@ -114,7 +116,7 @@ private:
     Result<void> take_other(std::size_t tensor) {
         for (std::size_t i = 0; i < end_.rules.size(); ++i)
             if (!end_.rules[i].pattern)
-                return add(i, 0, {tensor, std::nullopt, tensors_[tensor].shape, i}, tensors_[tensor].name);
+                return add(0, {tensor, std::nullopt, tensors_[tensor].shape, i}, tensors_[tensor].name, {});
         return end_.line->error(Code::mismatch,
                                 fmt::format("no line of the target takes '{}' (a line 'drop {}' leaves it out)",
                                             tensors_[tensor].name, tensors_[tensor].name),
@@ -132,45 +134,61 @@ private:
                 free.push_back(&token);
                 all = saturating_multiply(all, token.count);
             }
-        if (all > made_max)
-            return rule.line.error(Code::unsupported, fmt::format("more than {} tensors of one", made_max),
+        if (all > split_max)
+            return rule.line.error(Code::unsupported, fmt::format("more than {} tensors of one", split_max),
                                    rule.offset);
         const Index stacked = number_below(value_in(names_, rule.stack), rule.stack_count);
         const auto place = static_cast<std::size_t>(std::max<Index>(stacked, 0)) * rule.parts.size() + part;
         Bindings names = names_;
         for (Index i = 0; i < all; ++i) {
             names.resize(names_.size());
-            std::vector<std::string> values;
-            values.reserve(free.size());
             for (Index rest = i; const NamePattern::Token* token : free) {
-                names.push_back({token->text, values.emplace_back(std::to_string(rest % token->count))});
+                names.push_back({token->text, spelled(rest % token->count)});
                 rest /= token->count;
             }
             auto taken = sliced(tensor, tensors_[tensor], from, names);
             if (!taken) return rule.line.error(taken.error().code, taken.error().message, from.offset);
             taken->rule = number;
-            RESHARD_CHECK(add(number, place, *std::move(taken), rule.pattern->written(names)));
+            RESHARD_CHECK(add(place, *std::move(taken), rule.pattern->written(names), names));
         }
         return {};
     }
 
-    Result<void> add(std::size_t number, std::size_t place, Taken taken, const std::string& name) {
-        const Rule& rule = end_.rules[number];
-        met_[number] = true;
+    // As text, which stays.
+    std::string_view spelled(Index number) {
+        while (std::ssize(numbers_) <= number) numbers_.push_back(std::to_string(numbers_.size()));
+        return numbers_[static_cast<std::size_t>(number)];
+    }
+
+    // What the names of a rule's pattern stand for, of all that is bound.
+    static Bindings names_of(const Rule& rule, const Bindings& names) {
+        Bindings own;
+        if (!rule.pattern) return own;
+        for (const NamePattern::Token& token : rule.pattern->tokens())
+            if (token.kind != NamePattern::Token::Kind::text) own.push_back({token.text, value_in(names, token.text)});
+        return own;
+    }
+
+    Result<void> add(std::size_t place, Taken taken, const std::string& name, const Bindings& names) {
+        const Rule& rule = end_.rules[taken.rule];
+        met_[taken.rule] = true;
+        Bindings own = names_of(rule, names);
         const auto [found, fresh] = by_name_.emplace(name, made_.size());
         if (fresh) {
             const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
             if (saturating_multiply(rule.stack_count, static_cast<Index>(parts)) > made_max)
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
-            made_.push_back({number, {}});
+            made_.push_back({taken.rule, own, {}});
             made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
             model_.targets.push_back({name, nullptr});
         }
         Made& made = made_[found->second];
-        if (made.rule != number)
+        if (made.rule != taken.rule)
             return rule.line.error(Code::mismatch,
                                    fmt::format("'{}' is made on line {}, too", name, end_.rules[made.rule].line.number),
                                    rule.offset);
+        if (made.names != own)
+            return rule.line.error(Code::mismatch, fmt::format("'{}' is a name for two", name), rule.offset);
         if (made.parts[place])
             return rule.line.error(
                 Code::mismatch,
@@ -201,9 +219,7 @@ private:
             const Rule& rule = end_.rules[made_[i].rule];
             RESHARD_ASSIGN(asked[i], shape_of(i));
             if (rule.blocks) continue;
-            names_.clear();
-            if (rule.pattern) (void)rule.pattern->match(model_.targets[i].name, names_);
-            asked[i].names = &names_;
+            asked[i].names = &made_[i].names;
             RESHARD_ASSIGN(model_.targets[i].layout, named(i, layouts_.said(made_[i].rule, asked[i])));
         }
         for (std::size_t i = 0; i < made_.size(); ++i) {
@@ -215,9 +231,7 @@ private:
 
     Result<void> place_blocks(std::size_t target, const Asked& asked) {
         const Rule& rule = end_.rules[made_[target].rule];
-        names_.clear();
-        if (rule.pattern) (void)rule.pattern->match(model_.targets[target].name, names_);
-        const std::string of = rule.blocks->pattern.written(names_);
+        const std::string of = rule.blocks->pattern.written(made_[target].names);
         const auto found = by_name_.find(of);
         if (found == by_name_.end() || end_.rules[made_[found->second].rule].blocks)
             return rule.line.error(
@@ -278,10 +292,10 @@ private:
     std::string missing(std::size_t target, std::size_t place) {
         const Rule& rule = end_.rules[made_[target].rule];
         const NamePattern& pattern = rule.parts[place % rule.parts.size()].pattern;
-        (void)rule.pattern->match(model_.targets[target].name, names_);
+        Bindings names = made_[target].names;
         const std::string number = std::to_string(place / rule.parts.size());
-        names_.push_back({rule.stack, number});
-        return pattern.written(names_);
+        names.push_back({rule.stack, number});
+        return pattern.written(names);
     }
 
     void append_moves(std::size_t target) {
@@ -315,7 +329,8 @@ private:
         return result;
     }
 
-    static constexpr Index made_max = Index{1} << 20;
+    static constexpr Index made_max = Index{1} << 20;   // parts of one
+    static constexpr Index split_max = Index{1} << 12;  // their slices are held against each other
 
     const RuleEnd& end_;
     std::span<const ListedTensor> tensors_;
@@ -325,6 +340,7 @@ private:
     std::unordered_map<std::string, std::size_t> by_name_;
     std::vector<bool> met_;
     std::vector<Taken> taken_;  // of one tensor
+    std::deque<std::string> numbers_;
     Bindings names_;
 };
 
