@@ -1,4 +1,4 @@
-// pdgemr2d against ScaLAPACK's own, on the same arrays in turn: mpirun -n 4 bench/gemr2d [rounds]
+// pdgemr2d against ScaLAPACK's own, on the same arrays in turn: mpirun -n 4 gemr2d_bench [rounds]
 #include <fmt/format.h>
 #include <mpi.h>
 
