@@ -72,7 +72,6 @@ reshard_sizes sizes_of(const Executor& executor) {
 }
 
 Result<Buffers> buffers_of(const reshard_buffers& given, std::span<std::byte> workspace) {
-    RESHARD_CHECK(known_size<reshard_buffers>(given.size, "reshard_buffers"));
     Buffers buffers;
     if (given.donated != nullptr) {
         RESHARD_ASSIGN(buffers.donated, need_bytes(given.donated, given.source_bytes, "donated"));
@@ -97,6 +96,8 @@ Result<std::unique_ptr<reshard_bound>> bound_to(reshard_executor* executor, std:
     if (bucket && (*bucket < 0 || *bucket >= buckets)) {
         return fail(Code::usage, "there is no bucket " + std::to_string(*bucket) + " of " + std::to_string(buckets));
     }
+    for (std::size_t i = 0; i < arrays; ++i)
+        RESHARD_CHECK(known_size<reshard_buffers>(given[i].size, "reshard_buffers"));
     auto made = std::make_unique<reshard_bound>(ready);
     const Index needed = ready->executor.workspace_bytes();
     const bool brought = std::all_of(given, given + arrays, [](const auto& one) { return one.workspace != nullptr; });

@@ -5,6 +5,9 @@
 #ifdef RESHARD_HAS_MPI
 #include "reshard/c_mpi.h"
 #endif
+#ifdef RESHARD_HAS_NCCL
+#include "reshard/c_nccl.h"
+#endif
 
 #define SIZE(name) printf("size %s %zu\n", #name, sizeof(name))
 #define LAST(name, field) printf("last %s.%s %zu\n", #name, #field, offsetof(name, field))
@@ -21,6 +24,9 @@ int main(void) {
     SIZE(reshard_buffers), LAST(reshard_buffers, workspace_bytes);
 #ifdef RESHARD_HAS_MPI
     SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);
+#endif
+#ifdef RESHARD_HAS_NCCL
+    SIZE(reshard_nccl_options), LAST(reshard_nccl_options, reserved);
 #endif
     return 0;
 }

@@ -1,5 +1,6 @@
 # One consumer test: cmake -D kind=... -D build=BUILD -D source=ROOT -D work=DIR -D libdir=lib -P consume.cmake
-# Every kind but `install` and the embedded ones uses the tree that `install` left in ${work}/moved.
+# Every kind but `install` and the embedded ones uses the tree that `install` left in ${work}/moved; those of C and
+# Fortran that of `c_install` in ${work}/c_moved.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 set(here ${source}/tests/package)
@@ -53,10 +54,38 @@ elseif(kind STREQUAL "pkg_config")
     must(${compiler} -std=c++20 ${here}/main.cpp -o ${work}/${kind}/consumer ${flags} -Wl,-rpath,${moved}/${libdir})
     must(${work}/${kind}/consumer)
 
+elseif(kind STREQUAL "c_install")
+    # The component alone is all that C needs.
+    file(REMOVE_RECURSE ${work}/c_installed ${work}/c_moved)
+    must(${CMAKE_COMMAND} --install ${build} --prefix ${work}/c_installed --component c)
+    file(RENAME ${work}/c_installed ${work}/c_moved)
+    file(GLOB_RECURSE foreign ${work}/c_moved/*.hpp ${work}/c_moved/*core*)
+    if(foreign)
+        message(FATAL_ERROR "not of C: ${foreign}")
+    endif()
+
+elseif(kind MATCHES "^(c|fortran)_find_package$")
+    consumer(${CMAKE_MATCH_1} -D CMAKE_PREFIX_PATH=${work}/c_moved -D components=${components})
+    foreach(program IN LISTS programs)
+        must(${work}/${kind}/${program})
+    endforeach()
+
+elseif(kind STREQUAL "c_pkg_config")
+    set(ENV{PKG_CONFIG_PATH} ${work}/c_moved/${libdir}/pkgconfig)
+    execute_process(COMMAND ${pkg_config} --cflags --libs reshard-c OUTPUT_VARIABLE flags
+        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    file(MAKE_DIRECTORY ${work}/${kind})
+    must(${c_compiler} -std=c11 ${here}/main.c -o ${work}/${kind}/consumer ${flags} -Wl,-rpath,${work}/c_moved/${libdir})
+    must(${work}/${kind}/consumer)
+
+elseif(kind STREQUAL "debian")
+    include(${here}/debian.cmake)
+
 elseif(kind STREQUAL "embedded_as_it_is")
     # Nothing is asked for: a part of another project takes no language but C++, even where CUDA and NCCL are there.
     configured(add_subdirectory -D reshard_dir=${source})
-    file(STRINGS ${work}/${kind}/CMakeCache.txt parts REGEX "^RESHARD_(CLI|TESTS|BENCH|PEERS|PROOFS|NCCL):")
+    file(STRINGS ${work}/${kind}/CMakeCache.txt parts REGEX "^RESHARD_(CLI|TESTS|BENCH|PEERS|PROOFS|NCCL|C|FORTRAN):")
     list(FILTER parts EXCLUDE REGEX "=OFF$")
     if(parts)
         message(FATAL_ERROR "switched on in another project: ${parts}")

@@ -53,6 +53,7 @@ HEADERS = {
     "c/rows": ["c/layout"],
     "c/run": ["c/plan"],
     "c": ["c/rows", "c/run"],
+    "c/scalapack": [],
     "c_mpi": ["c"],
     "c_nccl": ["c"],
 }
@@ -82,7 +83,7 @@ NCCL_ROOMS = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prep
               "backends/nccl"]
 TOOL_ROOMS = ["tool/console", "tool/report", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands",
               "tool"]
-BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl"]
+BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl", "bindings/scalapack"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
                              (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],

@@ -1,0 +1,439 @@
+! reshard for Fortran, over the C interface. Communicators are integers, as `use mpi` has them; of mpi_f08 pass %MPI_VAL.
+! A layout counts dimensions in C's order, slowest first: an array a(m, n) is f64[n,m], and its tile on a rank is
+! a(extents(2), extents(1)). docs/fortran.md shows all of it.
+!
+! Each call reports to its last argument, whose code is reshard_ok where it succeeded. What a call makes is given back by
+! reshard_release, in any order; what ranks made together all ranks release in the same order.
+module reshard
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+    implicit none
+    private
+
+    ! How a call ended: a code, one sentence, and for text the first wrong place in it.
+    type, public :: reshard_error
+        integer :: code = 0
+        character(:), allocatable :: message  ! one sentence
+        character(:), allocatable :: text     ! the offending text; '' where there is none
+        integer(int64) :: offset = 0          ! bytes of the text before the wrong place
+        character(:), allocatable :: describe ! the sentence, the text, and a caret under the place
+    end type
+
+    ! Why a call failed (enum reshard_code).
+    integer, parameter, public :: reshard_ok = 0, reshard_syntax = 1, reshard_bad_mesh = 2, reshard_bad_layout = 3, &
+        reshard_overflow = 4, reshard_mismatch = 5, reshard_step = 6, reshard_bad_plan = 7, reshard_infeasible = 8, &
+        reshard_unsupported = 9, reshard_io = 10, reshard_usage = 11, reshard_backend_failed = 12, &
+        reshard_out_of_memory = 13, reshard_internal = 14
+    integer(c_int32_t), parameter, public :: reshard_time = 0, reshard_bytes = 1, reshard_steps = 2
+    integer(c_int32_t), parameter, public :: reshard_all = 0, reshard_collectives = 1
+    integer(c_int), parameter, public :: reshard_send = 0, reshard_receive = 1
+
+    ! Named axes over ranks.
+    type, public :: reshard_mesh
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+    ! The type of a distributed array.
+    type, public :: reshard_layout
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+    ! What time is estimated on.
+    type, public :: reshard_machine
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+    ! A way from one layout to another, judged.
+    type, public :: reshard_plan
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+    ! The ranks of a communicator.
+    type, public :: reshard_backend
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+    ! A plan that is ready to run any number of times.
+    type, public :: reshard_executor
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+
+    ! What a planner is asked for beside the two ends (struct reshard_options). Bytes are of a device; -1 is no limit.
+    type, bind(c), public :: reshard_options
+        integer(c_size_t), private :: size = 0
+        integer(c_int32_t) :: objective = reshard_time
+        integer(c_int32_t) :: vocabulary = reshard_all
+        integer(c_int64_t) :: peak_bytes_max = -1
+        integer(c_int64_t) :: footprint_bytes_max = -1
+        integer(c_int64_t) :: staging_bytes = 0
+        integer(c_int32_t) :: donate = 0
+        integer(c_int32_t) :: one_exchange = 0
+        integer(c_int32_t) :: native_collectives = 0
+        integer(c_int32_t), private :: reserved = 0
+        integer(c_int64_t) :: ranks_per_node = 1
+        type(c_ptr), private :: backend = c_null_ptr
+        type(c_ptr), private :: machine = c_null_ptr
+        type(c_ptr), private :: cache = c_null_ptr
+        type(c_ptr), private :: without = c_null_ptr
+    end type
+
+    ! What the judge derived (struct reshard_verdict). Bytes; maxima over devices.
+    type, bind(c), public :: reshard_verdict
+        integer(c_size_t), private :: size = 0
+        integer(c_int64_t) :: steps = 0
+        integer(c_int64_t) :: peak_bytes = 0
+        integer(c_int64_t) :: floor_bytes = 0
+        integer(c_int64_t) :: footprint_bytes = 0
+        integer(c_int64_t) :: received_bytes = 0
+        integer(c_int64_t) :: received_bytes_max_device = 0
+        integer(c_int64_t) :: sent_bytes_max_device = 0
+        integer(c_int64_t) :: lower_bound_bytes = 0
+        integer(c_int64_t) :: picoseconds = 0
+        integer(c_int64_t) :: states = 0
+        integer(c_int32_t) :: optimal = 0
+        integer(c_int32_t) :: search_complete = 0
+        integer(c_int32_t) :: execution = 0
+        integer(c_int32_t), private :: reserved = 0
+        integer(c_int64_t) :: pieces = 0
+    end type
+
+    ! Runs of bytes between two tiles (struct reshard_row).
+    type, bind(c), public :: reshard_row
+        integer(c_int64_t) :: array, peer, source_offset, target_offset, run_bytes, runs, source_stride, target_stride
+    end type
+
+    ! Gives back what a call has made; twice does no harm.
+    interface reshard_release
+        module procedure release_mesh, release_layout, release_machine, release_plan, release_backend, release_executor
+    end interface
+
+    ! Moves this rank's tile of `source` from `in` to its tile of `target` in `out`, contiguous arrays of any rank and of
+    ! the layouts' type: (communicator, source, target, in, out, error). Collective. Prepares the first time.
+    interface reshard_redistribute
+        module procedure redistribute_r32, redistribute_r64, redistribute_c32, redistribute_c64, redistribute_i32, &
+            redistribute_i64
+    end interface
+
+    ! The same by an executor: (executor, in, out, error).
+    interface reshard_run
+        module procedure run_r32, run_r64, run_c32, run_c64, run_i32, run_i64
+    end interface
+
+    public :: reshard_release, reshard_redistribute, reshard_run, reshard_version, reshard_mesh_parse, &
+        reshard_layout_parse, reshard_layout_text, reshard_tile, reshard_tile_count, reshard_machine_make, &
+        reshard_plan_make, reshard_plan_parse, reshard_plan_text, reshard_plan_table, reshard_plan_verdict, &
+        reshard_schedule_rows, reshard_backend_make, reshard_executor_make, reshard_clear
+
+    include 'reshard_c.inc'
+
+contains
+
+    ! Texts.
+
+    function text_of(chars) result(text)
+        type(c_ptr), intent(in) :: chars
+        character(:), allocatable :: text
+        character(kind=c_char), pointer :: bytes(:)
+        integer(c_size_t) :: count, i
+        count = 0
+        if (c_associated(chars)) count = c_strlen(chars)
+        allocate (character(count) :: text)
+        if (count == 0) return
+        call c_f_pointer(chars, bytes, [count])
+        do i = 1, count
+            text(i:i) = bytes(i)
+        end do
+    end function
+
+    ! What an error of C says; it is given back.
+    subroutine report(code, handle, error)
+        integer(c_int), intent(in) :: code
+        type(c_ptr), intent(in) :: handle
+        type(reshard_error), intent(out) :: error
+        error%code = code
+        error%message = text_of(c_error_message(handle))
+        error%text = text_of(c_error_text(handle))
+        error%describe = text_of(c_error_describe(handle))
+        error%offset = c_error_offset(handle)
+        call c_release(handle)
+    end subroutine
+
+    function reshard_version() result(text)
+        character(:), allocatable :: text
+        text = text_of(c_version())
+    end function
+
+    ! Meshes and layouts.
+
+    ! Named axes: 'x=2,y=3'.
+    subroutine reshard_mesh_parse(text, mesh, error)
+        character(*), intent(in) :: text
+        type(reshard_mesh), intent(out) :: mesh
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_mesh_parse(text//c_null_char, mesh%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    ! dtype, extents slowest first, and the axes that cut each: 'f64[840@x,840]'.
+    subroutine reshard_layout_parse(mesh, text, layout, error)
+        type(reshard_mesh), intent(in) :: mesh
+        character(*), intent(in) :: text
+        type(reshard_layout), intent(out) :: layout
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_layout_parse(mesh%handle, text//c_null_char, layout%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    function reshard_layout_text(layout) result(text)
+        type(reshard_layout), intent(in) :: layout
+        character(:), allocatable :: text
+        text = text_of(c_layout_text(layout%handle))
+    end function
+
+    ! What a rank holds, slowest dimension first: extents, and the global index of its first element, from 0.
+    subroutine reshard_tile(layout, device, extents, first, error)
+        type(reshard_layout), intent(in) :: layout
+        integer, intent(in) :: device
+        integer(int64), allocatable, intent(out) :: extents(:), first(:)
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        integer(c_int64_t) :: dims
+        why = c_null_ptr
+        dims = max(0_c_int64_t, c_layout_dims(layout%handle))
+        allocate (extents(dims), first(dims))
+        code = c_layout_tile(layout%handle, int(device, c_int64_t), extents, first, dims, why)
+        call report(code, why, error)
+    end subroutine
+
+    ! Elements that a rank holds; -1 for no layout.
+    function reshard_tile_count(layout, device) result(count)
+        type(reshard_layout), intent(in) :: layout
+        integer, intent(in) :: device
+        integer(int64) :: count
+        count = c_layout_tile_count(layout%handle, int(device, c_int64_t))
+    end function
+
+    ! Plans.
+
+    ! 'laptop', 'dgx-h100:nodes=4', ...
+    subroutine reshard_machine_make(specification, machine, error)
+        character(*), intent(in) :: specification
+        type(reshard_machine), intent(out) :: machine
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_machine_make(specification//c_null_char, machine%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    function completed(options, backend, machine) result(asked)
+        type(reshard_options), intent(in), optional :: options
+        type(reshard_backend), intent(in), optional :: backend
+        type(reshard_machine), intent(in), optional :: machine
+        type(reshard_options) :: asked
+        if (present(options)) asked = options
+        asked%size = c_sizeof(asked)
+        if (present(backend)) asked%backend = backend%handle
+        if (present(machine)) asked%machine = machine%handle
+    end function
+
+    ! The cheapest plan found, for what `backend` can do and priced on `machine`.
+    subroutine reshard_plan_make(source, target, plan, error, options, backend, machine)
+        type(reshard_layout), intent(in) :: source, target
+        type(reshard_plan), intent(out) :: plan
+        type(reshard_error), intent(out) :: error
+        type(reshard_options), intent(in), optional :: options
+        type(reshard_backend), intent(in), optional :: backend
+        type(reshard_machine), intent(in), optional :: machine
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_plan_make(source%handle, target%handle, completed(options, backend, machine), plan%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    ! A plan that somebody wrote down, judged.
+    subroutine reshard_plan_parse(text, plan, error, options, backend, machine)
+        character(*), intent(in) :: text
+        type(reshard_plan), intent(out) :: plan
+        type(reshard_error), intent(out) :: error
+        type(reshard_options), intent(in), optional :: options
+        type(reshard_backend), intent(in), optional :: backend
+        type(reshard_machine), intent(in), optional :: machine
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_plan_parse(text//c_null_char, completed(options, backend, machine), plan%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    function reshard_plan_text(plan) result(text)
+        type(reshard_plan), intent(in) :: plan
+        character(:), allocatable :: text
+        text = text_of(c_plan_text(plan%handle))
+    end function
+
+    ! The plan as a table for people; '' for no plan.
+    function reshard_plan_table(plan) result(table)
+        type(reshard_plan), intent(in) :: plan
+        character(:), allocatable :: table
+        type(c_ptr) :: text, why
+        integer(c_int) :: code
+        text = c_null_ptr
+        why = c_null_ptr
+        code = c_plan_table(plan%handle, text, why)
+        table = text_of(c_text_chars(text))
+        call c_release(text)
+        call c_release(why)
+    end function
+
+    subroutine reshard_plan_verdict(plan, verdict, error)
+        type(reshard_plan), intent(in) :: plan
+        type(reshard_verdict), intent(out) :: verdict
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        verdict%size = c_sizeof(verdict)
+        code = c_plan_verdict(plan%handle, verdict, why)
+        call report(code, why, error)
+    end subroutine
+
+    ! What a rank sends (reshard_send) or receives (reshard_receive), as bytes of row-major tiles in C's order.
+    subroutine reshard_schedule_rows(source, target, rank, side, rows, error)
+        type(reshard_layout), intent(in) :: source, target
+        integer, intent(in) :: rank
+        integer(c_int), intent(in) :: side
+        type(reshard_row), allocatable, intent(out) :: rows(:)
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: handle, why
+        integer(c_int) :: code
+        type(reshard_row), pointer :: held(:)
+        handle = c_null_ptr
+        why = c_null_ptr
+        code = c_schedule_rows(source%handle, target%handle, int(rank, c_int64_t), side, handle, why)
+        call report(code, why, error)
+        allocate (rows(max(0_c_int64_t, c_rows_count(handle))))
+        if (size(rows) > 0) then
+            call c_f_pointer(c_rows_data(handle), held, [size(rows)])
+            rows = held
+        end if
+        call c_release(handle)
+    end subroutine
+
+    ! Moves.
+
+    ! Collective over the communicator, which is borrowed.
+    subroutine reshard_backend_make(communicator, backend, error)
+        integer, intent(in) :: communicator
+        type(reshard_backend), intent(out) :: backend
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_mpi_backend(int(communicator, c_int), c_null_ptr, backend%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    ! Collective.
+    subroutine reshard_executor_make(backend, plan, executor, error)
+        type(reshard_backend), intent(in) :: backend
+        type(reshard_plan), intent(in) :: plan
+        type(reshard_executor), intent(out) :: executor
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_executor_make(backend%handle, plan%handle, c_null_ptr, c_null_ptr, executor%handle, why)
+        call report(code, why, error)
+    end subroutine
+
+    ! Collective: gives back what reshard_redistribute keeps on the communicator.
+    subroutine reshard_clear(communicator, error)
+        integer, intent(in) :: communicator
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_mpi_clear(int(communicator, c_int), why)
+        call report(code, why, error)
+    end subroutine
+
+    ! Elements of another type than the layout's are of other ranks' business too: NULL is told to all of them.
+    subroutine redistribute_any(communicator, source, target, dtype, in, in_bytes, out, out_bytes, error)
+        integer, intent(in) :: communicator
+        type(reshard_layout), intent(in) :: source, target
+        character(*), intent(in) :: dtype
+        type(c_ptr), intent(in) :: in, out
+        integer(c_int64_t), intent(in) :: in_bytes, out_bytes
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why, from
+        integer(c_int) :: code
+        why = c_null_ptr
+        from = source%handle
+        if (text_of(c_layout_dtype(source%handle)) /= dtype) from = c_null_ptr
+        code = c_mpi_redistribute(int(communicator, c_int), from, target%handle, in, in_bytes, out, out_bytes, why)
+        call report(code, why, error)
+        if (c_associated(source%handle) .and. .not. c_associated(from)) then
+            error%code = reshard_mismatch
+            error%message = 'the elements are '//dtype//', those of the layout '//text_of(c_layout_dtype(source%handle))
+            error%describe = error%message
+        end if
+    end subroutine
+
+    subroutine run_any(executor, in, in_bytes, out, out_bytes, error)
+        type(reshard_executor), intent(in) :: executor
+        type(c_ptr), intent(in) :: in, out
+        integer(c_int64_t), intent(in) :: in_bytes, out_bytes
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = c_executor_run(executor%handle, in, in_bytes, out, out_bytes, why)
+        call report(code, why, error)
+    end subroutine
+
+    include 'reshard_types.inc'
+
+    ! Handles.
+
+    subroutine release(handle)
+        type(c_ptr), intent(inout) :: handle
+        call c_release(handle)
+        handle = c_null_ptr
+    end subroutine
+    subroutine release_mesh(mesh)
+        type(reshard_mesh), intent(inout) :: mesh
+        call release(mesh%handle)
+    end subroutine
+    subroutine release_layout(layout)
+        type(reshard_layout), intent(inout) :: layout
+        call release(layout%handle)
+    end subroutine
+    subroutine release_machine(machine)
+        type(reshard_machine), intent(inout) :: machine
+        call release(machine%handle)
+    end subroutine
+    subroutine release_plan(plan)
+        type(reshard_plan), intent(inout) :: plan
+        call release(plan%handle)
+    end subroutine
+    subroutine release_backend(backend)
+        type(reshard_backend), intent(inout) :: backend
+        call release(backend%handle)
+    end subroutine
+    subroutine release_executor(executor)
+        type(reshard_executor), intent(inout) :: executor
+        call release(executor%handle)
+    end subroutine
+
+end module

@@ -1,0 +1,185 @@
+! The Fortran module: every element of moves of each type and rank, texts, plans, rows and errors. On 4 ranks.
+program fortran_test
+    use mpi
+    use reshard
+    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+    implicit none
+    type(reshard_mesh) :: mesh
+    type(reshard_error) :: error
+    integer :: rank, failures, all_failures, ierror
+
+    failures = 0
+    call MPI_Init(ierror)
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+    call reshard_mesh_parse('x=4', mesh, error)
+    call expect(error%code == reshard_ok, 'a mesh')
+    call matrices()
+    call scalars_of_each_type()
+    call plans()
+    call errors()
+    call reshard_clear(MPI_COMM_WORLD, error)
+    call expect(error%code == reshard_ok, 'clear')
+    call reshard_release(mesh)
+    call reshard_release(mesh)
+    call MPI_Allreduce(failures, all_failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call MPI_Finalize(ierror)
+    if (rank == 0) print '(i0, a)', all_failures, ' failed'
+    if (all_failures /= 0) stop 1
+
+contains
+
+    subroutine expect(holds, what)
+        logical, intent(in) :: holds
+        character(*), intent(in) :: what
+        if (holds) return
+        failures = failures + 1
+        print '(a, i0, 4a)', 'rank ', rank, ': not so: ', what
+        if (allocated(error%describe)) print '(a)', error%describe
+    end subroutine
+
+    function layout(text) result(made)
+        character(*), intent(in) :: text
+        type(reshard_layout) :: made
+        call reshard_layout_parse(mesh, text, made, error)
+        call expect(error%code == reshard_ok, text)
+        call expect(reshard_layout_text(made) == text, 'the text of '//text)
+    end function
+
+    ! The global matrix a(37, 11) of a(i, j) = 100 i + j, by rows and by columns, uneven.
+    subroutine matrices()
+        type(reshard_layout) :: by_rows, by_columns
+        real(real64), allocatable :: rows(:, :), columns(:, :)
+        integer(int64), allocatable :: extents(:), first(:)
+        integer :: i, j, again, wrong
+        by_rows = layout('f64[11,37@x]')
+        by_columns = layout('f64[11@x,37]')
+        call reshard_tile(by_rows, rank, extents, first, error)
+        allocate (rows(extents(2), extents(1)))
+        do j = 1, size(rows, 2)
+            do i = 1, size(rows, 1)
+                rows(i, j) = 100*(first(2) + i) + first(1) + j
+            end do
+        end do
+        call reshard_tile(by_columns, rank, extents, first, error)
+        call expect(reshard_tile_count(by_columns, rank) == extents(1)*extents(2), 'the count of a tile')
+        allocate (columns(extents(2), extents(1)))
+        do again = 1, 2
+            columns = 0
+            call reshard_redistribute(MPI_COMM_WORLD, by_rows, by_columns, rows, columns, error)
+            call expect(error%code == reshard_ok, 'redistribute')
+            wrong = 0
+            do j = 1, size(columns, 2)
+                do i = 1, size(columns, 1)
+                    if (columns(i, j) /= 100*(first(2) + i) + first(1) + j) wrong = wrong + 1
+                end do
+            end do
+            call expect(wrong == 0, 'every element')
+        end do
+        ! Another type than the layout's, on all ranks; and one rank with an array that is too small.
+        block
+            real(real32) :: single(1)
+            call reshard_redistribute(MPI_COMM_WORLD, by_rows, by_columns, single, single, error)
+            call expect(error%code == reshard_mismatch, 'another type')
+            call expect(index(error%message, 'f32') > 0 .and. index(error%message, 'f64') > 0, 'both types')
+        end block
+        if (rank == 1) deallocate (rows)
+        if (rank == 1) allocate (rows(1, 1))
+        call reshard_redistribute(MPI_COMM_WORLD, by_rows, by_columns, rows, columns, error)
+        call expect(error%code == reshard_mismatch, 'too small an array')
+        call reshard_release(by_rows)
+        call reshard_release(by_columns)
+    end subroutine
+
+    ! Rank r has 2 elements, r and r + 10; all have all of them afterwards.
+    subroutine scalars_of_each_type()
+        type(reshard_layout) :: source, target
+        real(real32) :: r32(2), all_r32(8)
+        complex(real32) :: c32(2), all_c32(8)
+        complex(real64) :: c64(2), all_c64(8)
+        integer(int32) :: i32(2), all_i32(8)
+        integer(int64) :: i64(2), all_i64(2, 4)
+        source = layout('f32[8@x]')
+        target = layout('f32[8]')
+        r32 = [rank, rank + 10]
+        call reshard_redistribute(MPI_COMM_WORLD, source, target, r32, all_r32, error)
+        call expect(all(all_r32 == [0, 10, 1, 11, 2, 12, 3, 13]), 'real(real32)')
+        source = layout('c64[8@x]')
+        target = layout('c64[8]')
+        c32 = [cmplx(rank, 1), cmplx(rank + 10, 2)]
+        call reshard_redistribute(MPI_COMM_WORLD, source, target, c32, all_c32, error)
+        call expect(all(real(all_c32) == [0, 10, 1, 11, 2, 12, 3, 13]), 'complex(real32)')
+        source = layout('c128[8@x]')
+        target = layout('c128[8]')
+        c64 = [cmplx(rank, 1, real64), cmplx(rank + 10, 2, real64)]
+        call reshard_redistribute(MPI_COMM_WORLD, source, target, c64, all_c64, error)
+        call expect(all(aimag(all_c64) == [1, 2, 1, 2, 1, 2, 1, 2]), 'complex(real64)')
+        source = layout('i32[8@x]')
+        target = layout('i32[8]')
+        i32 = [rank, rank + 10]
+        call reshard_redistribute(MPI_COMM_WORLD, source, target, i32, all_i32, error)
+        call expect(all(all_i32 == [0, 10, 1, 11, 2, 12, 3, 13]), 'integer(int32)')
+        source = layout('i64[4@x,2]')
+        target = layout('i64[4,2]')
+        i64 = [rank, rank + 10]
+        call reshard_redistribute(MPI_COMM_WORLD, source, target, i64, all_i64, error)
+        call expect(all(all_i64(2, :) == [10, 11, 12, 13]), 'integer(int64)')
+    end subroutine
+
+    subroutine plans()
+        type(reshard_layout) :: source, target
+        type(reshard_machine) :: machine
+        type(reshard_options) :: options
+        type(reshard_plan) :: plan, same
+        type(reshard_verdict) :: verdict
+        type(reshard_row), allocatable :: rows(:)
+        type(reshard_backend) :: backend
+        type(reshard_executor) :: executor
+        real(real64) :: in(8, 2), out(2, 8)
+        integer :: i
+        integer(int64) :: sent
+        source = layout('f64[8@x,8]')
+        target = layout('f64[8,8@x]')
+        call reshard_machine_make('dgx-h100:nodes=1', machine, error)
+        options%vocabulary = reshard_collectives
+        call reshard_plan_make(source, target, plan, error, options, machine=machine)
+        call expect(error%code == reshard_ok, 'a plan')
+        call reshard_plan_verdict(plan, verdict, error)
+        call expect(verdict%steps == 1 .and. verdict%peak_bytes == 128 .and. verdict%optimal == 1, 'its verdict')
+        call expect(index(reshard_plan_table(plan), 'all_to_all') > 0, 'its table')
+        call reshard_plan_parse(reshard_plan_text(plan), same, error, options)
+        call expect(reshard_plan_text(plan) == reshard_plan_text(same), 'its text')
+        call reshard_schedule_rows(source, target, rank, reshard_send, rows, error)
+        sent = 0
+        do i = 1, size(rows)
+            sent = sent + rows(i)%run_bytes*rows(i)%runs
+        end do
+        call expect(size(rows) == 4 .and. sent == 128, 'its rows')
+        call reshard_backend_make(MPI_COMM_WORLD, backend, error)
+        call reshard_executor_make(backend, plan, executor, error)
+        do i = 1, 3
+            in = 10*rank + i
+            call reshard_run(executor, in, out, error)
+            call expect(error%code == reshard_ok .and. all(out(:, 1) == i) .and. all(out(:, 8) == 30 + i), 'a run')
+        end do
+        call reshard_release(source)
+        call reshard_release(backend)
+        call reshard_release(plan)
+        call reshard_release(same)
+        call reshard_release(machine)
+        call reshard_release(executor)
+        call reshard_release(target)
+    end subroutine
+
+    subroutine errors()
+        type(reshard_layout) :: wrong
+        type(reshard_mesh) :: none
+        call reshard_layout_parse(mesh, 'f32[8@z]', wrong, error)
+        call expect(error%code == reshard_bad_layout .and. error%offset == 6, 'an unknown axis')
+        call expect(error%text == 'f32[8@z]' .and. index(error%describe, '^') > 0, 'its caret')
+        call reshard_layout_parse(none, 'f32[8]', wrong, error)
+        call expect(error%code == reshard_usage, 'no mesh')
+        call expect(reshard_layout_text(wrong) == '' .and. reshard_tile_count(wrong, 0) == -1, 'no layout')
+        call expect(len(reshard_version()) > 4, 'the version')
+    end subroutine
+
+end program
