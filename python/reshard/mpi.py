@@ -68,7 +68,7 @@ def _address(comm: MPI.Comm) -> int:
     if _addressof is None:
         _connect()
     if not hasattr(comm, "Alltoallw"):
-        raise TypeError(f"a communicator of mpi4py is wanted, this is a {type(comm).__name__}")
+        raise TypeError(f"a communicator of mpi4py is wanted, not {type(comm).__name__}")
     return _addressof(comm)
 
 
@@ -121,7 +121,8 @@ class Executor:
     """
 
     def __init__(self, comm: MPI.Comm, plan: Plan | ListPlan, source: Any = None, target: Any = None) -> None:
-        self._prepared = _mpi.prepare(_address(comm), plan, source, target) if _address(comm) else None
+        address = _address(comm)
+        self._prepared = _mpi.prepare(address, plan, source, target)
 
     def run(self, source: Any, target: Any) -> None:
         """Moves; returns when `target` is complete on this rank.
@@ -133,7 +134,10 @@ class Executor:
         self._prepared.start(source, target).wait()
 
     def start(self, source: Any, target: Any) -> Any:
-        """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time."""
+        """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time.
+
+        `source` and `target` are kept alive until then; nobody writes the one or reads the other meanwhile.
+        """
         return self._prepared.start(source, target)
 
     @property
@@ -158,7 +162,8 @@ class Executor:
 
 def capabilities(comm: MPI.Comm) -> Capabilities:
     """What MPI can do among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
-    return _mpi.capabilities(_address(comm))
+    address = _address(comm)
+    return _mpi.capabilities(address)
 
 
 def clear(comm: MPI.Comm) -> None:

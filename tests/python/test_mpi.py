@@ -116,7 +116,7 @@ class Ranks(unittest.TestCase):
         self.raises(reshard.InputError, "the elements of `array` are f64", lambda: move(tile.astype("f8")))
         self.raises(reshard.InputError, f"rank {self.rank} holds a tile of shape", lambda: move(tile[1:]))
         self.raises(reshard.InputError, "`out` has shape", lambda: move(tile, tile))
-        self.raises(TypeError, "a communicator of mpi4py is wanted, this is a int",
+        self.raises(TypeError, "a communicator of mpi4py is wanted, not int",
                     lambda: reshard.mpi.redistribute(3, tile, source, target))
         self.raises(TypeError, "`array` is a list", lambda: move([1]))
         if self.rank == 2:
