@@ -71,6 +71,14 @@ class Batch(tool.Case):
         self.assertEqual((answer["vocabulary"], answer["objective"]), ("collectives", "bytes"))
         self.assertNotIn("exchange", [step["kind"] for step in answer["steps"]])
 
+    def test_rules_that_are_not_asked(self):
+        options = {"vocabulary": "collectives"}
+        with_search, without = self.answers(problem(options=options),
+                                            problem(options={**options, "without": ["search", "three_stage"]}))
+        self.assertNotIn(without["rule"], ("search", "three_stage"))
+        (again,) = self.answers(problem(options={**options, "without": []}))
+        self.assertEqual(again["rule"], with_search["rule"])
+
     def test_target_mesh(self):
         (answer,) = self.answers(problem(target="f32[12@z,6]", target_mesh="z=6"))
         self.assertEqual(answer["target_mesh"], "z=6")

@@ -36,9 +36,14 @@ public:
         return true;
     }
     bool start_array(std::size_t) override {
-        return refuse(depth_ == 0 ? "a problem is an object, this line is an array" : wrong_type("an array"));
+        if (depth_ == 0) return refuse("a problem is an object, this line is an array");
+        if (key_ != "without" || in_list_) return refuse(wrong_type("an array"));
+        return in_list_ = true;
     }
-    bool end_array() override { return true; }
+    bool end_array() override {
+        in_list_ = false;
+        return true;
+    }
 
     bool key(string_t& name) override {
         key_ = name;
@@ -63,8 +68,8 @@ private:
         return names;
     }
     static const std::set<std::string>& known_options() {
-        static const std::set<std::string> names = {"vocabulary",     "objective",           "machine",
-                                                    "peak_bytes_max", "footprint_bytes_max", "donate"};
+        static const std::set<std::string> names = {"vocabulary",          "objective", "machine", "peak_bytes_max",
+                                                    "footprint_bytes_max", "donate",    "without"};
         return names;
     }
 
@@ -84,6 +89,7 @@ private:
         const char* wanted = depth_ == 1 && key_ == "id"        ? "a string or a number"
                              : depth_ == 1 && key_ == "options" ? "an object"
                              : key_ == "donate"                 ? "true or false"
+                             : key_ == "without"                ? "an array of strings"
                              : size                             ? "a size in bytes"
                                                                 : "a string";
         return fmt::format("\"{}\" must be {}, it is {}", key_, wanted, given);
@@ -99,7 +105,11 @@ private:
             question.donate = given.get<bool>();
             return true;
         }
-        if (given.is_null() && (key_ == "target_mesh" || depth_ == 2)) return true;
+        if (in_list_ && given.is_string()) {
+            question.without.push_back(given.get<std::string>());
+            return true;
+        }
+        if (given.is_null() && !in_list_ && (key_ == "target_mesh" || depth_ == 2)) return true;
         if (key_ == "peak_bytes_max" || key_ == "footprint_bytes_max") return size(given, type);
         return text(given, type);
     }
@@ -112,7 +122,8 @@ private:
     }
 
     bool text(const Json& given, const char* type) {
-        if (!given.is_string() || key_ == "options" || key_ == "donate") return refuse(wrong_type(type));
+        if (!given.is_string() || key_ == "options" || key_ == "donate" || key_ == "without")
+            return refuse(wrong_type(type));
         auto words = given.get<std::string>();
         if (key_ == "mesh") question.mesh = std::move(words);
         if (key_ == "target_mesh") question.target_mesh = std::move(words);
@@ -128,6 +139,7 @@ private:
     }
 
     int depth_ = 0;
+    bool in_list_ = false;  // of `without`
     std::string key_;
     std::set<std::string> seen_;
     std::set<std::string> seen_outside_;

@@ -106,7 +106,7 @@ TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
     EXPECT_EQ(tuned.error().message, world_rank() == 0 ? "no buffers" : "another rank could not prepare");
 }
 
-// Beyond the caches, where ways differ: whichever is told, runs are right, and say how they go.
+// Whichever way is told, runs are right, and say how they go; untold, what is beyond the caches goes past them.
 TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
     using enum mpi::UnregisteredBuffers;
     for (const auto& [way, nontemporal] : {std::pair(by_size, true), {bounce, false}, {bounce_nontemporal, true}}) {
@@ -115,7 +115,7 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
         const Index ranks = (*backend)->size();
-        const Index rows = last_cache_bytes() / 2 / (2053 * 4) + 13;
+        const Index rows = way == by_size ? last_cache_bytes() / 2 / (2053 * 4) + 13 : 113;
         const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
                                    fmt::format("f32[{},2053@x]", rows));
         auto executor = Executor::prepare(plan, **backend);
@@ -125,6 +125,7 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos,
                   nontemporal)
             << executor->describe();
+        if (way == by_size) continue;  // from here on it is one of the others
         Workbench bench({plan}, (*backend)->rank(), 1, 0);
         for (int run = 0; run < 2; ++run) {
             std::ranges::fill(bench.target.bytes, std::byte{0});

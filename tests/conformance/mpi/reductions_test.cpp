@@ -161,6 +161,12 @@ void expect_same_bits_of(DType dtype, Backend& shared, Backend& messages, const 
     }
 }
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr int types_apart = 4;  // types add kernels, which the sanitizers see elsewhere
+#else
+constexpr int types_apart = 1;
+#endif
+
 TEST(Sums, HaveTheBitsOfMessages) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "nothing is added up";
@@ -171,7 +177,7 @@ TEST(Sums, HaveTheBitsOfMessages) {
         ASSERT_TRUE(messages && shared);
         const std::string mesh =
             per_node == 0 ? fmt::format("x={}", ranks) : fmt::format("y={},x={}", ranks / per_node, per_node);
-        for (int type = 0; type <= static_cast<int>(DType::c128); ++type)
+        for (int type = 0; type <= static_cast<int>(DType::c128); type += types_apart)
             expect_same_bits_of(static_cast<DType>(type), *shared, *messages, mesh);
     }
 }
