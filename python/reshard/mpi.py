@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _absent = ""  # why there is no MPI here
-_addressof = None
+_addressof = _Comm = _Intercomm = None
 try:
     from . import _mpi
 except ImportError as reason:
@@ -47,7 +47,7 @@ def available() -> bool:
 
 def _connect() -> None:
     """Finds mpi4py, once. Errors: UnsupportedError."""
-    global _addressof
+    global _addressof, _Comm, _Intercomm
     if _mpi is None:
         why = f": {_absent}" if "_mpi" not in _absent else ""
         raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
@@ -61,14 +61,14 @@ def _connect() -> None:
     if theirs != ours:
         raise UnsupportedError(f"mpi4py runs {theirs.splitlines()[0]!r}, and reshard was built with "
                                f"{ours.splitlines()[0]!r}", "unsupported")
-    _addressof = MPI._addressof
+    _addressof, _Comm, _Intercomm = MPI._addressof, MPI.Comm, MPI.Intercomm
 
 
 def _address(comm: MPI.Comm) -> int:
     if _addressof is None:
         _connect()
-    if not hasattr(comm, "Alltoallw"):
-        raise TypeError(f"a communicator of mpi4py is wanted, not {type(comm).__name__}")
+    if not isinstance(comm, _Comm) or isinstance(comm, _Intercomm):
+        raise TypeError(f"an intracommunicator of mpi4py is wanted, not {type(comm).__name__}")
     return _addressof(comm)
 
 
