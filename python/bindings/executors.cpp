@@ -5,6 +5,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include "python/bindings/door.hpp"
 #include "python/bindings/lists.hpp"
 
 namespace reshard::python {
@@ -152,6 +153,7 @@ void PythonExecutor::bind(const std::vector<Array>& sources, const std::vector<A
 }
 
 std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle targets) {
+    const Turn turn(*backend_);
     const Index rank = backend_->rank();
     auto from = arrays_of(sources, sources_, list_, "source", donate_ ? Access::write : Access::read, rank);
     auto to = arrays_of(targets, targets_, list_, "target", Access::write, rank);
@@ -161,7 +163,7 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
         return bound_->start();
     }();
     std::move(to.begin(), to.end(), std::back_inserter(from));
-    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), std::move(from));
+    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
 }
 
 PythonRun::~PythonRun() { end(); }
@@ -169,6 +171,7 @@ PythonRun::~PythonRun() { end(); }
 void PythonRun::end() {
     const nb::gil_scoped_release unlocked;
     ticket_.reset();
+    bound_.reset();
 }
 
 bool PythonRun::test() {

@@ -20,8 +20,12 @@ class PythonExecutor;
 /// A run in flight. Dropping it waits.
 class PythonRun : NonCopyable {
 public:
-    PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<PythonExecutor> executor, std::vector<Array> arrays)
-        : executor_(std::move(executor)), arrays_(std::move(arrays)), ticket_(std::move(ticket)) {}
+    PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<PythonExecutor> executor, std::shared_ptr<Bound> bound,
+              std::vector<Array> arrays)
+        : executor_(std::move(executor)),
+          bound_(std::move(bound)),
+          arrays_(std::move(arrays)),
+          ticket_(std::move(ticket)) {}
     ~PythonRun();
     [[nodiscard]] bool test();
     void wait();
@@ -30,6 +34,7 @@ private:
     void end();
 
     std::shared_ptr<PythonExecutor> executor_;
+    std::shared_ptr<Bound> bound_;
     std::vector<Array> arrays_;  // kept alive while they are read and written
     std::unique_ptr<Ticket> ticket_;
 };
@@ -58,7 +63,7 @@ private:
     std::vector<Place> targets_;
     std::unique_ptr<Memory> workspace_;
     std::vector<std::byte*> addresses_;  // that are bound
-    std::unique_ptr<Bound> bound_;
+    std::shared_ptr<Bound> bound_;
 };
 
 void add_executors(nb::module_& module);

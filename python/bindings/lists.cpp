@@ -13,7 +13,7 @@ namespace {
 
 using namespace nb::literals;
 
-std::string table_of(const PlannedList& list, std::size_t width) {
+std::string list_text(const PlannedList& list, std::size_t width) {
     return shown(cli::list_table(list.made, list.names, list.options.machine, {.width = width, .colour = false}));
 }
 
@@ -77,15 +77,15 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
         .def_prop_ro(
             "fingerprint", [](const PlannedList& list) { return fingerprint(list.made.list(), list.made.memory()); },
             "64 bits that ranks compare.")
-        .def("table", table_of, "width"_a = 120, "The table of `reshard plan --list`.")
+        .def("table", list_text, "width"_a = 120, "The table of `reshard plan --list`.")
         .def("__len__", [](const PlannedList& list) { return list.made.arrays.size(); })
-        .def("__str__", [](const PlannedList& list) { return table_of(list, 120); })
+        .def("__str__", [](const PlannedList& list) { return list_text(list, 120); })
         .def("__repr__",
              [](const PlannedList& list) {
                  return fmt::format("<ListPlan of {} arrays in {} buckets>", list.made.arrays.size(),
                                     list.made.list().buckets.size());
              })
-        .def("_repr_html_", [](const PlannedList& list) { return preformatted(table_of(list, 120)); });
+        .def("_repr_html_", [](const PlannedList& list) { return preformatted(list_text(list, 120)); });
 
     const std::string signature = fmt::format(
         "def synthesize_list(problems: Sequence[tuple[Layout, Layout]], names: Sequence[str] | None = None, {}) "

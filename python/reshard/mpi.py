@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _absent = ""  # why there is no MPI here
-_addressof = None
+_addressof = _Comm = _Intercomm = None
 try:
     from . import _mpi
 except ImportError as reason:
@@ -47,7 +47,7 @@ def available() -> bool:
 
 def _connect() -> None:
     """Finds mpi4py, once. Errors: UnsupportedError."""
-    global _addressof
+    global _addressof, _Comm, _Intercomm
     if _mpi is None:
         why = f": {_absent}" if "_mpi" not in _absent else ""
         raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
@@ -61,14 +61,14 @@ def _connect() -> None:
     if theirs != ours:
         raise UnsupportedError(f"mpi4py runs {theirs.splitlines()[0]!r}, and reshard was built with "
                                f"{ours.splitlines()[0]!r}", "unsupported")
-    _addressof = MPI._addressof
+    _addressof, _Comm, _Intercomm = MPI._addressof, MPI.Comm, MPI.Intercomm
 
 
 def _address(comm: MPI.Comm) -> int:
     if _addressof is None:
         _connect()
-    if not hasattr(comm, "Alltoallw"):
-        raise TypeError(f"a communicator of mpi4py is wanted, this is a {type(comm).__name__}")
+    if not isinstance(comm, _Comm) or isinstance(comm, _Intercomm):
+        raise TypeError(f"an intracommunicator of mpi4py is wanted, not {type(comm).__name__}")
     return _addressof(comm)
 
 
@@ -121,7 +121,8 @@ class Executor:
     """
 
     def __init__(self, comm: MPI.Comm, plan: Plan | ListPlan, source: Any = None, target: Any = None) -> None:
-        self._prepared = _mpi.prepare(_address(comm), plan, source, target) if _address(comm) else None
+        address = _address(comm)
+        self._prepared = _mpi.prepare(address, plan, source, target)
 
     def run(self, source: Any, target: Any) -> None:
         """Moves; returns when `target` is complete on this rank.
@@ -133,7 +134,10 @@ class Executor:
         self._prepared.start(source, target).wait()
 
     def start(self, source: Any, target: Any) -> Any:
-        """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time."""
+        """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time.
+
+        `source` and `target` are kept alive until then; nobody writes the one or reads the other meanwhile.
+        """
         return self._prepared.start(source, target)
 
     @property
@@ -158,7 +162,8 @@ class Executor:
 
 def capabilities(comm: MPI.Comm) -> Capabilities:
     """What MPI can do among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
-    return _mpi.capabilities(_address(comm))
+    address = _address(comm)
+    return _mpi.capabilities(address)
 
 
 def clear(comm: MPI.Comm) -> None:

@@ -116,7 +116,7 @@ class Ranks(unittest.TestCase):
         self.raises(reshard.InputError, "the elements of `array` are f64", lambda: move(tile.astype("f8")))
         self.raises(reshard.InputError, f"rank {self.rank} holds a tile of shape", lambda: move(tile[1:]))
         self.raises(reshard.InputError, "`out` has shape", lambda: move(tile, tile))
-        self.raises(TypeError, "a communicator of mpi4py is wanted, this is a int",
+        self.raises(TypeError, "an intracommunicator of mpi4py is wanted, not int",
                     lambda: reshard.mpi.redistribute(3, tile, source, target))
         self.raises(TypeError, "`array` is a list", lambda: move([1]))
         if self.rank == 2:
@@ -145,6 +145,9 @@ class Ranks(unittest.TestCase):
         self.raises(reshard.BackendError, "MPI_COMM_NULL",
                     lambda: reshard.mpi.redistribute(MPI.COMM_NULL, tile, source, target, tile))
         half = self.comm.Split(self.rank // 2, self.rank)
+        between = half.Create_intercomm(0, self.comm, 2 if self.rank < 2 else 0)
+        self.raises(TypeError, "wanted, not Intercomm", lambda: reshard.mpi.redistribute(between, tile, source, target))
+        between.Free()
         pair = reshard.parse_layout("z=2", "f32[6@z,4]"), reshard.parse_layout("z=2", "f32[6,4@z]")
         out = reshard.mpi.redistribute(half, tile_of(pair[0], half.rank), *pair)
         self.assertEqual(out.tobytes(), tile_of(pair[1], half.rank).tobytes())

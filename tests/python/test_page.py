@@ -1,4 +1,4 @@
-"""Every line of Python that docs/python.md shows, as it stands there: sessions as doctest reads them, files as they are
+"""Every line of Python that docs/python.md and README show, as it stands there: sessions as doctest reads them, files as they are
 named, and commands on what those files hold."""
 
 import doctest
@@ -26,6 +26,17 @@ class Page(unittest.TestCase):
         ran = doctest.DocTestRunner(optionflags=flags).run(session, out=said.append)
         self.assertEqual(ran.failed, 0, "".join(said))
         self.assertGreater(ran.attempted, 15)
+
+    def test_the_example_of_the_readme(self):
+        if not reshard.mpi.available():
+            self.skipTest("no MPI, or no mpi4py on it")
+        lines, = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+        program = ("import numpy as np\nfrom mpi4py import MPI\nimport reshard\n"
+                   "comm, n = MPI.COMM_WORLD, 6\nmesh = reshard.Mesh({'ranks': 1})\n"
+                   f"rows = np.arange(36.0).reshape(6, 6)\n{lines}assert (columns == rows).all()\n")
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("lower bound", ran.stdout)
 
     def test_files_and_commands(self):
         if not reshard.mpi.available():

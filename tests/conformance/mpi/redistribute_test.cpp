@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
@@ -143,6 +144,27 @@ TEST(Redistribute, AFreedCommunicatorFreesAll) {
     EXPECT_LE(late.files, early.files + 2);
     EXPECT_LE(late.communicators, early.communicators + 8);
     EXPECT_LE(late.resident, early.resident + 2048);
+}
+
+TEST(Redistribute, ItsBackendAllocatesWhatItMovesAndOutlivesTheCommunicator) {
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    const Pair ends = pair(3);
+    auto backend = mpi::backend_of(own);
+    ASSERT_TRUE(backend) << backend.error().message;
+    EXPECT_EQ(mpi::backend_of(own).value(), *backend);
+    const auto bytes = static_cast<Index>(sizeof(double) * tile_count(ends.target, world_rank()));
+    auto memory = (*backend)->allocate(bytes);
+    ASSERT_TRUE(memory) << memory.error().message;
+    const std::vector<double> in = values(ends.source);
+    const auto moved = mpi::redistribute(own, ends.source, ends.target, in, (*memory)->bytes());
+    EXPECT_TRUE(moved) << moved.error().message;
+    MPI_Comm_free(&own);
+    EXPECT_EQ((*backend)->size(), world_size_of());
+    backend->reset();
+    const std::vector<double> wanted = values(ends.target);
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(wanted)), (*memory)->bytes()));
+    EXPECT_FALSE(mpi::backend_of(MPI_COMM_NULL));
 }
 
 TEST(Redistribute, ADuplicateStartsWithNothing) {
