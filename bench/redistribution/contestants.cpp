@@ -259,10 +259,11 @@ private:
     MPI_Datatype line_ = MPI_DATATYPE_NULL;
 };
 
-// This library, on memory that it allocated, on the program's, or on MPI's.
+// This library, on memory that it allocated, on the program's, on MPI's, or on the program's own that is registered: at
+// the start of a page, or at some offset, as allocators give it.
 class OurPlan final : public Contestant {
 public:
-    enum class Memory { allocated, callers, mpi };
+    enum class Memory { allocated, callers, mpi, registered, registered_at_offset };
     OurPlan(const Case& one, Backend& backend, Pair& own, Memory memory)
         : executor_(require(Executor::prepare(one.plan, backend, one.storages))) {
         const RankPlan& plan = executor_.plans().front();
@@ -274,6 +275,10 @@ public:
         } else if (memory == Memory::mpi) {
             source_ = mpi_memory(plan.source_bytes);
             target_ = mpi_memory(plan.target_bytes);
+        } else if (memory == Memory::registered || memory == Memory::registered_at_offset) {
+            const std::size_t offset = memory == Memory::registered ? 0 : 52;
+            source_ = registered(backend, plan.source_bytes, offset);
+            target_ = registered(backend, plan.target_bytes, offset);
         } else {
             source_ = own.source.bytes();
             target_ = own.target.bytes();
@@ -295,6 +300,13 @@ public:
     std::string note() const override { return executor_.describe(); }
 
 private:
+    std::span<std::byte> registered(Backend& backend, Index bytes, std::size_t offset) {
+        const auto size = static_cast<std::size_t>(bytes);
+        own_.emplace_back(bytes + static_cast<Index>(offset));
+        const std::span<std::byte> memory = own_.back().bytes().subspan(offset, size);
+        registrations_.push_back(require(backend.register_memory(memory)));
+        return memory;
+    }
     std::span<std::byte> mpi_memory(Index bytes) {
         void* start = nullptr;
         MPI_Alloc_mem(std::max<Index>(bytes, 1), MPI_INFO_NULL, &start);
@@ -308,6 +320,8 @@ private:
     std::unique_ptr<reshard::Memory> target_memory_;
     std::unique_ptr<reshard::Memory> workspace_memory_;
     std::vector<void*> mpi_memory_;
+    std::vector<Buffer> own_;
+    std::vector<Registration> registrations_;
     std::span<std::byte> source_;
     std::span<std::byte> target_;
     std::unique_ptr<Bound> bound_;
@@ -383,6 +397,10 @@ std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Opt
     all.push_back({"roofline", Kind::roofline, std::make_unique<Roofline>(one, own)});
     all.push_back({"plan, allocated memory", Kind::plan,
                    std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::allocated)});
+    all.push_back({"plan, registered memory", Kind::plan,
+                   std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::registered)});
+    all.push_back({"plan, registered memory at an offset", Kind::plan,
+                   std::make_unique<OurPlan>(one, backend, own, OurPlan::Memory::registered_at_offset)});
     using Other = std::pair<std::string, OurPlan::Memory>;
     for (const auto& [name, memory] : {Other("plan, caller's memory", OurPlan::Memory::callers),
                                        Other("plan, MPI_Alloc_mem", OurPlan::Memory::mpi)}) {
