@@ -44,6 +44,13 @@ public:
         return std::move(memory);
     }
 
+    // The device's memory is not exchanged: NCCL only learns of it, so it may be of any kind, and forks do not matter.
+    Result<Registration> register_memory(std::span<std::byte> memory, OnFork) override {
+        const OnDevice current(base_->device());
+        RESHARD_TRY(auto& held, RegisteredDeviceMemory::make(base_->device(), base_->world(), memory));
+        return Registration(memory, std::move(held));
+    }
+
     [[nodiscard]] bool on_device() const override { return true; }
     Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory) override {
         return move(memory.data(), own.data(), own.size(), cudaMemcpyHostToDevice);

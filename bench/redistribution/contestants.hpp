@@ -47,6 +47,18 @@ struct Entry {
     std::unique_ptr<Contestant> contestant;
 };
 
+/// Ends the job.
+[[noreturn]] void stop(const Error& error);
+
+template <class Value>
+Value require(Result<Value> result) {
+    if (!result) stop(result.error());
+    return std::move(*result);
+}
+
+/// This library's, on memory of each kind. Collective.
+[[nodiscard]] std::vector<Entry> plans(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
+
 /// All that can move this case, the roofline first. Collective.
 [[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
 

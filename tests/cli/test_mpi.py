@@ -105,7 +105,9 @@ class Launched(tool.Case):
             ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", *self.QUESTION, *more, ranks=4))
             told = json.loads(ran.out)
             self.assertEqual([one["contestant"] for one in told["contestants"]],
-                             ["this plan", "gather, then slice", *direct, "MPI_Alltoallw"])
+                             ["this plan", "gather, then slice", *direct, "MPI_Alltoallw", "caller's memory",
+                              "registered"])
+            self.assertGreater(told["contestants"][-1]["register_seconds"], 0)
             for one in told["contestants"]:
                 self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
 

@@ -210,6 +210,46 @@ TEST(Start, StagingStaysWithinItsBound) {
     }
 }
 
+// The caller's own device memory: NCCL learns of it, and no longer when the registration has ended.
+TEST(Start, MemoryOfTheCallerIsRegistered) {
+    const Plan plan = plan_of("x=4", "f32[256@x,256]", {{all_gather, "f32[256,256]"}});
+    const Wanted data = wanted(plan, 11);
+    on_backends({}, [&](Backend& backend, Party& party) {
+        auto* const calls = on_doubles() ? found<int(const char*)>("nccl_double_calls") : nullptr;
+        const auto called = [&](const char* name) { return calls == nullptr ? 0 : calls(name); };
+        auto executor = Executor::prepare(plan, backend);
+        ASSERT_TRUE(executor);
+        Trial trial(backend, data, executor->workspace_bytes());
+        const std::size_t bytes = trial.source().size();
+        void* own = nullptr;
+        must(cudaMalloc(&own, bytes), "cudaMalloc");
+        const std::span<std::byte> source(static_cast<std::byte*>(own), bytes);
+        ASSERT_TRUE(backend.put(data.sources[static_cast<std::size_t>(backend.rank())], source));
+        party.count_true(true);
+        const int registered = called("ncclCommRegister");
+        const int ended = called("ncclCommDeregister");
+        party.count_true(true);
+        auto registration = backend.register_memory(source);
+        ASSERT_TRUE(registration) << registration.error().message;
+        auto again = backend.register_memory(source.subspan(64));
+        ASSERT_TRUE(again) << again.error().message;
+        Buffers buffers = trial.buffers();
+        buffers.source = source;
+        ASSERT_TRUE(executor->run(buffers));
+        EXPECT_TRUE(trial.right(data));
+        EXPECT_TRUE(registration->end());
+        EXPECT_TRUE(registration->end()) << "nothing is left to end";
+        again = Registration();
+        party.count_true(true);
+        if (calls != nullptr) {
+            EXPECT_EQ(called("ncclCommRegister") - registered, 2 * ranks);
+            EXPECT_EQ(called("ncclCommDeregister") - ended, 2 * ranks);
+        }
+        party.count_true(true);
+        must(cudaFree(own), "cudaFree");
+    });
+}
+
 TEST(Start, WindowsAndMemory) {
     on_backends({}, [](Backend& backend, Party&) {
         local::World another(1);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "reshard/check.hpp"
 #include "reshard/text.hpp"
@@ -20,6 +21,8 @@ namespace reshard::cli {
 namespace {
 
 constexpr const char* naive_name = "gather, then slice";
+constexpr const char* callers_name = "caller's memory";
+constexpr const char* registered_name = "registered";
 
 // Without a question of its own: 256 MiB from row blocks to column blocks over all ranks.
 Question with_default_problem(Question question, Index ranks) {
@@ -38,6 +41,10 @@ std::vector<Contestant> contestants(const Request& asked, const Synthesis& made,
     const auto direct = as_steps({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
     if (made.plan().steps.size() > 1 && direct) all.emplace_back("direct exchange", direct, Carrier::own);
     if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
+    if (mpi && asked.options.capabilities.ranks_per_node > 1) {
+        all.emplace_back(callers_name, within(made, {}), Carrier::callers_memory);
+        all.emplace_back(registered_name, within(made, {}), Carrier::registered);
+    }
     return all;
 }
 
@@ -61,11 +68,32 @@ std::vector<Score> measure(Rank& rank, const Request& asked, const Synthesis& ma
     return scores;
 }
 
+const Score* measured(const std::vector<Score>& scores, std::string_view name) {
+    const auto found = std::ranges::find(scores, name, &Score::name);
+    return found == scores.end() || found->error || found->seconds.empty() ? nullptr : &*found;
+}
+
 double naive_seconds(const std::vector<Score>& scores) {
-    for (const Score& score : scores) {
-        if (score.name == naive_name && !score.seconds.empty()) return median(score.seconds);
-    }
-    return 0;
+    const Score* const naive = measured(scores, naive_name);
+    return naive == nullptr ? 0 : median(naive->seconds);
+}
+
+// Moves from which on registering the caller's memory, and ending that, has taken less than it saved; 0: never.
+Index moves_that_pay(const std::vector<Score>& scores) {
+    const Score* const callers = measured(scores, callers_name);
+    const Score* const registered = measured(scores, registered_name);
+    if (callers == nullptr || registered == nullptr) return 0;
+    const double saved = median(callers->seconds) - median(registered->seconds);
+    return saved > 0 ? static_cast<Index>(std::ceil(registered->register_seconds / saved)) : 0;
+}
+
+std::string registering(const std::vector<Score>& scores) {
+    const Score* const registered = measured(scores, registered_name);
+    if (registered == nullptr) return {};
+    const Index moves = moves_that_pay(scores);
+    return fmt::format("registering the caller's tiles and ending that took {}: it pays {}\n",
+                       format_seconds(registered->register_seconds),
+                       moves > 0 ? fmt::format("from {} moves on", moves) : std::string("for no number of moves"));
 }
 
 std::string ratio(double naive, double seconds) {
@@ -107,6 +135,7 @@ std::string notes(const std::vector<Score>& scores, Index rounds, bool one_proce
         "{} timed rounds each, in turn, on memory touched before; rate: target bytes of all ranks in the "
         "median time\n",
         rounds);
+    text += registering(scores);
     text += "accounted: source + target + workspace + staging of the rank with most\n";
     const bool exact =
         std::all_of(scores.begin(), scores.end(), [](const Score& s) { return s.error || s.memory.growth_exact; });
@@ -130,6 +159,7 @@ Json json_of(const Score& score, double naive) {
     add_memory(json, score.memory);
     json["wrong"] = score.wrong;
     json["elements_verified"] = score.verified;
+    if (score.register_seconds > 0) json["register_seconds"] = score.register_seconds;
     if (naive > 0) json["speed_against_naive"] = naive / seconds;
     return json;
 }
@@ -146,6 +176,7 @@ Result<int> bench_rank(Rank& rank, const Arguments& arguments, const Request& as
         json["resident_growth_of"] = ranks.one_process() ? "one process with all ranks" : "the largest rank";
         json["contestants"] = Json::array();
         for (const Score& score : scores) json["contestants"].push_back(json_of(score, naive_seconds(scores)));
+        if (const Index moves = moves_that_pay(scores); moves > 0) json["registering_pays_from_moves"] = moves;
         answer(line(json));
     } else if (rank.index() == 0) {
         answer(fmt::format("{} to {}   {} in all   {} ranks   {}\n", format(asked.problem.source),

@@ -13,10 +13,14 @@ Contestant::Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carr
 }
 
 Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) {
-    if (carrier_ != Carrier::own) {
+    if (carrier_ == Carrier::messages || carrier_ == Carrier::alltoallw) {
         RESHARD_ASSIGN(baseline_, agree(rank, carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages()));
     }
-    RESHARD_ASSIGN(mover_, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_));
+    const TileMemory tiles = carrier_ == Carrier::callers_memory ? TileMemory::callers
+                             : carrier_ == Carrier::registered   ? TileMemory::registered
+                                                                 : TileMemory::allocated;
+    RESHARD_ASSIGN(mover_, Session::make(rank, baseline_ ? *baseline_ : rank.backend(), *plan_, {}, tiles));
+    score_.register_seconds = largest(rank, std::vector<double>{mover_->register_seconds()}).front();
     return agree(rank, fill(values, plan_->plan().source, rank.index(), false, mover_->source(), progress));
 }
 

@@ -19,10 +19,12 @@ struct Score {
     Index target_bytes = 0;  ///< over all ranks
     Index wrong = 0;         ///< over all rounds and ranks
     Index verified = 0;
+    double register_seconds = 0;  ///< there and back; the slowest rank's
 };
 
 /// What runs a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
-enum class Carrier { own, messages, alltoallw };
+/// The last two: the own backend on the program's own memory, as it is and registered.
+enum class Carrier { own, messages, alltoallw, callers_memory, registered };
 
 class Contestant {
 public:

@@ -9,6 +9,7 @@
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
+#include "src/copy/page_memory.hpp"
 
 namespace reshard::cli {
 
@@ -38,7 +39,7 @@ MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Account
 }
 
 Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
-                                               const Storages& storages) {
+                                               const Storages& storages, TileMemory tiles) {
     RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(plan, backend, storages)));
     std::unique_ptr<Session> mover(new Session(std::move(executor), backend, plan.limits().memory.donate));
     const RankPlan& mine = mover->rank_plan();
@@ -47,14 +48,41 @@ Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, con
     const Accounted& bytes = mover->accounted_;
     const Index wanted = saturating_add(saturating_add(bytes.source, bytes.target), bytes.workspace);
     RESHARD_CHECK(enough_memory(rank, wanted));
-    RESHARD_CHECK(agree(rank, mover->take_memory()));
+    RESHARD_CHECK(agree(rank, mover->take_memory(tiles)));
     return mover;
 }
 
-Result<void> Session::take_memory() try {
-    for (auto [memory, bytes] : {std::pair{&source_, accounted_.source}, std::pair{&target_, accounted_.target},
-                                 std::pair{&workspace_, accounted_.workspace}}) {
-        RESHARD_ASSIGN(*memory, backend_.allocate(bytes));
+Result<std::unique_ptr<Memory>> Session::own_pages(Index bytes) const {
+    auto pages = allocate_pages(bytes);
+    if (pages) std::ranges::fill((*pages)->bytes(), std::byte{0});  // there, as a caller's are
+    return pages;
+}
+
+Result<void> Session::register_tiles() {
+    const auto enter = [&]() -> Result<void> {
+        for (const std::span<std::byte> tile : {source_there(), target_there()}) {
+            RESHARD_TRY(auto& registered, backend_.register_memory(tile));
+            registrations_.push_back(std::move(registered));
+        }
+        return {};
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    RESHARD_CHECK(enter());
+    for (Registration& one : registrations_) {
+        RESHARD_CHECK(one.end());
+    }
+    register_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    registrations_.clear();
+    return enter();
+}
+
+Result<void> Session::take_memory(TileMemory tiles) try {
+    for (auto [memory, bytes] : {std::pair{&source_, accounted_.source}, std::pair{&target_, accounted_.target}}) {
+        RESHARD_ASSIGN(*memory, tiles == TileMemory::allocated ? backend_.allocate(bytes) : own_pages(bytes));
+    }
+    RESHARD_ASSIGN(workspace_, backend_.allocate(accounted_.workspace));
+    if (tiles == TileMemory::registered) {
+        RESHARD_CHECK(register_tiles());
     }
     if (backend_.on_device()) {
         own_source_.resize(size(accounted_.source));

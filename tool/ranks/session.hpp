@@ -32,12 +32,16 @@ struct MemoryTaken {
 /// infeasible when the ranks of one machine need more than it has available.
 [[nodiscard]] Result<void> enough_memory(Rank& rank, Index mine);
 
+/// Whose memory the tiles lie in: what the backend allocates, the program's own pages, or those registered.
+enum class TileMemory { allocated, callers, registered };
+
 class Session {
 public:
     /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: those
     /// of Executor::prepare; infeasible when the machine has not the memory; backend.
     [[nodiscard]] static Result<std::unique_ptr<Session>> make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
-                                                               const Storages& storages = {});
+                                                               const Storages& storages = {},
+                                                               TileMemory tiles = TileMemory::allocated);
 
     /// The tiles in the program's memory. Of a device these are copies, brought there before a move and back after it.
     /// A move leaves nothing that is promised in a donated source.
@@ -45,6 +49,8 @@ public:
     [[nodiscard]] std::span<std::byte> target() { return backend_.on_device() ? own_target_ : target_there(); }
     [[nodiscard]] const Accounted& accounted() const { return accounted_; }
     [[nodiscard]] const RankPlan& rank_plan() const { return executor_.plans().front(); }
+    /// What it took to register the tiles of this rank and to end that.
+    [[nodiscard]] double register_seconds() const { return register_seconds_; }
     [[nodiscard]] std::string transport() const { return executor_.describe(); }
 
     /// Overwrites the target, so that nothing found there later is what another move brought.
@@ -57,7 +63,9 @@ public:
 private:
     Session(Executor executor, Backend& backend, bool donate)
         : executor_(std::move(executor)), backend_(backend), donate_(donate) {}
-    [[nodiscard]] Result<void> take_memory();
+    [[nodiscard]] Result<void> take_memory(TileMemory tiles);
+    [[nodiscard]] Result<std::unique_ptr<Memory>> own_pages(Index bytes) const;
+    [[nodiscard]] Result<void> register_tiles();
     [[nodiscard]] Result<void> bring();
     [[nodiscard]] Result<void> fetch();
     [[nodiscard]] std::span<std::byte> source_there() { return source_->bytes().first(size(accounted_.source)); }
@@ -73,6 +81,8 @@ private:
     std::unique_ptr<Memory> source_;
     std::unique_ptr<Memory> target_;
     std::unique_ptr<Memory> workspace_;
+    std::vector<Registration> registrations_;
+    double register_seconds_ = 0;
     std::unique_ptr<Bound> bound_;  // last, because it refers to all of the above
 };
 

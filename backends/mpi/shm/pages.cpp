@@ -26,13 +26,15 @@ bool take(const FilePart& part, Index offset, Index bytes) {
     return code == 0;
 }
 
-// The system makes a huge page only where the file has a page already. What fails is left to ordinary pages.
+// The system makes a huge page only where the file has a page already. It is asked for all at once, since each time it
+// waits for every core. What fails is left to ordinary pages.
 void take_huge_pages(const FilePart& part, std::byte* start) {
     const auto before = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(start) & (huge_page_bytes - 1));
-    for (Index at = before; at + huge_page_bytes <= part.bytes; at += huge_page_bytes) {
-        if (!take(part, part.offset + at, static_cast<Index>(page_bytes()))) return;
-        if (madvise(start + at, static_cast<std::size_t>(huge_page_bytes), collapse) != 0) return;
+    Index end = before;
+    while (end + huge_page_bytes <= part.bytes && take(part, part.offset + end, static_cast<Index>(page_bytes()))) {
+        end += huge_page_bytes;
     }
+    if (end > before) madvise(start + before, static_cast<std::size_t>(end - before), collapse);
 }
 
 }  // namespace

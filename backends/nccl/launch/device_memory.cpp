@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "backends/nccl/base/features.hpp"
 #include "src/base/try.hpp"
 
@@ -21,7 +23,7 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const Base& base, Index
 
 DeviceMemory::~DeviceMemory() {
     const OnDevice current(device_);
-    leave_registry();
+    registered_.reset();
     memory_.reset();
 }
 
@@ -29,14 +31,9 @@ std::span<std::byte> DeviceMemory::bytes() {
     return {memory_ ? memory_->start() : nullptr, static_cast<std::size_t>(bytes_)};
 }
 
-Result<void> DeviceMemory::enter_registry([[maybe_unused]] const std::shared_ptr<Communicator>& communicator) {
-#if RESHARD_NCCL_HAS_MEMORY
+Result<void> DeviceMemory::enter_registry(const std::shared_ptr<Communicator>& communicator) {
     if (!memory_) return {};
-    const ncclResult_t code =
-        ncclCommRegister(communicator->get(), memory_->start(), static_cast<std::size_t>(bytes_), &registered_);
-    RESHARD_CHECK(checked(code, "ncclCommRegister"));
-    communicator_ = communicator;
-#endif
+    RESHARD_ASSIGN(registered_, RegisteredDeviceMemory::make(device_, communicator, bytes()));
     return {};
 }
 
@@ -45,10 +42,28 @@ Result<void> DeviceMemory::add_window(const std::shared_ptr<Communicator>& commu
     return memory_ ? memory_->add_window(communicator, timeout) : Result<void>();
 }
 
-void DeviceMemory::leave_registry() {
+Result<std::unique_ptr<RegisteredDeviceMemory>> RegisteredDeviceMemory::make(
+    int device, [[maybe_unused]] const std::shared_ptr<Communicator>& communicator,
+    [[maybe_unused]] std::span<std::byte> memory) {
+    std::unique_ptr<RegisteredDeviceMemory> made(new RegisteredDeviceMemory(device));
 #if RESHARD_NCCL_HAS_MEMORY
-    if (!communicator_ || communicator_->aborted() || registered_ == nullptr) return;
-    ncclCommDeregister(communicator_->get(), registered_);
+    if (memory.empty()) return made;
+    const ncclResult_t code = ncclCommRegister(communicator->get(), memory.data(), memory.size(), &made->handle_);
+    RESHARD_CHECK(checked(code, "ncclCommRegister"));
+    made->communicator_ = communicator;
+#endif
+    return made;
+}
+
+// What was aborted has forgotten it.
+Result<void> RegisteredDeviceMemory::end() {
+    const std::shared_ptr<Communicator> communicator = std::exchange(communicator_, nullptr);
+    if (!communicator || communicator->aborted() || handle_ == nullptr) return {};
+#if RESHARD_NCCL_HAS_MEMORY
+    const OnDevice current(device_);
+    return checked(ncclCommDeregister(communicator->get(), handle_), "ncclCommDeregister");
+#else
+    return {};
 #endif
 }
 

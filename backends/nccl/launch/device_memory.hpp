@@ -5,6 +5,22 @@
 
 namespace reshard::nccl {
 
+/// Memory that a communicator was told of, on this rank alone, so that it may copy straight from and to it.
+class RegisteredDeviceMemory final : public Registered {
+public:
+    /// Nothing to do where NCCL has no registration. The memory outlives it. Errors: backend.
+    [[nodiscard]] static Result<std::unique_ptr<RegisteredDeviceMemory>> make(
+        int device, const std::shared_ptr<Communicator>& communicator, std::span<std::byte> memory);
+    ~RegisteredDeviceMemory() override { static_cast<void>(end()); }
+    Result<void> end() override;
+
+private:
+    explicit RegisteredDeviceMemory(int device) : device_(device) {}
+    int device_;
+    std::shared_ptr<Communicator> communicator_;  // null: nothing is registered
+    void* handle_ = nullptr;
+};
+
 class DeviceMemory final : public Memory {
 public:
     /// Errors: mismatch (a negative number of bytes), backend.
@@ -21,13 +37,10 @@ public:
 
 private:
     DeviceMemory(int device, Index bytes) : device_(device), bytes_(bytes) {}
-    void leave_registry();
-
     int device_;
     Index bytes_;
     std::unique_ptr<Staging> memory_;
-    std::shared_ptr<Communicator> communicator_;
-    void* registered_ = nullptr;
+    std::unique_ptr<RegisteredDeviceMemory> registered_;
 };
 
 }  // namespace reshard::nccl

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,12 +38,25 @@ void say(Index rank, int run, const Result<void>& done) {
     std::fflush(stdout);
 }
 
+// Whoever died: the memory is the caller's again with its contents, and nothing of a registration is left.
+void say_what_is_left(Index rank, std::vector<Registration>& registrations, const std::vector<std::byte>& source) {
+    bool well = true;
+    for (Registration& one : registrations) well = one.end().has_value() && well;
+    well = well && std::ranges::all_of(source, [](std::byte one) { return one == std::byte{7}; });
+    std::ifstream maps("/proc/self/maps");
+    const std::string own = fmt::format("memfd:reshard.{}.", getpid());
+    for (std::string line; std::getline(maps, line);) well = well && line.find(own) == std::string::npos;
+    fmt::print("rank {} memory: {}\n", rank, well ? "intact" : "lost, or something is left");
+    std::fflush(stdout);
+}
+
 int move_and_fail(const std::string& how, const std::string& transport) {
     mpi::Options options;
     options.shared_memory = transport != "messages";
     options.ranks_per_node = transport == "nodes" ? 2 : 0;
     const bool adds = transport.ends_with("sums");
-    const bool own_memory = transport == "bounce" || transport == "staged_sums";
+    const bool registered = transport == "registered";
+    const bool own_memory = registered || transport == "bounce" || transport == "staged_sums";
     options.timeout = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
     auto executor = Executor::prepare(adds ? rows_added_up() : rows_to_columns(), *backend).value();
@@ -49,6 +64,11 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     auto target = backend->allocate(executor.plans().front().target_bytes).value();
     std::vector<std::byte> own_source(source->bytes().size());
     std::vector<std::byte> own_target(target->bytes().size());
+    std::ranges::fill(own_source, std::byte{7});
+    std::vector<Registration> registrations;
+    for (const std::span<std::byte> memory : {std::span(own_source), std::span(own_target)}) {
+        if (registered) registrations.push_back(backend->register_memory(memory).value());
+    }
     const Buffers buffers{own_memory ? own_source : source->bytes(), own_memory ? own_target : target->bytes(), {}};
     const Index rank = backend->rank();
     say(rank, 1, executor.run(buffers.source, buffers.target));
@@ -70,12 +90,13 @@ int move_and_fail(const std::string& how, const std::string& transport) {
         return 0;
     }
     say(rank, 2, executor.run(buffers.source, buffers.target));
+    if (registered) say_what_is_left(rank, registrations, own_source);
     return 0;
 }
 
 }  // namespace
 
-// failing_rank killed|absent|lost shared|nodes|messages|bounce|sums|staged_sums
+// failing_rank killed|absent|lost shared|nodes|messages|bounce|sums|staged_sums|registered
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (argc < 3) return 2;

@@ -36,6 +36,10 @@ def main(mpiexec, program, case, transport):
     if any(line.endswith("good") for line in second):
         print("wrong: good data after a failure")
         return 1
+    intact = [line for line in lines if line.endswith(" memory: intact")]
+    if transport.startswith("registered") and case != "killed" and len(intact) < others:
+        print("wrong: memory that was registered is not the caller's again on every other rank")
+        return 1
     if case == "killed":  # MPI ends the job; who is quick enough says why
         return 0 if done.returncode != 0 else 1
     if len([line for line in second if "rank 1" in line.split(": ", 1)[1]]) < others:

@@ -1,4 +1,6 @@
 // NCCL's calls on memory.
+#include <set>
+
 #include "registry.hpp"
 
 using namespace nccl_double;
@@ -8,6 +10,7 @@ namespace {
 struct Allocated {
     std::mutex mutex;
     std::map<void*, std::size_t> bytes;
+    std::set<void*> registered;  // handles
 };
 Allocated& allocated() {
     static Allocated* only = new Allocated;
@@ -37,10 +40,23 @@ ncclResult_t ncclCommRegister(const ncclComm_t handle, void* address, std::size_
     const auto own = find(handle);
     if (const auto error = usable(own); error != ncclSuccess) return error;
     if (!is_ours(*own, address, bytes)) return refused(ncclInvalidArgument, "memory was registered that is not here");
-    *registered = address;
+    *registered = new char;  // a handle of its own: memory may be registered more than once
+    const std::lock_guard lock(allocated().mutex);
+    allocated().registered.insert(*registered);
     return ncclSuccess;
 }
-ncclResult_t ncclCommDeregister(const ncclComm_t handle, void*) { return usable(find(handle)); }
+ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registered) {
+    count_call("ncclCommDeregister");
+    {
+        const std::lock_guard lock(allocated().mutex);
+        if (allocated().registered.erase(registered) == 0) {
+            gpu_double_complain("ncclCommDeregister of what is not registered");
+        } else {
+            delete static_cast<char*>(registered);
+        }
+    }
+    return usable(find(handle));
+}
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* address, std::size_t bytes, ncclWindow_t* window, int) {
     count_call("ncclCommWindowRegister");
