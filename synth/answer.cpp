@@ -19,26 +19,6 @@ bool has_summands(const Problem& problem) {
     return !problem.source.unreduced.empty() || !problem.target.unreduced.empty();
 }
 
-bool at_bound(const Alternative& plan) {
-    return plan.verdict().received_bytes_max_device == plan.verdict().lower_bound_bytes;
-}
-
-// What no plan can be better than, whatever the vocabulary.
-bool unbeatable(const Alternative& best, Objective objective) {
-    const Index moves = moving_steps(best.plan());
-    switch (objective) {
-        case Objective::time:
-            // Every plan ends with a copy of the target's tile; slices are views.
-            return std::ranges::all_of(best.plan().steps,
-                                       [](const Step& step) { return step.kind == StepKind::slice; });
-        case Objective::bytes:
-            return at_bound(best);
-        case Objective::steps:
-            break;
-    }
-    return moves == 0 || (moves == 1 && at_bound(best) && best.verdict().lower_bound_bytes > 0);
-}
-
 class Synthesizer {
 public:
     /// `problem` is what is left behind the user's first steps, `choice` that for the whole.
@@ -112,10 +92,10 @@ private:
         const SearchReport& searched = inquiry_.searched;
         // Where cuts are mixed the price of an exchange is an upper estimate.
         if (searched.estimates && !ask_one_step()) return false;
-        // Summands are searched along their own digits only.
-        if (!searched.exhausted || has_summands(problem_)) return false;
-        const Alternative& best = *choice_.best();
         const bool timed = options_.objective == Objective::time;
+        // Reductions in pieces of mixed cuts are not all looked at, nor are their times on several levels.
+        if (!searched.exhausted || (has_summands(problem_) && (timed || !searched.sums_settled))) return false;
+        const Alternative& best = *choice_.best();
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         complete_ = options_.first_steps.empty() &&
                     (!timed || (options_.vocabulary == Vocabulary::collectives && piece_count(best.execution()) == 1));

@@ -68,6 +68,25 @@ Execution execution_for(const Plan& plan, const Options& options) {
                             options.first_steps.empty() ? options.vocabulary : Vocabulary::collectives);
 }
 
+bool at_bound(const Judged<Plan>& plan) {
+    return plan.verdict().received_bytes_max_device == plan.verdict().lower_bound_bytes;
+}
+
+bool unbeatable(const Judged<Plan>& best, Objective objective) {
+    const Index moves = moving_steps(best.plan());
+    switch (objective) {
+        case Objective::time:
+            // Every plan ends with a copy of the target's tile; slices are views.
+            return std::ranges::all_of(best.plan().steps,
+                                       [](const Step& step) { return step.kind == StepKind::slice; });
+        case Objective::bytes:
+            return at_bound(best);
+        case Objective::steps:
+            break;
+    }
+    return moves == 0 || (moves == 1 && at_bound(best) && best.verdict().lower_bound_bytes > 0);
+}
+
 Error no_rule_left(const Options& options) {
     return {Code::infeasible,
             fmt::format("no rule that is left finds a plan; off are {}", fmt::join(options.without, ", "))};

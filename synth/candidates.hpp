@@ -11,6 +11,11 @@ namespace reshard {
 /// How a plan of this question runs. First steps that the user named run as steps.
 [[nodiscard]] Execution execution_for(const Plan& plan, const Options& options);
 
+/// It receives no more than any plan must.
+[[nodiscard]] bool at_bound(const Judged<Plan>& plan);
+/// No plan is better, whatever the vocabulary.
+[[nodiscard]] bool unbeatable(const Judged<Plan>& best, Objective objective);
+
 /// Why there is no plan where rules are off.
 [[nodiscard]] Error no_rule_left(const Options& options);
 

@@ -23,32 +23,49 @@ constexpr std::string_view name_of_step(StepKind kind) {
     return kind == StepKind::exchange ? "direct_exchange" : "one_step";
 }
 
-void search_digits(Inquiry& asked) {
+// What the search finds in one space.
+void search_space(Inquiry& asked, const SearchSpace& space) {
     const Problem& problem = asked.problem;
     const Options& options = asked.options;
-    const std::size_t levels = options.machine.levels.size();
-    if (levels > levels_max) return;
-    const auto space = make_search_space(problem, options.objective == Objective::time && levels > 1);
-    if (!space) return;
+    SearchReport& report = asked.searched;
     SearchOptions limits;
     limits.objective = options.objective;
     limits.vocabulary = options.vocabulary;
     limits.tile_max = asked.candidates.peak_bytes_max() / size_of(problem.source.dtype);
-    Found found = search(*space, limits, options.machine);
-    asked.searched.stopped = found.complete ? StopReason::exhausted : StopReason::budget;
-    asked.searched.states = found.states;
+    Found found = search(space, limits, options.machine);
+    if (report.stopped != StopReason::budget)
+        report.stopped = found.complete ? StopReason::exhausted : StopReason::budget;
+    report.states += found.states;
     if (!found.arrived) return;
     Plan plan{problem.source, problem.target, std::move(found.steps)};
     const std::string_view one = plan.steps.size() == 1 ? name_of_step(plan.steps[0].kind) : asked.rule;
     std::string rule(is_off(options, one) ? asked.rule : one);
     // What a search over digits takes for typed and priced is so where sizes divide, or all devices are looked at.
-    const bool exact = space->even || space->exact;
+    const bool exact = space.even || space.exact;
     const bool priced = exact || std::ranges::all_of(plan.steps, [](const Step& step) { return divides(step.layout); });
     const bool kept = priced ? asked.candidates.judge(std::move(rule), std::move(plan))
                              : asked.candidates.consider(std::move(rule), std::move(plan));
-    asked.searched.exhausted = kept && found.complete && space->whole && exact;
-    asked.searched.even = space->even;
-    asked.searched.estimates = options.vocabulary == Vocabulary::all && space->mixed;
+    if (!space.whole) return;
+    report.exhausted = kept && found.complete && exact;
+    report.even = space.even;
+    report.estimates = options.vocabulary == Vocabulary::all && space.mixed;
+    report.sums_settled = !space.mixed && found.all_exchanges;
+}
+
+bool settled(const Inquiry& asked) {
+    const Alternative* best = asked.candidates.best();
+    return best != nullptr && unbeatable(*best, asked.options.objective);
+}
+
+void search_digits(Inquiry& asked) {
+    const Options& options = asked.options;
+    const std::size_t levels = options.machine.levels.size();
+    if (levels > levels_max) return;
+    const auto space = make_search_space(asked.problem, options.objective == Objective::time && levels > 1);
+    if (space) search_space(asked, *space);
+    // In coarser digits a plan is found where primes are too many, or those without the idle axes miss it.
+    if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted)) return;
+    if (const auto coarse = make_coarse_space(asked.problem)) search_space(asked, *coarse);
 }
 
 void take_one_step(Inquiry& asked) {

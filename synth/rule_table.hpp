@@ -9,9 +9,10 @@ namespace reshard {
 struct SearchReport {
     std::optional<StopReason> stopped;  ///< empty when it was not asked, or had nothing to search over
     Index states = 0;
-    bool exhausted = false;  ///< its plan is kept, and nothing that it looks at costs less
-    bool even = false;       ///< sizes divide, so that steps receive what they are priced by
-    bool estimates = false;  ///< exchanges were searched by an upper estimate of their price
+    bool exhausted = false;     ///< its plan is kept, and nothing that it looks at costs less
+    bool even = false;          ///< sizes divide, so that steps receive what they are priced by
+    bool estimates = false;     ///< exchanges were searched by an upper estimate of their price
+    bool sums_settled = false;  ///< also what sums may gain by exchanges and by cuts of other digits was looked at
 };
 
 /// What a rule is asked, and where its candidates go.

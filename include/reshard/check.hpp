@@ -71,8 +71,8 @@ private:
 };
 
 /// Lower bound in elements on what the busiest receiver gets, for any protocol among the devices of the two meshes
-/// (theorems recv_lower_bound, reduce_lower_bound). Without reductions foreign_elements; with them at least the whole
-/// target tile of a device that wants reduced values, and a device's part of the receipts that all summands need.
+/// (theorems recv_lower_bound, reduce_lower_bound). Without summands foreign_elements; with them at least the whole
+/// target tile of a device that wants sums, and its part of least_receipts for every element.
 [[nodiscard]] Index lower_bound(const Layout& source, const Layout& target);
 
 }  // namespace reshard

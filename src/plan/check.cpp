@@ -46,15 +46,6 @@ Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index s
     return most;
 }
 
-// Devices that are in one mesh or in both.
-Index devices_of(const Mesh& a, const Mesh& b) {
-    if (same_devices(a, b)) return device_count(a);
-    Index devices = device_count(a);
-    for (Index position = 0; position < device_count(b); ++position)
-        devices += position_of(a, device_at(b, position)) ? 0 : 1;
-    return devices;
-}
-
 Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits& limits) {
     const auto over = [](std::string_view what, Index needed, Index limit, Index floor) {
         return fail(Code::infeasible,
@@ -133,25 +124,6 @@ Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits) {
     Judged<Plan> same = judged;
     same.limits_ = limits;
     return same;
-}
-
-Index lower_bound(const Layout& source, const Layout& target) {
-    const Index before = summand_count(source);
-    const Index after = summand_count(target);
-    if (before == 1 && after == 1) return foreign_elements(source, target);
-    // Where the target has summands, any split that adds up will do: holders may add up what they have and leave zero
-    // to the others, also when the source has the same summands. That is not bounded here.
-    if (after > 1) return 0;
-    // `before` summands of each element are wanted, added up, on every device that has a place for it: a tree of
-    // receipts joins the holders of the summands and those devices.
-    Index copies = device_count(target);
-    Index elements = 1;
-    for (const Dim& dim : target.dims) {
-        copies /= shard_count(dim);
-        elements *= dim.extent;
-    }
-    const Index receipts = saturating_add(before, copies) - 2;
-    return std::max(tile_elements(target), scale_up(elements, receipts, devices_of(source.mesh, target.mesh)));
 }
 
 }  // namespace reshard

@@ -83,6 +83,11 @@ void EdgeCosts::exchange_loads(const State& before, const Edge& hop, std::span<I
             const Atom digit{frame_.highs[bit] / frame_.lows[bit], frame_.lows[bit]};
             if ((stripes >> bit & 1) != 0) travel.stripe({&digit, 1});
         }
+        const List summands = (receives ? before : hop.state).lists[frame_.dims()];
+        if (before.lists[frame_.dims()] != hop.state.lists[frame_.dims()]) {
+            const auto scattered = frame_.merged(summands);
+            travel.scatter({scattered.begin(), scattered.size()});
+        }
         travel.raise(hop.tile, machine_, loads);
     }
 }

@@ -4,9 +4,10 @@
 
 namespace reshard {
 
-Moves::Moves(const SearchSpace& frame, bool grouped)
+Moves::Moves(const SearchSpace& frame, bool grouped, bool fills)
     : frame_(frame),
       grouped_(grouped),
+      fills_(fills),
       there_(sides_of(frame.target)),
       foreign_(frame.exact ? std::make_unique<MissingElements>(frame) : nullptr) {
     for (const Index extent : frame.extents) whole_ = saturating_multiply(whole_, extent);
@@ -40,9 +41,10 @@ std::uint64_t Moves::shape_code(const State& state) const {
 }
 
 Index Moves::least_to_target(const State& state) const {
-    // Holders may share their values out over new summands: nothing is sure to move.
-    if (there_.shards[dims()] > 1) return 0;
-    if (state.lists[dims()] != frame_.target.lists[dims()]) return there_.tile;
+    if (!state.lists[dims()].empty() || there_.shards[dims()] > 1) {
+        const Index received = least_received(change_to_target(state), whole_, frame_.devices);
+        return there_.shards[dims()] > 1 ? received : std::max(there_.tile, received);
+    }
     bool prefixes = true;
     for (std::size_t i = 0; i < dims(); ++i)
         prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
@@ -62,7 +64,7 @@ Index Moves::least_to_target(const State& state) const {
 }
 
 Index Moves::foreign_to_target(const State& state, Index least) const {
-    if (!foreign_ || there_.shards[dims()] > 1 || state.lists[dims()] != frame_.target.lists[dims()]) return least;
+    if (!foreign_ || there_.shards[dims()] > 1 || !state.lists[dims()].empty()) return least;
     return foreign(state, frame_.target, sides_of(state).even && there_.even && !frame_.mixed, least);
 }
 
@@ -193,8 +195,25 @@ void Moves::deal(const Expansion& from, const State& state, std::size_t dim, std
 
 void Moves::append_permutes(const State& state, std::vector<Edge>& hops) const {
     State next;
-    next.lists[dims()] = state.lists[dims()];
-    arrange(state, sides_of(state), next, 0, 1, frame_.clashes_of(next.lists[dims()]), hops);
+    choose_summands(state, sides_of(state), next, 0, hops);
+}
+
+// Every set of digits, numbered from `first` on, that makes as many summands; each most major first.
+void Moves::choose_summands(const State& before, const Sides& sides, State& state, std::uint8_t first,
+                            std::vector<Edge>& hops) const {
+    const List list = state.lists[dims()];
+    const Index summands = frame_.shards(list);
+    if (summands == sides.shards[dims()]) {
+        arrange(before, sides, state, 0, 1, frame_.clashes_of(list), hops);
+        return;
+    }
+    const std::uint32_t clashes = frame_.clashes_of(list);
+    for (std::uint8_t piece = first; piece < frame_.pieces.size(); ++piece) {
+        if ((clashes >> piece & 1) != 0 || sides.shards[dims()] / summands % frame_.size(piece) != 0) continue;
+        state.lists[dims()] = with_summand(list, piece);
+        choose_summands(before, sides, state, static_cast<std::uint8_t>(piece + 1), hops);
+    }
+    state.lists[dims()] = list;
 }
 
 // Every way to fill the dimensions from `dim` on with digits to the same number of shards.

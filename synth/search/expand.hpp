@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "reshard/algebra/step.hpp"
 #include "synth/search/missing_elements.hpp"
 
 namespace reshard {
@@ -34,12 +35,13 @@ struct Sides {
 /// one dimension at a time: they cost nothing and add up. The other kinds are given as wide as they come.
 class Moves {
 public:
-    /// `grouped`: permutes and exchanges say who takes part, which only a network of several levels asks for.
-    Moves(const SearchSpace& frame, bool grouped);
+    /// `grouped`: permutes and exchanges say who takes part, which only a network of several levels asks for. `fills`:
+    /// also what is not unreduced in the target may become so on the way.
+    Moves(const SearchSpace& frame, bool grouped, bool fills);
 
     [[nodiscard]] Sides sides_of(const State& state) const;
     /// At least this is received by the busiest device on any way from `state` to the target (theorem
-    /// heuristic_admissible; the incomparable case is lower_bound_incomparable).
+    /// heuristic_admissible; the incomparable case is lower_bound_incomparable; with sums as lower_bound).
     [[nodiscard]] Index least_to_target(const State& state) const;
     /// The same, never less: where sizes do not divide, by looking at every device.
     [[nodiscard]] Index foreign_to_target(const State& state, Index least) const;
@@ -48,12 +50,13 @@ public:
 
     /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes and exchanges excepted.
     void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops) const;
-    /// Appends every permute of `state` that keeps the unreduced axes.
+    /// Appends every permute of `state`: tiles of the same shape, as many summands.
     void append_permutes(const State& state, std::vector<Edge>& hops) const;
-    /// The exchange of `state` to `next`. pre: the same unreduced axes.
+    /// The exchange of `state` to `next`. pre: as many summands.
     [[nodiscard]] Edge exchange(const State& state, const State& next) const;
-    /// Where an exchange may lead: the target, and its tiles split further by what it leaves unused; up to `most`
-    /// states. With `anywhere` every state with the target's summands, if those are no more than `most`.
+    /// Where an exchange may lead: the target, what is filled to make it, and their tiles split further by what they
+    /// leave unused; up to `most` states. With `anywhere` every state, with the target's summands where nothing is
+    /// added up, if those are fewer than `most`.
     [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most) const;
 
 private:
@@ -87,6 +90,18 @@ private:
             visit(next, pool & ~entering.cover);
         }
     }
+    /// visit(state) for every set of digits, numbered from `first` on, added to the summands.
+    template <class Visit>
+    void for_each_summands(const State& state, std::uint8_t first, const Visit& visit) const {
+        const std::uint32_t clashes = frame_.clashes_of(state.lists[dims()]);
+        for (std::uint8_t piece = first; piece < frame_.pieces.size(); ++piece) {
+            if ((clashes >> piece & 1) != 0) continue;
+            State next = state;
+            next.lists[dims()] = with_summand(state.lists[dims()], piece);
+            visit(next);
+            for_each_summands(next, static_cast<std::uint8_t>(piece + 1), visit);
+        }
+    }
     void append_slices(const Expansion& from) const;
     void append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const;
     void append_gathers(const Expansion& from, State state, std::size_t dim) const;
@@ -95,6 +110,9 @@ private:
     void append_reductions(const Expansion& from) const;
     void append_scatters(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
     void append_fills(const Expansion& from) const;
+    [[nodiscard]] SummandChange change_to_target(const State& state) const;
+    void choose_summands(const State& before, const Sides& sides, State& state, std::uint8_t first,
+                         std::vector<Edge>& hops) const;
     void arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
                  std::uint32_t clashes, std::vector<Edge>& hops) const;
     void append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
@@ -111,6 +129,7 @@ private:
 
     const SearchSpace& frame_;
     const bool grouped_;
+    const bool fills_;
     const Sides there_;                               ///< of the target
     Index whole_ = 1;                                 ///< elements before any cut
     const std::unique_ptr<MissingElements> foreign_;  ///< where sizes do not divide and all devices can be looked at

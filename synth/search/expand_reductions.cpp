@@ -61,27 +61,81 @@ void Moves::append_scatters(const Expansion& from, const State& state, std::size
                       [&](const State& next, std::uint32_t rest) { append_scatters(from, next, dim, rest); });
 }
 
+// What becomes unreduced was replicated or a suffix, and is unreduced in the target. Other digits only where it can
+// pay: ragged tiles that do not nest may leave their dimension as summands alone, and a reduction may deal more digits
+// out in one step.
 void Moves::append_fills(const Expansion& from) const {
-    const List wanted = frame_.target.lists[dims()];
-    for (std::size_t j = 0; j < wanted.size(); ++j) {
-        const std::uint8_t piece = wanted[j];
-        if ((from.sides.clashes >> piece & 1) == 0) {
-            Edge hop{from.state, StepKind::zero_fill, from.sides.tile};
-            hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
-            from.hops.push_back(hop);
-            continue;
-        }
-        for (std::size_t i = 0; i < dims(); ++i) {
-            const List list = from.state.lists[i];
-            if (list.empty() || list.back() != piece) continue;
-            Edge hop{from.state, StepKind::zero_fill};
-            hop.state.lists[i].pop();
-            hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
-            hop.tile = sides_of(hop.state).tile;
-            if (hop.tile <= from.tile_max && nests(i, frame_.shards(hop.state.lists[i]), from.sides.shards[i]))
-                from.hops.push_back(hop);
-        }
+    if (!frame_.sums()) return;
+    const std::uint32_t wanted = frame_.cover_of(frame_.target.lists[dims()]);
+    const std::uint32_t suffixes = frame_.exact || fills_ ? frame_.cover : wanted;
+    const std::uint32_t replicas = fills_ ? frame_.cover : wanted;
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        if ((from.sides.clashes >> piece & 1) != 0 || (frame_.pieces[piece].cover & ~replicas) != 0) continue;
+        Edge hop{from.state, StepKind::zero_fill, from.sides.tile};
+        hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
+        from.hops.push_back(hop);
     }
+    if (suffixes == 0) return;
+    for (std::size_t i = 0; i < dims(); ++i)
+        for_each_shorter(from, from.state, i, [&](List list) {
+            std::uint32_t left = frame_.cover_of(from.state.lists[i]) & ~frame_.cover_of(list);
+            if ((left & ~suffixes) != 0) return;
+            Edge hop{from.state, StepKind::zero_fill};
+            hop.state.lists[i] = list;
+            for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+                const std::uint32_t digit = frame_.pieces[piece].cover;
+                if ((digit & ~left) != 0) continue;
+                hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
+                left &= ~digit;
+            }
+            hop.tile = sides_of(hop.state).tile;
+            if (left == 0 && hop.tile <= from.tile_max) from.hops.push_back(hop);
+        });
+}
+
+// As summand_change.
+SummandChange Moves::change_to_target(const State& state) const {
+    const std::size_t sums = dims();
+    const Sides here = sides_of(state);
+    const auto copies = [&](const Sides& sides) {
+        Index tiles = 1;
+        for (std::size_t i = 0; i < frame_.lists; ++i) tiles *= sides.shards[i];
+        return frame_.devices / tiles;
+    };
+    SummandChange change{here.shards[sums], there_.shards[sums], copies(there_), 0, here.shards[sums], 1};
+    change.kept = std::min(copies(here), change.copies);
+    if (frame_.mixed) return change;
+    // Where each digit is at both ends; past all lists: nowhere.
+    std::array<std::uint8_t, pieces_max> from{};
+    std::array<std::uint8_t, pieces_max> to{};
+    const auto place = [&](const State& one, std::array<std::uint8_t, pieces_max>& places) {
+        places.fill(lists_max);
+        for (std::uint8_t i = 0; i < frame_.lists; ++i)
+            for (std::size_t j = 0; j < one.lists[i].size(); ++j) places[one.lists[i][j]] = i;
+    };
+    place(state, from);
+    place(frame_.target, to);
+    Index idle = 1;
+    Index before = change.before;
+    Index after = change.after;
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+        const Index size = frame_.size(piece);
+        if (from[piece] == lists_max && to[piece] == lists_max) idle *= size;
+        if (from[piece] == sums && to[piece] < sums) before /= size;
+        if (to[piece] == sums && from[piece] < sums) after /= size;
+    }
+    change.kept = std::min(change.kept, idle);
+    change.keepers = std::min(before, after);
+    for (std::uint32_t part = 1; part >> sums == 0; ++part) {
+        Index moved = 1;
+        for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
+            const bool leaves = from[piece] < sums && (part >> from[piece] & 1) != 0 && to[piece] < sums &&
+                                (part >> to[piece] & 1) == 0;
+            if (leaves && frame_.extents[from[piece]] % here.shards[from[piece]] == 0) moved *= frame_.size(piece);
+        }
+        change.one_in = std::max(change.one_in, moved);
+    }
+    return change;
 }
 
 // As idle_atoms. What neither uses may be no digit: between 2 and 3 there is none of a device among 6.
@@ -127,7 +181,7 @@ Edge Moves::exchange(const State& state, const State& next) const {
     if (before.tile == 0) return hop;  // no element moves
     hop.group = touched(state, before, next, after);
     hop.group_size = std::max<Index>(frame_.combinations_of(hop.group), 1);
-    bool prefixes = true;
+    bool prefixes = state.lists[dims()] == next.lists[dims()];
     Index piece = 1;
     Index touches = 1;
     for (std::size_t i = 0; i < dims(); ++i) {
@@ -158,16 +212,29 @@ Edge Moves::exchange(const State& state, const State& next) const {
 
 std::vector<State> Moves::states_to_exchange_to(bool anywhere, std::size_t most) const {
     std::vector<State> states;
+    const List wanted = frame_.target.lists[dims()];
+    const auto add = [&](const State& state) {
+        states.push_back(state);
+        append_finer(state, 0, sides_of(state).clashes, most, states);
+    };
     if (anywhere) {
         State none;
-        none.lists[dims()] = frame_.target.lists[dims()];
-        states.push_back(none);
-        append_finer(none, 0, frame_.clashes_of(none.lists[dims()]), most, states);
+        if (frame_.sums())
+            for_each_summands(none, 0, add);
+        else
+            none.lists[dims()] = wanted;
+        add(none);
         if (states.size() < most) return states;
         states.clear();
     }
-    states.push_back(frame_.target);
-    append_finer(frame_.target, 0, sides_of(frame_.target).clashes, most, states);
+    // The target, and what becomes the target when it is filled.
+    for (std::uint32_t filled = 0; filled >> wanted.size() == 0; ++filled) {
+        State state = frame_.target;
+        state.lists[dims()] = List();
+        for (std::size_t j = 0; j < wanted.size(); ++j)
+            if ((filled >> j & 1) == 0) frame_.append(state.lists[dims()], wanted[j]);
+        add(state);
+    }
     return states;
 }
 
@@ -178,7 +245,8 @@ void Moves::append_finer(const State& state, std::size_t dim, std::uint32_t clas
         for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
             if ((clashes >> piece & 1) != 0 || states.size() >= most) continue;
             const Index now = frame_.shards(state.lists[i]);
-            if (!nests(i, now, now * frame_.size(piece))) continue;
+            // Where all devices are looked at, an exchange goes between any tiles.
+            if (!frame_.exact && !nests(i, now, now * frame_.size(piece))) continue;
             State next = state;
             frame_.append(next.lists[i], piece);
             // Two cuts of one axis may make one list.

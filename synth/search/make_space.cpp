@@ -37,26 +37,42 @@ public:
     }
 
     std::optional<SearchSpace> make(bool cancels, std::size_t most) {
-        most_ = most;
-        frame_.like = &problem_.source;
-        frame_.reduction = reduction_of(problem_);
-        frame_.lists = problem_.source.dims.size() + 1;
-        if (frame_.lists > lists_max) return std::nullopt;
-        cancel(cancels);
-        for (const bool whole : {true, false})
-            for (const bool primes : {true, false}) {
-                if (cancels ? whole && !primes : !whole || !primes) continue;
-                if (place(whole, primes)) {
-                    frame_.whole = whole;
-                    if (!fill(frame_.source, problem_.source) || !fill(frame_.target, problem_.target))
-                        return std::nullopt;
-                    return std::move(frame_);
-                }
-            }
+        if (!begin(cancels, most)) return std::nullopt;
+        for (const auto& [whole, primes] : {std::pair(true, true), std::pair(false, true), std::pair(false, false)}) {
+            if (!cancels && !(whole && primes)) continue;
+            if (place(whole ? Cells::axes : Cells::used, primes)) return end(whole);
+        }
+        return std::nullopt;
+    }
+
+    std::optional<SearchSpace> make_coarse(std::size_t most) {
+        if (!begin(true, most)) return std::nullopt;
+        for (const Cells cells : {Cells::all, Cells::merged})
+            if (place(cells, false)) return end(false);
         return std::nullopt;
     }
 
 private:
+    // What of an axis is one cell: all of it; or what lies between borders of the ends: what they use, or also what
+    // they leave idle; or the same with neighbouring axes merged that no border parts.
+    enum class Cells { axes, used, all, merged };
+
+    bool begin(bool cancels, std::size_t most) {
+        most_ = most;
+        frame_.like = &problem_.source;
+        frame_.reduction = reduction_of(problem_);
+        frame_.lists = problem_.source.dims.size() + 1;
+        if (frame_.lists > lists_max) return false;
+        cancel(cancels);
+        return true;
+    }
+
+    std::optional<SearchSpace> end(bool whole) {
+        frame_.whole = whole;
+        if (!fill(frame_.source, problem_.source) || !fill(frame_.target, problem_.target)) return std::nullopt;
+        return std::move(frame_);
+    }
+
     void cancel(bool cancels) {
         for (std::size_t i = 0; i < frame_.dims(); ++i) {
             const Dim& source = problem_.source.dims[i];
@@ -68,8 +84,8 @@ private:
     }
 
     // The cells of one axis, from the minor end: between all borders when those form a chain of divisors, else one.
-    bool append_cells(Index low, Index high, bool whole) {
-        if (whole) {
+    bool append_cells(Index low, Index high, Cells cells) {
+        if (cells == Cells::axes) {
             cells_.push_back({low, high});
             return true;
         }
@@ -84,13 +100,13 @@ private:
             return false;
         }
         for (auto digit = digits->rbegin(); digit != digits->rend(); ++digit)
-            if (covers(atoms_, *digit) && !covers(cancelled_, *digit))
+            if ((cells != Cells::used || covers(atoms_, *digit)) && !covers(cancelled_, *digit))
                 cells_.push_back({digit->stride, digit->stride * digit->size});
         return true;
     }
 
     // Places the pieces: of whole axes or of what the ends use, cut to primes or not. False when they are too many.
-    bool place(bool whole, bool primes) {
+    bool place(Cells cells, bool primes) {
         cells_.clear();
         frame_.pieces.clear();
         frame_.lows.clear();
@@ -98,11 +114,12 @@ private:
         Index low = 1;
         for (auto axis = problem_.source.mesh.axes.rbegin(); axis != problem_.source.mesh.axes.rend(); ++axis) {
             if (axis->size == 1) continue;
-            const bool chain = append_cells(low, low * axis->size, whole);
+            const bool chain = cells == Cells::merged || append_cells(low, low * axis->size, cells);
             if (!chain && !primes) return false;
             low *= axis->size;
         }
-        if (digit_count(whole, primes) > most_) return false;
+        if (cells == Cells::merged && (low == 1 || !append_cells(1, low, cells))) return false;
+        if (digit_count(cells == Cells::axes, primes) > most_) return false;
         for (const Cell& cell : cells_)
             if (!append_pieces(cell, primes)) return false;
         frame_.mixed = false;
@@ -248,6 +265,10 @@ std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels
     if (frame && !frame->even && !frame->exact)
         if (auto all = SpaceMaker(problem).make(false, searched_max); all && all->exact) return all;
     return frame;
+}
+
+std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
+    return SpaceMaker(problem).make_coarse(searched_max);
 }
 
 }  // namespace reshard

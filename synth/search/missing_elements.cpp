@@ -23,15 +23,17 @@ std::size_t MissingElements::shares(std::size_t dim, List list) {
     if (!added) return known->second;
     const Index extent = frame_.extents[dim];
     const Index size = ceil_divide(extent, frame_.shards(list));
-    for (const Index position : positions_) {
-        Index shard = 0;
-        for (std::size_t j = 0; j < list.size(); ++j) {
-            const Piece& piece = frame_.pieces[list[j]];
-            shard = shard * piece.size + position / piece.stride % piece.size;
-        }
-        intervals_.push_back(block(extent, size, shard));
-    }
+    for (const Index position : positions_) intervals_.push_back(block(extent, size, number(list, position)));
     return known->second;
+}
+
+Index MissingElements::number(List list, Index position) const {
+    Index number = 0;
+    for (std::size_t j = 0; j < list.size(); ++j) {
+        const Piece& piece = frame_.pieces[list[j]];
+        number = number * piece.size + position / piece.stride % piece.size;
+    }
+    return number;
 }
 
 Index MissingElements::elements(const State& held, const State& wanted) {
@@ -43,10 +45,14 @@ Index MissingElements::elements(const State& held, const State& wanted) {
         before[i] = shares(i, held.lists[i]);
         after[i] = shares(i, wanted.lists[i]);
     }
+    const List summands = held.lists[frame_.dims()];
+    const List wanted_summands = wanted.lists[frame_.dims()];
+    const bool one_summand = summands == wanted_summands;
     Index most = 0;
     for (std::size_t at = 0; at < positions_.size(); ++at) {
         Index all = 1;
-        Index kept = 1;
+        const bool holds = one_summand || number(summands, positions_[at]) == number(wanted_summands, positions_[at]);
+        Index kept = holds ? 1 : 0;
         for (std::size_t i = 0; i < frame_.dims(); ++i) {
             const Interval has = intervals_[before[i] + at];
             const Interval wants = intervals_[after[i] + at];

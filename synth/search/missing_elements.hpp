@@ -15,13 +15,15 @@ public:
     /// pre: frame.exact.
     explicit MissingElements(const SearchSpace& frame) : frame_(frame) {}
 
-    /// The most elements of its `wanted` tile that a device does not hold. pre: the same unreduced digits.
+    /// The most elements of its `wanted` tile that a device does not hold. pre: as many summands.
     [[nodiscard]] Index elements(const State& held, const State& wanted);
 
 private:
     void list_positions();
     /// Where in `intervals_` those begin that the devices hold of dimension `dim` when `list` shards it.
     std::size_t shares(std::size_t dim, List list);
+    /// The number that the digits of `list` make at a position.
+    [[nodiscard]] Index number(List list, Index position) const;
 
     const SearchSpace& frame_;
     std::vector<Index> positions_;  // of the devices that differ in the frame's digits

@@ -20,6 +20,13 @@ struct Node {
     bool closed = false;
 };
 
+// Where an exchange may lead.
+struct Exchanged {
+    State state;
+    Index summands = 1;
+    EdgeCost least;  // to pay from there
+};
+
 struct Entry {
     EdgeCost total;  // paid and at least still to pay
     std::uint32_t node;
@@ -75,7 +82,7 @@ public:
         : frame_(frame),
           options_(options),
           levels_(options.objective == Objective::time && machine.levels.size() > 1),
-          moves_(frame, levels_),
+          moves_(frame, levels_, options.objective != Objective::bytes),
           prices_(frame, options.objective, machine),
           effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
         nodes_.reserve(64);
@@ -103,6 +110,7 @@ public:
             if (looked_at_ > options_.hops_max) break;
         }
         found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
+        found.all_exchanges = all_exchanges_;
         found.arrived = arrived_ != 0;
         if (found.arrived) {
             found.steps = path_to(arrived_ - 1);
@@ -142,10 +150,8 @@ private:
         const EdgeCost paid = nodes_[index].paid;
         hops_.clear();
         moves_.append_moves(state, options_.tile_max, hops_);
-        if (state.lists[frame_.dims()] == frame_.target.lists[frame_.dims()]) {
-            if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
-            if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
-        }
+        if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
+        if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
         // What arrives comes first: it bounds the rest.
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
@@ -166,17 +172,25 @@ private:
     }
 
     void append_exchanges(const State& state, EdgeCost paid) {
-        if (options_.objective != Objective::time) {
+        const auto summands = [&](const State& one) { return frame_.shards(one.lists[frame_.dims()]); };
+        const Index here = summands(state);
+        if (options_.objective != Objective::time && !frame_.sums()) {
             hops_.push_back(moves_.exchange(state, frame_.target));
             return;
         }
-        if (exchanged_.empty())
-            for (const State& next : moves_.states_to_exchange_to(levels_, levels_ ? anywhere_max : behind_max))
+        if (exchanged_.empty()) {
+            const bool anywhere = levels_ || frame_.sums();
+            const std::size_t most = anywhere ? anywhere_max : behind_max;
+            const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most);
+            all_exchanges_ = anywhere && states.size() < most;
+            for (const State& next : states)
                 if (moves_.sides_of(next).tile <= options_.tile_max)
-                    exchanged_.emplace_back(next, prices_.at_least(moves_.least_to_target(next)));
-        for (const auto& [next, least] : exchanged_) {
-            const bool late = arrived_ != 0 && next != frame_.target && paid + least >= nodes_[arrived_ - 1].paid;
-            if (!late && next != state) hops_.push_back(moves_.exchange(state, next));
+                    exchanged_.push_back({next, summands(next), prices_.at_least(moves_.least_to_target(next))});
+        }
+        for (const Exchanged& one : exchanged_) {
+            const bool goal = one.state == frame_.target;
+            const bool late = arrived_ != 0 && !goal && paid + one.least >= nodes_[arrived_ - 1].paid;
+            if (!late && one.summands == here && one.state != state) hops_.push_back(moves_.exchange(state, one.state));
         }
     }
 
@@ -203,11 +217,12 @@ private:
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, EdgeCost>> shapes_;
-    std::vector<std::pair<State, EdgeCost>> exchanged_;  // and what is at least to pay from there
+    std::vector<Exchanged> exchanged_;
     std::vector<Entry> open_;
     std::vector<Edge> hops_;
     std::uint32_t arrived_ = 0;  // the node of the target, plus one
     Index looked_at_ = 0;
+    bool all_exchanges_ = true;
 };
 
 }  // namespace

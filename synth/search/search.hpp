@@ -15,15 +15,16 @@ struct SearchOptions {
 struct Found {
     std::vector<Step> steps;
     bool arrived = false;
-    bool complete = false;  ///< nothing cheaper exists in these digits
-    EdgeCost price;         ///< of the steps, which is what the judge's numbers add up to where sizes divide
-    Index states = 0;       ///< states expanded
+    bool complete = false;       ///< nothing cheaper exists in these digits, by the exchanges that were looked at
+    bool all_exchanges = false;  ///< none that could be better was left out
+    EdgeCost price;              ///< of the steps, which is what the judge's numbers add up to where sizes divide
+    Index states = 0;            ///< states expanded
 };
 
 /// A* with least_to_target as the heuristic; ties go to fewer moves between devices, then to the earlier state, so that
 /// the answer is the same everywhere. On one network level permutes are tried from the cheapest states of each shape
 /// only: the others pay as much for theirs. Exchanges lead to the target, for the time also to what can be gathered to
-/// it, and on several levels anywhere.
+/// it, and with sums or on several levels anywhere, where that is not too many states.
 [[nodiscard]] Found search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine);
 
 }  // namespace reshard

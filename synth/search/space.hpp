@@ -43,6 +43,8 @@ struct SearchSpace {
     [[nodiscard]] Layout layout(const State& state) const;
 
     [[nodiscard]] std::size_t dims() const { return lists - 1; }
+    /// Some end has summands.
+    [[nodiscard]] bool sums() const { return !source.lists[dims()].empty() || !target.lists[dims()].empty(); }
     [[nodiscard]] Index size(std::uint8_t piece) const { return pieces[piece].size; }
     [[nodiscard]] Index shards(List list) const;
     /// The union of the pieces' members.
@@ -84,5 +86,10 @@ inline constexpr std::size_t searched_max = 5;
 /// leads a dimension need not stay there when its tiles are ragged.
 /// Common prefixes stay on `levels` of a network, where it can pay to move through them, if the digits are one less.
 [[nodiscard]] std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels = false);
+
+/// The problem in the coarsest digits that keep what neither end uses: between the borders of both ends in each axis,
+/// or, where those are too many, with neighbouring axes merged. What is found in them need not be the best, but where
+/// primes are too many to search them all it is often better than what is found without idle digits.
+[[nodiscard]] std::optional<SearchSpace> make_coarse_space(const Problem& problem);
 
 }  // namespace reshard

@@ -10,21 +10,26 @@ namespace {
 
 using Lists = std::vector<AtomList>;
 
-/// Every way to deal the digits from `next` on to positions of the dimensions or to nobody.
-void deal(const AtomList& digits, std::size_t next, Lists& lists, std::set<Lists>& all) {
+/// Every way to deal the digits from `next` on to positions of the dimensions, to the summands, which come last and are
+/// a set, or to nobody.
+void deal(const AtomList& digits, std::size_t next, bool sums, Lists& lists, std::set<Lists>& all) {
     if (next == digits.size()) {
         Lists merged;
         for (const AtomList& list : lists) merged.push_back(canonical(list));
+        merged.back() = as_set(lists.back());
         all.insert(std::move(merged));
         return;
     }
-    deal(digits, next + 1, lists, all);
-    for (AtomList& list : lists)
-        for (std::size_t at = 0; at <= list.size(); ++at) {
+    deal(digits, next + 1, sums, lists, all);
+    for (AtomList& list : lists) {
+        const bool summands = &list == &lists.back();
+        if (summands && !sums) continue;
+        for (std::size_t at = summands ? list.size() : 0; at <= list.size(); ++at) {
             list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), digits[next]);
-            deal(digits, next + 1, lists, all);
+            deal(digits, next + 1, sums, lists, all);
             list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
         }
+    }
 }
 
 }  // namespace
@@ -34,14 +39,14 @@ Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const st
                 [](const Layout&, const Step&, const Move& move) { return move.received; }) {}
 
 Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
-                     const std::vector<StepKind>& kinds, const Cost& cost, Ragged ragged) {
+                     const std::vector<StepKind>& kinds, const Cost& cost, Ragged ragged, Sums sums) {
     std::set<Lists> all;
     for (const AtomList& digits : cuts) {
-        Lists lists(shape.size());
-        deal(digits, 0, lists, all);
+        Lists lists(shape.size() + 1);
+        deal(digits, 0, sums == Sums::yes, lists, all);
     }
     for (const Lists& lists : all) {
-        Layout layout{DType::f32, mesh, {}, {}};
+        Layout layout{DType::f32, mesh, {}, lists.back()};
         for (std::size_t i = 0; i < shape.size(); ++i) layout.dims.push_back({shape[i], lists[i]});
         if (validate(layout) && (ragged == Ragged::yes || divides(layout))) layouts_.push_back(std::move(layout));
     }

@@ -14,10 +14,12 @@ public:
     /// All layouts of f32[shape] on `mesh` whose dimensions are sharded, in any order, by the digits of one of
     /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out, or there with
     /// Ragged::yes. Every step of `kinds` that the judge types between two of them costs what `cost` says.
+    /// With Sums::yes digits may also be unreduced.
     enum class Ragged { no, yes };
+    enum class Sums { no, yes };
     using Cost = std::function<Index(const Layout& before, const Step& step, const Move& move)>;
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,
-              const std::vector<StepKind>& kinds, const Cost& cost, Ragged ragged = Ragged::no);
+              const std::vector<StepKind>& kinds, const Cost& cost, Ragged ragged = Ragged::no, Sums sums = Sums::no);
 
     /// The collectives without reductions, and the elements received.
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts);

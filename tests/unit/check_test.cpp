@@ -86,7 +86,15 @@ TEST(CheckUnit, LowerBoundsOfKnownPairs) {
     EXPECT_EQ(bound("f32[8]{U:w}", "f32[8]"), 8);
     EXPECT_EQ(bound("f32[8]{U:w}", "f32[8@(x,w)]"), 2);
     EXPECT_EQ(bound("f32[8]", "f32[8]{U:w}"), 0);
-    EXPECT_EQ(bound("f32[8@x]{U:w}", "f32[8]{U:w}"), 0);
+    // Summands that stay. Each may go to its other copy by itself, or both become one: 2 receipts of each element.
+    EXPECT_EQ(bound("f32[8@x]{U:w}", "f32[8]{U:w}"), 4);
+    EXPECT_EQ(bound("f32[8]{U:w}", "f32[8]{U:w}"), 0);
+    // Only one of the two is where its element is wanted.
+    EXPECT_EQ(bound("f32[8]{U:w}", "f32[8@w]{U:x}"), 2);
+    // Summands that are made: of every second element the holder is no device that wants it.
+    EXPECT_EQ(bound("f32[8@x]", "f32[8]{U:x}"), 0);
+    const Mesh more{{"x", 2}, {"y", 2}, {"w", 2}};
+    EXPECT_EQ(lower_bound(*parse_layout(more, "f32[4@x,4]"), *parse_layout(more, "f32[4,4@x]{U:w}")), 2);
 }
 
 TEST(CheckUnit, AVerdictIsAboutBytesOfTheElementType) {

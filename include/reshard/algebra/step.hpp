@@ -74,6 +74,27 @@ struct Move {
 /// Closed form when sizes divide and digits are commensurable (ClosedForm), else by enumerating devices.
 [[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
 
+/// One element on its way from summands to summands, and how much of it is in place already.
+struct SummandChange {
+    Index before = 1;   ///< summands that the element has
+    Index after = 1;    ///< summands that it becomes: any that have the same sum, zeros too
+    Index copies = 1;   ///< devices that want each of these
+    Index kept = 0;     ///< at most so many of them hold a given one of the summands already
+    Index keepers = 0;  ///< at most so many of the summands are held where some device wants one
+    Index one_in = 1;   ///< only one of so many elements has such keepers at all
+};
+
+/// The change between two layouts. pre: the same array.
+[[nodiscard]] SummandChange summand_change(const Layout& before, const Layout& after);
+
+/// How often such an element is received at least, over all devices, where `keepers` of its summands are held in place.
+/// With one copy of each the devices that talk to each other add up what they hold: a receipt joins two of them. With
+/// more each summand that is not one of before's by itself reaches every copy but the first by one more receipt.
+[[nodiscard]] Index least_receipts(const SummandChange& change, Index keepers);
+
+/// What the busiest of `devices` devices receives at least: its part of all receipts of `elements` elements.
+[[nodiscard]] Index least_received(const SummandChange& change, Index elements, Index devices);
+
 /// Fails with Code::unsupported when foreign_elements would have to enumerate more than 2^22 devices, which takes too
 /// long to be an answer.
 [[nodiscard]] Result<void> can_count(const Layout& before, const Layout& after);
