@@ -72,7 +72,7 @@ public:
         }
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
             if (std::ranges::find(rules, rule) == rules.end())
-                return end_.rules[rule].line.error(Code::mismatch, "no tensor of the list has no other line",
+                return end_.rules[rule].line.error(Code::mismatch, "no tensor of the list is for this line",
                                                    end_.rules[rule].offset);
         RESHARD_CHECK(place_blocks(placed, rules));
         return placed;

@@ -28,12 +28,14 @@ struct Fused {
     Problem whole;  // of one shape
     std::size_t dim = 0;
     std::vector<std::pair<Interval, Index>> slices;  // of the source, and where each begins in the target
+    std::size_t other = 0;                           // another dimension, in which each slice is two parts
+    Index border = 0;
 };
 
 std::optional<Fused> drawn(std::mt19937_64& random, const Problem& problem) {
     const std::vector<Index> extents = shape(problem.source);
     if (!problem.source.unreduced.empty() || !problem.target.unreduced.empty() || extents.empty()) return std::nullopt;
-    Fused fused{problem, static_cast<std::size_t>(below(random, std::ssize(extents))), {}};
+    Fused fused{problem, static_cast<std::size_t>(below(random, std::ssize(extents))), {}, 0, 0};
     const Index extent = extents[fused.dim];
     for (Index begin = 0; begin < extent;) {
         const Index end = begin + 1 + below(random, extent - begin);
@@ -46,6 +48,8 @@ std::optional<Fused> drawn(std::mt19937_64& random, const Problem& problem) {
         place = begin;
         begin += slice.size();
     }
+    fused.other = (fused.dim + 1) % extents.size();
+    if (fused.other != fused.dim) fused.border = below(random, extents[fused.other] + 1);
     return fused;
 }
 
@@ -56,9 +60,16 @@ std::vector<PartProblem> parts_of(const Fused& fused) {
     for (const Index extent : shape(*source)) whole.push_back({0, extent});
     std::vector<PartProblem> parts;
     for (const auto& [slice, place] : fused.slices) {
-        PartProblem& part = parts.emplace_back(PartProblem{{source, whole}, {target, whole}});
+        PartProblem part{{source, whole}, {target, whole}};
         (*part.source.box)[fused.dim] = slice;
         (*part.target.box)[fused.dim] = {place, place + slice.size()};
+        if (fused.border > 0) {
+            for (TensorPart* end : {&part.source, &part.target}) (*end->box)[fused.other].end = fused.border;
+            parts.push_back(part);
+            for (TensorPart* end : {&part.source, &part.target})
+                (*end->box)[fused.other] = {fused.border, whole[fused.other].end};
+        }
+        parts.push_back(part);
     }
     return parts;
 }

@@ -95,8 +95,9 @@ TEST(Rows, MoveWhatTheExecutorMoves) {
     for (std::uint64_t seed = first; tally.problems < wanted; ++seed) {
         const Index ranks = 1 + static_cast<Index>(seed % 12);
         const std::string question = random_question(seed, ranks);
-        const Problem problem = problem_of(question);
+        Problem problem = problem_of(question);
         if (!problem.source.unreduced.empty() || !problem.target.unreduced.empty()) continue;
+        problem.source.dtype = problem.target.dtype = static_cast<DType>(seed / 12 % 17);
         SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", seed, question));
         compare(problem, ranks, tally);
         if (testing::Test::HasFatalFailure()) return;
@@ -104,6 +105,7 @@ TEST(Rows, MoveWhatTheExecutorMoves) {
     std::cout << fmt::format("{} problems, wrong 0: {} uneven, {} replicated, {} on two meshes, {} empty, {} dtypes\n",
                              tally.problems, tally.uneven, tally.replicated, tally.two_meshes, tally.empty,
                              tally.dtypes.size());
+    EXPECT_EQ(tally.dtypes.size(), 17U);
     for (const int met : {tally.uneven, tally.replicated, tally.two_meshes}) EXPECT_GT(10 * met, tally.problems);
 }
 

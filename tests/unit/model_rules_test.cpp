@@ -131,6 +131,8 @@ TEST(ModelRules, WhatIsWrongIsSaidWithItsLine) {
          "line 3 of the rules: 'b' is matched on line 2, too\n  b = -\n  ^"},
         {two, "source x=2\n* = [x]\ntarget x=2\n* = -\nc = -\n",
          "line 5 of the rules: no tensor of the list is for this line\n  c = -\n  ^"},
+        {two, "source x=2\n* = [x]\nc.* = -\ntarget x=2\n* = -\n",
+         "line 3 of the rules: no tensor of the list is for this line\n  c.* = -\n  ^"},
         {two, "source x=2\n* = [x]\ntarget x=2\na = -\n",
          "line 3 of the rules: no line of the target takes 'b' (a line 'drop b' leaves it out)\n  target x=2\n  ^"},
         {two, "source x=2\n* = [x]\ntarget x=2\n* = -\nc = - <- b\n",
