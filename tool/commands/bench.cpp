@@ -93,7 +93,7 @@ std::string table_of(const std::vector<Score>& scores) {
                    format_bytes(score.memory.accounted.all()), format_bytes(score.memory.growth_bytes),
                    std::to_string(score.wrong), ratio(naive, seconds)});
     }
-    return table.text(terminal_look());
+    return table.text(line_width());
 }
 
 std::string notes(const std::vector<Score>& scores, Index rounds, bool one_process) {

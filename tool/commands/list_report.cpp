@@ -64,7 +64,7 @@ std::string list_text(const RequestList& asked, const ListSynthesis& made) {
                    id_text(asked.ids[bucket.front()], bucket.front()), id_text(asked.ids[bucket.back()], bucket.back()),
                    format_bytes(verdict.bucket_bytes[b]), format_bytes(sums.received), std::to_string(sums.messages)});
     }
-    std::string text = table.text(terminal_look());
+    std::string text = table.text(line_width());
     const auto& limit = asked.memory.footprint_bytes_max;
     text += fmt::format("{} arrays in {} buckets   footprint {} (floor {}{})   received {}   {} messages\n",
                         made.list().plans.size(), made.list().buckets.size(), format_bytes(verdict.footprint_bytes),

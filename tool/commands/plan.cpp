@@ -31,10 +31,7 @@ Result<int> plan(const Arguments& arguments) {
         if (certified) json["certified"] = certified_json(*certified);
         answer(line(json));
     } else {
-        const Look look = terminal_look();
-        const Machine& machine = asked.options.machine;
-        answer(plan_table(*made, machine, look) + plan_summary(*made, machine, look) +
-               (certified ? certified_line(*certified) : ""));
+        answer(plan_table(asked, *made) + plan_summary(asked, *made) + (certified ? certified_line(*certified) : ""));
     }
     return exit_ok;
 }

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/console/look.hpp"
-
 namespace reshard::cli {
 
 class Table {
@@ -23,9 +21,9 @@ public:
     /// pre: one cell per column.
     void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-    /// The table, titles first, every line ended, no spaces at the ends of lines. The width is kept when wrapping
+    /// The table, titles first, every line ended, no spaces at the ends of lines. `width` is kept when wrapping
     /// columns can be made narrow enough.
-    [[nodiscard]] std::string text(const Look& look) const;
+    [[nodiscard]] std::string text(std::size_t width) const;
 
 private:
     [[nodiscard]] std::vector<std::size_t> widths(std::size_t width) const;

@@ -37,6 +37,11 @@ bool stdout_is_terminal() {
     return terminal;
 }
 
+std::string painted(std::string_view text, int code) {
+    static const bool colour = stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr;
+    return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
 }  // namespace
 
 bool speaks() {
@@ -52,17 +57,12 @@ Index launched_ranks() {
 std::size_t line_width() {
     winsize size{};
     if (stdout_is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
-    return Look{}.width;
+    return 120;
 }
 
-Look terminal_look() {
-    static const bool colour = stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr;
-    return {line_width(), colour};
-}
-
-std::string bold(std::string_view text) { return bold(text, terminal_look()); }
-std::string green(std::string_view text) { return green(text, terminal_look()); }
-std::string red(std::string_view text) { return red(text, terminal_look()); }
+std::string bold(std::string_view text) { return painted(text, 1); }
+std::string green(std::string_view text) { return painted(text, 32); }
+std::string red(std::string_view text) { return painted(text, 31); }
 
 void answer(std::string_view text) {
     if (speaks() && lost == 0 && std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) lost = errno;

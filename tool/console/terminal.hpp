@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "reshard/algebra/integer.hpp"
-#include "tool/console/look.hpp"
 
 namespace reshard::cli {
 
@@ -16,10 +15,8 @@ namespace reshard::cli {
 /// Ranks that an MPI launcher started, 0 when none did.
 [[nodiscard]] Index launched_ranks();
 
-[[nodiscard]] std::size_t line_width();  ///< columns of the terminal on stdout; 120 when it is none
-/// As wide as that, and in colours unless stdout is no terminal or NO_COLOR is set.
-[[nodiscard]] Look terminal_look();
-[[nodiscard]] std::string bold(std::string_view text);   ///< in the look of the terminal
+[[nodiscard]] std::size_t line_width();                  ///< columns of the terminal on stdout; 120 when it is none
+[[nodiscard]] std::string bold(std::string_view text);   ///< unchanged when stdout is no terminal or NO_COLOR is set
 [[nodiscard]] std::string green(std::string_view text);  ///< likewise
 [[nodiscard]] std::string red(std::string_view text);    ///< likewise
 

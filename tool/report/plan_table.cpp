@@ -5,11 +5,12 @@
 #include "reshard/text.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
+#include "tool/console/terminal.hpp"
 #include "tool/report/steps.hpp"
 
 namespace reshard::cli {
 
-std::string plan_table(const Synthesis& made, const Machine& machine, const Look& look) {
+std::string plan_table(const Request& asked, const Synthesis& made) {
     using Align = Table::Align;
     const Plan& plan = made.plan();
     const Index size = size_of(plan.source.dtype);
@@ -25,19 +26,19 @@ std::string plan_table(const Synthesis& made, const Machine& machine, const Look
         const Step& step = plan.steps[i];
         const Layout& before = layout_before(plan, i);
         const Move& move = made.verdict().moves[i];
-        const Index cost = step_picoseconds(before, step, move, machine);
+        const Index cost = step_picoseconds(before, step, move, asked.options.machine);
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
                    format_bytes(tile_bytes(step.layout)), format_bytes(saturating_multiply(move.received, size)),
                    format_picoseconds(cost)});
     }
-    return table.text(look);
+    return table.text(line_width());
 }
 
-std::string plan_summary(const Synthesis& made, const Machine& machine, const Look& look) {
+std::string plan_summary(const Request& asked, const Synthesis& made) {
     const Verdict& verdict = made.verdict();
     const Index count = piece_count(made.execution());
     const std::string pieces = count == 1 ? "" : fmt::format(" in {} pieces", count);
-    const MemoryPolicy& memory = made.limits().memory;
+    const MemoryPolicy& memory = asked.options.limits.memory;
     const char* donated = memory.donate ? " (source donated)" : "";
     std::string text = fmt::format(
         "peak {} (floor {})   footprint {}{}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
@@ -45,7 +46,7 @@ std::string plan_summary(const Synthesis& made, const Machine& machine, const Lo
         format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
     text += fmt::format(
         "estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-        machine.name, green("checked", look), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
+        asked.options.machine.name, green("checked"), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
         made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan(), made.execution(), memory));
     if (std::holds_alternative<AsOneExchange>(made.execution()))
         text += "runs as one exchange: all ranks share a node\n";

@@ -37,7 +37,7 @@ std::string steps_table(const Request& asked, const Synthesis& made, const RunRe
                    format(step.layout), format_bytes(saturating_multiply(made.verdict().moves[i].received, size)),
                    format_picoseconds(predicted(asked, made, i)), measured_text(seconds)});
     }
-    return table.text(terminal_look());
+    return table.text(line_width());
 }
 
 std::string transport_text(const RunReport& report) {
