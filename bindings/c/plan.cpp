@@ -2,7 +2,7 @@
 
 #include "bindings/c/answer.hpp"
 #include "reshard/text.hpp"
-#include "tool/report/alternatives.hpp"
+#include "tool/report/explanation.hpp"
 #include "tool/report/plan_table.hpp"
 
 namespace reshard::c {
@@ -78,17 +78,12 @@ reshard_verdict verdict_of(const Synthesis& made) {
     return out;
 }
 
-std::string table_of(const Synthesis& made, const Machine& machine) {
-    return cli::plan_table(made, machine, {}) + cli::plan_summary(made, machine, {});
-}
-
 Result<std::unique_ptr<reshard_text>> explained(const reshard_plan& plan) {
     if (plan.written) return fail(Code::usage, "this plan was written by hand, so nothing else was considered");
     Options options = plan.options;
     options.explain = true;
     RESHARD_TRY(const auto& made, synthesize({plan.made.plan().source, plan.made.plan().target}, options));
-    return std::make_unique<reshard_text>(table_of(made, options.machine) + "\n" +
-                                          cli::alternatives_tables(made, options, {}));
+    return std::make_unique<reshard_text>(cli::explanation(made, options, {}));
 }
 
 }  // namespace
@@ -172,7 +167,7 @@ int reshard_plan_ends(const reshard_plan* plan, reshard_layout** source, reshard
 int reshard_plan_table(const reshard_plan* plan, reshard_text** text, reshard_error** error) {
     return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
         RESHARD_TRY(const auto* const given, need(plan));
-        return std::make_unique<reshard_text>(table_of(given->made, given->options.machine));
+        return std::make_unique<reshard_text>(cli::plan_table(given->made, given->options.machine, {}));
     });
 }
 

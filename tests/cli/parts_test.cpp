@@ -164,7 +164,7 @@ TEST(Npy, WhatIsASpaceInANotationIsNoneInAHeader) {
 TEST(Table, WrapsWhatMayAndKeepsTheRest) {
     Table table({{"a"}, {"b", Table::Align::right}, {"c", Table::Align::left, true}});
     table.row({"x", "1", "some words that are too long for one line of this table"});
-    const std::string text = table.text(40);
+    const std::string text = table.text({.width = 40});
     for (const std::string_view line : {"a", "x", "some"}) EXPECT_NE(text.find(line), std::string::npos);
     std::size_t begin = 0;
     for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {

@@ -81,7 +81,7 @@ ROOMS = {
 MPI_ROOMS = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
 NCCL_ROOMS = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch",
               "backends/nccl"]
-TOOL_ROOMS = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/report", "tool/commands",
+TOOL_ROOMS = ["tool/console", "tool/report", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands",
               "tool"]
 BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl", "bindings/scalapack"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]

@@ -9,11 +9,11 @@
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/contestant.hpp"
+#include "tool/commands/run_report.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/report/run_report.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -93,7 +93,7 @@ std::string table_of(const std::vector<Score>& scores) {
                    format_bytes(score.memory.accounted.all()), format_bytes(score.memory.growth_bytes),
                    std::to_string(score.wrong), ratio(naive, seconds)});
     }
-    return table.text(line_width());
+    return table.text(page());
 }
 
 std::string notes(const std::vector<Score>& scores, Index rounds, bool one_process) {

@@ -147,7 +147,7 @@ Result<Certified> certify(const Judged<Plan>& judged, const std::string& named) 
 }
 
 std::string certified_line(const Certified& certified) {
-    return fmt::format("certified: {}   peak {}   received at most {} a device\n", green(certified.claim),
+    return fmt::format("certified: {}   peak {}   received at most {} a device\n", green(certified.claim, page()),
                        format_bytes(certified.peak_bytes), format_bytes(certified.received_bytes));
 }
 

@@ -50,7 +50,7 @@ Result<int> draw(const Arguments& arguments) {
         RESHARD_TRY(const auto& picture, svg_picture(made.plan()));
         answer(picture);
     } else {
-        answer(text_picture(made.plan(), line_width()));
+        answer(text_picture(made.plan(), page()));
     }
     return exit_ok;
 }

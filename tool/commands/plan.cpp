@@ -31,7 +31,7 @@ Result<int> plan(const Arguments& arguments) {
         if (certified) json["certified"] = certified_json(*certified);
         answer(line(json));
     } else {
-        answer(plan_table(asked, *made) + plan_summary(asked, *made) + (certified ? certified_line(*certified) : ""));
+        answer(plan_table(*made, asked.options.machine, page()) + (certified ? certified_line(*certified) : ""));
     }
     return exit_ok;
 }

@@ -7,13 +7,13 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
+#include "tool/commands/run_report.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/data/verify.hpp"
 #include "tool/files/tile_files.hpp"
 #include "tool/ranks/memory_use.hpp"
 #include "tool/ranks/session.hpp"
-#include "tool/report/run_report.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -132,9 +132,9 @@ Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
 }
 
 std::string run_list_text(const Job& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
-    std::string text =
-        fmt::format("{}   {} ranks   {}   wrong {} of {}\n", report.verified.wrong == 0 ? green("ok") : red("WRONG"),
-                    rank.size(), ranks.name(), report.verified.wrong, report.verified.of);
+    std::string text = fmt::format("{}   {} ranks   {}   wrong {} of {}\n",
+                                   report.verified.wrong == 0 ? green("ok", page()) : red("WRONG", page()), rank.size(),
+                                   ranks.name(), report.verified.wrong, report.verified.of);
     text += list_text(job.asked, job.made);
     text += fmt::format("moved in {}   a rank accounts for {}", format_seconds(report.seconds),
                         format_bytes(report.accounted));

@@ -88,13 +88,13 @@ std::string Table::line(const std::vector<std::string>& cells, const std::vector
     return out;
 }
 
-std::string Table::text(std::size_t width) const {
-    const std::vector<std::size_t> fitted = widths(width);
+std::string Table::text(const Page& page) const {
+    const std::vector<std::size_t> fitted = widths(page.width);
     std::vector<std::string> titles;
     for (const Column& column : columns_) titles.push_back(column.title);
     std::string titles_line = line(titles, fitted);
     titles_line.pop_back();
-    std::string out = bold(titles_line) + "\n";
+    std::string out = bold(titles_line, page) + "\n";
     for (const auto& row : rows_) out += line(row, fitted);
     return out;
 }

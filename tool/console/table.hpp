@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tool/console/page.hpp"
+
 namespace reshard::cli {
 
 class Table {
@@ -21,9 +23,9 @@ public:
     /// pre: one cell per column.
     void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-    /// The table, titles first, every line ended, no spaces at the ends of lines. `width` is kept when wrapping
-    /// columns can be made narrow enough.
-    [[nodiscard]] std::string text(std::size_t width) const;
+    /// The table, titles first, every line ended, no spaces at the ends of lines. The page's width is kept when
+    /// wrapping columns can be made narrow enough.
+    [[nodiscard]] std::string text(const Page& page) const;
 
 private:
     [[nodiscard]] std::vector<std::size_t> widths(std::size_t width) const;

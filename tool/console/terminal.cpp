@@ -37,11 +37,6 @@ bool stdout_is_terminal() {
     return terminal;
 }
 
-std::string painted(std::string_view text, int code) {
-    static const bool colour = stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr;
-    return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
-}
-
 }  // namespace
 
 bool speaks() {
@@ -54,15 +49,13 @@ Index launched_ranks() {
     return ranks;
 }
 
-std::size_t line_width() {
+Page page() {
+    Page page{.colour = stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr};
     winsize size{};
-    if (stdout_is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
-    return 120;
+    if (stdout_is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        page.width = size.ws_col;
+    return page;
 }
-
-std::string bold(std::string_view text) { return painted(text, 1); }
-std::string green(std::string_view text) { return painted(text, 32); }
-std::string red(std::string_view text) { return painted(text, 31); }
 
 void answer(std::string_view text) {
     if (speaks() && lost == 0 && std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) lost = errno;

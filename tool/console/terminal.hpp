@@ -2,10 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 #include <string_view>
 
 #include "reshard/algebra/integer.hpp"
+#include "tool/console/page.hpp"
 
 namespace reshard::cli {
 
@@ -15,10 +15,8 @@ namespace reshard::cli {
 /// Ranks that an MPI launcher started, 0 when none did.
 [[nodiscard]] Index launched_ranks();
 
-[[nodiscard]] std::size_t line_width();                  ///< columns of the terminal on stdout; 120 when it is none
-[[nodiscard]] std::string bold(std::string_view text);   ///< unchanged when stdout is no terminal or NO_COLOR is set
-[[nodiscard]] std::string green(std::string_view text);  ///< likewise
-[[nodiscard]] std::string red(std::string_view text);    ///< likewise
+/// As stdout is: no colour when it is no terminal or NO_COLOR is set.
+[[nodiscard]] Page page();
 
 /// Writes an answer to stdout, on the rank that speaks only.
 void answer(std::string_view text);

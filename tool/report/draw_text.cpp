@@ -7,7 +7,6 @@
 
 #include "reshard/text.hpp"
 #include "tool/console/table.hpp"
-#include "tool/console/terminal.hpp"
 #include "tool/report/picture.hpp"
 
 namespace reshard::cli {
@@ -126,7 +125,7 @@ Lines panel(const Stage& stage, std::size_t width) {
 }
 
 // Panels beside each other, as many as fit the line.
-std::string beside(const std::vector<Lines>& panels, std::size_t begin, std::size_t end) {
+std::string beside(const std::vector<Lines>& panels, std::size_t begin, std::size_t end, const Page& page) {
     std::size_t height = 0;
     for (std::size_t p = begin; p < end; ++p) height = std::max(height, panels[p].size());
     std::string text;
@@ -137,25 +136,25 @@ std::string beside(const std::vector<Lines>& panels, std::size_t begin, std::siz
             line += fmt::format("  {}", padded(part, widest(panels[p]) + 2));
         }
         line = line.substr(0, line.find_last_not_of(' ') + 1);
-        text += (row == 0 ? bold(line) : line) + "\n";
+        text += (row == 0 ? bold(line, page) : line) + "\n";
     }
     return text;
 }
 
 }  // namespace
 
-std::string text_picture(const Plan& plan, std::size_t width) {
+std::string text_picture(const Plan& plan, const Page& page) {
     std::vector<Lines> panels;
-    for (const Stage& stage : stages(plan)) panels.push_back(panel(stage, width));
+    for (const Stage& stage : stages(plan)) panels.push_back(panel(stage, page.width));
     std::string text;
     for (std::size_t begin = 0; begin < panels.size();) {
         std::size_t end = begin;
         std::size_t used = 0;
-        while (end < panels.size() && (end == begin || used + widest(panels[end]) + 4 <= width)) {
+        while (end < panels.size() && (end == begin || used + widest(panels[end]) + 4 <= page.width)) {
             used += widest(panels[end++]) + 4;
         }
         if (begin > 0) text += "\n";
-        text += beside(panels, begin, end);
+        text += beside(panels, begin, end, page);
         begin = end;
     }
     return text;

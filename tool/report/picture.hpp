@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reshard/plan.hpp"
+#include "tool/console/page.hpp"
 
 namespace reshard::cli {
 
@@ -34,7 +35,7 @@ struct Stage {
 };
 [[nodiscard]] std::vector<Stage> stages(const Plan& plan);
 
-[[nodiscard]] std::string text_picture(const Plan& plan, std::size_t width);
+[[nodiscard]] std::string text_picture(const Plan& plan, const Page& page);
 
 /// Errors: unsupported when there are too many devices to see any of them.
 [[nodiscard]] Result<std::string> svg_picture(const Plan& plan);

@@ -5,12 +5,13 @@
 #include "reshard/text.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
-#include "tool/console/terminal.hpp"
 #include "tool/report/steps.hpp"
 
 namespace reshard::cli {
 
-std::string plan_table(const Request& asked, const Synthesis& made) {
+namespace {
+
+std::string steps_table(const Synthesis& made, const Machine& machine, const Page& page) {
     using Align = Table::Align;
     const Plan& plan = made.plan();
     const Index size = size_of(plan.source.dtype);
@@ -26,19 +27,19 @@ std::string plan_table(const Request& asked, const Synthesis& made) {
         const Step& step = plan.steps[i];
         const Layout& before = layout_before(plan, i);
         const Move& move = made.verdict().moves[i];
-        const Index cost = step_picoseconds(before, step, move, asked.options.machine);
+        const Index cost = step_picoseconds(before, step, move, machine);
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
                    format_bytes(tile_bytes(step.layout)), format_bytes(saturating_multiply(move.received, size)),
                    format_picoseconds(cost)});
     }
-    return table.text(line_width());
+    return table.text(page);
 }
 
-std::string plan_summary(const Request& asked, const Synthesis& made) {
+std::string summary(const Synthesis& made, const Machine& machine, const Page& page) {
     const Verdict& verdict = made.verdict();
     const Index count = piece_count(made.execution());
     const std::string pieces = count == 1 ? "" : fmt::format(" in {} pieces", count);
-    const MemoryPolicy& memory = asked.options.limits.memory;
+    const MemoryPolicy& memory = made.limits().memory;
     const char* donated = memory.donate ? " (source donated)" : "";
     std::string text = fmt::format(
         "peak {} (floor {})   footprint {}{}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
@@ -46,11 +47,17 @@ std::string plan_summary(const Request& asked, const Synthesis& made) {
         format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
     text += fmt::format(
         "estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-        asked.options.machine.name, green("checked"), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
+        machine.name, green("checked", page), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
         made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan(), made.execution(), memory));
     if (std::holds_alternative<AsOneExchange>(made.execution()))
         text += "runs as one exchange: all ranks share a node\n";
     return text;
+}
+
+}  // namespace
+
+std::string plan_table(const Synthesis& made, const Machine& machine, const Page& page) {
+    return steps_table(made, machine, page) + summary(made, machine, page);
 }
 
 }  // namespace reshard::cli

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "tool/request/request.hpp"
+#include "reshard/synthesize.hpp"
+#include "tool/console/page.hpp"
 
 namespace reshard::cli {
 
-/// The steps: what each changes, the layout after it, its tile, what a device receives, the estimated time.
-[[nodiscard]] std::string plan_table(const Request& asked, const Synthesis& made);
-
-/// Peak and floor, footprint, received and lower bound, estimate; and what is known of the plan.
-[[nodiscard]] std::string plan_summary(const Request& asked, const Synthesis& made);
+/// The steps: what each changes, the layout after it, its tile, what a device receives, the estimated time. Below them
+/// peak and floor, footprint, received and lower bound, estimate; and what is known of the plan. `machine`: of the
+/// options under which it was made.
+[[nodiscard]] std::string plan_table(const Synthesis& made, const Machine& machine, const Page& page);
 
 }  // namespace reshard::cli

@@ -1,4 +1,4 @@
-#include "tool/report/run_report.hpp"
+#include "tool/commands/run_report.hpp"
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ std::string steps_table(const Request& asked, const Synthesis& made, const RunRe
                    format(step.layout), format_bytes(saturating_multiply(made.verdict().moves[i].received, size)),
                    format_picoseconds(predicted(asked, made, i)), measured_text(seconds)});
     }
-    return table.text(line_width());
+    return table.text(page());
 }
 
 std::string transport_text(const RunReport& report) {
@@ -75,7 +75,7 @@ std::vector<double> seconds_of_plan(const Plan& plan, const RankPlan& ran, const
 
 std::string run_text(const Request& asked, const Synthesis& made, const RunReport& report) {
     const Verified& verified = report.verified;
-    const std::string word = verified.wrong == 0 ? green("ok") : red("WRONG");
+    const std::string word = verified.wrong == 0 ? green("ok", page()) : red("WRONG", page());
     std::string text = fmt::format("{}   {} ranks   {}   wrong {} of {}\n", word, report.ranks, report.backend,
                                    verified.wrong, verified.of);
     text += steps_table(asked, made, report);

@@ -1,0 +1,19 @@
+// What text is laid out for: how wide a line is, and whether colour is wanted.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace reshard::cli {
+
+struct Page {
+    std::size_t width = 120;  ///< columns of a line
+    bool colour = false;      ///< by a terminal's escape codes
+};
+
+[[nodiscard]] std::string bold(std::string_view text, const Page& page);   ///< unchanged without colour
+[[nodiscard]] std::string green(std::string_view text, const Page& page);  ///< likewise
+[[nodiscard]] std::string red(std::string_view text, const Page& page);    ///< likewise
+
+}  // namespace reshard::cli
