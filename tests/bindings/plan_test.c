@@ -98,8 +98,8 @@ static void machines_and_caches(void) {
     EXPECT(strcmp(reshard_machine_text(built_in), reshard_machine_text(machine)) == 0);
     reshard_plan_cache* cache = NULL;
     SUCCEEDS(reshard_plan_cache_make(8, &cache, &error));
-    FAILS(RESHARD_USAGE, "`plans_max` is 0", reshard_plan_cache_make(0, &cache, &error));
-    SUCCEEDS(reshard_plan_cache_make(8, &cache, &error));
+    reshard_plan_cache* none = NULL;
+    FAILS(RESHARD_USAGE, "`plans_max` is 0", reshard_plan_cache_make(0, &none, &error));
     reshard_layout *source = layout_of("x=32", "f32[4096@x,32]"), *target = layout_of("x=32", "f32[4096,32@x]");
     reshard_options options = RESHARD_OPTIONS_INITIALIZER;
     options.machine = machine;
@@ -178,6 +178,7 @@ static void errors(void) {
     verdict.size = 0;
     FAILS(RESHARD_USAGE, "struct reshard_verdict of 0 bytes", reshard_plan_verdict(plan, &verdict, &error));
     FAILS(RESHARD_USAGE, "NULL was given", reshard_plan_verdict(plan, NULL, &error));
+    reshard_release(plan);
     FAILS(RESHARD_SYNTAX, "", reshard_plan_parse("mesh x=2\nsource f32[8@x]\n", NULL, &plan, &error));
     FAILS(RESHARD_OVERFLOW, "", reshard_mesh_parse("x=4294967296,y=4294967296", &mesh, &error));
     EXPECT(mesh == NULL && plan == NULL);

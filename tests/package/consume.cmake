@@ -72,12 +72,19 @@ elseif(kind MATCHES "^(c|fortran)_find_package$")
 
 elseif(kind STREQUAL "c_pkg_config")
     set(ENV{PKG_CONFIG_PATH} ${work}/c_moved/${libdir}/pkgconfig)
-    execute_process(COMMAND ${pkg_config} --cflags --libs reshard-c OUTPUT_VARIABLE flags
-        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-    separate_arguments(flags UNIX_COMMAND "${flags}")
     file(MAKE_DIRECTORY ${work}/${kind})
-    must(${c_compiler} -std=c11 ${here}/main.c -o ${work}/${kind}/consumer ${flags} -Wl,-rpath,${work}/c_moved/${libdir})
-    must(${work}/${kind}/consumer)
+    set(main_compiler ${c_compiler})
+    set(mpi_compiler ${mpicc})
+    foreach(program IN LISTS programs)
+        string(REGEX REPLACE "^main$" "reshard-c" package ${program})
+        string(REGEX REPLACE "^mpi$" "reshard-c-mpi" package ${package})
+        execute_process(COMMAND ${pkg_config} --cflags --libs ${package} OUTPUT_VARIABLE flags
+            OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+        separate_arguments(flags UNIX_COMMAND "${flags}")
+        must(${${program}_compiler} -std=c11 ${here}/${program}.c -o ${work}/${kind}/${program} ${flags}
+            -Wl,-rpath,${work}/c_moved/${libdir})
+        must(${work}/${kind}/${program})
+    endforeach()
 
 elseif(kind STREQUAL "debian")
     include(${here}/debian.cmake)

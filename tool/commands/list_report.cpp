@@ -6,6 +6,7 @@
 #include "tool/report/list_table.hpp"
 
 namespace reshard::cli {
+
 std::string id_text(const Json& id, std::size_t array) {
     if (id.is_null()) return fmt::format("#{}", array);
     return id.is_string() ? id.get<std::string>() : id.dump();
