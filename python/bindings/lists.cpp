@@ -88,7 +88,8 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
         .def("_repr_html_", [](const PlannedList& list) { return preformatted(list_text(list, 120)); });
 
     const std::string signature = fmt::format(
-        "def synthesize_list(problems: Sequence[tuple[Layout, Layout]], names: Sequence[str] | None = None, {}) "
+        "def synthesize_list(problems: collections.abc.Sequence[tuple[Layout, Layout]], names: "
+        "collections.abc.Sequence[str] | None = None, {}) "
         "-> ListPlan",
         options_signature);
     const std::string words =

@@ -72,7 +72,8 @@ NB_MODULE(_mpi, module) {
     module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
     add_executors(module);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
-    module.def("allocate", allocate, "address"_a, "bytes"_a);
+    module.def("allocate", allocate, "address"_a, "bytes"_a,
+               nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
     module.def(
         "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);

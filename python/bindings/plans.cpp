@@ -181,7 +181,7 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
             [](const Planned& planned, const Planned& other) {
                 return planned.made.plan() == other.made.plan() && planned.made.execution() == other.made.execution();
             },
-            nb::is_operator())
+            nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__",
              [](const Planned& planned) { return static_cast<Py_hash_t>(fingerprint(planned.made.plan())); });
 }

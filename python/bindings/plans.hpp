@@ -38,7 +38,7 @@ inline constexpr const char* options_signature =
     "*, objective: str = 'time', vocabulary: str = 'all', peak_bytes_max: int | str | None = None, "
     "footprint_bytes_max: int | str | None = None, donate: bool = False, staging_bytes: int | str = 0, "
     "machine: Machine | str | None = None, capabilities: Capabilities | None = None, "
-    "first_steps: Sequence[tuple[str, Layout | str]] = (), without: Sequence[str] = ()";
+    "first_steps: collections.abc.Sequence[tuple[str, Layout | str]] = (), without: collections.abc.Sequence[str] = ()";
 inline constexpr const char* options_words = R"doc(
 
 objective: time, bytes (that the busiest device receives) or steps (that communicate): what is least.
