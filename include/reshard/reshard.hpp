@@ -34,5 +34,6 @@
 #include "reshard/redistribute.hpp"               // IWYU pragma: export
 #include "reshard/result.hpp"                     // IWYU pragma: export
 #include "reshard/rows.hpp"                       // IWYU pragma: export
+#include "reshard/rules.hpp"                      // IWYU pragma: export
 #include "reshard/synthesize.hpp"                 // IWYU pragma: export
 #include "reshard/text.hpp"                       // IWYU pragma: export

@@ -1,11 +1,13 @@
 // DTensor's placements, one per mesh axis, both ways.
 //
-// placements := ["(" | "["] [placement {"," placement} [","]] [")" | "]"]
+// placements := ["(" | "["] [placement {"," placement} [","]] [")" | "]"] [[","] "sharding_shapes" "=" shapes]
 // placement  := kind ["[" place "]"]                  the place of this axis in the order that shards its dimension
 // kind       := ("R" | "Replicate") ["(" ")"]
 //             | ("S" | "Shard") "(" ["dim" "="] d ")"
 //             | ("P" | "Partial") ["(" [reduction] ")"]
 //             | ("_StridedShard" | "_S" | "SS") "(" ["dim" "="] d "," [("sf" | "split_factor" | "split") "="] f ")"
+//             | "RaggedShard" "(" ["dims" "="] tuple "," ["local_units" "="] tuple ")"                 veScale's
+// shapes     := "{" axis ":" "(" shape {"," shape} ")" {"," ...} "}"      PhysicsNeMo's, of the ranks along an axis
 // reduction  := sum | avg | product | prod | max | min
 //
 // Partial in two ways at once is refused at the second: sums of maxima are not maxima of sums, and DTensor does not say
@@ -14,6 +16,8 @@
 // the places. Strided shards most often say another order, right to left (FSDP over tensor parallel): where all of them
 // do, axes cut in it, which is what redistribute does. Else a strided shard cuts what it gets into f parts, each part
 // into chunks, and takes the n-th of every part.
+// A ragged shard of several dimensions that cuts through a row of them is a layout of the array in which they are one:
+// the same elements in the same order.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -23,6 +27,7 @@
 #include "src/base/try.hpp"
 #include "src/notation/chunks.hpp"
 #include "src/notation/peers.hpp"
+#include "src/notation/ragged.hpp"
 #include "src/notation/scanner.hpp"
 
 namespace reshard::notation {
@@ -32,7 +37,10 @@ namespace {
 struct Entry {
     enum class Kind { replicate, shard, partial } kind = Kind::replicate;
     std::size_t dim = 0;
-    Index split = 1;             ///< of a strided shard
+    std::size_t ragged = 0;     ///< leading dimensions of a ragged shard, else none
+    Index split = 1;            ///< of a strided shard
+    std::vector<Index> shares;  ///< of a ragged shard its units; of one with shapes, the indices of each rank
+    std::size_t place_in_text = 0;
     std::optional<Index> place;  ///< in the order of the dimension
     Reduction reduction = Reduction::sum;
 };
@@ -40,7 +48,7 @@ struct Entry {
 class PlacementsReader {
 public:
     PlacementsReader(const Setting& setting, std::string_view text)
-        : setting_(setting), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
+        : setting_(setting), shape_(setting.shape), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
 
     Result<Layout> read() {
         RESHARD_CHECK(validate(mesh_));
@@ -49,8 +57,9 @@ public:
             return scanner_.error(
                 Code::layout, fmt::format("{} placements for a mesh of {} axes", entries_.size(), mesh_.axes.size()),
                 begin_);
+        RESHARD_CHECK(merge_ragged());
         Index stride = device_count(mesh_);
-        axes_.resize(setting_.shape.size());
+        axes_.resize(shape_.size());
         for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
             atoms_.push_back({mesh_.axes[axis].size, stride /= mesh_.axes[axis].size});
             if (entries_[axis].kind == Entry::Kind::shard) axes_[entries_[axis].dim].push_back(axis);
@@ -59,7 +68,7 @@ public:
         layout.dtype = setting_.dtype;
         layout.mesh = mesh_;
         const bool orders = splits_are_orders();
-        for (std::size_t d = 0; d < setting_.shape.size(); ++d) {
+        for (std::size_t d = 0; d < shape_.size(); ++d) {
             RESHARD_TRY(auto& dim, dim_at(d, orders));
             layout.dims.push_back(std::move(dim));
         }
@@ -81,11 +90,86 @@ private:
         const char close = scanner_.take('(') ? ')' : scanner_.take('[') ? ']' : '\0';
         begin_ = scanner_.place();
         while (!scanner_.at_end() && (close == '\0' || !scanner_.sees(close))) {
+            if (close == '\0' && sees_shapes()) break;
             RESHARD_CHECK(entry());
             if (!scanner_.take(',')) break;
         }
         if (close != '\0') RESHARD_CHECK(scanner_.expect(close));
+        (void)(close != '\0' && scanner_.take(','));
+        if (sees_shapes()) RESHARD_CHECK(shapes());
         return scanner_.expect_end();
+    }
+
+    bool sees_shapes() {
+        const std::size_t before = scanner_.place();
+        const bool there = scanner_.take_word("sharding_shapes");
+        scanner_.move_to(before);
+        return there;
+    }
+
+    // The local shapes of the ranks along an axis say where it cuts.
+    Result<void> shapes() {
+        (void)scanner_.take_word("sharding_shapes");
+        RESHARD_CHECK(scanner_.expect('='));
+        const std::size_t begin = scanner_.place();
+        RESHARD_TRY(const auto& by_axis, scan_shard_shapes(scanner_, shape_.size()));
+        for (const auto& [axis, shapes] : by_axis) {
+            if (axis >= entries_.size() || entries_[axis].kind != Entry::Kind::shard || entries_[axis].ragged > 0 ||
+                entries_[axis].split != 1)
+                return scanner_.error(Code::layout, fmt::format("axis {} has shapes and is no Shard", axis), begin);
+            Entry& entry = entries_[axis];
+            if (std::ssize(shapes) != mesh_.axes[axis].size)
+                return scanner_.error(
+                    Code::layout,
+                    fmt::format("shapes of {} ranks for an axis of {} devices", shapes.size(), mesh_.axes[axis].size),
+                    begin);
+            for (const std::vector<Index>& shape : shapes) {
+                std::vector<Index> like = shapes.front();
+                like[entry.dim] = shape[entry.dim];
+                if (shape != like)
+                    return scanner_.error(Code::layout, "the shapes differ in a dimension that the axis does not cut",
+                                          begin);
+                entry.shares.push_back(shape[entry.dim]);
+            }
+            entry.place_in_text = begin;
+        }
+        return {};
+    }
+
+    // The dimensions of a ragged shard as one, where it cuts through their rows; units become shares.
+    Result<void> merge_ragged() {
+        const auto found = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.ragged > 0; });
+        if (found == entries_.end()) return {};
+        const std::size_t place = found->place_in_text;
+        Index rows = 1;  // of the dimensions behind the first
+        for (std::size_t d = 1; d < found->ragged; ++d) rows = saturating_multiply(rows, shape_[d]);
+        const Index all = saturating_multiply(rows, shape_[0]);
+        Index units = 0;
+        for (const Index unit : found->shares) units = saturating_add(units, unit);
+        if (all == index_max) return scanner_.error(Code::overflow, "more elements than 64 bits can count", place);
+        if (all % units != 0)
+            return scanner_.error(Code::layout, fmt::format("{} units do not divide {}", units, all), place);
+        if (std::ssize(found->shares) != mesh_.axes[static_cast<std::size_t>(found - entries_.begin())].size)
+            return scanner_.error(Code::layout, "not as many units as the axis has devices", place);
+        bool whole_rows = true;
+        for (Index& share : found->shares) {
+            share *= all / units;
+            whole_rows = whole_rows && (rows == 0 || share % rows == 0);
+        }
+        for (Entry& entry : entries_)
+            if (&entry != &*found && entry.kind == Entry::Kind::shard &&
+                (entry.ragged > 0 || entry.dim < found->ragged))
+                return scanner_.error(Code::unsupported, "a ragged shard beside another of the same dimensions", place);
+        if (whole_rows) {
+            for (Index& share : found->shares) share = rows == 0 ? 0 : share / rows;
+            if (rows == 0) found->shares.front() = shape_[0];
+            return {};
+        }
+        shape_[0] = all;
+        shape_.erase(shape_.begin() + 1, shape_.begin() + static_cast<std::ptrdiff_t>(found->ragged));
+        for (Entry& entry : entries_)
+            if (entry.kind == Entry::Kind::shard && &entry != &*found) entry.dim -= found->ragged - 1;
+        return {};
     }
 
     Result<void> entry() {
@@ -99,6 +183,12 @@ private:
             read = shard(made, false);
         } else if (word == "_StridedShard" || word == "_S" || word == "SS") {
             read = shard(made, true);
+        } else if (word == "RaggedShard") {
+            RESHARD_TRY(auto& ragged, scan_ragged(scanner_, shape_.size()));
+            made.kind = Entry::Kind::shard;
+            made.ragged = ragged.dims;
+            made.shares = std::move(ragged.units);
+            made.place_in_text = begin;
         } else if (word == "P" || word == "Partial") {
             read = partial(made, begin);
         } else {
@@ -192,12 +282,27 @@ private:
             for (const std::size_t i : *order) ordered.push_back({cutters[i].shards, 1, cutters[i].atom});
             cutters = std::move(ordered);
         }
-        auto dim = cut_by(setting_.shape[d], cutters);
+        for (const std::size_t axis : axes) {
+            const Entry& entry = entries_[axis];
+            if (entry.shares.empty()) continue;
+            const auto wrong = [&](Code code, const std::string& why) {
+                return scanner_.error(code, why, entry.place_in_text);
+            };
+            if (axes.size() > 1) return wrong(Code::unsupported, "shards of any size beside another of one dimension");
+            Index sum = 0;
+            for (const Index share : entry.shares) sum = saturating_add(sum, share);
+            if (sum != shape_[d])
+                return wrong(Code::layout,
+                             fmt::format("the shapes add up to {} in dimension {}, not {}", sum, d, shape_[d]));
+            return cut_by_shares(canonical({atoms_[axis]}), entry.shares);
+        }
+        auto dim = cut_by(shape_[d], cutters);
         if (!dim) return scanner_.error(Code::unsupported, "too many shards to cut one by one", begin_);
         return *std::move(dim);
     }
 
     const Setting& setting_;
+    std::vector<Index> shape_;  ///< the setting's, or with the dimensions of a ragged shard as one
     Mesh mesh_;
     Scanner scanner_;
     std::vector<Entry> entries_;
@@ -245,8 +350,21 @@ Result<Layout> parse_placements(const Setting& setting, std::string_view text) {
 
 Result<std::string> format_placements(const Layout& layout) {
     std::vector<std::string> words(layout.mesh.axes.size(), "Replicate()");
+    std::string shapes;
+    std::size_t first = words.size();  // that is not replicated
+    for (const Dim& dim : layout.dims) {
+        RESHARD_TRY(const auto& axes, whole_axes(layout, dim.atoms));
+        for (const std::size_t axis : axes) first = std::min(first, axis);
+    }
+    RESHARD_TRY(const auto& partial, whole_axes(layout, layout.unreduced));
+    for (const std::size_t axis : partial) first = std::min(first, axis);
     for (std::size_t d = 0; d < layout.dims.size(); ++d) {
         RESHARD_TRY(const auto& axes, whole_axes(layout, layout.dims[d].atoms));
+        const Dim& dim = layout.dims[d];
+        if (auto shares = axes.size() == 1 && !dim.pieces.empty() ? shares_in_order(dim) : std::nullopt) {
+            words[axes[0]] = word_of_shares(layout, d, axes[0], *std::move(shares), axes[0] == first, shapes);
+            continue;
+        }
         for (std::size_t i = 0; i < axes.size(); ++i) {
             // Axes that are more major in the dimension and later in the mesh have cut before it, by then.
             Index split = 1;
@@ -256,7 +374,6 @@ Result<std::string> format_placements(const Layout& layout) {
                 split == 1 ? fmt::format("Shard(dim={})", d) : fmt::format("_StridedShard(dim={}, sf={})", d, split);
         }
     }
-    RESHARD_TRY(const auto& partial, whole_axes(layout, layout.unreduced));
     const std::string_view kind = layout.reduction == Reduction::prod ? "product" : name(layout.reduction);
     const auto averaged = averaged_axes(layout.mesh, partial, divisor(layout));
     if (!averaged) return cannot_say("DTensor", fmt::format("a sum over {}: no axes have so many", divisor(layout)));
@@ -266,6 +383,7 @@ Result<std::string> format_placements(const Layout& layout) {
     std::string text = "(";
     for (const std::string& word : words) text += (text.size() > 1 ? ", " : "") + word;
     text += words.size() == 1 ? ",)" : ")";
+    if (!shapes.empty()) text += fmt::format(", sharding_shapes={{{}}}", shapes);
     // Other cuts than torch.chunk's, axis by axis, have no words; reading the text back tells.
     const auto back = parse_placements({layout.mesh, layout.dtype, shape(layout)}, text);
     if (!back || !same_tiles(*back, layout))

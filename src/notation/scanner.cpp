@@ -177,4 +177,14 @@ Result<void> scan_axes(Scanner& scanner, const Mesh& mesh, AtomList& atoms) {
     return scanner.expect(')');
 }
 
+Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+    const std::size_t begin = scanner.place();
+    AtomList atoms;
+    RESHARD_CHECK(scan_axes(scanner, mesh, atoms));
+    used.insert(used.end(), atoms.begin(), atoms.end());
+    if (!disjoint(used))
+        return scanner.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
+    return atoms;
+}
+
 }  // namespace reshard::notation

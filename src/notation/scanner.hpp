@@ -18,6 +18,8 @@ public:
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
     [[nodiscard]] std::string_view text() const { return text_; }
+    /// Goes on reading at another place. pre: within the text.
+    void move_to(std::size_t offset) { offset_ = offset; }
     /// Where the next thing begins, after spaces.
     [[nodiscard]] std::size_t place() {
         skip_space();
@@ -82,5 +84,8 @@ struct Unit {
 
 /// axes := axis | "(" [axis {"," axis}] ")", appended to `atoms` in order.
 [[nodiscard]] Result<void> scan_axes(Scanner& scanner, const Mesh& mesh, AtomList& atoms);
+
+/// The axes of one dimension, appended to `used` too, so that a second use is reported where it stands. Errors: layout.
+[[nodiscard]] Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& used);
 
 }  // namespace reshard::notation

@@ -88,22 +88,11 @@ std::string format(const Mesh& mesh) {
 
 namespace {
 
-// Axes of one dimension, appended to `used` too, so that a second use is reported where it stands.
-Result<AtomList> scan_dim_axes(Scanner& scanner, const Mesh& mesh, AtomList& used) {
-    const std::size_t begin = scanner.place();
-    AtomList atoms;
-    RESHARD_CHECK(notation::scan_axes(scanner, mesh, atoms));
-    used.insert(used.end(), atoms.begin(), atoms.end());
-    if (!disjoint(used))
-        return scanner.error(Code::layout, "an axis, or parts of it that overlap, is used twice", begin);
-    return atoms;
-}
-
 Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
     Dim dim;
     RESHARD_ASSIGN(dim.extent, scanner.integer("the extent of a dimension"));
     if (scanner.take('@')) {
-        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner, mesh, used));
+        RESHARD_TRY(auto& atoms, notation::scan_dim_axes(scanner, mesh, used));
         dim.atoms = canonical(atoms);
         return notation::scan_cut(scanner, std::move(dim));
     }
@@ -144,7 +133,7 @@ Result<Layout> parse_layout(const Mesh& mesh, std::string_view text) {
             by = number;
         }
         RESHARD_CHECK(scanner.expect(':'));
-        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner, mesh, used));
+        RESHARD_TRY(auto& atoms, notation::scan_dim_axes(scanner, mesh, used));
         layout.unreduced = as_set(atoms);
         if (by > 0) {
             if (summand_count(layout) % by != 0)

@@ -210,8 +210,8 @@ namespace {
 Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
     if (storages.empty()) return {};
     if (std::ssize(storages) < world_size(layout.mesh))
-        return fail(Code::mismatch,
-                    fmt::format("{} storages of the {} for {} ranks", storages.size(), which, world_size(layout.mesh)));
+        return fail(Code::mismatch, fmt::format("storages of {} ranks for the {} of {}", storages.size(), which,
+                                                world_size(layout.mesh)));
     for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
         const Tile held = tile(layout, rank);
         if (count(held) == 0) continue;

@@ -8,6 +8,43 @@ namespace reshard {
 
 namespace {
 
+// Where boxes of a slot's tile lie, however many intervals its sides have: what comes before each is counted once.
+class Places {
+public:
+    Places(const Slot& slot, Index element_bytes) : slot_(slot), element_bytes_(element_bytes) {
+        for (const Side& side : slot.tile) {
+            std::vector<Index>& own = before_.emplace_back();
+            Index indices = 0;
+            for (const Interval& interval : side.intervals) {
+                own.push_back(indices);
+                indices += interval.size();
+            }
+        }
+    }
+
+    // pre: in each dimension the box lies within one interval.
+    Region region_of(const Box& box) const {
+        Index offset = slot_.storage.offset;
+        Region region{0, element_bytes_, {}, {}};
+        for (std::size_t k = 0; k < box.size(); ++k) {
+            const std::vector<Interval>& intervals = slot_.tile[k].intervals;
+            const auto next = std::ranges::upper_bound(intervals, box[k].begin, {}, &Interval::begin);
+            const auto found = static_cast<std::size_t>(next - intervals.begin()) - 1;
+            const Index own = before_[k][found] + box[k].begin - intervals[found].begin;
+            offset += own * slot_.storage.strides[k];
+            region.extents.push_back(box[k].size());
+            region.strides_bytes.push_back(slot_.storage.strides[k] * element_bytes_);
+        }
+        region.offset_bytes = offset * element_bytes_;
+        return region;
+    }
+
+private:
+    const Slot& slot_;
+    Index element_bytes_;
+    std::vector<std::vector<Index>> before_;
+};
+
 // The longest loop becomes the runs, of equals the innermost; the others are taken index by index.
 void append_box(Row row, LoopNest nest, std::vector<Row>& rows) {
     if (nest.empty) return;
@@ -81,8 +118,9 @@ void join(std::vector<Row>& rows, std::size_t first, Join joins) {
 void append_rows(Row row, std::span<const Box> boxes, const Slot& source, const Slot& target, Index element_bytes,
                  std::vector<Row>& rows) {
     const std::size_t first = rows.size();
-    for (const Box& box : boxes)
-        append_box(row, loop_nest(region_of(source, box, element_bytes), region_of(target, box, element_bytes)), rows);
+    const Places from(source, element_bytes);
+    const Places to(target, element_bytes);
+    for (const Box& box : boxes) append_box(row, loop_nest(from.region_of(box), to.region_of(box)), rows);
     join(rows, first, join_runs);
     join(rows, first, join_strides);
 }

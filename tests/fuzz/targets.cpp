@@ -6,6 +6,7 @@
 
 #include "reshard/cost.hpp"
 #include "reshard/notation.hpp"
+#include "reshard/rules.hpp"
 #include "reshard/synthesize.hpp"
 #include "tool/files/npy.hpp"
 #include "tool/request/problem_line.hpp"
@@ -111,7 +112,37 @@ void npy(std::string_view bytes) {
     if (accepted(element)) static_cast<void>(accepted(cli::dtype_of(*element, std::nullopt)));
 }
 
-constexpr std::array<Target, 10> all = {{{"mesh", mesh},
+// The list, an empty line, the rules. What they make of it can be asked, and the parts of a tensor make it up.
+void rules(std::string_view bytes) {
+    const std::size_t end = std::min(bytes.find("\n\n"), bytes.size());
+    const auto tensors = parse_tensors(bytes.substr(0, end));
+    if (!accepted(tensors)) return;
+    const auto model = apply_rules(bytes.substr(end), *tensors);
+    if (!accepted(model)) return;
+    require(model->moves.size() == model->ends.size(), "a move without its names");
+    std::vector<Index> elements(model->targets.size(), 0);
+    for (std::size_t i = 0; i < model->moves.size(); ++i) {
+        const auto array = layout_of(model->moves[i].target);
+        require(array.has_value(), "a part is not within its tensor");
+        Index part = 1;
+        for (const Dim& dim : array->dims) part *= dim.extent;
+        elements[model->ends[i].target] += part;
+    }
+    for (std::size_t i = 0; i < model->targets.size(); ++i) {
+        const Layout& whole = *model->targets[i].layout;
+        Index all = 1;
+        for (const Dim& dim : whole.dims) all *= dim.extent;
+        require(validate(whole).has_value(), "rules made a layout that is not valid");
+        require(elements[i] == all, "the parts of a tensor do not make it up");
+        if (device_count(whole) > devices_max) return;
+    }
+    for (const PlacedTensor& tensor : model->sources)
+        if (device_count(*tensor.layout) > devices_max) return;
+    const auto schedule = RowSchedule::make(model->moves);
+    require(schedule.has_value(), "moves that have no rows");
+}
+
+constexpr std::array<Target, 11> all = {{{"mesh", mesh},
                                          {"layout", layout},
                                          {"spec", foreign<Notation::spec>},
                                          {"sdy", foreign<Notation::sdy>},
@@ -120,7 +151,8 @@ constexpr std::array<Target, 10> all = {{{"mesh", mesh},
                                          {"plan", plan},
                                          {"machine", machine},
                                          {"problem", problem},
-                                         {"npy", npy}}};
+                                         {"npy", npy},
+                                         {"rules", rules}}};
 
 }  // namespace
 

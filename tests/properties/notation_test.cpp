@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reshard/notation.hpp"
 #include "support/generators.hpp"
@@ -250,6 +251,47 @@ TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
         RC_ASSERT(same_tiles(*back, *layout));
     });
     EXPECT_GE(compared, cases(600) / 2);
+}
+
+// RaggedShard: unit i of the leading dimensions, laid end to end, belongs to the device whose turn it is.
+TEST(NotationProperty, RaggedShardsAreWhatTheirUnitsSay) {
+    int cut_through = 0;
+    check_property(cases(400), [&] {
+        const Index devices = *between<Index>(1, 5);
+        std::vector<Index> units;
+        for (Index i = 0; i < devices; ++i) units.push_back(*between<Index>(0, 4));
+        units.front() += std::ranges::all_of(units, [](Index unit) { return unit == 0; }) ? 1 : 0;
+        Index sum = 0;
+        for (const Index unit : units) sum += unit;
+        const auto dims = *between<std::size_t>(1, 3);
+        const Index unit = *between<Index>(1, 5);
+        // Leading extents whose product is so many units, and one more dimension.
+        const std::vector<Index> extents =
+            dims == 1 ? std::vector<Index>{sum * unit, 3} : std::vector<Index>{unit, sum, 3};
+        const Setting setting{Mesh{{"a", devices}, {"b", 2}}, DType::u8, extents};
+        const std::string text = fmt::format("(RaggedShard(dims=({}), local_units=({},)), Replicate())",
+                                             dims == 1 ? "0," : "0, 1", fmt::join(units, ", "));
+        RC_LOG(fmt::format("{} of {}\n", text, fmt::join(extents, ",")));
+        const auto layout = parse_layout(Notation::dtensor, setting, text);
+        RC_ASSERT(layout.has_value());
+        cut_through += layout->dims.size() != extents.size() ? 1 : 0;
+        Index before = 0;
+        for (Index device = 0; device < 2 * devices; ++device) {
+            // Its elements, numbered in the whole array, are those of its units.
+            const Index share = units[static_cast<std::size_t>(device / 2)] * unit * 3;
+            std::vector<Index> inner(layout->dims.size(), 1);
+            for (std::size_t k = inner.size(); k-- > 1;) inner[k - 1] = inner[k] * layout->dims[k].extent;
+            const Tile held = tile(*layout, device);
+            RC_ASSERT(count(held) == share);
+            if (share > 0) RC_ASSERT(held[0].intervals.front().begin * inner[0] == before);
+            if (device % 2 == 1) before += share;
+        }
+        const auto written = format(Notation::dtensor, *layout);
+        RC_ASSERT(written.has_value());
+        const auto back = parse_layout(Notation::dtensor, setting_of(*layout), *written);
+        RC_ASSERT(back.has_value() && same_tiles(*back, *layout));
+    });
+    EXPECT_GE(cut_through, cases(400) / 10);
 }
 
 TEST(NotationProperty, AnyTextIsReadOrRefusedWhereItIsWrong) {

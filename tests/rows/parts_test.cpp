@@ -256,7 +256,7 @@ TEST(RowParts, WhatIsNoCopyIsRefused) {
     };
     const Storage dense{0, {1}};
     EXPECT_EQ(stored({dense, dense, dense, dense}), "");
-    EXPECT_EQ(stored({dense}), "1 storages of the source for 4 ranks");
+    EXPECT_EQ(stored({dense}), "storages of 1 ranks for the source of 4");
     EXPECT_NE(stored({dense, {0, {1, 1}}, dense, dense}), "");
     EXPECT_NE(stored({dense, {0, {index_max / 4}}, dense, dense}), "");
     EXPECT_NE(stored({dense, {-1, {1}}, dense, dense}), "");

@@ -36,6 +36,7 @@ HEADERS = {
     "cost": ["check"],
     "problem": ["cost"],
     "rows": ["problem"],
+    "rules": ["notation", "rows"],
     "synthesize": ["problem", "algebra/list"],
     "plan_cache": ["synthesize"],
     "algebra/backend": ["algebra/schedule", "capabilities"],
@@ -53,7 +54,7 @@ PLANNER = ["notation", "algebra/view", "algebra/refinement", "algebra/normalize_
 # What a private header includes counts as included, so nothing comes in by a side door.
 ROOMS = {
     "src/layout": ([], ["algebra/view", "algebra/refinement", "algebra/normalize_devices"]),
-    "src/notation": (["src/layout"], ["notation", "algebra/refinement", "cost", "algebra/schedule"]),
+    "src/notation": (["src/layout"], ["notation", "algebra/refinement", "cost", "algebra/schedule", "rules"]),
     "src/plan": ([], ["text", "algebra/refinement", "cost", "algebra/list", "algebra/simulate"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["algebra/backend"]),

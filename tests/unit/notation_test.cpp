@@ -171,6 +171,43 @@ TEST(NotationUnit, Placements) {
 }
 
 // Both are a sum; what is averaged divides it.
+// veScale's, and PhysicsNeMo's.
+TEST(NotationUnit, ShardsOfAnySizeInPlacements) {
+    const auto ragged = [](const char* dims, const char* mesh_text, const char* text) {
+        Setting setting = *parse_array(dims);
+        setting.mesh = parse_mesh(mesh_text).value();
+        const auto layout = parse_layout(Notation::dtensor, setting, text);
+        return layout ? format(*layout) : layout.error().message;
+    };
+    EXPECT_EQ(ragged("f32[10]", "a=4", "(RaggedShard(dims=(0,), local_units=(1, 2, 1, 1)),)"), "f32[10@a[2,4,2,2]]");
+    EXPECT_EQ(ragged("f32[10,3]", "a=2,b=3", "RaggedShard((0,), (2, 0)), S(1)"), "f32[10@a/10,3@b]");
+    EXPECT_EQ(ragged("f32[6,4,8]", "a=2", "(RaggedShard(dims=(0, 1), local_units=(1, 2)),)"), "f32[6@a[2,4],4,8]");
+    EXPECT_EQ(ragged("f32[6,4,8]", "a=2", "(RaggedShard(dims=(0, 1), local_units=(1, 3)),)"), "f32[24@a[6,18],8]");
+    EXPECT_EQ(ragged("f32[6,4,8]", "a=2,b=2", "[RaggedShard((0, 1), (1, 3)), Shard(2)]"), "f32[24@a[6,18],8@b]");
+    EXPECT_EQ(ragged("f32[8,8]", "a=2", "(Shard(1),), sharding_shapes={0: ((8, 3), (8, 5))}"), "f32[8,8@a[3,5]]");
+    EXPECT_EQ(ragged("f32[8,8]", "a=2", "S(0), sharding_shapes={0: [torch.Size([2, 8]), torch.Size([6, 8])]}"),
+              "f32[8@a[2,6],8]");
+    EXPECT_EQ(ragged("f32[10]", "a=2", "RaggedShard((0,), (1, 2))"), "3 units do not divide 10");
+    EXPECT_EQ(ragged("f32[10]", "a=2", "RaggedShard((0,), (1, 2, 2))"), "not as many units as the axis has devices");
+    EXPECT_EQ(ragged("f32[10]", "a=2", "RaggedShard((0,), (0, 0))"), "no rank has a unit");
+    EXPECT_EQ(ragged("f32[6,4]", "a=2", "RaggedShard((1,), (1, 1))"), "the dimensions of a ragged shard are 0, 1, ...");
+    EXPECT_EQ(ragged("f32[6,4]", "a=2,b=2", "RaggedShard((0, 1), (1, 1)), S(1)"),
+              "a ragged shard beside another of the same dimensions");
+    EXPECT_EQ(ragged("f32[8]", "a=2", "S(0), sharding_shapes={0: ((3,), (4,))}"),
+              "the shapes add up to 7 in dimension 0, not 8");
+    EXPECT_EQ(ragged("f32[8]", "a=2", "R, sharding_shapes={0: ((3,), (5,))}"), "axis 0 has shapes and is no Shard");
+    EXPECT_EQ(ragged("f32[8]", "a=2", "S(0), sharding_shapes={0: ((8,),)}"),
+              "shapes of 1 ranks for an axis of 2 devices");
+    const auto said = [](const char* mesh_text, const char* text) {
+        return *format(Notation::dtensor, *parse_layout(*parse_mesh(mesh_text), text));
+    };
+    EXPECT_EQ(said("a=4", "f32[10@a[2,4,2,2]]"), "(RaggedShard(dims=(0,), local_units=(1, 2, 1, 1)),)");
+    EXPECT_EQ(said("a=2,b=2", "f32[10@b[4,6],3]"), "(Replicate(), RaggedShard(dims=(0,), local_units=(2, 3)))");
+    EXPECT_EQ(said("a=2,b=2", "f32[4,8@b[3,5]]"), "(Replicate(), Shard(dim=1)), sharding_shapes={1: ((4, 3), (4, 5))}");
+    EXPECT_EQ(said("a=2,b=2", "f32[5@b[1,4],8@a]"),
+              "(Shard(dim=1), Shard(dim=0)), sharding_shapes={1: ((1, 4), (4, 4))}");
+}
+
 TEST(NotationUnit, PartialSumsGoWithPartialAverages) {
     EXPECT_EQ(own(Notation::dtensor, "P(sum), P(avg)"), "x=2,y=4 f32[8,16]{avg/4:(x,y)}");
     EXPECT_EQ(own(Notation::dtensor, "P(avg), P(sum)"), "x=2,y=4 f32[8,16]{avg/2:(x,y)}");

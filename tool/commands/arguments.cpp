@@ -129,8 +129,18 @@ Result<void> complete_list(const Arguments& arguments) {
     return {};
 }
 
+// Rows are of the one exchange that moves least; there is nothing to choose.
+Result<void> complete_rows(const Arguments& arguments) {
+    const QuestionOptions& options = arguments.question;
+    if (options != QuestionOptions{} || arguments.batch || arguments.certify || !arguments.backend.empty() ||
+        !arguments.staging.empty())
+        return fail(Code::usage, "--rows are of the one exchange that moves least: no option chooses another plan");
+    return {};
+}
+
 Result<void> complete(const Arguments& arguments) {
     const Question& question = arguments.question;
+    if (!arguments.rows.empty()) RESHARD_CHECK(complete_rows(arguments));
     if (arguments.rounds < 1 || arguments.rounds > rounds_max) {
         return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
     }
@@ -229,9 +239,18 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
                      "that checker; when not given the environment's RESHARD_CHECKER, else reshard-checker")
         ->needs(certify);
     explain->add_flag("--times", arguments.times, "also how long each rule took");
+    add_list_options(*plan, arguments);
+    CLI::Option* rows = plan->add_option("--rows", arguments.rows,
+                                         "write what every rank sends, as rows of bytes, to .npy files in this folder");
+    plan->add_option("--side", arguments.side, "send (the default) or receive: what each rank receives instead")
+        ->needs(rows)
+        ->check(CLI::IsMember({"send", "receive"}));
+    plan->add_option("--rules", arguments.rules,
+                     "lines pattern = layout for both ends; the list's lines are then tensors, name dtype[shape]")
+        ->needs(rows)
+        ->needs("--list");
     draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
     add_run_options(*run, arguments);
-    add_list_options(*plan, arguments);
     add_list_options(*run, arguments);
     add_backend(*bench, arguments, "local or mpi; mpi under mpirun, else local");
     for (CLI::App* command : {plan, explain, draw})

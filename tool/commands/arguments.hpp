@@ -19,6 +19,9 @@ struct Arguments {
     bool batch = false;    ///< plan: problems on stdin, one a line
     std::string list;      ///< plan, run: a file of problems that are moved together; none when empty
     std::string staging;   ///< plan, run: of a list's limit, what is kept free for the backend
+    std::string rules;     ///< plan: a file that says where the tensors of a list are and go; none when empty
+    std::string rows;      ///< plan: a folder for the rows of every rank; none when empty
+    std::string side;      ///< plan: whose rows, send or receive; send when empty
     bool certify = false;  ///< plan: ask the proved checker as well
     std::string checker;   ///< plan: that checker, found by itself when empty
     bool times = false;    ///< explain: how long each rule took

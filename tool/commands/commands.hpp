@@ -17,6 +17,9 @@ Result<int> translate(const Arguments& arguments);
 Result<int> plan_list(const Arguments& arguments);
 Result<int> run_list(const Arguments& arguments);
 
+/// `plan --rows`: the exchange of an array, of a list or of a model as rows of bytes, into files.
+Result<int> plan_rows(const Arguments& arguments);
+
 /// `plan --batch`: one problem a line on stdin, one answer a line on stdout, in the same order.
 int batch();
 

@@ -19,15 +19,10 @@ namespace reshard::cli {
 namespace {
 
 Result<std::vector<std::string>> lines_of(const std::string& path) {
+    RESHARD_TRY(auto& text, read_list_text(path));
+    std::istringstream in(std::move(text));
     std::vector<std::string> lines;
-    std::istringstream text;
-    if (path != "-") {
-        RESHARD_TRY(auto& read, in("--list", read_text(path)));
-        text.str(std::move(read));
-    }
-    std::istream& in = path == "-" ? std::cin : text;
     for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
-    if (in.bad()) return fail(Code::io, "cannot read the list from stdin");
     return lines;
 }
 
@@ -41,6 +36,14 @@ Result<Request> read_problem(const ProblemLine& line, const Question& common) {
 }
 
 }  // namespace
+
+Result<std::string> read_list_text(const std::string& path) {
+    if (path != "-") return in("--list", read_text(path));
+    std::string text;
+    for (std::string line; std::getline(std::cin, line);) text += line + "\n";
+    if (std::cin.bad()) return fail(Code::io, "cannot read the list from stdin");
+    return text;
+}
 
 Result<RequestList> read_list(const Arguments& arguments) {
     RESHARD_TRY(const auto& lines, lines_of(arguments.list));

@@ -17,6 +17,12 @@ struct RequestList {
 /// Errors: io; usage (options in a line); as the parsers, the number of the line in front.
 [[nodiscard]] Result<RequestList> read_list(const Arguments& arguments);
 
+/// The file that --list names, or stdin. Errors: io.
+[[nodiscard]] Result<std::string> read_list_text(const std::string& path);
+
+/// What a problem of a list is called: its id, or its number.
+[[nodiscard]] std::string id_text(const Json& id, std::size_t array);
+
 /// As many as the largest device of any problem needs.
 [[nodiscard]] Index rank_count(const RequestList& list);
 

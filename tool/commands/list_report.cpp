@@ -6,14 +6,11 @@
 #include "tool/report/list_table.hpp"
 
 namespace reshard::cli {
-namespace {
 
 std::string id_text(const Json& id, std::size_t array) {
     if (id.is_null()) return fmt::format("#{}", array);
     return id.is_string() ? id.get<std::string>() : id.dump();
 }
-
-}  // namespace
 
 std::string list_text(const RequestList& asked, const ListSynthesis& made) {
     std::vector<std::string> names;

@@ -14,6 +14,7 @@ namespace reshard::cli {
 
 Result<int> plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
+    if (!arguments.rows.empty()) return plan_rows(arguments);
     if (!arguments.list.empty()) return plan_list(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));
     const auto begin = std::chrono::steady_clock::now();

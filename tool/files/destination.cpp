@@ -60,12 +60,13 @@ Destination old_destination(const Found& found, Destination::Kind kind) {
 }  // namespace
 
 bool is_tile_name(std::string_view name) {
+    if (name == "arrays.tsv") return true;
     if (!name.starts_with("rank")) return false;
     name.remove_prefix(4);
     const std::size_t digits = name.find_first_not_of("0123456789");
     if (digits == 0 || digits == std::string_view::npos) return false;
     name.remove_prefix(digits);
-    return name == ".source.npy" || name == ".target.npy" || name == ".json";
+    return name == ".source.npy" || name == ".target.npy" || name == ".rows.npy" || name == ".json";
 }
 
 Result<Destination> destination_of_file(const std::string& given) {

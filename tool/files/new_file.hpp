@@ -26,7 +26,7 @@ struct Destination {
 /// A folder of tiles. Errors: io; for one that has other files than tiles, and for those that cannot be exchanged.
 [[nodiscard]] Result<Destination> destination_of_folder(const std::string& path);
 
-/// `rank7.source.npy`, `rank7.target.npy` or `rank7.json`.
+/// `rank7.source.npy`, `rank7.target.npy`, `rank7.rows.npy` or `rank7.json`; and `arrays.tsv`, which is beside rows.
 [[nodiscard]] bool is_tile_name(std::string_view name);
 
 class NewFile {

@@ -204,7 +204,8 @@ std::string npy_header(const std::string& descr, bool fortran_order, const std::
     std::string tuple;
     for (const Index extent : shape) tuple += fmt::format("{}{}", extent, shape.size() == 1 ? "," : ", ");
     if (shape.size() > 1) tuple.resize(tuple.size() - 2);
-    std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': ({}), }}", descr,
+    const std::string quoted = descr.starts_with('[') ? descr : "'" + descr + "'";
+    std::string text = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': ({}), }}", quoted,
                                    fortran_order ? "True" : "False", tuple);
     constexpr std::size_t before = 10;
     const std::size_t whole = (before + text.size() + 1 + 63) / 64 * 64;
