@@ -302,7 +302,7 @@ Errors: as synthesize.)doc",
 
     nb::dict all;
     for (const Rule& rule : rules()) all[text_of(rule.name)] = text_of(rule.about);
-    module.attr("rules") = all;
+    module.attr("planning_rules") = all;  // docs/running.md: rules of planning, not of names
 }
 
 }  // namespace reshard::python
