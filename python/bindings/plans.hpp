@@ -10,8 +10,10 @@
 
 namespace reshard::python {
 
-/// What was made, and under which options.
+/// What was asked, what was made of it, and under which options. A reshape is planned in a view that both ends have, so
+/// the plan's own ends may have another shape.
 struct Planned {
+    Problem asked;
     Synthesis made;
     Options options;
 };
