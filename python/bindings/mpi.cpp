@@ -29,16 +29,16 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
                   nb::handle out) {
     const auto backend = backend_at(address);
     const Turn turn(*backend);
-    auto [from, to] = or_tell(*backend, [&] {
+    auto tiles = or_tell(*backend, [&] {
         return std::pair(DenseTile(array, "array", Access::read, source, backend->rank()),
                          DenseTile(out, "out", Access::write, target, backend->rank()));
     });
     auto moved = [&] {
         const nb::gil_scoped_release unlocked;
-        return reshard::redistribute(*backend, source, target, from.read(), to.write());
+        return reshard::redistribute(*backend, source, target, tiles.first.read(), tiles.second.write());
     }();
     unwrap(std::move(moved));
-    to.finish();
+    tiles.second.finish();
 }
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
