@@ -45,8 +45,9 @@ bool same_strides(const Array& array, const Place& place) {
     return true;
 }
 
-std::vector<Place> places_of(const std::vector<const Layout*>& layouts, Index rank, nb::handle like, bool list,
-                             const char* what) {
+// `reshaped`: which arrays are planned in another shape than they have, so that their tiles lie row-major.
+std::vector<Place> places_of(const std::vector<const Layout*>& layouts, const std::vector<char>& reshaped, Index rank,
+                             nb::handle like, bool list, const char* what) {
     std::vector<Place> places;
     for (const Layout* layout : layouts) {
         Place place{layout->dtype, tile_shape(*layout, rank), {}};
@@ -60,6 +61,8 @@ std::vector<Place> places_of(const std::vector<const Layout*>& layouts, Index ra
         const Array array = array_of(arrays[i], name.c_str(), Access::read);
         expect_host(array, name.c_str());
         expect_tile(array, name.c_str(), places[i].dtype, places[i].shape, rank);
+        if (reshaped[i] != 0 && !array.row_major())
+            raise({Code::unsupported, fmt::format("`{}` is reshaped, so its tile must lie row-major", name)});
         for (std::size_t k = 0; k < array.shape.size(); ++k)
             if (array.shape[k] > 1 && array.strides[k] < 0)
                 raise({Code::unsupported, fmt::format("`{}` runs backwards in dimension {}: copy it first", name, k)});
@@ -101,17 +104,22 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
     const Planned* const one = list ? nullptr : nb::cast<const Planned*>(plan);
     std::vector<const Layout*> from;
     std::vector<const Layout*> to;
-    for (std::size_t i = 0; i < (list ? many->made.arrays.size() : 1); ++i) {
-        const Plan& moved = list ? many->made.list().plans[i] : one->made.plan();
-        from.push_back(&moved.source);
-        to.push_back(&moved.target);
+    std::vector<char> reshaped;
+    for (std::size_t i = 0; i < (list ? many->asked.size() : 1); ++i) {
+        const Problem& asked = list ? many->asked[i] : one->asked;
+        from.push_back(&asked.source);
+        to.push_back(&asked.target);
+        reshaped.push_back(shape(asked.source) == shape(asked.target) ? 0 : 1);
     }
     const Index rank = backend->rank();
-    auto source_places = places_of(from, rank, sources, list, "source");
-    auto target_places = places_of(to, rank, targets, list, "target");
+    auto source_places = places_of(from, reshaped, rank, sources, list, "source");
+    auto target_places = places_of(to, reshaped, rank, targets, list, "target");
     std::vector<Storages> storages;
-    for (std::size_t i = 0; i < source_places.size(); ++i)
-        storages.push_back({Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}});
+    for (std::size_t i = 0; i < source_places.size(); ++i) {
+        storages.emplace_back();
+        if (reshaped[i] == 0)
+            storages[i] = {Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}};
+    }
     auto prepared = [&] {
         const nb::gil_scoped_release unlocked;
         return list ? Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages)

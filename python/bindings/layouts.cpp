@@ -115,8 +115,8 @@ devices. Errors: InputError (an empty or repeated name, a size below 1, a device
                 new (self) Mesh(make_mesh(std::move(axes), devices));
             },
             "axes"_a, "devices"_a = nb::none(),
-            nb::sig("def __init__(self, axes: dict[str, int] | Iterable[tuple[str, int]], "
-                    "devices: Sequence[int] | None = None) -> None"))
+            nb::sig("def __init__(self, axes: dict[str, int] | collections.abc.Iterable[tuple[str, int]], "
+                    "devices: collections.abc.Sequence[int] | None = None) -> None"))
         .def_prop_ro(
             "axis_names",
             [](const Mesh& mesh) {
@@ -145,7 +145,7 @@ devices. Errors: InputError (an empty or repeated name, a size below 1, a device
             nb::sig("def devices(self, /) -> tuple[int, ...]"), "The device at each position, row-major.")
         .def("__str__", [](const Mesh& mesh) { return format(mesh); })
         .def("__repr__", [](const Mesh& mesh) { return fmt::format("parse_mesh('{}')", format(mesh)); })
-        .def("__eq__", equal<Mesh>, nb::is_operator())
+        .def("__eq__", equal<Mesh>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Mesh& mesh) { return hash_of(format(mesh)); })
         .def("__getstate__", [](const Mesh& mesh) { return format(mesh); })
         .def("__setstate__", [](Mesh& mesh, const std::string& text) { new (&mesh) Mesh(unwrap(parse_mesh(text))); });
@@ -177,13 +177,15 @@ Values: equal ones are equal, hash the same, and pickle. Errors: InputError; Uns
             },
             "mesh"_a, "dtype"_a, "shape"_a, "spec"_a = nb::make_tuple(), "unreduced"_a = nb::make_tuple(),
             "reduction"_a = "sum",
-            nb::sig("def __init__(self, mesh: Mesh | str, dtype: object, shape: Sequence[int], "
-                    "spec: Iterable[None | str | Iterable[str]] = (), unreduced: Sequence[str] = (), "
+            nb::sig("def __init__(self, mesh: Mesh | str, dtype: object, shape: collections.abc.Sequence[int], "
+                    "spec: collections.abc.Iterable[None | str | collections.abc.Iterable[str]] = (), unreduced: "
+                    "collections.abc.Sequence[str] = (), "
                     "reduction: str = 'sum') -> None"))
-        .def_static("from_placements", layout_from_placements, "mesh"_a, "dtype"_a, "shape"_a, "placements"_a,
-                    nb::sig("def from_placements(mesh: Mesh | str, dtype: object, shape: Sequence[int], "
-                            "placements: Iterable[object]) -> Layout"),
-                    R"doc(From DTensor's placements, one per mesh axis: "S(0)", "R", "P", or torch's own objects.
+        .def_static(
+            "from_placements", layout_from_placements, "mesh"_a, "dtype"_a, "shape"_a, "placements"_a,
+            nb::sig("def from_placements(mesh: Mesh | str, dtype: object, shape: collections.abc.Sequence[int], "
+                    "placements: collections.abc.Iterable[object]) -> Layout"),
+            R"doc(From DTensor's placements, one per mesh axis: "S(0)", "R", "P", or torch's own objects.
 
 Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2 x 2 devices are 2, 1, 1, 1.)doc")
         .def_prop_ro(
@@ -235,7 +237,7 @@ Errors: InputError (no such notation); UnsupportedError, naming what the notatio
              [](const Layout& layout) {
                  return fmt::format("parse_layout('{}', '{}')", format(layout.mesh), format(layout));
              })
-        .def("__eq__", equal<Layout>, nb::is_operator())
+        .def("__eq__", equal<Layout>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Layout& layout) { return hash_of(format(layout.mesh) + ' ' + format(layout)); })
         .def("__getstate__", [](const Layout& layout) { return nb::make_tuple(format(layout.mesh), format(layout)); })
         .def("__setstate__", [](Layout& layout, const std::pair<std::string, std::string>& texts) {
@@ -285,7 +287,7 @@ calibrate` writes it. Errors: InputError.)doc")
             "From the inside out: name, bytes per second one way, seconds per message.")
         .def("__str__", [](const Machine& machine) { return format(machine); })
         .def("__repr__", [](const Machine& machine) { return fmt::format("<Machine {}>", machine.name); })
-        .def("__eq__", equal<Machine>, nb::is_operator())
+        .def("__eq__", equal<Machine>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Machine& machine) { return hash_of(format(machine)); })
         .def("__getstate__", [](const Machine& machine) { return format(machine); })
         .def("__setstate__",

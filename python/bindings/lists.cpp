@@ -31,7 +31,8 @@ PlannedList planned(const std::vector<std::pair<Layout, Layout>>& ends, std::opt
         const nb::gil_scoped_release unlocked;
         return reshard::synthesize(problems, options, memory);
     }();
-    return {unwrap(std::move(found)), std::move(*names), std::move(options)};
+    auto made = unwrap(std::move(found));
+    return {std::move(problems), std::move(made), std::move(*names), std::move(options)};
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
             "plans",
             [](const PlannedList& list) {
                 nb::list all;
-                for (const Synthesis& made : list.made.arrays) all.append(Planned{made, list.options});
+                for (std::size_t i = 0; i < list.asked.size(); ++i)
+                    all.append(Planned{list.asked[i], list.made.arrays[i], list.options});
                 return all;
             },
             nb::sig("def plans(self, /) -> list[Plan]"), "Of each array, in the order of the question.")
@@ -88,7 +90,8 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
         .def("_repr_html_", [](const PlannedList& list) { return preformatted(list_text(list, 120)); });
 
     const std::string signature = fmt::format(
-        "def synthesize_list(problems: Sequence[tuple[Layout, Layout]], names: Sequence[str] | None = None, {}) "
+        "def synthesize_list(problems: collections.abc.Sequence[tuple[Layout, Layout]], names: "
+        "collections.abc.Sequence[str] | None = None, {}) "
         "-> ListPlan",
         options_signature);
     const std::string words =

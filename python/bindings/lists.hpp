@@ -6,6 +6,7 @@
 namespace reshard::python {
 
 struct PlannedList {
+    std::vector<Problem> asked;
     ListSynthesis made;
     std::vector<std::string> names;
     Options options;  ///< of each array

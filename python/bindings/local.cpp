@@ -60,7 +60,7 @@ void add_local(nb::module_& module) {
         .def(nb::new_(&make_ranks), "ranks"_a, "timeout"_a = 60.0)
         .def_prop_ro(
             "size", [](LocalRanks& ranks) { return ranks.world.size(); }, "Ranks.")
-        .def("_move", move);
+        .def("move", move);
 }
 
 }  // namespace reshard::python

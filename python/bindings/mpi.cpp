@@ -29,16 +29,16 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
                   nb::handle out) {
     const auto backend = backend_at(address);
     const Turn turn(*backend);
-    auto [from, to] = or_tell(*backend, [&] {
+    auto tiles = or_tell(*backend, [&] {
         return std::pair(DenseTile(array, "array", Access::read, source, backend->rank()),
                          DenseTile(out, "out", Access::write, target, backend->rank()));
     });
     auto moved = [&] {
         const nb::gil_scoped_release unlocked;
-        return reshard::redistribute(*backend, source, target, from.read(), to.write());
+        return reshard::redistribute(*backend, source, target, tiles.first.read(), tiles.second.write());
     }();
     unwrap(std::move(moved));
-    to.finish();
+    tiles.second.finish();
 }
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
@@ -72,7 +72,8 @@ NB_MODULE(_mpi, module) {
     module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
     add_executors(module);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
-    module.def("allocate", allocate, "address"_a, "bytes"_a);
+    module.def("allocate", allocate, "address"_a, "bytes"_a,
+               nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
     module.def(
         "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);

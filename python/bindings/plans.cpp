@@ -111,9 +111,9 @@ void add_plan(nb::module_& module) {
 
 print(plan) is the table of `reshard plan`; a notebook shows table and picture. Bytes are of the busiest device.)doc")
         .def_prop_ro(
-            "source", [](const Planned& planned) { return planned.made.plan().source; }, "Where the array is.")
+            "source", [](const Planned& planned) { return planned.asked.source; }, "Where the array is.")
         .def_prop_ro(
-            "target", [](const Planned& planned) { return planned.made.plan().target; }, "Where it is wanted.")
+            "target", [](const Planned& planned) { return planned.asked.target; }, "Where it is wanted.")
         .def_prop_ro("steps", steps_of, nb::sig("def steps(self, /) -> list[Step]"),
                      "In order; none when both ends hold the same.")
         .def_prop_ro(
@@ -181,7 +181,7 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
             [](const Planned& planned, const Planned& other) {
                 return planned.made.plan() == other.made.plan() && planned.made.execution() == other.made.execution();
             },
-            nb::is_operator())
+            nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__",
              [](const Planned& planned) { return static_cast<Py_hash_t>(fingerprint(planned.made.plan())); });
 }
@@ -274,7 +274,7 @@ what any plan needs; it names the floor). Any number of threads may ask at once;
                 const nb::gil_scoped_release unlocked;
                 return plans().synthesize({source, target}, options);
             }();
-            return Planned{unwrap(std::move(found)), std::move(options)};
+            return Planned{{source, target}, unwrap(std::move(found)), std::move(options)};
         },
         nb::sig(made.c_str()), words.c_str(), "source"_a, "target"_a);
 
@@ -296,13 +296,13 @@ Errors: as synthesize.)doc",
                 const nb::gil_scoped_release unlocked;
                 return reshard::synthesize(source, target, options);
             }();
-            return Explained{{unwrap(std::move(found)), std::move(options)}};
+            return Explained{{{source, target}, unwrap(std::move(found)), std::move(options)}};
         },
         nb::sig(explained.c_str()), explained_words.c_str(), "source"_a, "target"_a, "times"_a = false);
 
     nb::dict all;
     for (const Rule& rule : rules()) all[text_of(rule.name)] = text_of(rule.about);
-    module.attr("rules") = all;
+    module.attr("planning_rules") = all;  // docs/running.md: rules of planning, not of names
 }
 
 }  // namespace reshard::python

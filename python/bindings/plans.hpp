@@ -10,8 +10,10 @@
 
 namespace reshard::python {
 
-/// What was made, and under which options.
+/// What was asked, what was made of it, and under which options. A reshape is planned in a view that both ends have, so
+/// the plan's own ends may have another shape.
 struct Planned {
+    Problem asked;
     Synthesis made;
     Options options;
 };
@@ -38,7 +40,7 @@ inline constexpr const char* options_signature =
     "*, objective: str = 'time', vocabulary: str = 'all', peak_bytes_max: int | str | None = None, "
     "footprint_bytes_max: int | str | None = None, donate: bool = False, staging_bytes: int | str = 0, "
     "machine: Machine | str | None = None, capabilities: Capabilities | None = None, "
-    "first_steps: Sequence[tuple[str, Layout | str]] = (), without: Sequence[str] = ()";
+    "first_steps: collections.abc.Sequence[tuple[str, Layout | str]] = (), without: collections.abc.Sequence[str] = ()";
 inline constexpr const char* options_words = R"doc(
 
 objective: time, bytes (that the busiest device receives) or steps (that communicate): what is least.

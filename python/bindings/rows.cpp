@@ -1,5 +1,5 @@
 // A move as rows of bytes: arrays of numpy over the library's own memory, without copies.
-#include "reshard/rows.hpp"
+#include "reshard/rules.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
@@ -7,8 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
-#include "python/bindings/errors.hpp"
 
 namespace reshard::python {
 namespace {
@@ -51,6 +51,42 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
     return numbers_of(std::move(rows));
 }
 
+// What rules make of a list, and its rows.
+struct Model {
+    ModelMoves moves;
+    RowSchedule rows;
+};
+
+// Lines of text, or triples of name, dtype and shape.
+std::vector<ListedTensor> tensors_of(nb::handle tensors) {
+    if (nb::isinstance<nb::str>(tensors)) return unwrap(parse_tensors(nb::cast<std::string>(tensors)));
+    std::vector<ListedTensor> all;
+    for (nb::handle one : tensors) {
+        if (nb::len(one) != 3) throw nb::type_error("a tensor is its name, its dtype and its shape");
+        all.push_back({nb::cast<std::string>(one[0]), dtype_of(one[1]), nb::cast<std::vector<Index>>(one[2])});
+    }
+    return all;
+}
+
+Model model_of(const std::string& rules, nb::handle tensors) {
+    const std::vector<ListedTensor> listed = tensors_of(tensors);
+    auto made = [&]() -> Result<Model> {
+        const nb::gil_scoped_release unlocked;
+        auto moves = apply_rules(rules, listed);
+        if (!moves) return tl::unexpected(moves.error());
+        auto rows = RowSchedule::make(std::span<const PartProblem>(moves->moves));
+        if (!rows) return tl::unexpected(rows.error());
+        return Model{std::move(*moves), std::move(*rows)};
+    }();
+    return unwrap(std::move(made));
+}
+
+nb::dict layouts_of(const std::vector<PlacedTensor>& tensors) {
+    nb::dict all;
+    for (const PlacedTensor& tensor : tensors) all[text_of(tensor.name)] = *tensor.layout;
+    return all;
+}
+
 }  // namespace
 
 void add_rows(nb::module_& module) {
@@ -65,6 +101,35 @@ void add_rows(nb::module_& module) {
         .def("rows", rows_of, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
+    nb::class_<Model>(module, "Model", "What rules make of a model's tensors. reshard.ModelMoves makes them.")
+        .def(
+            "__init__",
+            [](Model* self, const std::string& rules, nb::handle tensors) {
+                new (self) Model(model_of(rules, tensors));
+            },
+            "rules"_a, "tensors"_a)
+        .def_prop_ro(
+            "sources", [](const Model& model) { return layouts_of(model.moves.sources); },
+            nb::sig("def sources(self, /) -> dict[str, Layout]"))
+        .def_prop_ro(
+            "targets", [](const Model& model) { return layouts_of(model.moves.targets); },
+            nb::sig("def targets(self, /) -> dict[str, Layout]"))
+        .def_prop_ro(
+            "ends",
+            [](const Model& model) {
+                nb::list all;
+                for (const auto& [source, target] : model.moves.ends)
+                    all.append(nb::make_tuple(text_of(model.moves.sources[source].name),
+                                              text_of(model.moves.targets[target].name)));
+                return all;
+            },
+            nb::sig("def ends(self, /) -> list[tuple[str, str]]"))
+        .def(
+            "rows",
+            [](const Model& model, Index rank, const std::string& side) { return rows_of(model.rows, rank, side); },
+            "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
+        .def_prop_ro("ranks", [](const Model& model) { return model.rows.rank_count(); })
+        .def("__len__", [](const Model& model) { return model.rows.array_count(); });
 }
 
 }  // namespace reshard::python

@@ -33,7 +33,7 @@ class Local:
         """
         if out is None:
             out = [empty_tile(target, rank) for rank in range(self.size)]
-        self._ranks._move(list(tiles), source, target, list(out))
+        self._ranks.move(list(tiles), source, target, list(out))
         return list(out)
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy
 
@@ -27,7 +28,7 @@ def numpy_dtype(name: str) -> numpy.dtype:
     return numpy.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
 
 
-def name_of(dtype: object) -> str:
+def name_of(dtype: Any) -> str:
     """The short name of whatever numpy.dtype takes, or of torch's dtypes. Errors: InputError."""
     try:
         known = numpy.dtype(dtype)

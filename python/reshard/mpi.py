@@ -14,6 +14,7 @@ bytes move or a rank waits."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _absent = ""  # why there is no MPI here
-_addressof = _Comm = _Intercomm = None
+_addressof: Any = None
+_Comm: Any = None
+_Intercomm: Any = None
 try:
     from . import _mpi
 except ImportError as reason:
-    _mpi = None
+    _mpi = None  # type: ignore[assignment]
     _absent = str(reason)
 
 
@@ -90,7 +93,7 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     return out
 
 
-def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: object = None) -> numpy.ndarray:
+def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: Any = None) -> numpy.ndarray:
     """An uninitialized numpy array in memory that peers on this node reach: the fastest there is to move from and to.
 
     layout: a Layout, for this rank's tile of it; or a shape in elements, with `dtype`. The memory is freed with the last
@@ -98,15 +101,15 @@ def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: object
     Errors: BackendError (there is not that much), UnsupportedError (no MPI here).
     """
     address = _address(comm)
+    shape: tuple[int, ...]
     if isinstance(layout, Layout):
         shape, kind = layout.tile_shape(comm.rank), layout.numpy_dtype
     else:
-        shape, kind = layout, numpy.dtype(dtype)
-        name_of(kind)
-    like = numpy.empty(shape, kind) if 0 in numpy.atleast_1d(shape) else None
-    if like is not None:
-        return like
-    size = int(numpy.prod(shape, dtype=numpy.int64)) * kind.itemsize
+        shape, kind = (layout,) if isinstance(layout, int) else tuple(layout), numpy.dtype(dtype)
+        name_of(kind)  # refuses what no layout has
+    if 0 in shape:
+        return numpy.empty(shape, kind)
+    size = math.prod(shape) * kind.itemsize
     return _mpi.allocate(address, size).view(kind).reshape(shape)
 
 

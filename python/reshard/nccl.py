@@ -19,7 +19,7 @@ _absent = ""  # why there is no NCCL here
 try:
     from . import _nccl
 except ImportError as reason:
-    _nccl = None
+    _nccl = None  # type: ignore[assignment]
     _absent = str(reason)
 
 

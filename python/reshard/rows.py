@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy
 
-from ._core import Layout, Rows
+from ._core import Layout, Model, Rows
 
 row_dtype = numpy.dtype([(field, numpy.int64) for field in ("array", "peer", "source_offset", "target_offset", "run_bytes",
                                                             "runs", "source_stride", "target_stride")])
@@ -42,6 +43,49 @@ class RowSchedule:
     def __len__(self) -> int:
         """Arrays."""
         return len(self._rows)
+
+
+class ModelMoves:
+    """A model's tensors from one set of layouts to another, by rules: ModelMoves(rules, tensors).rows(rank).
+
+    rules: lines `pattern = layout` under `source MESH` and `target MESH`, with renames, and fused, stacked and split
+    tensors as parts of one; docs/rows.md has them all.
+    tensors: what the model has: lines `name dtype[shape]`, or triples of name, dtype and shape.
+    Threads and memory: as RowSchedule.
+    Errors: InputError, with the line and a caret (a name that no line or two lines have, a line that no name fits, parts
+    of other shapes), UnsupportedError.
+    """
+
+    def __init__(self, rules: str, tensors: str | Iterable[tuple[str, Any, Sequence[int]]]) -> None:
+        self._model = Model(rules, tensors if isinstance(tensors, str) else list(tensors))
+
+    @property
+    def sources(self) -> dict[str, Layout]:
+        """The layout of each tensor at the source, by its name there."""
+        return self._model.sources
+
+    @property
+    def targets(self) -> dict[str, Layout]:
+        """The layout of each tensor at the target, by its name there."""
+        return self._model.targets
+
+    @property
+    def ends(self) -> list[tuple[str, str]]:
+        """Of each move, which a row's `array` counts: the name at the source, and at the target."""
+        return self._model.ends
+
+    @property
+    def ranks(self) -> int:
+        """Ranks from 0 on that may have rows."""
+        return self._model.ranks
+
+    def __len__(self) -> int:
+        """Moves."""
+        return len(self._model)
+
+    def rows(self, rank: int, side: str = "send") -> numpy.ndarray:
+        """What a rank sends, or with side="receive" receives: as RowSchedule.rows. Offsets are within whole tiles."""
+        return self._model.rows(rank, side).view(row_dtype)[:, 0]
 
 
 def schedule_rows(source: Layout, target: Layout, rank: int, side: str = "send") -> numpy.ndarray:

@@ -12,12 +12,12 @@ namespace reshard::notation {
 namespace {
 
 // So many pieces are an answer to read and to keep.
-constexpr Index pieces_max = Index{1} << 22;
+constexpr Index layout_pieces_max = Index{1} << 22;
 
-// Parts that follow each other, each cut by ceil-div. nullopt where pieces_max is passed.
+// Parts that follow each other, each cut by ceil-div. nullopt where layout_pieces_max is passed.
 std::optional<Dim> cut_in_parts(Index extent, AtomList atoms, std::span<const Index> parts) {
     const Index shards = combinations(atoms);
-    if (saturating_multiply(std::ssize(parts), shards) > pieces_max) return std::nullopt;
+    if (saturating_multiply(std::ssize(parts), shards) > layout_pieces_max) return std::nullopt;
     Dim dim(extent, std::move(atoms));
     Index begin = 0;
     for (const Index part : parts) {
@@ -99,7 +99,7 @@ private:
             return scan_cut(scanner_, std::move(dim));
         }
         auto made = cut_in_parts(dim.extent, std::move(dim.atoms), parts);
-        if (!made) return scanner_.error(Code::unsupported, fmt::format("more than {} pieces", pieces_max), begin);
+        if (!made) return scanner_.error(Code::unsupported, fmt::format("more than {} pieces", layout_pieces_max), begin);
         return *std::move(made);
     }
 
@@ -144,7 +144,7 @@ std::vector<std::string> names_in(const Rule& rule, const Asked& asked) {
 Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
     Dim coarse(ceil_divide(dim.extent, block), dim.atoms);
     if (dim.atoms.empty()) return coarse;
-    if (shard_count(dim) > pieces_max) return fail(Code::unsupported, "has too many shards to look at one by one");
+    if (shard_count(dim) > layout_pieces_max) return fail(Code::unsupported, "has too many shards to look at one by one");
     for (const Dim::Piece& piece : pieces_of(dim)) {
         if (piece.end % block != 0 && piece.end != dim.extent)
             return fail(Code::layout, fmt::format("is cut at {}, within a block of {}", piece.end, block));

@@ -87,6 +87,12 @@ class Redistribute(unittest.TestCase):
         for tile in reshard.local(3).redistribute(tiles, source, target):
             self.assertTrue((tile == 6).all())
 
+    def test_reshapes(self):
+        source, target = reshard.parse_layout("x=4", "f32[24@x]"), reshard.parse_layout("x=4", "f32[4,6@x]")
+        array = whole(source)
+        moved = reshard.local(4).redistribute(reshard.split(array, source), source, target)
+        self.assertTrue(same_bytes(reshard.join(moved, target), array.reshape(4, 6)))
+
     def test_random_pairs(self):
         draw = random.Random(1)
         for number in range(150):

@@ -109,6 +109,15 @@ class Ranks(unittest.TestCase):
         reshard.mpi.Executor(self.comm, donated).run(tile_of(source, self.rank), out[0])
         self.holds(out[0], target)
 
+    def test_reshapes(self):
+        source, target = self.ends("i32", "24@(x,y)", "4@x,6@y")
+        tile, out = tile_of(source, self.rank), reshard.empty_tile(target, self.rank)
+        self.holds(reshard.mpi.redistribute(self.comm, tile, source, target), target)
+        executor = reshard.mpi.Executor(self.comm, reshard.synthesize(source, target))
+        executor.run(tile, out)
+        self.holds(out, target)
+        self.raises(reshard.InputError, "holds a tile of shape", lambda: executor.run(tile, out.reshape(-1)))
+
     def test_wrong_arguments_of_all_ranks_and_of_one(self):
         source, target = self.ends("f32")
         tile = tile_of(source, self.rank)

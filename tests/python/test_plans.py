@@ -144,7 +144,7 @@ class Plans(unittest.TestCase):
         self.assertNotEqual(slow.seconds, reshard.synthesize(SOURCE, TARGET).seconds)
         one = reshard.synthesize(SOURCE, TARGET, capabilities=reshard.Capabilities(one_exchange=True, ranks_per_node=6))
         self.assertEqual(one.execution, "one_exchange")
-        for name in reshard.rules:
+        for name in reshard.planning_rules:
             if name != "direct_exchange":
                 reshard.synthesize(SOURCE, TARGET, without=[name], footprint_bytes_max="1GiB", objective="bytes")
 

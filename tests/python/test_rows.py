@@ -72,6 +72,35 @@ class Rows(unittest.TestCase):
         schedule = reshard.RowSchedule([(source, target)] * 3)
         self.assertEqual((len(schedule), schedule.ranks, len(schedule.rows(2))), (3, 4, 12))
 
+    def test_a_model_by_rules(self):
+        rules = "source x=2\n*.norm = -\notherwise = [x, -]\ntarget x=2[2,3]\n"
+        rules += "l.{n}.qkv = [x, -] <- l.{n}.q + l.{n}.k\notherwise = -\n"
+        listed = [("l.0.q", "f32", (8, 4)), ("l.0.k", numpy.float32, (4, 4)), ("l.0.norm", "f32", (4,))]
+        model = reshard.ModelMoves(rules, listed)
+        self.assertEqual(model.ends, [("l.0.q", "l.0.qkv"), ("l.0.k", "l.0.qkv"), ("l.0.norm", "l.0.norm")])
+        self.assertEqual((len(model), model.ranks, str(model.sources["l.0.q"])), (3, 4, "f32[8@x,4]"))
+        held = {name: numpy.arange(int(numpy.prod(layout.shape)), dtype="f4").reshape(layout.shape) + 100 * number
+                for number, (name, layout) in enumerate(model.sources.items())}
+        sources = [raw(reshard.split(held[name], model.sources[name])) for name, _ in model.ends]
+        made = {name: [numpy.zeros(4 * layout.tile_count(rank), numpy.uint8) for rank in range(4)]
+                for name, layout in model.targets.items()}
+        for rank in range(model.ranks):
+            for row in model.rows(rank):
+                for run in range(row["runs"]):
+                    begin = row["source_offset"] + run * row["source_stride"]
+                    place = row["target_offset"] + run * row["target_stride"]
+                    tile = made[model.ends[row["array"]][1]][row["peer"]]
+                    tile[place:place + row["run_bytes"]] = sources[row["array"]][rank][begin:begin + row["run_bytes"]]
+        halves = [numpy.concatenate([held["l.0.q"][4 * half:4 * half + 4], held["l.0.k"][2 * half:2 * half + 2]])
+                  for half in range(2)]  # each part is cut by itself
+        for half in range(2):
+            self.assertEqual(made["l.0.qkv"][2 + half].tobytes(), halves[half].tobytes())
+            self.assertEqual(made["l.0.norm"][2 + half].tobytes(), held["l.0.norm"].tobytes())
+        text = "l.0.q f32[8,4]\nl.0.k f32[4,4]\nl.0.norm f32[4]\n"
+        self.assertEqual(reshard.ModelMoves(rules, text).targets, model.targets)
+        with self.assertRaisesRegex(reshard.InputError, "line"):
+            reshard.ModelMoves(rules + "lost = -\n", listed)
+
     def test_what_is_refused(self):
         layout, summed = reshard.parse_layout("x=2", "f32[4@x]"), reshard.parse_layout("x=2", "f32[4]{U:x}")
         with self.assertRaises(reshard.UnsupportedError):
