@@ -271,7 +271,8 @@ public:
     [[nodiscard]] Capabilities capabilities() const override {
         return {.one_exchange = nodes_.is_all(),
                 .native_collectives = !nodes_.is_all(),
-                .ranks_per_node = std::ssize(nodes_.members)};
+                .ranks_per_node = std::ssize(nodes_.members),
+                .registration_bytes = nodes_.members.size() > 1 ? RegisteredPages::step_bytes : 0};
     }
 
     // Collective. Tries once which ranks reach each other's memory.

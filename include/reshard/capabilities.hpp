@@ -13,6 +13,8 @@ struct Capabilities {
     bool one_exchange = false;
     bool native_collectives = false;  ///< a library's own all_gather, reduce_scatter and all_reduce run such steps
     Index ranks_per_node = 1;         ///< of this rank's node: ranks that reach each other's memory
+    /// Held beside memory of the caller's at the moment when it is registered or ended, at most. No plan depends on it.
+    Index registration_bytes = 0;
     friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 

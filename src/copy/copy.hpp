@@ -54,8 +54,8 @@ struct LoopNest {
 /// pre: same extents and element size.
 [[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
 
-/// Takes the innermost loop out of the nest when it is contiguous on both sides. Returns the bytes that move as one run:
-/// that loop's, or one element's.
+/// Takes the innermost loop out of the nest when it is contiguous on both sides. Returns the bytes that move as one
+/// run: that loop's, or one element's.
 [[nodiscard]] Index take_run(LoopNest& nest);
 
 /// The innermost part of a copy, moved by one call of a kernel. `unit_bytes` are moved whole: an element, or a short

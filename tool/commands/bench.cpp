@@ -91,9 +91,9 @@ std::string registering(const std::vector<Score>& scores) {
     const Score* const registered = measured(scores, registered_name);
     if (registered == nullptr) return {};
     const Index moves = moves_that_pay(scores);
-    return fmt::format("registering the caller's tiles and ending that took {}: it pays {}\n",
+    return fmt::format("registering the caller's tiles and ending that took {}\nit pays {}\n",
                        format_seconds(registered->register_seconds),
-                       moves > 0 ? fmt::format("from {} moves on", moves) : std::string("for no number of moves"));
+                       moves > 0 ? fmt::format("from {} moves on", moves) : std::string("for no number of moves here"));
 }
 
 std::string ratio(double naive, double seconds) {

@@ -53,6 +53,7 @@ public:
         waitpid(process_, &status, 0);
         process_ = -1;
         if (!WIFEXITED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+        if (text.empty()) return "ended without a word";
         return text == "." ? std::string() : text;
     }
 
