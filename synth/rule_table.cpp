@@ -96,6 +96,14 @@ void plan_between(Inquiry& asked) {
     asked.consider(plan_of(asked.problem));
 }
 
+void search_even_blocks(Inquiry& asked) {
+    const auto blocks = in_even_blocks(asked.problem);
+    if (!blocks) return;
+    std::vector<Step> steps = steps_in_one_order(*blocks, asked.options);
+    if (!steps.empty() || same_tiles(blocks->source, blocks->target))
+        asked.consider(between_pieces(asked.problem, *blocks, std::move(steps)));
+}
+
 // As it is: fused, it would not be naive any more. Where it holds too much it is only there to be shown.
 void show_naive(Inquiry& asked) {
     if (!asked.options.explain && global_bytes(asked.problem.source) > asked.candidates.peak_bytes_max()) return;
@@ -110,7 +118,7 @@ void reorder_last(Inquiry& asked) {
 }
 
 // In the order in which they are asked: of plans that cost the same the first is chosen.
-constexpr std::array<RuleEntry, 14> table = {{
+constexpr std::array<RuleEntry, 15> table = {{
     {{"identity", "both ends hold the same: nothing moves"}, Stage::nothing, do_nothing},
     {{"search", "the shortest path over typed steps, in the digits of the mesh"}, Stage::search, search_digits},
     {{"one_step", "one collective leads from end to end"}, Stage::one_step, take_one_step},
@@ -138,6 +146,10 @@ constexpr std::array<RuleEntry, 14> table = {{
     {{"reduce_last", "summands are carried to where they are wanted and reduced there"},
      Stage::between,
      plan_between<reduce_last>,
+     Vocabulary::all},
+    {{"even_blocks", "the search between even blocks; an exchange leads from and to the intervals that the ends have"},
+     Stage::between,
+     search_even_blocks,
      Vocabulary::all},
     {{"gather_differing", "dimensions that are cut differently are gathered, then sliced"},
      Stage::between,

@@ -101,6 +101,25 @@ Plan reordered(const Problem& problem, std::vector<Step> steps) {
     return plan;
 }
 
+std::optional<Problem> in_even_blocks(const Problem& problem) {
+    if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;
+    if (!has_pieces(problem.source) && !has_pieces(problem.target)) return std::nullopt;
+    Problem blocks = problem;
+    for (Layout* end : {&blocks.source, &blocks.target})
+        for (Dim& dim : end->dims) dim.pieces.clear();
+    if (!validate(blocks.source) || !validate(blocks.target) || !can_count(blocks.source, blocks.target))
+        return std::nullopt;
+    return blocks;
+}
+
+Plan between_pieces(const Problem& problem, const Problem& blocks, std::vector<Step> steps) {
+    Plan plan{problem.source, problem.target, {}};
+    step_to(plan, StepKind::exchange, blocks.source);
+    plan.steps.insert(plan.steps.end(), steps.begin(), steps.end());
+    step_to(plan, StepKind::exchange, problem.target);
+    return plan;
+}
+
 bool searchable(const Problem& problem) {
     return same_order(problem.source.mesh, problem.target.mesh) && !has_pieces(problem.source) &&
            !has_pieces(problem.target);

@@ -24,6 +24,13 @@ namespace reshard {
 /// Dimensions that are cut differently are gathered as far as they differ, then sliced.
 [[nodiscard]] std::optional<Plan> gather_differing(const Problem& problem);
 
+/// The problem of the rule `even_blocks`: dimensions cut in pieces are cut by the same axes into even blocks. nullopt
+/// where there are no pieces, or the devices have different orders.
+[[nodiscard]] std::optional<Problem> in_even_blocks(const Problem& problem);
+/// The plan of `problem`, given the steps that solve that one: an exchange leads from the pieces of an end to its
+/// blocks.
+[[nodiscard]] Plan between_pieces(const Problem& problem, const Problem& blocks, std::vector<Step> steps);
+
 /// The problem of the rule `reorder`: the target's layout is made in the source's order of devices, then whole tiles
 /// are permuted. nullopt where both orders are the same or the devices differ.
 [[nodiscard]] std::optional<Problem> in_the_order_of_the_source(const Problem& problem);

@@ -45,8 +45,8 @@ public:
         return std::nullopt;
     }
 
-    std::optional<SearchSpace> make_coarse(std::size_t most) {
-        if (!begin(true, most)) return std::nullopt;
+    std::optional<SearchSpace> make_coarse(bool cancels, std::size_t most) {
+        if (!begin(cancels, most)) return std::nullopt;
         for (const Cells cells : {Cells::all, Cells::merged})
             if (place(cells, false)) return end(false);
         return std::nullopt;
@@ -139,7 +139,8 @@ private:
         frame_.even = std::all_of(frame_.extents.begin(), frame_.extents.end(),
                                   [&](Index extent) { return extent % frame_.devices == 0; }) &&
                       divides(problem_.source) && divides(problem_.target);
-        frame_.exact = !frame_.even && primes && cancelled_.empty() && frame_.devices <= exact_devices_max;
+        const bool keeps_idle = primes || cells == Cells::all || cells == Cells::merged;
+        frame_.exact = !frame_.even && keeps_idle && cancelled_.empty() && frame_.devices <= exact_devices_max;
         return true;
     }
 
@@ -268,7 +269,10 @@ std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels
 }
 
 std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
-    return SpaceMaker(problem).make_coarse(searched_max);
+    auto space = SpaceMaker(problem).make_coarse(true, searched_max);
+    if (space && !space->even && !space->exact)
+        if (auto all = SpaceMaker(problem).make_coarse(false, searched_max); all && all->exact) return all;
+    return space;
 }
 
 }  // namespace reshard

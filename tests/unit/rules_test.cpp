@@ -137,6 +137,15 @@ TEST(RuleUnit, reorder) {
     EXPECT_TRUE(check(answer.plan()).has_value());
 }
 
+// Nested chunks of what does not divide: the idle axis is sliced, so that the reduction is of a third of the array.
+TEST(RuleUnit, even_blocks) {
+    const auto answer =
+        made({at("f32[13,12]{U:x}"), at("f32[13@(x,y)[3,3,1,2,2,2],12]")}, Vocabulary::all, Objective::bytes);
+    EXPECT_EQ(answer.rule, "even_blocks");
+    EXPECT_EQ(answer.verdict().received_bytes_max_device, 224);
+    EXPECT_TRUE(check(answer.plan()).has_value());
+}
+
 TEST(RuleUnit, gather_differing) {
     const auto plan = gather_differing({at("f32[12@x/2,6]"), at("f32[12@x,6@y]")});
     ASSERT_TRUE(plan.has_value());

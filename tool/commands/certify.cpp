@@ -139,9 +139,10 @@ Result<Certified> certify(const Judged<Plan>& judged, const std::string& named) 
     const auto bound = number_after(text, " lower_bound=");
     if (bound) certified.lower_bound_bytes = saturating_multiply(*bound, size);
     certified.claim = claim_of(text, bound);
-    // Two judges that disagree about a number are not both right.
+    // Two judges that disagree about a number are not both right. The checker has no bound where summands stay or
+    // arrive.
     if (certified.peak_bytes != verdict.peak_bytes || certified.received_bytes != verdict.received_bytes ||
-        certified.lower_bound_bytes.value_or(0) != verdict.lower_bound_bytes)
+        certified.lower_bound_bytes.value_or(verdict.lower_bound_bytes) != verdict.lower_bound_bytes)
         return fail(Code::plan, fmt::format("the proved checker derives other figures than the judge: {}", text));
     return certified;
 }
