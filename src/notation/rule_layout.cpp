@@ -99,7 +99,8 @@ private:
             return scan_cut(scanner_, std::move(dim));
         }
         auto made = cut_in_parts(dim.extent, std::move(dim.atoms), parts);
-        if (!made) return scanner_.error(Code::unsupported, fmt::format("more than {} pieces", layout_pieces_max), begin);
+        if (!made)
+            return scanner_.error(Code::unsupported, fmt::format("more than {} pieces", layout_pieces_max), begin);
         return *std::move(made);
     }
 
@@ -144,7 +145,8 @@ std::vector<std::string> names_in(const Rule& rule, const Asked& asked) {
 Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
     Dim coarse(ceil_divide(dim.extent, block), dim.atoms);
     if (dim.atoms.empty()) return coarse;
-    if (shard_count(dim) > layout_pieces_max) return fail(Code::unsupported, "has too many shards to look at one by one");
+    if (shard_count(dim) > layout_pieces_max)
+        return fail(Code::unsupported, "has too many shards to look at one by one");
     for (const Dim::Piece& piece : pieces_of(dim)) {
         if (piece.end % block != 0 && piece.end != dim.extent)
             return fail(Code::layout, fmt::format("is cut at {}, within a block of {}", piece.end, block));
