@@ -104,9 +104,9 @@ class Registration {
 public:
     Registration() = default;  ///< of nothing
     Registration(std::span<std::byte> memory, std::unique_ptr<Registered> held)
-        : memory_(memory), held_(std::move(held)) {}
-    Registration(Registration&&) noexcept = default;
-    Registration& operator=(Registration&&) noexcept = default;
+        : memory_(memory), held_(std::move(held)) {}             ///< of a backend
+    Registration(Registration&&) noexcept = default;             ///< leaves nothing
+    Registration& operator=(Registration&&) noexcept = default;  ///< ends what it was
 
     /// The memory is as any other again, with its contents; ended already, nothing. No run may use it. Errors: usage
     /// while a run does; backend where the memory was freed or mapped anew meanwhile, which is left as it is now, or
