@@ -105,8 +105,8 @@ Index least_received(const SummandChange& change, Index elements, Index devices)
 }
 
 Index lower_bound(const Layout& source, const Layout& target) {
+    if (summand_count(source) == 1 && summand_count(target) == 1) return foreign_elements(source, target);
     const SummandChange change = summand_change(source, target);
-    if (change.before == 1 && change.after == 1) return foreign_elements(source, target);
     Index elements = 1;
     for (const Dim& dim : target.dims) elements *= dim.extent;
     const Index received = least_received(change, elements, devices_of(source.mesh, target.mesh));

@@ -269,6 +269,8 @@ std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels
 }
 
 std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
+    // Of many axes few are merged, and to find that out would take a part of what is built for them.
+    if (problem.source.mesh.axes.size() > 2 * searched_max) return std::nullopt;
     auto space = SpaceMaker(problem).make_coarse(true, searched_max);
     if (space && !space->even && !space->exact)
         if (auto all = SpaceMaker(problem).make_coarse(false, searched_max); all && all->exact) return all;
