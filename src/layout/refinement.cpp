@@ -7,6 +7,13 @@ void append_borders(const Layout& layout, std::vector<Index>& borders) {
     append_borders(layout.unreduced, borders);
 }
 
+bool commensurable(const Layout& a, const Layout& b) {
+    std::vector<Index> borders;
+    append_borders(a, borders);
+    append_borders(b, borders);
+    return form_chain(borders);
+}
+
 std::optional<AtomList> refinement(std::vector<Index> borders) {
     if (!form_chain(borders)) return std::nullopt;
     AtomList digits;

@@ -30,13 +30,6 @@ Index copies_of(const Layout& layout) {
     return device_count(layout) / tiles;
 }
 
-bool commensurable(const Layout& before, const Layout& after) {
-    std::vector<Index> borders;
-    append_borders(before, borders);
-    append_borders(after, borders);
-    return same_order(before.mesh, after.mesh) && form_chain(borders);
-}
-
 AtomList sharding_atoms(const Layout& layout) {
     AtomList atoms;
     for (const Dim& dim : layout.dims) atoms.insert(atoms.end(), dim.atoms.begin(), dim.atoms.end());
@@ -75,7 +68,7 @@ SummandChange summand_change(const Layout& before, const Layout& after) {
     SummandChange change{summand_count(before), summand_count(after), copies_of(after), 0, 0, 1};
     change.kept = std::min(copies_of(before), change.copies);
     change.keepers = change.before;
-    if (!commensurable(before, after)) return change;
+    if (!same_order(before.mesh, after.mesh) || !commensurable(before, after)) return change;
     change.kept = std::min(change.kept, combinations(idle_atoms(before, after)));
     // A digit of a sum that is one of a dimension at the other end has one value for each element.
     change.keepers =

@@ -15,13 +15,6 @@ namespace {
 /// Devices are enumerated where no closed form holds; beyond this many that takes too long to be an answer.
 constexpr Index enumerated_devices_max = Index{1} << 22;
 
-bool commensurable(const Layout& a, const Layout& b) {
-    std::vector<Index> borders;
-    append_borders(a, borders);
-    append_borders(b, borders);
-    return form_chain(borders);
-}
-
 bool closed_form(const Layout& before, const Layout& after, const AxisDelta& change) {
     return same_order(before.mesh, after.mesh) && divides(before) && divides(after) &&
            ((change.prefixes && before.unreduced == after.unreduced) || commensurable(before, after));

@@ -207,12 +207,14 @@ TEST(Files, TemporaryNamesAreDrawn) {
     EXPECT_EQ(names.begin()->size(), std::string("there/reshard-0123456789abcdef.partial").size());
 }
 
-TEST(Files, TileNames) {
+TEST(Files, NamesOfTilesAndOfRows) {
     for (const char* name : {"rank0.json", "rank12.source.npy", "rank999.target.npy"})
-        EXPECT_TRUE(is_tile_name(name)) << name;
+        EXPECT_TRUE(belongs(Contents::tiles, name) && !belongs(Contents::rows, name)) << name;
+    for (const char* name : {"rank0.rows.npy", "rank999.rows.npy", "arrays.tsv"})
+        EXPECT_TRUE(belongs(Contents::rows, name) && !belongs(Contents::tiles, name)) << name;
     for (const char* name : {"", "rank", "rank.json", "rank0", "rank0.", "rank0.npy", "rank0.json~", "xrank0.json",
                              "rank0x.json", "rank-1.json", "Rank0.json", "rank0.source.npy.partial"})
-        EXPECT_FALSE(is_tile_name(name)) << name;
+        EXPECT_FALSE(belongs(Contents::tiles, name) || belongs(Contents::rows, name)) << name;
 }
 
 }  // namespace

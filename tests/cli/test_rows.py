@@ -136,7 +136,19 @@ class Rows(tool.Case):
             pass
         ran = tool.reshard("plan", *plain, "--rows", self.folder)
         self.assertEqual(ran.code, 2)
-        self.assertIn("is no tile; name a folder of its own", ran.err)
+        self.assertIn("'mine' in it is no file of rows; name a folder of its own", ran.err)
+
+    def test_a_folder_of_tiles_is_not_taken_for_one_of_rows(self):
+        question = ("--mesh", "x=2", "f32[8@x]", "f32[8]")
+        tiles, rows = self.path("tiles"), self.path("rows")
+        self.ran_well(tool.reshard("run", *question, "--tiles", tiles))
+        self.ran_well(tool.reshard("plan", *question, "--rows", rows))
+        for command in (("plan", "--rows", tiles), ("run", "--tiles", rows)):
+            before = sorted(os.listdir(command[2]))
+            ran = tool.reshard(command[0], *question, *command[1:])
+            self.assertEqual(ran.code, 2)
+            self.assertIn("in it is no ", ran.err)
+            self.assertEqual(sorted(os.listdir(command[2])), before)
 
 
 if __name__ == "__main__":

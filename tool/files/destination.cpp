@@ -57,16 +57,20 @@ Destination old_destination(const Found& found, Destination::Kind kind) {
     return {kind, found.path, found.status.st_mode, found.status.st_uid, found.status.st_gid};
 }
 
-}  // namespace
-
-bool is_tile_name(std::string_view name) {
-    if (name == "arrays.tsv") return true;
-    if (!name.starts_with("rank")) return false;
+// What follows the number in `rank7...`; empty for other names.
+std::string_view after_rank(std::string_view name) {
+    if (!name.starts_with("rank")) return {};
     name.remove_prefix(4);
     const std::size_t digits = name.find_first_not_of("0123456789");
-    if (digits == 0 || digits == std::string_view::npos) return false;
-    name.remove_prefix(digits);
-    return name == ".source.npy" || name == ".target.npy" || name == ".rows.npy" || name == ".json";
+    return digits == 0 || digits == std::string_view::npos ? std::string_view() : name.substr(digits);
+}
+
+}  // namespace
+
+bool belongs(Contents contents, std::string_view name) {
+    const std::string_view rest = after_rank(name);
+    if (contents == Contents::rows) return rest == ".rows.npy" || name == "arrays.tsv";
+    return rest == ".source.npy" || rest == ".target.npy" || rest == ".json";
 }
 
 Result<Destination> destination_of_file(const std::string& given) {
@@ -83,12 +87,12 @@ Result<Destination> destination_of_file(const std::string& given) {
     return old_destination(found, Destination::Kind::old);
 }
 
-Result<Destination> destination_of_folder(const std::string& given) {
+Result<Destination> destination_of_folder(const std::string& given, Contents contents) {
     RESHARD_TRY(const auto& found, find(given, "create folder"));
     if (!found.there) {
         std::string path = given;
         while (path.size() > 1 && path.back() == '/') path.pop_back();
-        return Destination{Destination::Kind::fresh, path};
+        return Destination{Destination::Kind::fresh, path, 0, 0, 0, contents};
     }
     const char* const replace = "replace folder";
     if (!S_ISDIR(found.status.st_mode)) return because("create folder", given, "a file is there");
@@ -104,11 +108,14 @@ Result<Destination> destination_of_folder(const std::string& given) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(found.path, error)) {
         const std::string name = entry.path().filename().string();
-        if (!is_tile_name(name) || entry.is_directory(error))
-            return because(replace, given, fmt::format("'{}' in it is no tile; name a folder of its own", name));
+        if (belongs(contents, name) && !entry.is_directory(error)) continue;
+        const char* const wanted = contents == Contents::tiles ? "tile" : "file of rows";
+        return because(replace, given, fmt::format("'{}' in it is no {}; name a folder of its own", name, wanted));
     }
     if (error) return because(replace, given, error.message());
-    return old_destination(found, Destination::Kind::old);
+    Destination old = old_destination(found, Destination::Kind::old);
+    old.contents = contents;
+    return old;
 }
 
 }  // namespace reshard::cli

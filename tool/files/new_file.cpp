@@ -58,12 +58,14 @@ Result<bool> rename_folder(const std::string& from, const Destination& destinati
 
 void remove_file(const std::string& path) { ::unlink(path.c_str()); }
 
-void remove_tiles(const std::string& folder) {
+void remove_contents(const std::string& folder) {
     // Other ranks may still be making tiles: they find no folder soon.
     for (int times = 0; times < 100; ++times) {
         std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-            if (is_tile_name(entry.path().filename().string())) ::unlink(entry.path().c_str());
+        for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+            const std::string name = entry.path().filename().string();
+            if (belongs(Contents::tiles, name) || belongs(Contents::rows, name)) ::unlink(entry.path().c_str());
+        }
         if (::rmdir(folder.c_str()) == 0 || errno != ENOTEMPTY) return;
     }
 }
@@ -120,7 +122,7 @@ Result<NewFolder> NewFolder::begin(Destination destination) {
     const auto held = undisturbed();
     const std::string partial = name_in(folder_of(destination.path));
     if (::mkdir(partial.c_str(), 0777) != 0) return cannot("create folder", destination.path);
-    NewFolder folder(std::move(destination), Litter(partial, remove_tiles));
+    NewFolder folder(std::move(destination), Litter(partial, remove_contents));
     const int descriptor = ::open(partial.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (descriptor < 0) return cannot("create folder", folder.destination_.path);
     take_over(descriptor, folder.destination_);
@@ -132,12 +134,12 @@ Result<void> NewFolder::commit() {
     sync_folder(partial_.path());
     auto held = undisturbed();
     // Another run or a person may have put something there meanwhile.
-    RESHARD_TRY(const auto& now, destination_of_folder(destination_.path));
+    RESHARD_TRY(const auto& now, destination_of_folder(destination_.path, destination_.contents));
     RESHARD_TRY(const auto& exchanged, rename_folder(partial_.path(), now));
     held.unlock();  // a signal that comes while the disk is waited for removes the old tiles
     sync_folder(folder_of(destination_.path));
     held.lock();
-    if (exchanged) remove_tiles(partial_.path());
+    if (exchanged) remove_contents(partial_.path());
     partial_.release();
     return {};
 }

@@ -8,6 +8,11 @@
 
 namespace reshard::cli {
 
+/// What a folder is for: rank7.source.npy, rank7.target.npy and rank7.json, or rank7.rows.npy and arrays.tsv.
+enum class Contents { tiles, rows };
+/// A file of that name is one of those.
+[[nodiscard]] bool belongs(Contents contents, std::string_view name);
+
 /// Where an output goes. Symbolic links are followed, so what they lead to is replaced; other hard links of a file that
 /// is replaced keep what they had.
 struct Destination {
@@ -17,17 +22,15 @@ struct Destination {
     unsigned mode = 0;  ///< of what is replaced, as are the next two
     unsigned user = 0;
     unsigned group = 0;
+    Contents contents = Contents::tiles;  ///< of a folder
 };
 
 /// Errors: io; for a folder, a socket, a disk, a link to nothing, a file that may not be written, and for stdout, which
 /// has the report.
 [[nodiscard]] Result<Destination> destination_of_file(const std::string& path);
 
-/// A folder of tiles. Errors: io; for one that has other files than tiles, and for those that cannot be exchanged.
-[[nodiscard]] Result<Destination> destination_of_folder(const std::string& path);
-
-/// `rank7.source.npy`, `rank7.target.npy`, `rank7.rows.npy` or `rank7.json`; and `arrays.tsv`, which is beside rows.
-[[nodiscard]] bool is_tile_name(std::string_view name);
+/// A folder of such files. Errors: io; for one that has others, and for those that cannot be exchanged.
+[[nodiscard]] Result<Destination> destination_of_folder(const std::string& path, Contents contents);
 
 class NewFile {
 public:

@@ -39,7 +39,8 @@ inline constexpr Index npy_start_max = Index{1} << 20;
 /// How numpy describes a dtype, little-endian; types that numpy does not have are raw bytes of their size.
 [[nodiscard]] std::string descr_of(DType dtype);
 
-/// A version 1.0 header that ends on a multiple of 64 bytes; a descr that begins with [ is of records. pre: the shape has few enough dimensions for one.
+/// A version 1.0 header that ends on a multiple of 64 bytes; a descr that begins with [ is of records. pre: the shape
+/// has few enough dimensions for one.
 [[nodiscard]] std::string npy_header(const std::string& descr, bool fortran_order, const std::vector<Index>& shape);
 
 }  // namespace reshard::cli

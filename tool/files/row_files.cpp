@@ -35,7 +35,7 @@ private:
 
 Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side,
                              const std::vector<std::pair<std::string, std::string>>& names) {
-    RESHARD_TRY(auto& made, destination_of_folder(folder).and_then(NewFolder::begin));
+    RESHARD_TRY(auto& made, destination_of_folder(folder, Contents::rows).and_then(NewFolder::begin));
     const FolderWriter writer(made.path(), folder);
     RowTotals totals;
     std::vector<Index> others(static_cast<std::size_t>(schedule.rank_count()), 0);

@@ -195,7 +195,7 @@ Result<void> may_write(Rank& rank, const std::string& output, const std::string&
     const auto may = [&]() -> Result<void> {
         if (rank.index() != 0) return {};
         if (!output.empty() && !tiles.empty()) RESHARD_CHECK(apart(output, tiles));
-        if (!tiles.empty()) RESHARD_CHECK(destination_of_folder(tiles));
+        if (!tiles.empty()) RESHARD_CHECK(destination_of_folder(tiles, Contents::tiles));
         if (!output.empty()) RESHARD_CHECK(destination_of_file(output));
         return {};
     };
@@ -224,7 +224,7 @@ Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path
                                              std::span<const std::byte> target) {
     const auto begin = [&]() -> Result<std::optional<NewFolder>> {
         if (rank.index() != 0) return std::nullopt;
-        return destination_of_folder(path).and_then(NewFolder::begin);
+        return destination_of_folder(path, Contents::tiles).and_then(NewFolder::begin);
     };
     RESHARD_TRY(auto& folder, agree(rank, begin()));
     const std::string partial = rank.share(folder ? folder->path() : std::string()).front();

@@ -29,6 +29,9 @@ template <class Borders>
     return true;
 }
 
+/// The borders of both layouts form one chain: there are digits into which the atoms of both can be cut.
+[[nodiscard]] bool commensurable(const Layout& a, const Layout& b);
+
 /// The digits between neighbouring borders, most major first; nullopt where the borders form no chain.
 [[nodiscard]] std::optional<AtomList> refinement(std::vector<Index> borders);
 
