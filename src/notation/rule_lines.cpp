@@ -11,7 +11,21 @@ namespace reshard::notation {
 
 tl::unexpected<Error> RuleLine::error(Code code, std::string_view message, std::size_t offset) const {
     return tl::unexpected<Error>(
-        Error{code, fmt::format("line {} of the rules: {}", number, message), std::string(text), offset});
+        Error{code, fmt::format("line {} of {}: {}", number, of, message), std::string(text), offset});
+}
+
+bool next_line(std::string_view& text, RuleLine& line) {
+    while (!text.empty()) {
+        const std::size_t size = std::min(text.find('\n'), text.size());
+        line.text = text.substr(0, size);
+        text.remove_prefix(std::min(size + 1, text.size()));
+        line.text = line.text.substr(0, line.text.find('#'));
+        while (!line.text.empty() && std::string_view(" \t\r").find(line.text.back()) != std::string_view::npos)
+            line.text.remove_suffix(1);
+        ++line.number;
+        if (!Scanner(line.text).at_end()) return true;
+    }
+    return false;
 }
 
 namespace {
@@ -217,18 +231,7 @@ private:
 Result<RuleText> read_rules(std::string_view text) {
     RuleText rules;
     RuleEnd* end = nullptr;
-    std::size_t number = 0;
-    while (!text.empty()) {
-        const std::size_t size = std::min(text.find('\n'), text.size());
-        std::string_view line = text.substr(0, size);
-        text.remove_prefix(std::min(size + 1, text.size()));
-        line = line.substr(0, line.find('#'));
-        while (!line.empty() && std::string_view(" \t\r").find(line.back()) != std::string_view::npos)
-            line.remove_suffix(1);
-        const RuleLine place{line, ++number};
-        if (Scanner(line).at_end()) continue;
-        RESHARD_CHECK(place.numbered(LineReader(rules, end, place).read()));
-    }
+    for (RuleLine line; next_line(text, line);) RESHARD_CHECK(line.numbered(LineReader(rules, end, line).read()));
     for (const auto& [word, one] : {std::pair("source", &rules.source), std::pair("target", &rules.target)})
         if (!one->line) return fail(Code::syntax, fmt::format("the rules have no line '{}' and a mesh", word));
     return rules;

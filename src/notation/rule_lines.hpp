@@ -8,8 +8,9 @@ namespace reshard::notation {
 
 /// A line with its number, for errors.
 struct RuleLine {
-    std::string_view text;
-    std::size_t number = 0;  ///< from 1
+    std::string_view text;         ///< without comment and the blanks at its end
+    std::size_t number = 0;        ///< from 1
+    const char* of = "the rules";  ///< what it is a line of
     /// "line 3 of the rules: ...", with the line and the place.
     [[nodiscard]] tl::unexpected<Error> error(Code code, std::string_view message, std::size_t offset) const;
     /// The same result, its error with the number of the line.
@@ -19,6 +20,9 @@ struct RuleLine {
         return result;
     }
 };
+
+/// Takes the next line off the text; what follows a # says nothing, nor do empty lines. False at the end.
+[[nodiscard]] bool next_line(std::string_view& text, RuleLine& line);
 
 /// One dimension of a slice.
 struct Slice {

@@ -17,34 +17,17 @@ using namespace notation;
 Result<std::vector<ListedTensor>> parse_tensors(std::string_view text) {
     std::vector<ListedTensor> tensors;
     std::unordered_map<std::string_view, std::size_t> lines;  // by name
-    std::size_t number = 0;
-    while (!text.empty()) {
-        const std::size_t size = std::min(text.find('\n'), text.size());
-        std::string_view line = text.substr(0, size);
-        text.remove_prefix(std::min(size + 1, text.size()));
-        line = line.substr(0, line.find('#'));
-        while (!line.empty() && std::string_view(" \t\r").find(line.back()) != std::string_view::npos)
-            line.remove_suffix(1);
-        ++number;
-        Scanner scanner(line);
+    for (RuleLine line{{}, 0, "the list"}; next_line(text, line);) {
+        Scanner scanner(line.text);
         const std::size_t begin = scanner.place();
-        if (begin == line.size()) continue;
-        const auto wrong = [&](const Error& error) {
-            return tl::unexpected<Error>(Error{error.code,
-                                               fmt::format("line {} of the list: {}", number, error.message),
-                                               std::string(line), error.offset});
-        };
-        const std::size_t end = std::min(line.find_first_of(" \t", begin), line.size());
-        const std::string_view name = line.substr(begin, end - begin);
+        const std::size_t end = std::min(line.text.find_first_of(" \t", begin), line.text.size());
+        const std::string_view name = line.text.substr(begin, end - begin);
         scanner.move_to(end);
         const std::size_t place = scanner.place();
-        auto array = parse_array(line.substr(place));
-        if (!array) {
-            array.error().offset += place;
-            return wrong(array.error());
-        }
-        if (const auto [other, fresh] = lines.emplace(name, number); !fresh)
-            return wrong({Code::mismatch, fmt::format("'{}' is on line {}, too", name, other->second), {}, begin});
+        auto array = parse_array(line.text.substr(place));
+        if (!array) return line.error(array.error().code, array.error().message, array.error().offset + place);
+        if (const auto [other, fresh] = lines.emplace(name, line.number); !fresh)
+            return line.error(Code::mismatch, fmt::format("'{}' is on line {}, too", name, other->second), begin);
         tensors.push_back({std::string(name), array->dtype, std::move(array->shape)});
     }
     return tensors;
