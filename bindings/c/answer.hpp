@@ -100,11 +100,19 @@ struct Tiles {
 [[nodiscard]] Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources,
                                                        const reshard_layout* const* targets, std::int64_t count);
 
-/// Of a collective call that fails before it comes to its peers: they learn of it, and need not wait.
+/// Of a rank that fails before it prepares with its peers: they learn of it, and need not wait.
 template <class T>
 Result<T> or_tell(Backend& backend, Result<T> arguments) {
     if (!arguments) static_cast<void>(backend.agree(0));
     return arguments;
+}
+
+/// The same before redistribute, after whose errors no rank keeps anything.
+inline Result<Tiles> or_tell(Backend& backend, Result<Tiles> tiles) {
+    if (tiles) return tiles;
+    static_cast<void>(backend.agree(0));
+    clear(backend);
+    return tiles;
 }
 
 /// Handles cross from one library to the other, so that both must be of one version.

@@ -16,15 +16,18 @@ private:
     const Backend* backend_;
 };
 
+/// What a rank whose arguments are wrong was about to do. After an error of redistribute no rank keeps anything.
+enum class Call { prepare, redistribute };
+
 /// A rank whose arguments are wrong says so to the others, who would wait for it.
 template <class Body>
-auto or_tell(Backend& backend, const Body& body) {
+auto or_tell(Backend& backend, Call call, const Body& body) {
     try {
         return body();
     } catch (...) {
         const nb::gil_scoped_release unlocked;
         static_cast<void>(backend.agree(0));
-        clear(backend);
+        if (call == Call::redistribute) clear(backend);
         throw;
     }
 }

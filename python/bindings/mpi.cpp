@@ -29,7 +29,7 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
                   nb::handle out) {
     const auto backend = backend_at(address);
     const Turn turn(*backend);
-    auto tiles = or_tell(*backend, [&] {
+    auto tiles = or_tell(*backend, Call::redistribute, [&] {
         return std::pair(DenseTile(array, "array", Access::read, source, backend->rank()),
                          DenseTile(out, "out", Access::write, target, backend->rank()));
     });
@@ -52,7 +52,7 @@ nb::object allocate(std::uintptr_t address, Index bytes) {
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources,
                                         nb::handle targets) {
     auto backend = backend_at(address);
-    return or_tell(*backend, [&] { return PythonExecutor::make(backend, plan, sources, targets); });
+    return or_tell(*backend, Call::prepare, [&] { return PythonExecutor::make(backend, plan, sources, targets); });
 }
 
 std::string library_version() {

@@ -74,7 +74,7 @@ void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& s
                   nb::handle out, std::uintptr_t stream) {
     const auto backend = backend_of(communicator, stream);
     const Turn turn(*backend);
-    const auto [from, to] = or_tell(*backend, [&] {
+    const auto [from, to] = or_tell(*backend, Call::redistribute, [&] {
         return std::pair(device_tile(array, "array", Access::read, source, backend->rank()),
                          device_tile(out, "out", Access::write, target, backend->rank()));
     });

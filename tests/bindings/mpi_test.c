@@ -87,6 +87,14 @@ static void one_rank_does_wrong(void) {
                                 one.out_bytes, NULL) != RESHARD_OK);
     SUCCEEDS(
         reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
+    // The move is prepared now, on all ranks; it is prepared on none after an error of redistribute.
+    EXPECT(reshard_executor_make(backend, wrong ? NULL : plan, NULL, NULL, &executor, NULL) != RESHARD_OK);
+    SUCCEEDS(
+        reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
+    EXPECT(reshard_redistribute(backend, one.source, wrong ? NULL : one.target, one.in, one.in_bytes, one.out,
+                                one.out_bytes, NULL) != RESHARD_OK);
+    SUCCEEDS(
+        reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
     EXPECT(arrived(&one));
     reshard_release(plan), reshard_release(backend);
     free_problem(&one);

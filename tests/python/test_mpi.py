@@ -136,6 +136,13 @@ class Ranks(unittest.TestCase):
         self.raises(reshard.InputError, "ranks",
                     lambda: reshard.mpi.redistribute(self.comm, tile_of(wide, self.rank), wide, wide))
         self.holds(move(tile), target)  # and goes on
+        # What is prepared on all ranks stays so when an executor is not made.
+        plan = reshard.synthesize(source, target)
+        make = lambda: reshard.mpi.Executor(self.comm, reshard.synthesize(wide, wide) if self.rank == 2 else plan)
+        self.raises(reshard.Error, "", make)
+        self.holds(move(tile), target)
+        self.raises(reshard.Error, "rank 2", lambda: move(tile[:1] if self.rank == 2 else tile))
+        self.holds(move(tile), target)
 
     def test_communicators_come_and_go(self):
         from mpi4py import MPI

@@ -65,12 +65,9 @@ int reshard_mpi_redistribute(MPI_Comm communicator, const reshard_layout* source
                              const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_CHECK(same_version());
-        const auto tiles = need_tiles(source, target, in, in_bytes, out, out_bytes);
-        if (tiles) return mpi::redistribute(communicator, *tiles->source, *tiles->target, tiles->in, tiles->out);
-        Layout none;  // fails here, and where ranks agree, so that the others need not wait
-        none.dims.emplace_back(-1);
-        static_cast<void>(mpi::redistribute(communicator, none, none, {}, {}));
-        return tl::unexpected(tiles.error());
+        RESHARD_TRY(const auto& backend, mpi::backend_of(communicator));
+        RESHARD_TRY(const auto& tiles, or_tell(*backend, need_tiles(source, target, in, in_bytes, out, out_bytes)));
+        return redistribute(*backend, *tiles.source, *tiles.target, tiles.in, tiles.out);
     });
 }
 
