@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Adds up the test results of the presets named on the command line ("!dev": its build failed), says what was skipped
-or not built and why, shows the end of what each failed test printed, and ends with `N passed, N failed, N skipped`. Exit
-0 when nothing failed, else 1."""
+or not built and why, shows what each failed test printed last, and of a sanitizer's report the beginning, and ends with
+`N passed, N failed, N skipped`. Exit 0 when nothing failed, else 1."""
 
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree
 
-LINES_MAX = 60  # of what a failed test printed
+LINES_MAX = 60  # of the end of what a failed test printed
+REPORT_LINES_MAX = 80  # of a sanitizer's report, which says at its beginning what is wrong
+REPORT = re.compile(r"==ERROR: \w+Sanitizer|: runtime error: ")
 REASONS = (
     re.compile(r"^skipped: (.+)$", re.M),  # what the project's own scripts print
     re.compile(r": Skipped\n(.+)$", re.M),  # GoogleTest's GTEST_SKIP() << reason
@@ -22,6 +24,14 @@ def reason(case):
         if found:
             return found.group(1).strip()
     return "it gave no reason"
+
+
+def shown(output):
+    lines = output.splitlines()
+    tail = max(0, len(lines) - LINES_MAX)
+    report = next((i for i, line in enumerate(lines) if REPORT.search(line)), tail)
+    end = min(report + REPORT_LINES_MAX, tail)
+    return lines[tail:] if report >= end else [*lines[report:end], "...", *lines[tail:]]
 
 
 def main(presets):
@@ -39,7 +49,7 @@ def main(presets):
                 skipped.append((name, reason(case)))
             else:
                 failed.append(name)
-                printed = (case.findtext("system-out") or "").splitlines()[-LINES_MAX:]
+                printed = shown(case.findtext("system-out") or "")
                 print("\n".join([f"{name} failed:", *(f"    {line}" for line in printed)]))
 
     by_reason = {}

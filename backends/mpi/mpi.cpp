@@ -89,6 +89,7 @@ public:
     }
 
 private:
+    friend class BothRuns;
     friend class MpiBound;
 
     void begin_run() {
@@ -162,7 +163,11 @@ private:
             if (done && !std::exchange(reported_, true)) prepared_.finish_run();
             return done;
         }
-        if (!std::exchange(reported_, true)) prepared_.give_up(*error_);
+        if (!std::exchange(reported_, true)) {
+            prepared_.standing_.fail();
+            messages_.reset();
+            prepared_.give_up(*error_);
+        }
         return tl::unexpected(*error_);
     }
     void advance_node(Slice most) {

@@ -238,7 +238,8 @@ void Standing::start() {
 void Standing::finish() { finished_ = runs_; }
 
 void Standing::give_up(const Error& why) {
-    if (std::exchange(failed_, true) || !usable()) return;
+    fail();
+    if (std::exchange(told_, true) || !usable()) return;
     send(Word::failed, finished_ + 1, why.message);
 }
 

@@ -71,6 +71,8 @@ public:
 
     void start();   ///< one run more
     void finish();  ///< it went well
+    /// What is left of the run is given up; then its peers are told, when none of their messages is received any more.
+    void fail() { failed_ = true; }
     void give_up(const Error& why);
     void excuse(const Error& why);
     [[nodiscard]] bool failed() const { return failed_; }
@@ -97,6 +99,7 @@ private:
     std::uint64_t runs_ = 0;
     std::uint64_t finished_ = 0;
     bool failed_ = false;
+    bool told_ = false;
     bool excused_ = false;
 };
 

@@ -47,7 +47,7 @@ void ChannelRun::post_piece(std::size_t channel, std::size_t at) {
                          flowing.peer, state_.tag(), communicator, request);
     };
     const Pending pending{flowing.sends ? Pending::sending : Pending::receiving, flowing.peer,
-                          flowing.sends ? -1 : piece.bytes, piece.step};
+                          flowing.sends ? -1 : piece.bytes, piece.step, piece.copies.empty()};
     if (!requests_.post(channel * in_flight_max + at, pending, start)) arrived(channel, at, false);
 }
 
@@ -69,8 +69,8 @@ bool ChannelRun::advance() {
     return requests_.all_ended();
 }
 
-void ChannelRun::give_up(std::string_view why) {
-    requests_.give_up(why, state_.plan().staging);
+void ChannelRun::give_up(GivenUp& run) {
+    requests_.give_up(run, state_.plan().staging);
     flows_.clear();
 }
 

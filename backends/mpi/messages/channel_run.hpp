@@ -16,7 +16,7 @@ public:
     /// True when all is sent and received. Messages that failed are noted; channels go on.
     bool advance();
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
-    void give_up(std::string_view why);
+    void give_up(GivenUp& run);
 
 private:
     static constexpr std::size_t in_flight_max = 8;  // messages of one channel

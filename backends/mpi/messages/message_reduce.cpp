@@ -3,7 +3,12 @@
 namespace reshard::mpi {
 namespace {
 
-bool is_staged(const Landing& landing) { return landing.message && landing.message->where == BufferId::staging; }
+bool is_staged(const Message& message) { return message.where == BufferId::staging; }
+bool is_staged(const Landing& landing) { return landing.message && is_staged(*landing.message); }
+
+Pending receiving(const Message& message) {
+    return {Pending::receiving, message.peer, message.bytes, 0, !is_staged(message)};
+}
 
 }  // namespace
 
@@ -19,7 +24,7 @@ void MessageReduce::begin_step(std::size_t number) {
     landing_requests_.resize(landing_requests_.size() + step.landings.size(), MPI_REQUEST_NULL);
     post_landings();
     for (const Message& message : step.sends) {
-        sends_.add({Pending::sending, message.peer, -1, number}, [&](MPI_Request* request) {
+        sends_.add({Pending::sending, message.peer, -1, number, !is_staged(message)}, [&](MPI_Request* request) {
             return MPI_Isend(state_.read(step.array, message.where) + message.offset_bytes, state_.error() ? 0 : 1,
                              message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
         });
@@ -36,10 +41,9 @@ void MessageReduce::post_landings() {
         if (is_staged(landing) && slots_taken_ == staging_slots) return;
         if (is_staged(landing)) ++slots_taken_;
         const Message& message = *landing.message;
-        state_.note_code(
-            {Pending::receiving, message.peer, message.bytes, 0},
-            MPI_Irecv(state_.write(step.array, message.where) + message.offset_bytes, 1, message.type.get(),
-                      message.peer, state_.tag(), state_.plan().communicator, &landing_requests_[posted_]));
+        state_.note_code(receiving(message), MPI_Irecv(state_.write(step.array, message.where) + message.offset_bytes,
+                                                       1, message.type.get(), message.peer, state_.tag(),
+                                                       state_.plan().communicator, &landing_requests_[posted_]));
     }
 }
 
@@ -68,7 +72,7 @@ bool MessageReduce::land() {
 
 bool MessageReduce::landed(const Message& message, MPI_Request& request) {
     if (request == MPI_REQUEST_NULL) return true;  // it could not be posted, which was noted
-    const Pending pending{Pending::receiving, message.peer, message.bytes, 0};
+    const Pending pending = receiving(message);
     MPI_Status status{};
     int done = 1;
     const int code = MPI_Test(&request, &done, &status);
@@ -86,15 +90,12 @@ void MessageReduce::add_peers(std::set<int>& peers) const {
     sends_.add_peers(peers);
 }
 
-void MessageReduce::give_up(std::string_view why) {
+void MessageReduce::give_up(GivenUp& run) {
     for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
-        if (landing_requests_[i] == MPI_REQUEST_NULL) continue;
-        const Message& message = *state_.stage().steps.front().landings[i].message;
-        state_.note({Pending::receiving, message.peer}, why);
-        MPI_Cancel(&landing_requests_[i]);
-        MPI_Request_free(&landing_requests_[i]);
+        const auto& message = state_.stage().steps.front().landings[i].message;
+        if (message) run.add(state_, landing_requests_[i], receiving(*message), state_.plan().staging);
     }
-    sends_.give_up(why, state_.plan().staging);
+    sends_.give_up(run, state_.plan().staging);
 }
 
 }  // namespace reshard::mpi

@@ -15,7 +15,7 @@ public:
     /// True when all has been added and sent.
     bool advance();
     void add_peers(std::set<int>& peers) const;
-    void give_up(std::string_view why);
+    void give_up(GivenUp& run);
 
 private:
     void post_landings();

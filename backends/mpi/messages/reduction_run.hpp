@@ -14,7 +14,7 @@ public:
     /// True when all parts are where they belong.
     bool advance();
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
-    void give_up(std::string_view why);
+    void give_up(GivenUp& run);
 
 private:
     void post();

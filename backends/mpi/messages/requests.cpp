@@ -1,5 +1,7 @@
 #include "backends/mpi/messages/requests.hpp"
 
+#include <sched.h>
+
 #include <mutex>
 
 namespace reshard::mpi {
@@ -22,9 +24,9 @@ All& all() {
     return *only;
 }
 
-bool is_done(Abandoned& one) {
-    int done = 0;
-    return MPI_Test(&one.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+bool is_over(MPI_Request& request) {
+    int over = 0;
+    return MPI_Test(&request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over != 0;
 }
 
 // Leaves a request to MPI, and keeps what it may read or write until it is done: for ever, where a rank never comes.
@@ -34,13 +36,45 @@ void abandon(MPI_Request request, std::shared_ptr<const void> kept) {
     std::vector<Abandoned>& requests = all().requests;
     requests.push_back({request, std::move(kept)});
     std::erase_if(requests, [&](Abandoned& one) {
-        if (!is_done(one)) return false;
+        if (!is_over(one.request)) return false;
         done.push_back(std::move(one));
         return true;
     });
 }
 
 }  // namespace
+
+void GivenUp::add(RunState& state, MPI_Request& request, const Pending& pending,
+                  const std::shared_ptr<const void>& kept) {
+    if (request == MPI_REQUEST_NULL || is_over(request)) return;
+    state.note(pending, why);
+    const bool sends = pending.doing != Pending::receiving;
+    if (!sends) {
+        MPI_Cancel(&request);
+        if (is_over(request)) return;
+    }
+    if (pending.in_place)
+        under_way.push_back({request, pending.peer, sends});
+    else
+        abandon(request, kept);
+    request = MPI_REQUEST_NULL;
+}
+
+void GivenUp::settle(const Standing& standing) {
+    constexpr auto longest = std::chrono::seconds(1);
+    const auto until = std::chrono::steady_clock::now() + longest;
+    const auto is_settled = [&](UnderWay& one) {
+        const bool left = one.sends && standing.trouble({one.peer}).has_value();  // before the request is asked
+        if (is_over(one.request)) return true;
+        if (left) abandon(one.request, nullptr);
+        return left;
+    };
+    while (std::erase_if(under_way, is_settled), !under_way.empty()) {
+        if (std::chrono::steady_clock::now() > until) break;
+        sched_yield();
+    }
+    for (const UnderWay& one : under_way) abandon(one.request, nullptr);
+}
 
 void Requests::restart(std::size_t places) {
     requests_.assign(places, MPI_REQUEST_NULL);
@@ -88,20 +122,8 @@ void Requests::add_peers(std::set<int>& peers) const {
     }
 }
 
-void Requests::give_up(std::string_view why, const std::shared_ptr<const void>& kept) {
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-        if (requests_[i] == MPI_REQUEST_NULL) continue;
-        int came = 0;
-        MPI_Test(&requests_[i], &came, MPI_STATUS_IGNORE);
-        if (came != 0) continue;
-        state_.note(pending_[i], why);
-        if (pending_[i].doing != Pending::receiving) {
-            abandon(requests_[i], kept);
-            continue;
-        }
-        MPI_Cancel(&requests_[i]);
-        MPI_Request_free(&requests_[i]);
-    }
+void Requests::give_up(GivenUp& run, const std::shared_ptr<const void>& kept) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) run.add(state_, requests_[i], pending_[i], kept);
     restart(0);
 }
 

@@ -5,6 +5,27 @@
 
 namespace reshard::mpi {
 
+/// A message that was given up and reads or writes the caller's memory.
+struct UnderWay {
+    MPI_Request request;
+    int peer;
+    bool sends;
+};
+
+/// What a run that gives up says, and what it leaves.
+struct GivenUp {
+    std::string_view why;
+    std::vector<UnderWay> under_way = {};
+
+    /// Of one request: a receive that nothing has come for is cancelled. What MPI may still use is left to it with
+    /// `kept` where that holds it, and is under way else.
+    void add(RunState& state, MPI_Request& request, const Pending& pending, const std::shared_ptr<const void>& kept);
+    /// Ends what is under way, so that the caller's memory may go. A message that has begun ends soon, since both of
+    /// its ranks advance it, here or in a run; one to a rank that has left the run never begins. What a rank neither
+    /// answers nor leaves within a second is left to MPI.
+    void settle(const Standing& standing);
+};
+
 class Requests {
 public:
     explicit Requests(RunState& state) : state_(state) {}
@@ -43,9 +64,7 @@ public:
     /// The ranks that open ones wait for.
     void add_peers(std::set<int>& peers) const;
 
-    /// What was posted cannot be taken back from peers that do not answer: receives are cancelled, the rest is left to
-    /// MPI, with what it may still use.
-    void give_up(std::string_view why, const std::shared_ptr<const void>& kept);
+    void give_up(GivenUp& run, const std::shared_ptr<const void>& kept);
 
 private:
     RunState& state_;

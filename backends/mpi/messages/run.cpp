@@ -89,10 +89,12 @@ std::set<int> Run::awaited() const {
 }
 
 void Run::give_up(std::string_view why) {
-    channels_.give_up(why);
-    sum_messages_.give_up(why);
-    reductions_.give_up(why);
+    GivenUp run{why};
+    channels_.give_up(run);
+    sum_messages_.give_up(run);
+    reductions_.give_up(run);
     state_.note({"waiting for messages"}, why);
+    run.settle(*state_.plan().standing);
     state_.end();
 }
 

@@ -29,8 +29,9 @@ struct Pending {
 
     std::string_view doing;
     int peer = collective;
-    Index bytes = -1;      ///< expected; -1: not counted
-    std::size_t step = 0;  ///< of the stage
+    Index bytes = -1;       ///< expected; -1: not counted
+    std::size_t step = 0;   ///< of the stage
+    bool in_place = false;  ///< in a tile or workspace of the caller's, not in the staging
 };
 
 class RunState {

@@ -10,6 +10,7 @@
 #include "backends/mpi/shm/peer_regions.hpp"
 #include "conformance/harness.hpp"
 #include "conformance/move.hpp"
+#include "conformance/mpi/mapped.hpp"
 #include "reshard/mpi.hpp"
 
 namespace reshard::conformance {
@@ -168,6 +169,33 @@ TEST(Absence, ARankThatIsLateInAnAllReduceWritesIntoNobodysTile) {
             }
         });
     }
+}
+
+// The same of messages: what ranks that give up have under way between each other ends before they are told, and their
+// tiles may go.
+TEST(Absence, NoMessageIsUnderWayAfterAFailure) {
+    if (harness().ranks() < 3 || harness().ranks() > 4) GTEST_SKIP() << "two ranks or three, and one that is missing";
+    constexpr std::size_t whole = 96 * test::mebi;
+    const auto ranks = static_cast<std::size_t>(harness().ranks());
+    const Plan plan =
+        *plan_of(fmt::format("x={}", ranks), fmt::format("u8[{}@x]", whole), all_gather, fmt::format("u8[{}]", whole));
+    mpi::Options options = transports().back();
+    options.timeout = std::chrono::seconds(20);
+    options.piece_bytes = 0;  // one long message to each
+    expect_named(options, [&](Backend& backend, int away) {
+        auto executor = std::make_unique<Executor>(Executor::prepare(plan, backend).value());
+        auto source = std::make_unique<test::Mapped>(whole / ranks);
+        auto target = std::make_unique<test::Mapped>(whole);
+        ASSERT_TRUE(source->made() && target->made());
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (backend.rank() != away) {
+            EXPECT_FALSE(executor->run({source->bytes(), target->bytes(), {}}));
+        }
+        executor.reset();
+        source.reset();
+        target.reset();
+        for (int i = 0; i < 100; ++i) MPI_Barrier(MPI_COMM_WORLD);
+    });
 }
 
 // Ranks 0 and 1 are done with the first run, and rank 1 fails in the second; the others are still in the first.
