@@ -90,7 +90,7 @@ std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bo
     return slots;
 }
 
-Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena, const PeerRegions& parts,
+Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
                                  Index bounce_bytes) {
     const auto ranks = static_cast<std::size_t>(size_of_communicator(communicator));
     const auto rank = static_cast<std::size_t>(rank_of(communicator));
@@ -103,11 +103,9 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
     for (const BounceSlot& slot : slots) {
         bytes = std::max(bytes, slot.half_bytes > 0 ? slot.offset + 2 * slot.half_bytes : 0);
     }
-    const auto taken = parts.receives.empty() ? Address{} : arena->take(bytes, own_);
-    if (own_) {
-        const std::size_t flags = std::min(own_->bytes().size(), ranks * sizeof(SlotFlags));
-        std::ranges::fill(own_->bytes().first(flags), std::byte{0});
-    }
+    const auto taken = parts.receives.empty() ? Address{} : signals.take(bytes);
+    const std::span<std::byte> own = signals.taken();
+    std::ranges::fill(own.first(std::min(own.size(), ranks * sizeof(SlotFlags))), std::byte{0});
     RESHARD_TRY(const auto& places, gathered(communicator, taken.value_or(Address{})));
     Result<void> made = taken.map([](const Address&) {});
     const auto pair_in = [&](std::size_t peer, const std::vector<PeerRegion>& some, const BounceSlot& slot,
@@ -121,11 +119,10 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, const std::shared_ptr<Ar
     for (std::size_t k = 1; k < ranks && made; ++k) {
         const std::size_t peer = (rank + k) % ranks;
         if (slots[peer].half_bytes > 0) {
-            incoming_.push_back(
-                pair_in(peer, parts.receives, slots[peer], own_->bytes().data(), BouncePieces::Side::receiver));
+            incoming_.push_back(pair_in(peer, parts.receives, slots[peer], own.data(), BouncePieces::Side::receiver));
         }
         if (granted[peer].half_bytes == 0) continue;
-        auto reached = arena->reach(places[peer], views_);
+        auto reached = arena.reach(places[peer], views_);
         if (!reached) {
             made = tl::unexpected(reached.error());
             break;

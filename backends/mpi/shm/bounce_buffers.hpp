@@ -28,10 +28,9 @@ struct SlotFlags {
 class BounceBuffers {
 public:
     /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
-    Result<void> make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena, const PeerRegions& parts,
+    /// This rank's own is what the signals take.
+    Result<void> make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
                       Index bounce_bytes);
-
-    [[nodiscard]] Index bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
 
     /// True when all that this rank sends fits the slots at once.
     [[nodiscard]] bool hold_all() const;
@@ -64,7 +63,6 @@ private:
               Store store);
     bool drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
-    std::unique_ptr<Memory> own_;
     Views views_;  // of the peers' buffers
     std::optional<BouncePieces> staying_;
     std::vector<Pair> outgoing_;

@@ -51,7 +51,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    RESHARD_CHECK(plan->bounce_buffers_.make(communicator, plan->arena_, parts, options.bounce_bytes));
+    RESHARD_CHECK(
+        plan->bounce_buffers_.make(communicator, *plan->signals_, *plan->arena_, parts, options.bounce_bytes));
     RESHARD_CHECK(plan->choose(communicator, parts, options.unregistered_buffers));
     plan->reached_ = std::move(parts);
     return plan;
@@ -105,8 +106,7 @@ Result<bool> ShmCopy::next(Slice most) {
             }
             const auto there = wait(&SignalLine::entered, run_, plan_.partners_, most);
             if (!there || !*there) return there;
-            RESHARD_CHECK(resolve());
-            sweep();
+            RESHARD_CHECK(signals_.touch([&] { return sweep(); }));
             phase_ = Phase::staging;
             return true;
         }
@@ -182,7 +182,8 @@ void ShmCopy::stage_all() {
     plan_.bounce_buffers_.restart(all, all, moves, plan_.bounce_store_);
 }
 
-void ShmCopy::sweep() {
+Result<void> ShmCopy::sweep() {
+    RESHARD_CHECK(resolve());
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
         ShmCopyPlan::Array& moved = plan_.arrays_[array];
         if (!moved.moves) continue;
@@ -191,6 +192,7 @@ void ShmCopy::sweep() {
             std::ranges::any_of(sources_[array], [](const std::byte* source) { return source != nullptr; });
         if (pulls) moved.pull.pull(own_targets_[array], sources_[array], plan_.store_);
     }
+    return {};
 }
 
 }  // namespace reshard::mpi

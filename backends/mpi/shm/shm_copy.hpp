@@ -21,7 +21,7 @@ public:
     /// Addresses to publish for so many arrays: the source's and the target's, of this run and of the next.
     [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }
 
-    [[nodiscard]] Index bounce_bytes() const { return bounce_buffers_.bytes(); }
+    [[nodiscard]] Index bounce_bytes() const { return signals_->taken_bytes(); }
     [[nodiscard]] Index held_bytes() const { return bounce_bytes() + signals_->own_bytes(); }
     /// How it moves, for people.
     [[nodiscard]] std::string describe() const;
@@ -63,7 +63,7 @@ private:
     Result<bool> next(Slice most) override;
     Result<void> resolve();
     void stage_all();
-    void sweep();
+    Result<void> sweep();
 
     ShmCopyPlan& plan_;
     Phase phase_ = Phase::entering;

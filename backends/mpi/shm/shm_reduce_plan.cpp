@@ -222,7 +222,7 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
 
 Result<void> ShmReducePlan::make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes) {
     RESHARD_CHECK(choose(communicator, bounce_bytes));
-    const auto taken = half_bytes_ > 0 ? arena_->take(2 * half_bytes_, own_bounce_) : Address{};
+    const auto taken = half_bytes_ > 0 ? signals_->take(2 * half_bytes_) : Address{};
     RESHARD_TRY(const auto& places, gathered(communicator, taken.value_or(Address{})));
     const auto reach_all = [&](const Address&) -> Result<void> {
         for (std::size_t rank = 0; half_bytes_ > 0 && rank < ranks_; ++rank) {

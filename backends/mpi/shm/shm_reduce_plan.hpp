@@ -36,9 +36,7 @@ public:
     [[nodiscard]] static Index smallest_bounce_bytes(Index ranks);
     [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }
 
-    [[nodiscard]] Index bounce_bytes() const {
-        return own_bounce_ ? static_cast<Index>(own_bounce_->bytes().size()) : 0;
-    }
+    [[nodiscard]] Index bounce_bytes() const { return signals_->taken_bytes(); }
     [[nodiscard]] Index held_bytes() const { return bounce_bytes() + signals_->own_bytes(); }
     /// How it adds up, for people.
     [[nodiscard]] std::string describe() const;
@@ -100,7 +98,6 @@ private:
     std::vector<std::size_t> others_;
     std::vector<Array> arrays_;
     PeerRegions reached_;
-    std::unique_ptr<Memory> own_bounce_;
     std::vector<std::byte*> bounce_buffers_;  // of all ranks
     Views views_;
     Index slot_bytes_ = 0;

@@ -55,7 +55,7 @@ Result<bool> ShmReduceRun::enter(Slice most) {
         for (std::size_t i = 0; array.for_all && i < plan_.others_.size(); ++i) {
             if (!buffers_.written_by_peers.empty()) written_.emplace_back(array.array, plan_.others_[i]);
         }
-        RESHARD_CHECK(add_directly(array));
+        RESHARD_CHECK(signals_.touch([&] { return add_directly(array); }));
     }
     plan_.deal(staged);
     phase_ = Phase::filling;

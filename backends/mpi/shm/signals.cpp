@@ -97,6 +97,8 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     return signals;
 }
 
+Result<Address> Signals::take(Index bytes) { return arena_->take(bytes, taken_); }
+
 // A rank writes before it looks whether the other sleeps; the other says that it sleeps before it polls a last time. So
 // one of them sees the other.
 void Signals::wake(std::size_t rank) {
@@ -121,6 +123,13 @@ void Signals::fail_all(const Error& error) {
     for (std::size_t rank = 0; rank < size_; ++rank) {
         line(rank).bell.fetch_add(1, std::memory_order_release);
         futex(line(rank).bell, FUTEX_WAKE, 1, nullptr);
+    }
+    // A peer says that it touches before it looks for failures: one of the two sees the other.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const auto until = Clock::now() + timeout_;
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        while (line(rank).touches.load(std::memory_order_acquire) != 0 && is_alive(rank) && Clock::now() < until)
+            sched_yield();
     }
 }
 
@@ -161,6 +170,21 @@ Result<void> Signals::hear_failures() const {
     return other == nullptr ? Result<void>() : fail(Code::backend, fmt::format("rank {} failed", other->rank));
 }
 
+// Also of one who has not said yet why.
+Result<void> Signals::hear_any_failure() const {
+    RESHARD_CHECK(hear_failures());
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        const std::uint64_t from = failed_from(rank).load(std::memory_order_acquire);
+        if (from != 0 && from <= finished_ + 1)
+            return fail(Code::backend, fmt::format("rank {} failed", line(rank).rank));
+    }
+    return {};
+}
+
+bool Signals::is_alive(std::size_t rank) const {
+    return kill(static_cast<pid_t>(line(rank).process), 0) == 0 || errno != ESRCH;
+}
+
 Result<void> Signals::see_to(const Wanteds& wanted, Clock::time_point since) const {
     RESHARD_CHECK(hear_failures());
     const auto waited = Clock::now() - since;
@@ -180,9 +204,7 @@ Result<void> Signals::see_to(const Wanteds& wanted, Clock::time_point since) con
 
 Result<void> Signals::see_to(const Wanted& missing, Clock::duration waited) const {
     const SignalLine& theirs = line(missing.rank);
-    if (kill(static_cast<pid_t>(theirs.process), 0) != 0 && errno == ESRCH) {
-        return fail(Code::backend, fmt::format("rank {} died", theirs.rank));
-    }
+    if (!is_alive(missing.rank)) return fail(Code::backend, fmt::format("rank {} died", theirs.rank));
     if (waited < timeout_) return {};
     const bool started =
         theirs.entered.load(std::memory_order_relaxed) >= line(rank_).entered.load(std::memory_order_relaxed);
@@ -233,17 +255,24 @@ Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point 
     }
 }
 
-// The others may still ask whether this rank is done, so the memory of the signals is kept until all have left.
+// Others may still come to what this rank has taken, and ask whether it is done: the one is kept until all have left,
+// the signals until all know that.
 Signals::~Signals() {
     if (start_ == nullptr) return;
-    line(rank_).left.store(1, std::memory_order_release);
-    if (!own_) return;
-    const SignalLine* lines = &line(0);
-    const std::size_t ranks = size_;
-    arena_->retire(std::move(own_), [lines, ranks] {
+    const auto all_left = [lines = &line(0), ranks = size_](std::uint32_t least) {
         return std::all_of(lines, lines + ranks,
-                           [](const SignalLine& one) { return one.left.load(std::memory_order_acquire) != 0; });
-    });
+                           [&](const SignalLine& one) { return one.left.load(std::memory_order_acquire) >= least; });
+    };
+    SignalLine& mine = line(rank_);
+    mine.left.store(taken_ ? 1 : 2, std::memory_order_release);
+    if (taken_) {
+        arena_->retire(std::move(taken_), [all_left, &mine, views = views_] {
+            if (!all_left(1)) return false;
+            mine.left.store(2, std::memory_order_release);
+            return true;
+        });
+    }
+    if (own_) arena_->retire(std::move(own_), [all_left] { return all_left(2); });
 }
 
 Result<bool> Waiting::on(const Signals::Wanteds& wanted, Signals::Need need, Slice most) {

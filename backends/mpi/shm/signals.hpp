@@ -23,9 +23,10 @@ struct alignas(64) SignalLine {
     Counter entered;                     ///< runs begun: its buffers may be read and written
     Counter done;                        ///< runs in which it has read and written all that it does
     Counter turn;                        ///< of a run that goes in rounds: how far it is
+    std::atomic<std::uint32_t> touches;  ///< it reads or writes peers' tiles now
     std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
     std::atomic<std::uint32_t> asleep;   ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
-    std::atomic<std::uint32_t> left;     ///< it will not read the signals again
+    std::atomic<std::uint32_t> left;     ///< 1: it comes to no peer's memory again; 2: nor to the signals
     std::atomic<std::uint32_t> excused;  ///< it could not bind or start since its last run
     std::int32_t process;
     std::int32_t rank;  ///< of the backend
@@ -48,12 +49,17 @@ public:
 
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
 
+    /// Memory of this rank that peers come to, which is kept until all have left; its address, once.
+    [[nodiscard]] Result<Address> take(Index bytes);
+    [[nodiscard]] std::span<std::byte> taken() const { return taken_ ? taken_->bytes() : std::span<std::byte>(); }
+
     [[nodiscard]] SignalLine& line(std::size_t rank) const;
     [[nodiscard]] Address& address(std::size_t rank, std::size_t index) const;
     [[nodiscard]] std::size_t rank() const { return rank_; }
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
+    [[nodiscard]] Index taken_bytes() const { return static_cast<Index>(taken().size()); }
 
     /// True when ranks share cores: a rank that waits must let the others run.
     [[nodiscard]] bool crowded() const { return polls_ == 1; }
@@ -68,8 +74,21 @@ public:
     void finish_run() { ++finished_; }
 
     /// Tells all that this rank has failed and why: in the run that is in flight, or before the next one. Peers that
-    /// are still in a run before end that one well. The first to fail is quoted.
+    /// are still in a run before end that one well. The first to fail is quoted. When it returns no peer comes to this
+    /// rank's tiles any more.
     void fail_all(const Error& error);
+
+    /// Does what reads and writes the peers' tiles, if none of them has failed: its tiles may be gone.
+    template <class Body>
+    [[nodiscard]] Result<void> touch(const Body& body) {
+        std::atomic<std::uint32_t>& touches = line(rank_).touches;
+        touches.store(1, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        Result<void> done = hear_any_failure();
+        if (done) done = body();
+        touches.store(0, std::memory_order_release);
+        return done;
+    }
 
     /// This rank could not bind or start, and why: for those that wait for it longer than second_try.
     void excuse(const Error& error);
@@ -98,13 +117,16 @@ private:
     [[nodiscard]] Head& head() const;
     [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // the first run that it fails; 0: none
     [[nodiscard]] Result<void> hear_failures() const;
+    [[nodiscard]] Result<void> hear_any_failure() const;
+    [[nodiscard]] bool is_alive(std::size_t rank) const;
     [[nodiscard]] Result<void> see_to(const Wanteds& wanted, Clock::time_point since) const;
     [[nodiscard]] Result<void> see_to(const Wanted& missing, Clock::duration waited) const;
     [[nodiscard]] std::string excuse_of(const SignalLine& line) const;
     Result<bool> sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     std::shared_ptr<Arena> arena_;
-    std::unique_ptr<Memory> own_;  // of rank 0
+    std::unique_ptr<Memory> own_;    // of rank 0
+    std::unique_ptr<Memory> taken_;  // of any
     Views views_;
     std::byte* start_ = nullptr;
     std::size_t rank_ = 0;

@@ -198,6 +198,76 @@ TEST(Absence, NoMessageIsUnderWayAfterAFailure) {
     });
 }
 
+// A rank may drop an executor before a peer begins a run that needs nobody to be there: what the peer then packs must
+// not come to what took the place of the dropped one's bounce buffers.
+TEST(Absence, RunsOfADroppedExecutorWriteIntoNobodysBounceBuffers) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank packs nothing";
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const std::string mesh = fmt::format("x={}", harness().ranks());
+    const std::vector<Plan> plans = {*plan_of(mesh, "f32[240@x,16]", exchange, "f32[240,16@x]"),
+                                     *plan_of(mesh, "f32[1024]{U:x}", all_reduce, "f32[1024]")};
+    for (const Plan& plan : plans) {
+        for (int away = 0; away < static_cast<int>(harness().ranks()); ++away) {
+            auto dropped = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+            if (world_rank() == away) dropped.reset();
+            MPI_Barrier(MPI_COMM_WORLD);
+            Executor executor = Executor::prepare(plan, **backend).value();
+            Workbench bench({plan}, world_rank(), 1, executor.workspace_bytes());
+            const Buffers right = bench.buffers();
+            const auto bound = executor.bind({&right, 1}).value();
+            std::unique_ptr<Ticket> ticket;
+            if (world_rank() != away) {
+                ticket = bound->start().value();
+                EXPECT_TRUE(ticket->test());  // its parts are packed
+            }
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (dropped) {
+                Workbench lost({plan}, world_rank(), 2, dropped->workspace_bytes());
+                const Buffers buffers = lost.buffers();
+                EXPECT_FALSE(dropped->run(buffers));
+            }
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (!ticket) ticket = bound->start().value();
+            const auto done = ticket->wait();
+            EXPECT_TRUE(done) << done.error().message;
+            EXPECT_EQ(bench.wrong(), "");
+        }
+    }
+}
+
+// A rank that was told of a failure has taken its tiles elsewhere when a late one begins the same run.
+TEST(Absence, ALateRankWritesIntoNobodysTile) {
+    if (harness().ranks() < 3 || harness().ranks() > 4) GTEST_SKIP() << "one that fails, one that is told, one late";
+    constexpr Index rows = Index{4} << 20;  // so many that they are pushed
+    const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), fmt::format("f32[{}@x,12]", rows), exchange,
+                               fmt::format("f32[{},12@x]", rows));
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    Executor executor = Executor::prepare(plan, **backend).value();
+    const RankPlan& own = executor.plans()[0];
+    auto source = (*backend)->allocate(own.source_bytes).value();
+    auto target = (*backend)->allocate(own.target_bytes).value();
+    auto bound = executor.bind(Buffers{source->bytes(), target->bytes(), {}}).value();
+    MPI_Barrier(MPI_COMM_WORLD);
+    const int late = static_cast<int>(harness().ranks()) - 1;
+    if (world_rank() == 0) source.reset();  // which fails its run
+    if (world_rank() == late) MPI_Barrier(MPI_COMM_WORLD);
+    const auto ticket = bound->start();
+    EXPECT_FALSE(ticket && (*ticket)->wait());
+    constexpr auto kept = std::byte{0x5a};
+    if (world_rank() != late) {
+        target.reset();
+        target = (*backend)->allocate(own.target_bytes).value();
+        std::ranges::fill(target->bytes(), kept);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() != late) {
+        EXPECT_EQ(std::ranges::count(target->bytes(), kept), std::ssize(target->bytes()));
+    }
+}
+
 // Ranks 0 and 1 are done with the first run, and rank 1 fails in the second; the others are still in the first.
 TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
     if (harness().ranks() < 4) GTEST_SKIP() << "needs two pairs of ranks";
