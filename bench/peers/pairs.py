@@ -50,7 +50,7 @@ def placements(end):
 
 def question(one, vocabulary):
     """As a line of `reshard plan --batch`, in DTensor's words."""
-    return {"id": one["id"], "notation": "dtensor", "objective": "bytes", "vocabulary": vocabulary,
+    return {"id": one["id"], "notation": "dtensor", "options": {"objective": "bytes", "vocabulary": vocabulary},
             "mesh": "(" + ",".join(map(str, one["sizes"])) + ("," if len(one["sizes"]) == 1 else "") + ")",
             "array": "f32[" + ",".join(map(str, one["shape"])) + "]",
             "source": placements(one["source"]), "target": placements(one["target"])}

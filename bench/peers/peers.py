@@ -37,11 +37,10 @@ def ours(tool, asked):
             if "error" in answer:
                 answers[one["id"]][vocabulary] = {"refused": answer["error"]["message"]}
                 continue
-            verdict = answer["verdict"]
             moving = [step["kind"] for step in answer["steps"] if step["received_bytes"] > 0]
-            answers[one["id"]][vocabulary] = {"received": verdict["received_bytes"], "collectives": moving,
-                                              "peak": verdict["peak_bytes"], "lower_bound": verdict["lower_bound_bytes"],
-                                              "complete": answer["search"]["complete"]}
+            answers[one["id"]][vocabulary] = {"received": answer["received_bytes"], "collectives": moving,
+                                              "peak": answer["peak_bytes"], "lower_bound": answer["lower_bound_bytes"],
+                                              "complete": answer["search_complete"]}
     return answers
 
 
