@@ -150,6 +150,14 @@ struct reshard_memory final : reshard::c::Handle {
     const std::unique_ptr<reshard::Memory> memory;
 };
 
+struct reshard_registration final : reshard::c::Handle {
+    static constexpr const char* name = "a registration";
+    reshard_registration(reshard_backend* of, reshard::Registration own) : backend(of), held(std::move(own)) {}
+    [[nodiscard]] const char* kind() const override { return name; }
+    const reshard::c::Ref<reshard_backend> backend;  // goes last
+    reshard::Registration held;
+};
+
 struct reshard_executor final : reshard::c::Handle {
     static constexpr const char* name = "an executor";
     reshard_executor(reshard_backend* of, reshard::Executor own) : backend(of), executor(std::move(own)) {}

@@ -121,4 +121,23 @@ int64_t reshard_memory_bytes(const reshard_memory* memory) {
     return memory == nullptr ? -1 : std::ssize(memory->memory->bytes());
 }
 
+int reshard_memory_register(reshard_backend* backend, void* address, int64_t bytes, int on_fork,
+                            reshard_registration** registration, reshard_error** error) {
+    return make(registration, error, [&]() -> Result<std::unique_ptr<reshard_registration>> {
+        RESHARD_TRY(auto* const rank, need(backend));
+        RESHARD_TRY(const auto& memory, need_bytes(address, bytes, "address"));
+        if (on_fork < RESHARD_FORK_SHARES || on_fork > RESHARD_FORK_WITHHOLDS)
+            return fail(Code::usage, "`on_fork` is " + std::to_string(on_fork) + ", it is 0 or 1");
+        RESHARD_TRY(auto& made, rank->backend.register_memory(memory, static_cast<OnFork>(on_fork)));
+        return std::make_unique<reshard_registration>(rank, std::move(made));
+    });
+}
+
+int reshard_registration_end(reshard_registration* registration, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const mine, need(registration));
+        return mine->held.end();
+    });
+}
+
 }  // extern "C"

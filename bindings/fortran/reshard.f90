@@ -59,6 +59,12 @@ module reshard
         type(c_ptr) :: handle = c_null_ptr
     end type
 
+    ! Memory of the program's while peers reach it without a copy.
+    type, public :: reshard_registration
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+
     ! What a planner is asked for beside the two ends (struct reshard_options). Bytes are of a device; -1 is no limit.
     type, bind(c), public :: reshard_options
         integer(c_size_t), private :: size = 0
@@ -105,7 +111,8 @@ module reshard
 
     ! Gives back what a call has made; twice does no harm.
     interface reshard_release
-        module procedure release_mesh, release_layout, release_machine, release_plan, release_backend, release_executor
+        module procedure release_mesh, release_layout, release_machine, release_plan, release_backend, release_executor, &
+            release_registration
     end interface
 
     ! Moves this rank's tile of `source` from `in` to its tile of `target` in `out`, contiguous arrays of any rank and of
@@ -120,10 +127,17 @@ module reshard
         module procedure run_r32, run_r64, run_c32, run_c64, run_i32, run_i64
     end interface
 
-    public :: reshard_release, reshard_redistribute, reshard_run, reshard_version, reshard_mesh_parse, &
-        reshard_layout_parse, reshard_layout_text, reshard_tile, reshard_tile_count, reshard_machine_make, &
-        reshard_plan_make, reshard_plan_parse, reshard_plan_text, reshard_plan_table, reshard_plan_verdict, &
-        reshard_schedule_rows, reshard_backend_make, reshard_executor_make, reshard_clear
+    ! Makes an array of the program's, contiguous and of any rank, as fast as there is: (backend, array, registration,
+    ! error). Before a loop; reshard_registration_end before it is deallocated. Not collective.
+    interface reshard_memory_register
+        module procedure register_r32, register_r64, register_c32, register_c64, register_i32, register_i64
+    end interface
+
+    public :: reshard_memory_register, reshard_registration_end, reshard_release, reshard_redistribute, &
+        reshard_run, reshard_version, reshard_mesh_parse, reshard_layout_parse, reshard_layout_text, reshard_tile, &
+        reshard_tile_count, reshard_machine_make, reshard_plan_make, reshard_plan_parse, reshard_plan_text, &
+        reshard_plan_table, reshard_plan_verdict, reshard_schedule_rows, reshard_backend_make, &
+        reshard_executor_make, reshard_clear
 
     include 'reshard_c.inc'
 
@@ -357,6 +371,40 @@ contains
         call report(code, why, error)
     end subroutine
 
+    ! The array is as any other again; done already, nothing. An error while a run uses it.
+    subroutine reshard_registration_end(registration, error)
+        type(reshard_registration), intent(inout) :: registration
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        code = reshard_ok
+        if (c_associated(registration%handle)) code = c_registration_end(registration%handle, why)
+        call report(code, why, error)
+        if (code == reshard_ok) call release(registration%handle)
+    end subroutine
+
+    ! A copy that the compiler makes of what is not contiguous is not the array.
+    subroutine register_any(backend, address, bytes, contiguous, registration, error)
+        type(reshard_backend), intent(in) :: backend
+        type(c_ptr), intent(in) :: address
+        integer(c_int64_t), intent(in) :: bytes
+        logical, intent(in) :: contiguous
+        type(reshard_registration), intent(inout) :: registration
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: why
+        integer(c_int) :: code
+        why = c_null_ptr
+        call release(registration%handle)
+        code = reshard_ok
+        if (contiguous) code = c_memory_register(backend%handle, address, bytes, 0_c_int, registration%handle, why)
+        call report(code, why, error)
+        if (contiguous) return
+        error%code = reshard_unsupported
+        error%message = 'the array is not contiguous'
+        error%describe = error%message
+    end subroutine
+
     ! Collective: gives back what reshard_redistribute keeps on the communicator.
     subroutine reshard_clear(communicator, error)
         integer, intent(in) :: communicator
@@ -430,6 +478,10 @@ contains
     subroutine release_backend(backend)
         type(reshard_backend), intent(inout) :: backend
         call release(backend%handle)
+    end subroutine
+    subroutine release_registration(registration)
+        type(reshard_registration), intent(inout) :: registration
+        call release(registration%handle)
     end subroutine
     subroutine release_executor(executor)
         type(reshard_executor), intent(inout) :: executor

@@ -83,6 +83,17 @@ std::size_t Array::size_bytes() const {
     return static_cast<std::size_t>(count);
 }
 
+std::span<std::byte> Array::extent() const {
+    Index lowest = 0;
+    Index highest = 0;
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+        if (shape[k] == 0) return {};
+        (strides[k] < 0 ? lowest : highest) += (shape[k] - 1) * strides[k];
+    }
+    const Index element = size_of(dtype);
+    return {bytes + lowest * element, static_cast<std::size_t>((highest - lowest + 1) * element)};
+}
+
 bool Array::row_major() const {
     Index stride = 1;
     for (std::size_t k = shape.size(); k-- > 0;) {
@@ -136,6 +147,12 @@ void expect_host(const Array& array, const char* what) {
         raise({Code::unsupported, fmt::format("`{}` lies in a device's memory, and this moves the host's; "
                                               "reshard.nccl.redistribute moves arrays on devices",
                                               what)});
+}
+
+void expect_pageable(const Array& array, const char* what) {
+    expect_host(array, what);
+    if (array.device != host)
+        raise({Code::unsupported, fmt::format("`{}` lies in page-locked memory, whose pages stay as they are", what)});
 }
 
 void expect_cuda(const Array& array, const char* what) {

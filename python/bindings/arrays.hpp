@@ -24,6 +24,8 @@ struct Array {
     nb::ndarray<nb::ro> keeper;
 
     [[nodiscard]] std::size_t size_bytes() const;
+    /// From its lowest element to its highest: what lies between two elements too.
+    [[nodiscard]] std::span<std::byte> extent() const;
     [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous
 };
 
@@ -34,6 +36,8 @@ struct Array {
 /// It lies in the host's memory, or in a CUDA device's. Errors raised: UnsupportedError.
 void expect_host(const Array& array, const char* what);
 void expect_cuda(const Array& array, const char* what);  ///< likewise
+/// In the host's memory and not page-locked, so that its pages may be exchanged. Errors raised: UnsupportedError.
+void expect_pageable(const Array& array, const char* what);
 /// It has these elements and the shape of the rank's tile. Errors raised: InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
 

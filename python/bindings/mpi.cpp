@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::python {
 namespace {
@@ -49,6 +51,49 @@ nb::object allocate(std::uintptr_t address, Index bytes) {
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(memory->bytes().data(), {size}, owner));
 }
 
+/// Arrays of the caller's while peers reach them. They are kept alive, so that numpy refuses to resize them.
+class RegisteredArrays : NonCopyable {
+public:
+    RegisteredArrays(std::uintptr_t address, const nb::args& arrays, bool withhold) : backend_(backend_at(address)) {
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            const std::string name = arrays.size() == 1 ? "array" : fmt::format("arrays[{}]", i);
+            arrays_.push_back(array_of(arrays[i], name.c_str(), Access::read));
+            expect_pageable(arrays_.back(), name.c_str());
+        }
+        auto registered = [&] {
+            const nb::gil_scoped_release unlocked;
+            return enter(withhold ? OnFork::withhold : OnFork::share);
+        }();
+        unwrap(std::move(registered));
+    }
+    ~RegisteredArrays() {
+        const nb::gil_scoped_release unlocked;
+        held_.clear();
+    }
+    void end() {
+        auto ended = [&]() -> Result<void> {
+            const nb::gil_scoped_release unlocked;
+            for (; !held_.empty(); held_.pop_back()) RESHARD_CHECK(held_.back().end());
+            return {};
+        }();
+        unwrap(std::move(ended));
+        arrays_.clear();
+    }
+
+private:
+    Result<void> enter(OnFork on_fork) {
+        for (const Array& array : arrays_) {
+            RESHARD_TRY(auto& held, backend_->register_memory(array.extent(), on_fork));
+            held_.push_back(std::move(held));
+        }
+        return {};
+    }
+
+    std::shared_ptr<Backend> backend_;
+    std::vector<Array> arrays_;
+    std::vector<Registration> held_;
+};
+
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources,
                                         nb::handle targets) {
     auto backend = backend_at(address);
@@ -74,6 +119,14 @@ NB_MODULE(_mpi, module) {
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
+    nb::class_<RegisteredArrays>(module, "RegisteredArrays", "Arrays that are registered, until `end`.")
+        .def("end", &RegisteredArrays::end);
+    module.def(
+        "register",
+        [](std::uintptr_t address, const nb::args& arrays, bool withhold) {
+            return std::make_unique<RegisteredArrays>(address, arrays, withhold);
+        },
+        "address"_a, "arrays"_a, "withhold"_a);
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
     module.def(
         "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);

@@ -16,6 +16,7 @@ program fortran_test
     call matrices()
     call scalars_of_each_type()
     call plans()
+    call registered()
     call errors()
     call reshard_clear(MPI_COMM_WORLD, error)
     call expect(error%code == reshard_ok, 'clear')
@@ -167,6 +168,41 @@ contains
         call reshard_release(same)
         call reshard_release(machine)
         call reshard_release(executor)
+        call reshard_release(target)
+    end subroutine
+
+    subroutine registered()
+        type(reshard_layout) :: source, target
+        type(reshard_backend) :: backend
+        type(reshard_registration) :: registration, second
+        real(real64), allocatable :: in(:, :), out(:, :)
+        real(real64) :: stack(8)
+        integer :: i
+        source = layout('f64[516@x,64]')
+        target = layout('f64[516,64@x]')
+        allocate (in(64, 129), out(16, 516))
+        call reshard_backend_make(MPI_COMM_WORLD, backend, error)
+        call reshard_memory_register(backend, in, registration, error)
+        call expect(error%code == reshard_ok, 'registers an array')
+        call reshard_memory_register(backend, out(:, 1:516:5), second, error)
+        call expect(error%code == reshard_unsupported, 'registers no copy of an array')
+        call reshard_memory_register(backend, in(:, 2:9), second, error)
+        call expect(error%code == reshard_usage, 'registers nothing twice')
+        call reshard_memory_register(backend, stack, second, error)
+        call expect(error%code == reshard_usage, 'registers no stack')
+        do i = 1, 4
+            if (i == 2) call reshard_memory_register(backend, out, second, error)
+            if (i == 3) call reshard_registration_end(registration, error)
+            if (i == 4) call reshard_registration_end(registration, error)
+            call expect(error%code == reshard_ok .or. i == 1, 'registers and ends')
+            in = 10*rank + i
+            call reshard_redistribute(MPI_COMM_WORLD, source, target, in, out, error)
+            call expect(error%code == reshard_ok .and. all(out(:, 1:129) == i) .and. all(out(:, 388:516) == 30 + i), &
+                'a move of registered arrays')
+        end do
+        call reshard_release(second)
+        call reshard_release(backend)
+        call reshard_release(source)
         call reshard_release(target)
     end subroutine
 

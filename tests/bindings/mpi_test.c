@@ -144,6 +144,44 @@ static void loops(void) {
     free_problem(&one);
 }
 
+/// Memory of malloc's, at an odd offset: registered, moved, ended before it is freed.
+static void registered(void) {
+    problem one = problem_of("f64[1030@x,64]", "f64[1030,64@x]");
+    reshard_backend* backend = NULL;
+    SUCCEEDS(reshard_mpi_backend(MPI_COMM_WORLD, NULL, &backend, &error));
+    reshard_registration *in = NULL, *out = NULL, *none = NULL;
+    SUCCEEDS(reshard_memory_register(backend, one.in, one.in_bytes, RESHARD_FORK_SHARES, &in, &error));
+    SUCCEEDS(reshard_memory_register(backend, one.out, one.out_bytes, RESHARD_FORK_WITHHOLDS, &out, &error));
+    FAILS(RESHARD_USAGE, "it lies in what was registered",
+          reshard_memory_register(backend, one.in, one.in_bytes, RESHARD_FORK_SHARES, &none, &error));
+    EXPECT(none == NULL);
+    for (int again = 0; again < 3; ++again) {
+        SUCCEEDS(reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes,
+                                      &error));
+        EXPECT(arrived(&one));
+    }
+    reshard_ticket* ticket = NULL;
+    SUCCEEDS(reshard_redistribute_start(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes,
+                                        &ticket, &error));
+    FAILS(RESHARD_USAGE, "a run is in flight", reshard_registration_end(in, &error));
+    SUCCEEDS(reshard_ticket_wait(ticket, &error));
+    reshard_release(ticket);
+    for (int again = 0; again < 2; ++again) SUCCEEDS(reshard_registration_end(in, &error));
+    EXPECT(arrived(&one));
+    reshard_release(backend);
+    reshard_release(out);  // the last that holds the backend
+    reshard_release(in);
+    one.in[0] = one.out[0] = 1;
+    // Nobody exchanges the pages of a stack.
+    SUCCEEDS(reshard_mpi_backend(MPI_COMM_WORLD, NULL, &backend, &error));
+    char stack[16384];
+    FAILS(RESHARD_USAGE, "stack",
+          reshard_memory_register(backend, stack, sizeof stack, RESHARD_FORK_SHARES, &none, &error));
+    FAILS(RESHARD_USAGE, "`on_fork` is 2", reshard_memory_register(backend, one.in, 8, 2, &none, &error));
+    reshard_release(backend);
+    free_problem(&one);
+}
+
 int main(int argc, char** argv) {
     reshard_backend* early = NULL;
     FAILS(RESHARD_BACKEND, "MPI", reshard_mpi_backend(MPI_COMM_NULL, NULL, &early, &error));
@@ -154,6 +192,7 @@ int main(int argc, char** argv) {
     one_call();
     one_rank_does_wrong();
     loops();
+    registered();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

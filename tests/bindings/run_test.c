@@ -331,8 +331,18 @@ static void one_rank(void) {
     EXPECT(same(&one.out, &one.wanted));
     reshard_memory* memory = NULL;
     FAILS(RESHARD_USAGE, "`bytes` is -1", reshard_memory_allocate(backend, -1, &memory, &error));
-    const void* all[] = {world, backend, plan, executor, bound, ticket};
+    // Between ranks of one process there is nothing to do.
+    reshard_registration* registered = NULL;
+    SUCCEEDS(
+        reshard_memory_register(backend, one.out.data[0], one.out.bytes[0], RESHARD_FORK_SHARES, &registered, &error));
+    SUCCEEDS(reshard_registration_end(registered, &error));
+    FAILS(RESHARD_USAGE, "a registration is needed, a backend was given",
+          reshard_registration_end((reshard_registration*)backend, &error));
+    const void* all[] = {world, backend, plan, executor, bound, ticket, registered};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) reshard_release(all[i]);
+    reshard_registration* none = NULL;
+    FAILS(RESHARD_USAGE, "a backend is needed, NULL", reshard_memory_register(NULL, &one, 1, 0, &none, &error));
+    FAILS(RESHARD_USAGE, "a registration is needed, NULL", reshard_registration_end(NULL, &error));
     free_problem(&one);
 }
 

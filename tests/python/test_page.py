@@ -27,6 +27,13 @@ class Page(unittest.TestCase):
         self.assertEqual(ran.failed, 0, "".join(said))
         self.assertGreater(ran.attempted, 15)
 
+    def test_what_other_pages_show_of_the_files(self):
+        files = "".join(text for _, file, text in BLOCK.findall(PAGE) if file)
+        shown = [text for kind, _, text in BLOCK.findall((ROOT / "docs/memory.md").read_text(encoding="utf-8"))
+                 if kind == "python"]
+        self.assertEqual(len(shown), 1)
+        self.assertIn(shown[0], files)
+
     def test_the_example_of_the_readme(self):
         if not reshard.mpi.available():
             self.skipTest("no MPI, or no mpi4py on it")

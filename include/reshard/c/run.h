@@ -64,6 +64,26 @@ int reshard_memory_allocate(reshard_backend* backend, int64_t bytes, reshard_mem
 void* reshard_memory_address(const reshard_memory* memory);  ///< its first byte; NULL for NULL
 int64_t reshard_memory_bytes(const reshard_memory* memory);  ///< at least what was asked for; -1 for NULL
 
+/// Memory of the caller's that peers reach without a copy.
+typedef struct reshard_registration reshard_registration;
+
+/// Whether a process that this one forks sees registered memory.
+enum reshard_on_fork {
+    RESHARD_FORK_SHARES = 0,    ///< it does, and both see what either writes, until either ends the registration
+    RESHARD_FORK_WITHHOLDS = 1  ///< it has no such memory: a touch there ends it
+};
+
+/// Makes memory of the caller's as fast as reshard_memory_allocate's; its address and contents stay. Not collective. No
+/// other thread writes it, and nobody forks, during this call and the one that ends it. docs/memory.md has the rules
+/// and the price. Errors: usage (a kind of memory that is not taken, with the reason; a value that is no
+/// ::reshard_on_fork), backend (memory or a limit does not suffice); then the memory is as it was.
+int reshard_memory_register(reshard_backend* backend, void* address, int64_t bytes, int on_fork,
+                            reshard_registration** registration, reshard_error** error);
+/// The memory is as any other again, to be called before it is freed or resized; done already, nothing. Releasing the
+/// handle does the same and says nothing. Errors: usage (a run is in flight that uses it), backend (it was freed or
+/// mapped anew meanwhile, or the system does not say): then it may be ended again.
+int reshard_registration_end(reshard_registration* registration, reshard_error** error);
+
 /// Where a tile lies in a buffer: element (i_0, ...) lies at offset + sum of i_k * strides[k], in elements.
 typedef struct reshard_storage {
     size_t size;             ///< sizeof(reshard_storage)

@@ -14,7 +14,7 @@ namespace reshard::KERNELS_NAMESPACE {
 extern const CopyKernels kernels;
 const CopyKernels kernels = {KERNELS_NAME,
                              {copy_rows, stream_rows},
-                             {deal_rows<false>, deal_rows<true>},
+                             {copy_lanes, stream_lanes},
                              {{copy_transposed<Turn1>, copy_transposed<Turn2>, copy_transposed<Turn4>,
                                copy_transposed<Turn8>, copy_transposed<Turn16>},
                               {stream_transposed<Turn1>, stream_transposed<Turn2>, stream_transposed<Turn4>,

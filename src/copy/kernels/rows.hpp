@@ -3,39 +3,12 @@
 
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::KERNELS_NAMESPACE {
 namespace {
 
 using Size = std::int64_t;
-constexpr Size line_bytes = 64;
-
-[[gnu::always_inline]] inline void stream_line(std::byte* target, const std::byte* line) {
-#if defined(__AVX512F__)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(target), _mm512_loadu_si512(line));
-#elif defined(__AVX__)
-    for (int i = 0; i < 2; ++i) {
-        _mm256_stream_si256(reinterpret_cast<__m256i*>(target) + i,
-                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line) + i));
-    }
-#elif defined(__x86_64__)
-    for (int i = 0; i < 4; ++i) {
-        _mm_stream_si128(reinterpret_cast<__m128i*>(target) + i,
-                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(line) + i));
-    }
-#else
-    std::memcpy(target, line, line_bytes);
-#endif
-}
-
-[[gnu::always_inline]] inline Size to_line(const std::byte* address) {
-    return static_cast<Size>(-reinterpret_cast<std::uintptr_t>(address) & (line_bytes - 1));
-}
 
 // Runs shorter than a call of memcpy is worth: two pieces that overlap.
 template <class Piece>
@@ -99,45 +72,10 @@ void copy_rows(const Rows& rows, const std::byte* source, std::byte* target) {
     }
 }
 
-// What lies past a run is prefetched too: in a copy to many it is what is read next.
-[[gnu::always_inline]] inline void stream_run(const std::byte* source, std::byte* target, Size bytes) {
-    constexpr Size ahead = 1024;
-    Size head = to_line(target);
-    if (head >= bytes) return copy_run(source, target, bytes);
-    copy_run(source, target, head);
-    source += head;
-    target += head;
-    bytes -= head;
-    for (; bytes >= 4 * line_bytes; bytes -= 4 * line_bytes) {
-        for (Size i = 0; i < 4; ++i) __builtin_prefetch(source + ahead + i * line_bytes);
-        for (Size i = 0; i < 4; ++i) stream_line(target + i * line_bytes, source + i * line_bytes);
-        source += 4 * line_bytes;
-        target += 4 * line_bytes;
-    }
-    for (; bytes >= line_bytes; bytes -= line_bytes) {
-        stream_line(target, source);
-        source += line_bytes;
-        target += line_bytes;
-    }
-    copy_run(source, target, bytes);
-}
-
-void stream_rows(const Rows& rows, const std::byte* source, std::byte* target) {
-    if (rows.bytes < line_bytes) return copy_rows(rows, source, target);
-    for (Size row = 0; row < rows.count; ++row) {
-        stream_run(source + row * rows.source_stride, target + row * rows.target_stride, rows.bytes);
-    }
-}
-
-template <bool streams>
-void deal_rows(std::span<Lane> lanes, Size rows) {
+void copy_lanes(std::span<Lane> lanes, Size rows) {
     for (Size row = 0; row < rows; ++row) {
         for (Lane& lane : lanes) {
-            if constexpr (streams) {
-                stream_run(lane.source, lane.target, lane.bytes);
-            } else {
-                copy_run(lane.source, lane.target, lane.bytes);
-            }
+            copy_run(lane.source, lane.target, lane.bytes);
             lane.source += lane.source_stride;
             lane.target += lane.target_stride;
         }

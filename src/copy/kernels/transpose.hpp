@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "src/copy/kernels/rows.hpp"
+#include "src/copy/kernels/streams.hpp"
 
 namespace reshard::KERNELS_NAMESPACE {
 namespace {
