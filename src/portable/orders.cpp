@@ -1,8 +1,10 @@
 #include "src/portable/orders.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace reshard {
 
@@ -70,6 +72,11 @@ std::vector<std::vector<std::size_t>> rotations(const Stage& stage) {
     return all;
 }
 
+bool in_mesh_order(const Stage& stage, const std::vector<std::size_t>& rotation) {
+    return std::ranges::is_sorted(rotation, std::greater(),
+                                  [&](std::size_t i) { return stage.members[i].atom.stride; });
+}
+
 // Row-major in what it has.
 Order sorted(Order order) {
     std::ranges::sort(order, {}, [](const Digit& digit) { return std::pair(digit.dim, -digit.stride); });
@@ -95,6 +102,7 @@ struct State {
     Order order;
     Index cost = 0;
     std::size_t copies = 0;
+    std::size_t jumps = 0;  // groups whose members do not stand in the order of the mesh
     std::vector<Chosen> choices = {};
 };
 
@@ -112,7 +120,7 @@ public:
 
 private:
     static bool less(const State& a, const State& b) {
-        return std::pair(a.cost, a.copies) < std::pair(b.cost, b.copies);
+        return std::tuple(a.cost, a.copies, a.jumps) < std::tuple(b.cost, b.copies, b.jumps);
     }
 
     void add(State& state, const Order& to, const std::vector<Index>& extents) const {
@@ -146,6 +154,7 @@ private:
             State next = from;
             add(next, merged(chosen.order), stage.before);
             next.order = behind(stage, chosen);
+            next.jumps += in_mesh_order(stage, chosen.rotation) ? 0 : 1;
             next.choices.push_back(std::move(chosen));
             const auto [place, fresh] = best.try_emplace(next.order, next);
             if (!fresh && less(next, place->second)) place->second = std::move(next);
