@@ -111,7 +111,9 @@ void add_translate(CLI::App& app, Arguments& arguments) {
 
 // CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
 Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
-    const bool misnamed = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && argc > 1 && argv[1][0] != '-';
+    const bool lacks_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                               std::string_view(error.what()).find("subcommand") != std::string_view::npos;
+    const bool misnamed = lacks_command && argc > 1 && argv[1][0] != '-';
     std::string message = misnamed ? fmt::format("there is no subcommand '{}'", argv[1]) : error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
     return {Code::usage, message + " (see reshard --help)"};
@@ -232,6 +234,8 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     calibrate->add_option("--output", arguments.output, "write the machine to this file");
     calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement; 7 when not given");
     add_translate(app, arguments);
+    CLI::App* emit = ask(cli::emit, "emit", "the plan as a program for JAX, StableHLO or PyTorch");
+    emit->add_option("--to", arguments.to, "jax, stablehlo or torch")->required();
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify,
                                           "have the checker that is extracted from the proofs judge the plan, too");
