@@ -10,14 +10,15 @@ source, target). On GPUs: reshard.nccl. A tile is what one rank holds of an arra
 array and back. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
 from . import errors, mpi, nccl
-from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Machine, Mesh, Plan, Step, explain,
-                    notations, parse_layout, parse_mesh, planning_rules, synthesize, synthesize_list, translate)
+from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Machine, Mesh, Operation, Plan, Step, TileProgram,
+                    explain,
+                    notations, parse_layout, parse_mesh, planning_rules, portable, synthesize, synthesize_list, translate)
 from ._local import Local, local
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
 from .rows import ModelMoves, RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
 __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation", "InfeasibleError", "InputError",
-           "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Plan", "RowSchedule", "Step", "UnsupportedError", "empty_tile", "errors",
-           "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "planning_rules", "row_dtype", "schedule_rows", "split",
+           "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Operation", "Plan", "RowSchedule", "Step", "TileProgram", "UnsupportedError", "empty_tile", "errors",
+           "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "planning_rules", "portable", "row_dtype", "schedule_rows", "split",
            "synthesize", "synthesize_list", "translate"]
