@@ -52,14 +52,14 @@ def _retiled(x: jax.Array, target: NamedSharding) -> jax.Array:
     return jax.make_array_from_single_device_arrays(x.shape, target, [s.data for s in moved.addressable_shards])
 
 
-def device_put(x: Any, device: Any = None, *, source: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+def device_put(x: Any, device: Any = None, **more: Any) -> Any:
     """jax.device_put: where x is on devices already and device is a NamedSharding or a PartitionSpec, by a plan.
 
     On other devices that this process reaches, every target tile fetches its boxes from whoever holds them, and no whole
-    array passes through the host. Everything else (arrays of the host, one device, donate, may_alias) is
+    array passes through the host. Everything else (arrays of the host, one device, more of its arguments) is
     jax.device_put's. Inside jit as jax.device_put. Errors: those of jax.device_put."""
-    if device is None or donate is not False or may_alias is not None or source is not None:
-        return put(x, device, source, donate=donate, may_alias=may_alias)
+    if device is None or any(value not in (None, False) for value in more.values()):
+        return put(x, device, **more)
     return each(_put, x, device)
 
 

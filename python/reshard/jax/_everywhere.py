@@ -25,10 +25,8 @@ def _explicit_reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 @functools.wraps(_originals.put)
-def _put(x: Any, device: Any = None, src: Any = None, *, donate: Any = False, may_alias: Any = None, **more: Any) -> Any:
-    if more:
-        return _originals.put(x, device, src, donate=donate, may_alias=may_alias, **more)
-    return device_put(x, device, source=src, donate=donate, may_alias=may_alias)
+def _put(x: Any, device: Any = None, **more: Any) -> Any:
+    return device_put(x, device, **more)
 
 
 _PLACES = [(jax.lax, "with_sharding_constraint", _constrain), (jax, "reshard", _explicit_reshard),

@@ -49,7 +49,9 @@ def _reshard(x: Any, sharding: Any, source: Any = None) -> Any:
     elif types != {AxisType.Auto}:
         fall_back("some axes of its mesh are explicit or manual and some are not")
         return constrain(x, sharding) if AxisType.Auto in types else explicit_reshard(x, sharding)
-    return move_p.bind(x, source=_whole(known, x.ndim), target=_whole(target, x.ndim), known=known is not None)
+    moved = move_p.bind(x, source=_whole(known, x.ndim), target=_whole(target, x.ndim), known=known is not None)
+    # The constraint pins the target, and lets jit see on how many devices the program runs.
+    return moved if types == {AxisType.Explicit} else constrain(moved, target)
 
 
 def _whole(sharding: NamedSharding | None, rank: int) -> NamedSharding | None:
@@ -70,29 +72,24 @@ def _abstract(x, *, source, target, known):
 
 def _body(x, *, source, target, known):
     """What the primitive stands for."""
-    if known:
-        try:
-            layouts = [named_layout(end, x.shape, x.dtype) for end in (source, target)]
-            program = _program.program(*layouts)
-        except Error as error:
-            fall_back(str(error).partition("\n")[0])
-            return (explicit_reshard if axis_types(target.mesh) == {AxisType.Explicit} else constrain)(x, target)
-        return _devices.mapped(program, source, target)(x)
-    if source is not None:
-        x = constrain(x, source)
-    x = _partition.moved(x)
-    return x if target is None else constrain(x, target)
+    if not known:
+        return _partition.moved(x)
+    try:
+        program = _program.program(*(named_layout(end, x.shape, x.dtype) for end in (source, target)))
+    except Error as error:
+        fall_back(str(error).partition("\n")[0])
+        return explicit_reshard(x, target) if axis_types(target.mesh) == {AxisType.Explicit} else x
+    return _devices.mapped(program, source, target)(x)
 
 
 def _lower(ctx, x, *, source, target, known):
     module = ctx.module_context
     if not known and module.lowering_parameters.for_export:
         raise UnsupportedError("jax.export cannot take along what asks at partition time: give reshard(..., source=)")
-    manual = getattr(module.axis_context, "manual_axes", frozenset())
-    body = functools.partial(_body, source=source, target=target, known=known)
-    if manual:
+    if getattr(module.axis_context, "manual_axes", None):
         fall_back("it is inside a shard_map over some axes of the mesh")
-        body = lambda x: x if target is None else constrain(x, target)
+        return [x]
+    body = functools.partial(_body, source=source, target=target, known=known)
     return mlir.lower_fun(body, multiple_results=False)(ctx, x)
 
 
@@ -119,7 +116,17 @@ def _batched(axis, values, places, *, source, target, known):
     return move_p.bind(*values, source=_inserted(source, at, entry), target=_inserted(target, at, entry), known=known), at
 
 
-move_p.def_impl(lambda x, *, source, target, known: x if target is None else _devices.device_put(x, target))
+def _now(x, *, source, target, known):
+    """Outside jit, of a value that is differentiated or batched."""
+    if target is None:
+        return x
+    held = dims(x.sharding.spec, x.ndim) if isinstance(x.sharding, NamedSharding) else None
+    entries = [entry if entry is not PartitionSpec.UNCONSTRAINED else held[at] if held else None
+               for at, entry in enumerate(target.spec)]
+    return _devices.device_put(x, NamedSharding(target.mesh, PartitionSpec(*entries)))
+
+
+move_p.def_impl(_now)
 move_p.def_abstract_eval(_abstract)
 ad.deflinear2(move_p, _transpose)
 batching.fancy_primitive_batchers[move_p] = _batched

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy
 from jax import lax
 
-from .. import Layout, Plan, synthesize
-from . import _lower
+from .. import Layout, Plan, portable, synthesize
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +21,11 @@ class Program:
     operations: list[Any]
     on_device: tuple[int, ...]
 
-    def groups(self, groups: list[list[int]]) -> list[list[int]]:
+    def groups(self, groups: Any) -> list[list[int]]:
         """Of devices instead of positions."""
         return [[self.on_device[position] for position in group] for group in groups]
 
-    def by_device(self, table: list[Any]) -> numpy.ndarray:
+    def by_device(self, table: Any) -> numpy.ndarray:
         """A table by position as one by device."""
         return numpy.asarray(table, numpy.int32)[numpy.argsort(self.on_device)]
 
@@ -34,8 +33,8 @@ class Program:
 @functools.lru_cache(4096)
 def program(source: Layout, target: Layout) -> Program:
     """The move that lets the busiest device receive least. Errors: UnsupportedError, for sizes that do not divide."""
-    plan, operations = _lower.operations(source, target)
-    return Program(plan, operations, source.mesh.devices)
+    plan = synthesize(source, target, vocabulary="collectives", objective="bytes")
+    return Program(plan, portable(plan).operations, source.mesh.devices)
 
 
 def run(moved: Program, tile: Any, axes: Any) -> Any:
@@ -50,13 +49,17 @@ def _slice(moved, operation, tile, axes):
     return lax.dynamic_slice(tile, [starts[dim] for dim in range(tile.ndim)], operation.output_shape)
 
 
+def _grouped(collective, **places):
+    return lambda moved, operation, tile, axes: collective(
+        tile, axes, tiled=True, axis_index_groups=moved.groups(operation.groups), **places)
+
+
+# What moves an array that holds no summands consists of.
 _MEANING = {
     "reshape": lambda moved, operation, tile, axes: lax.reshape(tile, operation.output_shape),
     "transpose": lambda moved, operation, tile, axes: lax.transpose(tile, operation.permutation),
     "slice": _slice,
     "permute": lambda moved, operation, tile, axes: lax.ppermute(tile, axes, moved.groups(operation.pairs)),
-    "all_gather": lambda moved, operation, tile, axes: lax.all_gather(
-        tile, axes, axis=0, tiled=True, axis_index_groups=moved.groups(operation.groups)),
-    "all_to_all": lambda moved, operation, tile, axes: lax.all_to_all(
-        tile, axes, split_axis=0, concat_axis=0, tiled=True, axis_index_groups=moved.groups(operation.groups)),
+    "all_gather": _grouped(lax.all_gather, axis=0),
+    "all_to_all": _grouped(lax.all_to_all, split_axis=0, concat_axis=0),
 }
