@@ -12,9 +12,18 @@ try:
 except ImportError as error:
     raise ImportError("reshard.jax needs JAX: pip install jax") from error
 
+import pathlib as _pathlib
+
+from jax._src import source_info_util as _frames
+
+for _file in _pathlib.Path(__file__).parent.glob("*.py"):
+    _frames.register_exclusion(str(_file))  # so that programs name the caller's line
+
 from ._devices import device_put
 from ._everywhere import everywhere
+from ._explain import explain
 from ._fallback import FallbackWarning
 from ._primitive import reshard
+from ._report import Explained, Row, WasteError
 
-__all__ = ["FallbackWarning", "device_put", "everywhere", "reshard"]
+__all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "reshard"]

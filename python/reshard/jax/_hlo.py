@@ -16,7 +16,9 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 @dataclass(frozen=True)
 class Collective:
-    """One of a compiled program. received: bytes of the busiest device at one run. times: runs, as far as the program says.
+    """One of a compiled program. received: bytes of the busiest device at one run; bytes: of the
+    result on a device. times: runs, as far as the program
+    says.
 
     array: the result as XLA writes it. group: devices that take part together. op: JAX's name of the operation that it
     was made for, place: its file and line, both empty where XLA has forgotten."""
@@ -25,6 +27,7 @@ class Collective:
     array: str
     group: int
     received: int
+    bytes: int
     times: int
     op: str
     place: str
@@ -120,7 +123,7 @@ def _collective(match, line: str, devices: int, times: int, files: dict[str, str
     file, number = re.search(r'source_file="([^"]*)"', line), re.search(r"source_line=(\d+)", line)
     frame = re.search(r"stack_frame_id=(\d+)", line)
     place = f"{file.group(1)}:{number.group(1)}" if file and number else files.get(frame.group(1), "") if frame else ""
-    return Collective(kind, ", ".join(f"{dtype}[{extents}]" for dtype, extents in shapes), group, got, times,
+    return Collective(kind, ", ".join(f"{dtype}[{extents}]" for dtype, extents in shapes), group, got, total, times,
                       op.group(1) if op else "", place)
 
 
