@@ -26,21 +26,6 @@ nb::tuple as_tuple(const Numbers& numbers) {
     return nb::tuple(all);
 }
 
-// The digits as whole axes of the mesh, major to minor; nullopt when one is a part of an axis.
-std::optional<std::vector<std::string>> whole_axes(const Mesh& mesh, const AtomList& digits) {
-    std::vector<std::string> axes;
-    for (const Atom& digit : digits) {
-        const auto names = names_of(mesh, digit);
-        if (!names) return std::nullopt;
-        for (const SubAxis& name : *names) {
-            const auto atom = atom_of(mesh, {name.axis});
-            if (!atom || *atom != *atom_of(mesh, name)) return std::nullopt;
-            axes.push_back(name.axis);
-        }
-    }
-    return axes;
-}
-
 nb::object axes_of(const Mesh& mesh, const AtomList& digits) {
     const auto axes = whole_axes(mesh, digits);
     if (!axes) return nb::none();

@@ -41,6 +41,19 @@ Index received_elements(const Operation& operation) {
     }
 }
 
+std::optional<std::vector<std::string>> whole_axes(const Mesh& mesh, const AtomList& digits) {
+    std::vector<std::string> axes;
+    for (const Atom& digit : digits) {
+        const auto names = names_of(mesh, digit);
+        if (!names) return std::nullopt;
+        for (const SubAxis& one : *names) {
+            if (*atom_of(mesh, one) != *atom_of(mesh, {one.axis})) return std::nullopt;
+            axes.push_back(one.axis);
+        }
+    }
+    return axes;
+}
+
 std::string format(const Operation& operation) {
     std::string text = fmt::format("{} [{}]", name(operation.kind), fmt::join(operation.input, ","));
     if (operation.output != operation.input) text += fmt::format(" -> [{}]", fmt::join(operation.output, ","));

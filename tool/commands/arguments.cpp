@@ -232,6 +232,8 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     calibrate->add_option("--output", arguments.output, "write the machine to this file");
     calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement; 7 when not given");
     add_translate(app, arguments);
+    CLI::App* emit = ask(cli::emit, "emit", "the plan as a program for JAX, StableHLO or PyTorch");
+    emit->add_option("--to", arguments.to, "jax, stablehlo or torch")->required();
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify,
                                           "have the checker that is extracted from the proofs judge the plan, too");

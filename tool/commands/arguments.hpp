@@ -35,7 +35,7 @@ struct Arguments {
     std::string output;        ///< run: an npy file; calibrate: a machine file; none when empty
     std::string tiles;         ///< run: a folder, none when empty
     std::string dtype;         ///< run: what the raw elements of the input are
-    std::string to;            ///< translate: the notation to write
+    std::string to;            ///< translate: the notation to write; emit: the framework
     Index rounds = 7;          ///< bench, calibrate
 };
 

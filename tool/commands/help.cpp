@@ -22,7 +22,7 @@ constexpr const char* footer =
 using Pair = std::pair<const char*, const char*>;
 
 // Commands that do something as they stand; tests/cli runs each.
-constexpr std::array<Pair, 7> examples = {{
+constexpr std::array<Pair, 8> examples = {{
     {"plan",
      "  reshard plan --mesh x=2,y=3 'f32[12288@x,4096]' 'f32[12288@y,4096]'\n"
      "  reshard plan --notation hlo --array 'bf16[1024,8192]' '{devices=[8,1]<=[8]}' '{devices=[1,8]<=[8]}'\n"
@@ -40,6 +40,7 @@ constexpr std::array<Pair, 7> examples = {{
     {"calibrate",
      "  mpirun -n 4 reshard calibrate --output here.machine\n"
      "  reshard plan --mesh x=4 'f32[4096@x,64]' 'f32[4096,64@x]' --machine here.machine\n"},
+    {"emit", "  reshard emit --to jax --mesh x=2,y=4 'f32[16,8@x,16@y]' 'f32[16@(x,y),8,16]' > move.py\n"},
     {"translate", "  reshard translate --from hlo --to sdy --array 'f32[16,16,16]' '{devices=[2,1,4]<=[4,2]T(1,0)}'\n"},
 }};
 

@@ -71,6 +71,9 @@ struct Operation {
 /// One line for people: the kind, both shapes, and what else it has: transpose [2,8,4] -> [8,2,4] by [1,0,2].
 [[nodiscard]] std::string format(const Operation& operation);
 
+/// Digits of positions as whole axes of the mesh, major to minor; nullopt when one is a part of an axis.
+[[nodiscard]] std::optional<std::vector<std::string>> whole_axes(const Mesh& mesh, const AtomList& digits);
+
 /// What each device does to its tile so that the array comes from `source` to `target`. The operations begin at the
 /// tile shape of the source and end at that of the target; the device at position i of source.mesh runs as position i,
 /// and ends with the tile that target has on that device.

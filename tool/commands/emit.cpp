@@ -1,0 +1,35 @@
+// `reshard emit`: the plan as a program for the arrays of another framework.
+#include <fmt/format.h>
+
+#include "reshard/portable/write.hpp"
+#include "src/base/try.hpp"
+#include "tool/commands/commands.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/request/json.hpp"
+
+namespace reshard::cli {
+
+Result<int> emit(const Arguments& arguments) {
+    RESHARD_TRY(const auto& framework, in("--to", parse_framework(arguments.to)));
+    Question question = arguments.question;
+    question.vocabulary = question.vocabulary.value_or("collectives");
+    RESHARD_TRY(const auto& asked, understand(question));
+    RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
+    RESHARD_TRY(const auto& program, portable(made.plan(), asked.problem));
+    RESHARD_TRY(const auto& text, write(program, framework));
+    if (!arguments.json) {
+        answer(text);
+        return exit_ok;
+    }
+    Json operations = Json::array();
+    for (const Operation& operation : program.operations)
+        operations.push_back({{"kind", name(operation.kind)},
+                              {"input", operation.input},
+                              {"output", operation.output},
+                              {"received_elements", received_elements(operation)}});
+    answer(line({{"schema", 1}, {"to", name(framework)}, {"operations", std::move(operations)}, {"text", text}}));
+    return exit_ok;
+}
+
+}  // namespace reshard::cli
