@@ -22,3 +22,11 @@ __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation"
            "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Operation", "Plan", "RowSchedule", "Step", "TileProgram", "UnsupportedError", "empty_tile", "errors",
            "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "planning_rules", "portable", "row_dtype", "schedule_rows", "split",
            "synthesize", "synthesize_list", "translate"]
+
+
+def __getattr__(name: str):
+    """reshard.jax, which brings JAX, is imported when it is asked for."""
+    if name == "jax":
+        import importlib
+        return importlib.import_module(".jax", __name__)
+    raise AttributeError(f"module 'reshard' has no attribute '{name}'")

@@ -1,0 +1,29 @@
+"""Plans of reshard inside JAX: one name instead of another, and no array is replicated on the way.
+
+    import reshard.jax
+    x = reshard.jax.reshard(x, P("x", None))      # for jax.lax.with_sharding_constraint and jax.reshard
+    x = reshard.jax.device_put(x, sharding)       # for jax.device_put
+    with reshard.jax.everywhere(): ...            # for programs that are not to be touched
+    print(reshard.jax.explain(jax.jit(f), *args)) # every reshard of a program, its price, and the line to paste
+"""
+
+try:
+    import jax as _jax
+except ImportError as error:
+    raise ImportError("reshard.jax needs JAX: pip install jax") from error
+
+import pathlib as _pathlib
+
+from jax._src import source_info_util as _frames
+
+for _file in _pathlib.Path(__file__).parent.glob("*.py"):
+    _frames.register_exclusion(str(_file))  # so that programs name the caller's line
+
+from ._devices import device_put
+from ._everywhere import everywhere
+from ._explain import explain
+from ._fallback import FallbackWarning
+from ._primitive import reshard
+from ._report import Explained, Row, WasteError
+
+__all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "reshard"]

@@ -1,0 +1,142 @@
+"""Every reshard of a program: where it stands, what XLA does, what a plan does, and the line to paste."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import math
+import re
+from typing import Any
+
+import jax
+import numpy
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from .. import Error, Layout, parse_layout, synthesize
+from . import _hlo, _shardy
+from ._report import Explained, Row
+
+_ELEMENT = {"i1": "bool", "ui8": "u8", "ui16": "u16", "ui32": "u32", "ui64": "u64", "complex<f32>": "c64",
+            "complex<f64>": "c128"}
+_LIKE = {1: numpy.uint8, 2: numpy.float16, 4: numpy.float32, 8: numpy.complex64}  # those of any size that JAX has
+
+
+def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
+    """Every reshard of a program with both ends, its price under XLA and under a plan, and the line to paste.
+
+    jitted: jax.jit(f), or f. args, kwargs: what it is called with, arrays or jax.ShapeDtypeStruct with shardings.
+    Lowers the program, runs Shardy's propagation and its explicit reshards on a copy, compiles it once to see which of the
+    reshards that nobody asked for the partitioner made, and compiles every pair of ends by itself for XLA's own plan.
+    Loops count as often as they turn, where their condition is a constant. Runs nothing. print() shows a table, .json() and
+    .html() the same for programs and browsers, .require(waste_max=1.1) is for CI.
+    Only for Shardy's partitioner, JAX's default. Errors: what lowering and compiling raise."""
+    lowered = (jitted if hasattr(jitted, "lower") else jax.jit(jitted)).lower(*args, **kwargs)
+    found = _shardy.reshards(lowered)
+    made = _hlo.collectives(_compiled(lowered))
+    places = ({one.place for one in made} | {one.op for one in made}) - {""}
+    kept: dict[_shardy.Found, int] = {}
+    for one in found:
+        if one.asked or places & {one.place, one.op, *one.maker}:
+            kept[one] = kept.get(one, 0) + 1
+    rows = [_row(one, count) for one, count in kept.items()]
+    rows = [row for row in rows if row.xla_bytes or row.bytes or row.problem]
+    return Explained(sorted(rows, key=lambda row: -row.saved_bytes), len(made), sum(one.received * one.times for one in made))
+
+
+def _compiled(lowered: Any) -> str:
+    """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized."""
+    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+    return lowered.compile(compiler_options=fast).as_text()
+
+
+def _row(found: _shardy.Found, count: int) -> Row:
+    runs = found.times * count
+    words = {"place": found.place, "op": found.op, "asked": found.asked, "times": runs,
+             "line": _line(found)}
+    try:
+        source, target = (_layout(found, dims) for dims in (found.source, found.target))
+        plan = synthesize(source, target, vocabulary="collectives", objective="bytes")
+    except Error as error:
+        return Row(source=found.source, target=found.target, problem=str(error).partition("\n")[0], **words)
+    xla = _of_xla(found.mesh, found.source, found.target, found.shape, source.tile_bytes * source.ranks)
+    tile = max(source.tile_bytes, target.tile_bytes)
+    kinds = [step.kind for step in plan.steps]
+    row = Row(source=str(source), target=str(target), bytes=plan.received_bytes, peak=plan.peak_bytes, plan=kinds,
+              lower_bound_bytes=plan.lower_bound_bytes, **words)
+    if xla is not None:
+        row.xla_plan = [one.kind for one in xla]
+        row.xla_bytes = sum(one.received * one.times for one in xla)
+        row.xla_peak = max([tile, *(one.bytes for one in xla)])
+    return row
+
+
+def _layout(found: _shardy.Found, dims: str) -> Layout:
+    array = f"{_ELEMENT.get(found.element, found.element)}[{','.join(map(str, found.shape))}]"
+    return parse_layout(None, f"#sdy.sharding<mesh{found.mesh}, {dims}>", "sdy", array)
+
+
+@functools.lru_cache(1024)
+def _of_xla(mesh: str, source: str, target: str, shape: tuple[int, ...], bytes_of_all: int) -> list[_hlo.Collective] | None:
+    """XLA's own plan: its collectives of the identity between the ends; None where JAX cannot be asked."""
+    axes = [(name, int(size)) for name, size in re.findall(r'"(\w+)"=(\d+)', mesh)]
+    cuts = _cuts(axes, source + target)
+    count = math.prod(size for _, size in axes)
+    if cuts is None or count > jax.device_count() or "device_ids" in mesh:
+        return None
+    names = [(f"{name}_{at}", size) for name, parts in cuts for at, size in enumerate(parts)]
+    fine = Mesh(numpy.array(jax.devices()[:count]).reshape([size for _, size in names]), [name for name, _ in names])
+    ends = [NamedSharding(fine, _spec(dims, dict(cuts))) for dims in (source, target)]
+    whole = math.prod(shape)
+    dtype = _LIKE.get(bytes_of_all // max(1, whole) if bytes_of_all % max(1, whole) == 0 else 0)
+    if dtype is None:
+        dtype = _LIKE[4]
+    try:
+        held = jax.ShapeDtypeStruct(shape, dtype, sharding=ends[0])
+        return _hlo.collectives(_compiled(jax.jit(lambda x: x, out_shardings=ends[1]).lower(held)))
+    except ValueError:  # sizes that do not divide
+        return None
+
+
+def _cuts(axes: list[tuple[str, int]], text: str) -> list[tuple[str, list[int]]] | None:
+    """The parts of each axis that no sharding cuts any further, major to minor; None where there are none such."""
+    cuts = []
+    for name, size in axes:
+        points = {1, size}
+        for before, part in re.findall(rf'"{name}":\((\d+)\)(\d+)', text):
+            points |= {int(before), int(before) * int(part)}
+        ordered = sorted(points)
+        if any(after % before for before, after in zip(ordered, ordered[1:])):
+            return None
+        cuts.append((name, [after // before for before, after in zip(ordered, ordered[1:])] or [1]))
+    return cuts
+
+
+def _spec(dims: str, cuts: dict[str, list[int]]) -> PartitionSpec:
+    entries = []
+    for dim in re.findall(r"\{([^{}]*)\}", dims):
+        names: list[str] = []
+        for name, before, part in re.findall(r'"(\w+)"(?::\((\d+)\)(\d+))?', dim):
+            at = 1
+            for number, size in enumerate(cuts[name]):
+                if not part or int(before) <= at < int(before) * int(part):
+                    names.append(f"{name}_{number}")
+                at *= size
+        entries.append(tuple(names) or None)
+    return PartitionSpec(*entries)
+
+
+def _line(found: _shardy.Found) -> str:
+    """What to write instead of the line, or before it."""
+    if ":(" in found.target:  # a part of an axis, which a PartitionSpec cannot say
+        return "with reshard.jax.everywhere(): ..."
+    file, _, number = found.place.rpartition(":")
+    text = linecache.getline(file, int(number)).strip() if number.isdigit() else ""
+    ours = re.sub(r"\b(?:jax\.)?(?:lax\.)?(?:with_sharding_constraint|(?<!reshard\.jax\.)reshard)\(", "reshard.jax.reshard(", text, count=1)
+    if ours != text:
+        return ours
+    entries = []
+    for dim in re.findall(r"\{([^{}]*)\}", found.target):
+        names = re.findall(r'"(\w+)"', dim)
+        entries.append("None" if not names else f'"{names[0]}"' if len(names) == 1 else "({})".format(
+            ", ".join(f'"{name}"' for name in names)))
+    return f"x = reshard.jax.reshard(x, P({', '.join(entries)}))"

@@ -1,0 +1,133 @@
+"""reshard: a primitive of JAX, linear, whose transpose is the reverse plan."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+from jax._src import dispatch  # which primitives need devices when they are lowered, and lowering itself
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from .. import Error, UnsupportedError
+from . import _devices, _partition, _program
+from ._fallback import fall_back
+from ._originals import constrain, explicit_reshard
+from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout
+from ._trees import each
+
+move_p = Primitive("reshard_move")
+dispatch.prim_requires_devices_during_lowering.add(move_p)
+
+
+def reshard(x: Any, sharding: Any, source: Any = None) -> Any:
+    """x under another sharding, moved by a plan: what jax.lax.with_sharding_constraint and jax.reshard are called for.
+
+    x: an array or a pytree of them, inside jax.jit or outside. sharding: a PartitionSpec, on the mesh of jax.set_mesh or
+    of `with mesh:`, or a NamedSharding; or a pytree of them that is a prefix of x.
+    source: the sharding that x has, where jit is to be told: the program is then fixed when it is traced, and
+    jax.export can take it along. None: XLA's partitioner knows it (auto mode), the type of x says it (explicit mode),
+    or x itself (outside jit).
+    Values are equal to x. Differentiable any number of times; under vmap the new dimension is not constrained.
+    Where no plan can be had (sizes that do not divide, axes that are partly manual) XLA moves x, and a FallbackWarning
+    says why. Errors: those of with_sharding_constraint; under jax.export without source, UnsupportedError."""
+    return each(_reshard, x, sharding, source)
+
+
+def _reshard(x: Any, sharding: Any, source: Any = None) -> Any:
+    target, known = named(sharding, x), named(source, x)
+    if target is None or (source is not None and known is None):
+        return constrain(x, sharding)
+    if not is_traced(x):
+        return _devices.device_put(x, target)
+    types = axis_types(target.mesh)
+    if types == {AxisType.Explicit}:
+        if not jax.sharding.get_abstract_mesh().empty:
+            known = NamedSharding(target.mesh, jax.typeof(x).sharding.spec)
+    elif types != {AxisType.Auto}:
+        fall_back("some axes of its mesh are explicit or manual and some are not")
+        return constrain(x, sharding) if AxisType.Auto in types else explicit_reshard(x, sharding)
+    moved = move_p.bind(x, source=_whole(known, x.ndim), target=_whole(target, x.ndim), known=known is not None)
+    # The constraint pins the target, and lets jit see on how many devices the program runs.
+    return moved if types == {AxisType.Explicit} else constrain(moved, target)
+
+
+def _whole(sharding: NamedSharding | None, rank: int) -> NamedSharding | None:
+    """With one entry a dimension."""
+    if sharding is None:
+        return None
+    if len(sharding.spec) > rank:
+        raise ValueError(f"{sharding.spec} has more entries than an array of rank {rank} has dimensions")
+    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec, *(None,) * (rank - len(sharding.spec))))
+
+
+def _abstract(x, *, source, target, known):
+    pinned = target if target is not None else source
+    if axis_types(pinned.mesh) != {AxisType.Explicit}:
+        return x
+    return x.update(sharding=NamedSharding(getattr(pinned.mesh, "abstract_mesh", pinned.mesh), pinned.spec))
+
+
+def _body(x, *, source, target, known):
+    """What the primitive stands for."""
+    if not known:
+        return _partition.moved(x)
+    try:
+        program = _program.program(*(named_layout(end, x.shape, x.dtype) for end in (source, target)))
+    except Error as error:
+        fall_back(str(error).partition("\n")[0])
+        return explicit_reshard(x, target) if axis_types(target.mesh) == {AxisType.Explicit} else x
+    return _devices.mapped(program, source, target)(x)
+
+
+def _lower(ctx, x, *, source, target, known):
+    module = ctx.module_context
+    if not known and module.lowering_parameters.for_export:
+        raise UnsupportedError("jax.export cannot take along what asks at partition time: give reshard(..., source=)")
+    if getattr(module.axis_context, "manual_axes", None):
+        fall_back("it is inside a shard_map over some axes of the mesh")
+        return [x]
+    body = functools.partial(_body, source=source, target=target, known=known)
+    return mlir.lower_fun(body, multiple_results=False)(ctx, x)
+
+
+def _transpose(cotangent, x, *, source, target, known):
+    del x
+    return [move_p.bind(cotangent, source=target, target=source, known=known)]
+
+
+def _inserted(sharding, at, entry):
+    if sharding is None:
+        return None
+    spec = list(sharding.spec)
+    return NamedSharding(sharding.mesh, PartitionSpec(*spec[:at], entry, *spec[at:]))
+
+
+def _batched(axis, values, places, *, source, target, known):
+    """The new dimension is not cut, or as vmap says, or in auto mode as XLA likes."""
+    at, = places
+    entry = getattr(axis, "explicit_mesh_axis", None)
+    if axis.spmd_name is not None:
+        entry = axis.spmd_name
+    elif not known:
+        entry = PartitionSpec.UNCONSTRAINED
+    return move_p.bind(*values, source=_inserted(source, at, entry), target=_inserted(target, at, entry), known=known), at
+
+
+def _now(x, *, source, target, known):
+    """Outside jit, of a value that is differentiated or batched."""
+    if target is None:
+        return x
+    held = dims(x.sharding.spec, x.ndim) if isinstance(x.sharding, NamedSharding) else None
+    entries = [entry if entry is not PartitionSpec.UNCONSTRAINED else held[at] if held else None
+               for at, entry in enumerate(target.spec)]
+    return _devices.device_put(x, NamedSharding(target.mesh, PartitionSpec(*entries)))
+
+
+move_p.def_impl(_now)
+move_p.def_abstract_eval(_abstract)
+ad.deflinear2(move_p, _transpose)
+batching.fancy_primitive_batchers[move_p] = _batched
+mlir.register_lowering(move_p, _lower)

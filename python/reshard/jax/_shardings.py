@@ -1,0 +1,109 @@
+"""Shardings of JAX as layouts. Devices of these layouts are positions: in a mesh, or in a program's list of devices."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from .. import Layout, Mesh, UnsupportedError, parse_layout
+
+_OF_SIZE = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "c128"}  # plans depend on an element's size alone
+Spec = tuple[tuple[str, ...], ...]
+
+
+def dims(spec: Any, rank: int) -> Spec | None:
+    """Per dimension the axes that cut it, major to minor; None where a dimension is unconstrained."""
+    entries = tuple(spec) + (None,) * (rank - len(spec))
+    if any(entry is PartitionSpec.UNCONSTRAINED for entry in entries):
+        return None
+    return tuple(() if entry is None else entry if isinstance(entry, tuple) else (entry,) for entry in entries)
+
+
+def element(dtype: Any) -> str:
+    """An element type of that size. Errors: UnsupportedError (keys of random numbers and other types of JAX's own)."""
+    size = getattr(dtype, "itemsize", None)
+    if size not in _OF_SIZE or jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        raise UnsupportedError(f"{dtype} has no size in bytes")
+    return _OF_SIZE[size]
+
+
+@functools.lru_cache(4096)
+def layout(axes: tuple[tuple[str, int], ...], spec: Spec, shape: tuple[int, ...], dtype: str) -> Layout:
+    """axes: name and size of each axis of the mesh. Names that reshard has no words for are numbered."""
+    names = {name: str(name) if re.fullmatch(r"[A-Za-z_]\w*", str(name)) else f"axis_{number}"
+             for number, (name, _) in enumerate(axes)}
+    mesh = Mesh([(names[name], size) for name, size in axes])
+    return Layout(mesh, dtype, shape, [[names[axis] for axis in dim] for dim in spec])
+
+
+def named_layout(sharding: NamedSharding, shape: tuple[int, ...], dtype: Any) -> Layout:
+    """Errors: UnsupportedError, for an unconstrained dimension."""
+    spec = dims(sharding.spec, len(shape))
+    if spec is None:
+        raise UnsupportedError("a dimension is unconstrained")
+    return layout(tuple(sharding.mesh.shape.items()), spec, shape, element(dtype))
+
+
+@functools.lru_cache(4096)
+def _hlo_layout(text: str, devices: int, array: str) -> Layout:
+    mesh = Mesh({"devices": devices}) if "replicated}" in text and "tile" not in text else None
+    found = parse_layout(mesh, text, "hlo", array)
+    if found.ranks != devices:
+        raise UnsupportedError(f"{text} is not over all {devices} devices")
+    return found
+
+
+def positional_layout(sharding: Any, shape: tuple[int, ...], dtype: Any, order: Any) -> Layout:
+    """Any sharding over the devices of `order`, a device being its place there. Errors: UnsupportedError, InputError."""
+    held = _hlo_layout(str(sharding._to_xla_hlo_sharding(len(shape))), len(order),
+                       f"{element(dtype)}[{','.join(map(str, shape))}]")
+    own = tuple(sharding._device_assignment)
+    if own == tuple(order):
+        return held
+    place = {device: number for number, device in enumerate(order)}
+    mesh = Mesh(list(held.mesh.shape.items()), [place[own[device]] for device in held.mesh.devices])
+    return parse_layout(mesh, str(held))
+
+
+def context_mesh() -> Any:
+    """The mesh of jax.set_mesh or of `with mesh:`; None where there is none."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if not mesh.empty:
+        return mesh
+    from jax._src import mesh as mesh_of_jax  # `with mesh:` is seen nowhere else
+    mesh = mesh_of_jax.thread_resources.env.physical_mesh
+    return None if mesh.empty else mesh
+
+
+def axis_types(mesh: Any) -> set[AxisType]:
+    """Of its axes; Auto where they have none."""
+    return set(mesh.axis_types or (AxisType.Auto,))
+
+
+def named(sharding: Any, array: Any) -> NamedSharding | None:
+    """What was asked for as a NamedSharding; None where it is none.
+
+    array: what is moved; its mesh is taken where a PartitionSpec finds no other."""
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
+    if not isinstance(spec, PartitionSpec):
+        return None
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else context_mesh()
+    if (mesh is None or isinstance(mesh, jax.sharding.AbstractMesh)) and not is_traced(array):
+        held = getattr(array, "sharding", None)
+        of_array = held.mesh if isinstance(held, NamedSharding) else None
+        if mesh is None or (of_array is not None and of_array.abstract_mesh == mesh):
+            mesh = of_array
+        else:
+            mesh = jax.sharding.get_mesh()
+    if mesh is None:
+        return None
+    return sharding if isinstance(sharding, NamedSharding) and sharding.mesh is mesh else NamedSharding(mesh, spec)
+
+
+def is_traced(value: Any) -> bool:
+    """A value of a function that JAX traces."""
+    return isinstance(value, jax.core.Tracer)

@@ -1,0 +1,179 @@
+"""Reshards of a lowered program: Shardy's own propagation and explicit reshards, run by jaxlib on a copy of its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir, passmanager
+
+_PIPELINE = ("builtin.module(sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true},"
+             "sdy-sharding-constraint-to-reshard))")
+_MADE_HERE = {"sdy.constant", "stablehlo.constant", "stablehlo.iota"}
+_OWN = ("reshard_move", "CustomSPMDPartitioning")  # moved by a plan already
+
+
+@dataclass(frozen=True)
+class Found:
+    """A reshard of a program. mesh: sdy's text of it. source, target: sdy's dimension shardings. times: runs, as far as
+    loops say. asked: a constraint or reshard of the program's own; else the partitioner needs it. op, place: who needs it,
+    maker: JAX's name and place of what makes the value."""
+
+    mesh: str
+    source: str
+    target: str
+    shape: tuple[int, ...]
+    element: str
+    times: int
+    asked: bool
+    op: str
+    place: str
+    maker: tuple[str, str]
+
+
+def reshards(lowered: Any) -> list[Found]:
+    """All that change a sharding, in program order. lowered: jax.jit(f).lower(...). Raises what jaxlib raises."""
+    module = lowered.compiler_ir("stablehlo")
+    with module.context:
+        copy = ir.Module.parse(module.operation.get_asm(binary=False, enable_debug_info=True))
+        passmanager.PassManager.parse(_PIPELINE).run(copy.operation)
+        return list(_Program(copy).found())
+
+
+class _Program:
+    def __init__(self, module: Any) -> None:
+        self.meshes, self.functions = {}, {}
+        for op in module.body.operations:
+            kind = op.operation.name
+            if kind == "sdy.mesh":
+                text = re.search(r"mesh(<.*?>)", str(op.attributes["mesh"]))
+                self.meshes[_symbol(op)] = text.group(1) if text else "<[]>"
+            elif kind == "func.func":
+                self.functions[_symbol(op)] = op
+
+    def found(self) -> Iterator[Found]:
+        yield from self._function("main", 1)
+
+    def _function(self, name: str, times: int) -> Iterator[Found]:
+        function = self.functions.get(name)
+        if function is not None:
+            for block in function.regions[0].blocks:
+                yield from self._block(block, times)
+
+    def _block(self, block: Any, times: int) -> Iterator[Found]:
+        for op in block.operations:
+            kind = op.operation.name
+            if kind == "sdy.reshard":
+                yield from self._reshard(op, times)
+            elif kind in ("func.call", "call"):
+                yield from self._function(str(op.attributes["callee"]).strip('@"'), times)
+            elif kind != "sdy.manual_computation":  # tiles, where nothing is resharded
+                turns = _turns(op) if kind == "stablehlo.while" else 1
+                for region in op.operation.regions:
+                    for inner in region.blocks:
+                        yield from self._block(inner, times * turns)
+
+    def _reshard(self, op: Any, times: int) -> Iterator[Found]:
+        operand = op.operands[0]
+        mesh, target = _split(str(op.attributes["sharding"]))
+        source = self._sharding(operand) or re.sub(r"\{[^{}]*\}", "{}", target)
+        own = _word_and_place(op)
+        if source == target or _is_made_here(operand) or any(word in own[0] or word in _words(operand) for word in _OWN):
+            return
+        users = [use.owner for use in op.results[0].uses]
+        if any(_OWN[1] in _words(user) for user in users):
+            return
+        name, place = own
+        made = operand.owner
+        if not place or (not isinstance(made, ir.Block) and str(made.location) == str(op.location)):
+            # Inserted by the pass, where the value is made: it is the user that needs it.
+            name, place = next((found for found in map(_word_and_place, users) if found[1]), own)
+        kind = ir.RankedTensorType(operand.type)
+        yield Found(self.meshes.get(mesh, mesh), source, target, tuple(kind.shape), str(kind.element_type), times,
+                    _is_asked(name), name, place, own)
+
+    def _sharding(self, value: Any) -> str | None:
+        owner, number = value.owner, None
+        if isinstance(owner, ir.Block):
+            number, parent = ir.BlockArgument(value).arg_number, owner.owner
+            if parent.operation.name == "func.func":
+                return _of_argument(parent, "arg_attrs", number)
+            return _of_values(parent, number)
+        number = ir.OpResult(value).result_number
+        if owner.name == "sdy.reshard":
+            return _split(str(owner.attributes["sharding"]))[1]
+        found = _of_values(owner, number)
+        if found is None and owner.name in ("func.call", "call"):
+            function = self.functions.get(str(owner.attributes["callee"]).strip('@"'))
+            return _of_argument(function, "res_attrs", number) if function is not None else None
+        return found
+
+
+def _is_asked(name: str) -> bool:
+    return name.endswith(("sharding_constraint", "reshard"))
+
+
+def _word_and_place(op: Any) -> tuple[str, str]:
+    """JAX's name of an operation, and the file and line that it stands in."""
+    text = str(op.location)
+    name, place = re.match(r'loc\("([^"]*)"', text), re.search(r'"([^"]+)":(\d+)', text)
+    return name.group(1) if name else "", f"{place.group(1)}:{place.group(2)}" if place else ""
+
+
+def _symbol(op: Any) -> str:
+    return str(op.attributes["sym_name"]).strip('"')
+
+
+def _words(owner: Any) -> str:
+    """What says of an operation, or of who made a value, that it is ours."""
+    op = getattr(owner, "owner", owner)
+    if isinstance(op, ir.Block):
+        return ""
+    target = str(op.attributes["call_target_name"]) if "call_target_name" in op.attributes else ""
+    return f"{op.name if hasattr(op, 'name') else ''} {target}"
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Mesh and dimensions of #sdy.sharding<@mesh, [...]>."""
+    found = re.search(r"<@?(mesh<[^>]*>|[\w.]+), (\[[^\]]*\])", text)
+    return (found.group(1).removeprefix("mesh"), found.group(2)) if found and found.group(1).startswith("mesh<") else (
+        (found.group(1), found.group(2)) if found else ("", "[]"))
+
+
+def _of_values(op: Any, number: int) -> str | None:
+    attributes = op.operation.attributes if hasattr(op, "operation") else op.attributes
+    if "sdy.sharding" not in attributes:
+        return None
+    each = re.findall(r"<@?(?:mesh<[^>]*>|[\w.]+), (\[[^\]]*\])[^>]*>", str(attributes["sdy.sharding"]))
+    return each[number] if number < len(each) else None
+
+
+def _of_argument(function: Any, name: str, number: int) -> str | None:
+    if name not in function.attributes:
+        return None
+    each = ir.ArrayAttr(function.attributes[name])
+    words = ir.DictAttr(each[number])
+    return _split(str(words["sdy.sharding"]))[1] if "sdy.sharding" in words else None
+
+
+def _is_made_here(value: Any) -> bool:
+    """Every device can make its own tile of it: a constant, an iota, a broadcast scalar."""
+    op = value.owner
+    if isinstance(op, ir.Block):
+        return False
+    if op.name == "stablehlo.broadcast_in_dim":
+        return not ir.RankedTensorType(op.operands[0].type).shape or _is_made_here(op.operands[0])
+    return op.name in _MADE_HERE
+
+
+def _turns(loop: Any) -> int:
+    """Of a loop that counts from 0 up to a constant; 1 where its condition does not say."""
+    for op in loop.operation.regions[0].blocks[0].operations:
+        if op.operation.name == "stablehlo.compare" and "LT" in str(op.attributes["comparison_direction"]):
+            bound = op.operands[1].owner
+            if not isinstance(bound, ir.Block) and "constant" in bound.name:
+                count = re.search(r"dense<(\d+)>", str(bound.attributes["value"]))
+                return int(count.group(1)) if count else 1
+    return 1

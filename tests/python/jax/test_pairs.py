@@ -1,0 +1,95 @@
+"""Ordered pairs of shardings on eight devices, each compiled by XLA with reshard.jax.reshard and without: values right, no
+involuntary rematerialization, no full gather, temp at most 2.1 tiles, received never more than XLA's own.
+
+test_pairs.py MESH RANK: all pairs of rank 2 on 2x4, those up to the names of axes on 2x2x2; of rank 3 a seeded third, all
+with RESHARD_LONG=1. RESHARD_SEED draws other ones."""
+
+import itertools
+import math
+import random
+import re
+import sys
+import time
+
+import devices
+import jax
+import numpy
+import reshard.jax
+from reshard.jax import _hlo
+
+EXTENTS = {2: (96, 128), 3: (32, 48, 40)}  # tiles large beside the bytes that XLA rounds up
+
+
+def specs(axes, rank):
+    """Every way to cut an array: axes in any order, each once at most."""
+    def dealt(order, dims):
+        if dims == 1:
+            return [(order,)]
+        return [(order[:k], *rest) for k in range(len(order) + 1) for rest in dealt(order[k:], dims - 1)]
+    return [spec for k in range(len(axes) + 1) for order in itertools.permutations(axes, k) for spec in dealt(order, rank)]
+
+
+def first_of_its_kind(pair, axes):
+    """Axes of one size are alike: of the pairs that differ by their names alone, the one that meets them in order."""
+    met = list(dict.fromkeys(axis for spec in pair for dim in spec for axis in dim))
+    return met == list(axes[:len(met)])
+
+
+def pairs(shape, axes, rank):
+    """Those to be run."""
+    every = specs(axes, rank)
+    found = [(source, target) for source in every for target in every if source != target]
+    if len(set(shape)) == 1 and not devices.LONG:
+        found = [pair for pair in found if first_of_its_kind(pair, axes)]
+    if rank == 3 and not devices.LONG:
+        found = random.Random(devices.SEED).sample(found, len(found) // 3)
+    return found
+
+
+def gathers_all(collective, size):
+    """It makes the whole array on a device."""
+    return collective.kind == "all-gather" and any(
+        math.prod(map(int, extents.split(","))) >= size for extents in re.findall(r"\[([\d,]+)\]", collective.array))
+
+
+def faults(mesh, source, target, x):
+    """What is wrong with a pair, as sentences."""
+    ends = [devices.named(mesh, *(dim or None for dim in spec)) for spec in (source, target)]
+    held = jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=ends[0])
+    with devices.complaints() as said:
+        ours = jax.jit(lambda v: reshard.jax.reshard(v, ends[1])).lower(held).compile()
+        if "rematerialization" in said():
+            yield "rematerialized"
+    theirs = jax.jit(lambda v: jax.lax.with_sharding_constraint(v, ends[1])).lower(held).compile()
+    moved = ours(jax.device_put(x, ends[0]))
+    if not moved.sharding.is_equivalent_to(ends[1], x.ndim):
+        yield f"ended as {moved.sharding.spec}"
+    if not all((numpy.asarray(shard.data) == x[shard.index]).all() for shard in moved.addressable_shards):
+        yield "wrong values"
+    if any(source) and any(target) and any(gathers_all(one, x.size) for one in _hlo.collectives(ours.as_text())):
+        yield "the whole array was gathered"
+    tile = max(math.prod(end.shard_shape(x.shape)) for end in ends) * x.itemsize
+    temp = ours.memory_analysis().temp_size_in_bytes
+    if temp > 2.1 * tile:
+        yield f"temp of {temp / tile:.2f} tiles"
+    got = [_hlo.received(compiled.as_text()) for compiled in (ours, theirs)]
+    if got[0] > got[1]:
+        yield f"received {got[0]} B, XLA {got[1]} B"
+
+
+def main(mesh_text, rank_text):
+    shape, rank = tuple(map(int, mesh_text.split("x"))), int(rank_text)
+    axes = ("x", "y", "z")[:len(shape)]
+    mesh = devices.mesh_of(**dict(zip(axes, shape)))
+    x = numpy.arange(math.prod(EXTENTS[rank]), dtype=numpy.float32).reshape(EXTENTS[rank])
+    begin, failed, run = time.monotonic(), 0, pairs(shape, axes, rank)
+    for source, target in run:
+        for fault in faults(mesh, source, target, x):
+            failed += 1
+            print(f"{mesh_text}: {source} -> {target}: {fault}   (RESHARD_SEED={devices.SEED})")
+    print(f"{mesh_text} rank {rank}: {len(run)} pairs, {failed} faults, {time.monotonic() - begin:.0f} s ({time.process_time():.0f} of CPU), jax {jax.__version__}")
+    return 1 if failed or not run else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,217 @@
+"""reshard.jax.reshard and device_put as a part of JAX: transformed, traced, exported, in every mode, on every device."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+import warnings
+
+import devices
+import jax
+import jax.numpy as jnp
+import numpy
+import reshard.jax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+from reshard.jax import _fallback, _hlo
+
+MESH = devices.mesh_of(x=2, y=4)
+X = numpy.arange(16 * 8 * 16, dtype=numpy.float32).reshape(16, 8, 16)
+SOURCE, TARGET = devices.named(MESH, None, "x", "y"), devices.named(MESH, ("x", "y"))  # XLA replicates in between
+
+
+def kinds(function, *arrays):
+    """Collectives of the compiled program, by kind."""
+    return sorted(one.kind for one in _hlo.collectives(function.lower(*arrays).compile().as_text()))
+
+
+def square(x, source=None):
+    return (reshard.jax.reshard(x, TARGET, source=source) ** 2).sum()
+
+
+class Inside(unittest.TestCase):
+    """Under jit, on axes of type Auto."""
+
+    def setUp(self):
+        self.x = jax.device_put(X, SOURCE)
+
+    def test_one_collective_between_two_pinned_ends(self):
+        def program(x):
+            x = jnp.sin(jax.lax.with_sharding_constraint(x * 2, SOURCE))
+            return jnp.cos(reshard.jax.reshard(x, TARGET))
+        numpy.testing.assert_allclose(jax.jit(program)(self.x), numpy.cos(numpy.sin(X * 2)), atol=1e-5)
+        self.assertEqual(kinds(jax.jit(program), self.x), ["all-to-all"])
+
+    def test_a_producer_that_nobody_pinned_takes_the_target(self):
+        free = jax.jit(lambda k: reshard.jax.reshard(jnp.outer(jnp.arange(16.0) + k, jnp.arange(64.0)), P("x", "y")))
+        with jax.set_mesh(MESH):
+            self.assertEqual(kinds(free, 1.0), [])
+            self.assertEqual(free(1.0).sharding.spec, P("x", "y"))
+
+    def test_gradients_of_first_and_second_order(self):
+        for source in (None, SOURCE):
+            gradient = jax.jit(jax.grad(lambda x: square(x, source)))
+            numpy.testing.assert_array_equal(gradient(self.x), 2 * X)
+            again = jax.jit(jax.grad(lambda x: (jax.grad(lambda y: square(y, source))(x) ** 2).sum()))
+            numpy.testing.assert_array_equal(again(self.x), 8 * X)
+        self.assertTrue(jax.jit(jax.grad(lambda x: square(x, SOURCE)))(self.x).sharding.is_equivalent_to(SOURCE, 3))
+        self.assertEqual(kinds(jax.jit(jax.grad(lambda x: square(x, SOURCE))), self.x), ["all-to-all", "all-to-all"])
+        primal, tangent = jax.jvp(lambda x: reshard.jax.reshard(x, TARGET), (self.x,), (self.x,))
+        numpy.testing.assert_array_equal(primal, tangent)
+
+    def test_vmap_leaves_the_new_dimension_alone(self):
+        stack = numpy.stack([X, -X, X + 1, X * 2], 1)
+        held = jax.device_put(stack, devices.named(MESH, None, None, "x", "y"))
+        for source in (None, SOURCE):
+            many = jax.jit(jax.vmap(lambda x: reshard.jax.reshard(x, TARGET, source=source), in_axes=1, out_axes=1))
+            numpy.testing.assert_array_equal(many(held), stack)
+            self.assertEqual(kinds(many, held), ["all-to-all"])
+            self.assertEqual(many(held).sharding.spec, P(("x", "y")))
+
+    def test_vmap_over_an_axis_of_the_mesh(self):
+        stack = jax.device_put(numpy.stack([X, X * 2]), devices.named(MESH, "x", None, "y"))
+        many = jax.jit(jax.vmap(lambda x: reshard.jax.reshard(x, devices.named(MESH, None, "y")), spmd_axis_name="x"))
+        numpy.testing.assert_array_equal(many(stack), stack)
+        self.assertEqual(many(stack).sharding.spec, P("x", None, "y"))
+
+    def test_scan_with_a_move_there_and_back_each_turn(self):
+        def turn(x, _):
+            return reshard.jax.reshard(reshard.jax.reshard(x, TARGET) * 2, SOURCE), None
+        loop = jax.jit(lambda x: jax.lax.scan(turn, x, None, length=3)[0])
+        numpy.testing.assert_array_equal(loop(self.x), 8 * X)
+        received = _hlo.received(loop.lower(self.x).compile().as_text())
+        self.assertEqual(received, 2 * 3 * (X.nbytes // 8) * 7 // 8)  # each turn twice 7/8 of a tile
+
+    def test_checkpoint_and_conditionals(self):
+        def branch(x):
+            return jax.lax.cond(x[0, 0, 0] >= 0, lambda y: reshard.jax.reshard(y, TARGET), lambda y: y * 2, x).sum()
+        numpy.testing.assert_array_equal(jax.jit(jax.grad(jax.checkpoint(branch)))(self.x), numpy.ones_like(X))
+
+    def test_pytrees_and_prefixes_of_them(self):
+        both = jax.jit(lambda tree: reshard.jax.reshard(tree, {"a": TARGET, "b": devices.named(MESH, "y")}))
+        moved = both({"a": [self.x, self.x], "b": self.x})
+        self.assertEqual([leaf.sharding.spec for leaf in jax.tree.leaves(moved)], [P(("x", "y"))] * 2 + [P("y")])
+
+    def test_elements_of_every_size(self):
+        for dtype in (bool, jnp.int8, jnp.bfloat16, jnp.float16, jnp.complex64):
+            held = jax.device_put((X % 2).astype(dtype), SOURCE)
+            numpy.testing.assert_array_equal(jax.jit(lambda x: reshard.jax.reshard(x, TARGET))(held), (X % 2).astype(dtype))
+
+    def test_sizes_that_do_not_divide_are_left_to_xla_and_that_is_said_once(self):
+        x = numpy.arange(30.0, dtype=numpy.float32).reshape(5, 6)
+        uneven = lambda x: reshard.jax.reshard(reshard.jax.reshard(x, devices.named(MESH, "y")) + 1, devices.named(MESH, None, "y"))
+        _fallback._said.clear()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            numpy.testing.assert_array_equal(jax.jit(lambda x: uneven(x) * 1)(x), x + 1)
+            numpy.testing.assert_array_equal(jax.jit(lambda x: uneven(x) * 2)(x), 2 * (x + 1))
+        ours = [str(one.message) for one in said if one.category is reshard.jax.FallbackWarning]
+        self.assertEqual(len(ours), len(set(ours)))
+        self.assertIn("leaves an array to XLA", ours[0])
+
+    def test_the_former_partitioner(self):
+        with jax.enable_x64(False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            jax.config.update("jax_use_shardy_partitioner", False)
+            try:
+                move = jax.jit(lambda x: reshard.jax.reshard(x, TARGET))
+                numpy.testing.assert_array_equal(move(self.x), X)
+                self.assertEqual(kinds(move, self.x), ["all-to-all"])
+            finally:
+                jax.config.update("jax_use_shardy_partitioner", True)
+
+
+class Elsewhere(unittest.TestCase):
+    """Explicit axes, outside jit, other devices, and programs that are kept."""
+
+    def test_explicit_axes(self):
+        mesh = devices.mesh_of(AxisType.Explicit, x=2, y=4)
+        with jax.set_mesh(mesh):
+            x = jax.device_put(X, NamedSharding(mesh, SOURCE.spec))
+            move = jax.jit(lambda x: reshard.jax.reshard(x, P(("x", "y"))))
+            self.assertEqual(str(jax.typeof(move(x))), "float32[16@(x,y),8,16]")
+            self.assertEqual(kinds(move, x), ["all-to-all"])
+            gradient = jax.jit(jax.grad(lambda x: (reshard.jax.reshard(x, P(("x", "y"))) ** 2).sum()))(x)
+            numpy.testing.assert_array_equal(gradient, 2 * X)
+            self.assertEqual(jax.typeof(gradient).sharding.spec, SOURCE.spec)
+            stack = jax.device_put(numpy.stack([X, -X]), NamedSharding(mesh, P(None, *SOURCE.spec)))
+            numpy.testing.assert_array_equal(jax.jit(jax.vmap(move))(stack), numpy.stack([X, -X]))
+            self.assertEqual(reshard.jax.reshard(x, P(("x", "y"))).sharding.spec, P(("x", "y"), None, None))
+
+    def test_outside_jit(self):
+        x = jax.device_put(X, SOURCE)
+        moved = reshard.jax.reshard(x, TARGET)
+        numpy.testing.assert_array_equal(moved, X)
+        self.assertEqual(moved.sharding, TARGET)
+        numpy.testing.assert_array_equal(jax.grad(square)(x), 2 * X)
+        self.assertEqual(reshard.jax.device_put(X, TARGET).sharding, TARGET)  # of the host
+
+    def test_other_devices_meshes_and_orders(self):
+        x = jax.device_put(X, SOURCE)
+        turned = Mesh(numpy.array(jax.devices())[[3, 1, 0, 2, 7, 6, 5, 4]].reshape(2, 4), ("p", "q"))
+        flat = devices.mesh_of(z=8)
+        six, two = (Mesh(numpy.array(some), ("a",)) for some in (jax.devices()[:6], jax.devices()[6:]))
+        y = numpy.arange(36.0 * 8).reshape(36, 8)
+        with devices.complaints() as said:
+            for target in (devices.named(turned, "q", None, "p"), devices.named(flat, None, "z"), devices.named(two, "a")):
+                moved = reshard.jax.device_put(x, target)
+                numpy.testing.assert_array_equal(moved, X)
+                self.assertEqual(moved.sharding, target)
+            held = jax.device_put(y, devices.named(six, "a"))
+            numpy.testing.assert_array_equal(reshard.jax.device_put(held, devices.named(two, None, "a")), held)
+            self.assertNotIn("rematerialization", said())
+
+    def test_no_whole_array_passes_through_the_host(self):
+        six, two = (Mesh(numpy.array(some), ("a",)) for some in (jax.devices()[:6], jax.devices()[6:]))
+        held = jax.device_put(numpy.ones((36, 8)), devices.named(six, "a"))
+        kind = type(held)
+        fetched, read = [], kind._value.fget  # what jax.device_put reads when it goes through the host
+        with unittest.mock.patch.object(kind, "_value", property(lambda array: fetched.append(array.shape) or read(array))):
+            moved = reshard.jax.device_put(held, devices.named(two, None, "a"))
+            self.assertEqual(fetched, [])
+            jax.device_put(held, devices.named(two, None, "a"))
+            self.assertIn((36, 8), fetched)
+        numpy.testing.assert_array_equal(moved, numpy.ones((36, 8)))
+
+    def test_exported_where_the_source_is_known(self):
+        x = jax.device_put(X, SOURCE)
+        try:
+            import flatbuffers
+        except ImportError:
+            self.skipTest("no flatbuffers")
+        del flatbuffers
+        kept = jax.export.export(jax.jit(lambda x: reshard.jax.reshard(x, TARGET, source=SOURCE)))(x).serialize()
+        numpy.testing.assert_array_equal(jax.export.deserialize(kept).call(x), X)
+        with self.assertRaisesRegex(reshard.UnsupportedError, "source="):
+            jax.export.export(jax.jit(lambda x: reshard.jax.reshard(x, TARGET)))(x)
+
+    def test_a_spec_without_a_mesh_is_refused_as_jax_refuses_it(self):
+        with self.assertRaises(RuntimeError):
+            jax.jit(lambda x: reshard.jax.reshard(x, P("x")))(X)
+        with self.assertRaises(ValueError):
+            jax.jit(lambda x: reshard.jax.reshard(x, devices.named(MESH, "x", None, None, "y")))(X)
+
+
+class Everywhere(unittest.TestCase):
+    def test_three_names_move_by_plans_while_it_is_open(self):
+        x = jax.device_put(X, SOURCE)
+        theirs = (jax.lax.with_sharding_constraint, jax.reshard, jax.device_put)
+        with reshard.jax.everywhere(), reshard.jax.everywhere():
+            self.assertEqual(kinds(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, TARGET)), x), ["all-to-all"])
+            self.assertEqual(jax.device_put(x, TARGET).sharding, TARGET)
+            self.assertEqual(jax.device_put(1.0).shape, ())
+            self.assertEqual(jax.device_put([x, X], [TARGET, TARGET])[1].sharding, TARGET)
+        self.assertEqual((jax.lax.with_sharding_constraint, jax.reshard, jax.device_put), theirs)
+        self.assertGreater(len(kinds(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, TARGET)), x)), 1)
+
+    def test_reshard_does_not_bring_jax_and_says_what_it_misses(self):
+        look = "import sys, reshard; assert 'jax' not in sys.modules; reshard.jax.reshard; assert 'jax' in sys.modules"
+        subprocess.run([sys.executable, "-c", look], check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            hidden = f"import sys; sys.modules['jax'] = None\nimport reshard.jax"
+            ran = subprocess.run([sys.executable, "-c", hidden], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertIn("ImportError: reshard.jax needs JAX: pip install jax", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
