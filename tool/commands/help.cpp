@@ -44,7 +44,7 @@ constexpr std::array<Pair, 7> examples = {{
 }};
 
 // What the help calls the value of an option; an option that is not here takes text.
-constexpr std::array<Pair, 30> values = {{
+constexpr std::array<Pair, 38> values = {{
     {"source", "LAYOUT"},         {"target", "LAYOUT"},          {"layout", "LAYOUT"},
     {"--mesh", "MESH"},           {"--target-mesh", "MESH"},     {"--notation", "NOTATION"},
     {"--from", "NOTATION"},       {"--to", "NOTATION"},          {"--array", "ARRAY"},
@@ -55,6 +55,9 @@ constexpr std::array<Pair, 30> values = {{
     {"--tiles", "FOLDER"},        {"--dtype", "DTYPE"},          {"--list", "FILE"},
     {"--checker", "PROGRAM"},     {"--rounds", "ROUNDS"},        {"--without", "RULES"},
     {"--rows", "FOLDER"},         {"--rules", "FILE"},           {"--side", "SIDE"},
+    {"path", "PATH"},             {"from", "PATH"},              {"into", "PATH"},
+    {"--tensor", "NAME"},         {"--cast", "CAST"},            {"--memory", "BYTES"},
+    {"--granule", "BYTES"},       {"--file-bytes", "BYTES"},
 }};
 
 }  // namespace
