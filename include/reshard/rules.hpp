@@ -26,6 +26,7 @@ struct ListedTensor {
 struct PlacedTensor {
     std::string name;                      ///< as it is called there
     std::shared_ptr<const Layout> layout;  ///< never null; tensors of one layout share it
+    std::vector<Index> shape = {};         ///< the tensor's own; {e}@axes give the layout a dimension of 1 more
 };
 
 /// What rules say of a list of tensors.
@@ -60,5 +61,9 @@ struct ModelMoves {
 /// parse_mesh and parse_layout); mismatch: a name that no line or more than one has, a line that no name fits, a part
 /// that is missing, taken twice or of another shape.
 [[nodiscard]] Result<ModelMoves> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);
+
+/// ModelMoves::sources alone: what the lines of the source say, whatever those of the target are. Errors: the same.
+[[nodiscard]] Result<std::vector<PlacedTensor>> place_sources(std::string_view rules,
+                                                              std::span<const ListedTensor> tensors);
 
 }  // namespace reshard

@@ -180,7 +180,7 @@ private:
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
             made_.push_back({taken.rule, own, {}});
             made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
-            model_.targets.push_back({name, nullptr});
+            model_.targets.push_back({name, nullptr, {}});
         }
         Made& made = made_[found->second];
         if (made.rule != taken.rule)
@@ -218,6 +218,7 @@ private:
         for (std::size_t i = 0; i < made_.size(); ++i) {
             const Rule& rule = end_.rules[made_[i].rule];
             RESHARD_ASSIGN(asked[i], shape_of(i));
+            model_.targets[i].shape = asked[i].shape;
             if (rule.blocks) continue;
             asked[i].names = &made_[i].names;
             RESHARD_ASSIGN(model_.targets[i].layout, named(i, layouts_.said(made_[i].rule, asked[i])));

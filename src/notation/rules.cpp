@@ -51,7 +51,7 @@ public:
                 RESHARD_ASSIGN(layout,
                                named(tensor, layouts_.said(rule, {tensor.dtype, tensor.shape, 0, {}, &names_})));
             }
-            placed.push_back({tensor.name, std::move(layout)});
+            placed.push_back({tensor.name, std::move(layout), tensor.shape});
         }
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
             if (std::ranges::find(rules, rule) == rules.end())
@@ -130,6 +130,11 @@ Result<ModelMoves> apply_rules(std::string_view text, std::span<const ListedTens
     RESHARD_ASSIGN(model.sources, Sources(rules.source, tensors).place());
     RESHARD_CHECK(place_targets(rules.target, tensors, model));
     return model;
+}
+
+Result<std::vector<PlacedTensor>> place_sources(std::string_view text, std::span<const ListedTensor> tensors) {
+    RESHARD_TRY(const auto& rules, read_rules(text));
+    return Sources(rules.source, tensors).place();
 }
 
 }  // namespace reshard

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "backends/files/formats/folder.hpp"
 #include "reshard/cost.hpp"
 #include "reshard/notation.hpp"
 #include "reshard/rules.hpp"
@@ -112,6 +113,36 @@ void npy(std::string_view bytes) {
     if (accepted(element)) static_cast<void>(accepted(cli::dtype_of(*element, std::nullopt)));
 }
 
+// A whole file. What is accepted lies within it, without holes, and its description is written and read again.
+void safetensors(std::string_view bytes) {
+    const auto file_bytes = static_cast<Index>(bytes.size());
+    const auto length = files::safetensors_header_bytes(bytes.substr(0, 8), file_bytes);
+    if (!accepted(length)) return;
+    const auto read = files::parse_safetensors(bytes.substr(8, static_cast<std::size_t>(*length)), file_bytes);
+    if (!accepted(read)) return;
+    Index end = 8 + *length;
+    for (const files::SafetensorsEntry& entry : read->tensors) {
+        require(entry.begin == end && entry.end >= end && entry.end <= file_bytes, "a tensor outside of its file");
+        require(files::dense_bytes(entry.dtype, entry.shape) == entry.end - entry.begin, "a tensor of another size");
+        end = entry.end;
+    }
+    require(end == file_bytes, "bytes that no tensor has");
+    static_cast<void>(accepted(files::saved_offsets(*read)));
+    auto tensors = read->tensors;
+    const auto head = files::write_safetensors(tensors, read->metadata);
+    if (!accepted(head)) return;
+    const Index all = static_cast<Index>(head->size()) + file_bytes - 8 - *length;
+    const auto back = files::parse_safetensors(std::string_view(*head).substr(8), all);
+    require(back.has_value() && back->tensors.size() == tensors.size(), "what was written is not read");
+    require(back->metadata == read->metadata, "metadata change when they are written");
+}
+
+void index(std::string_view bytes) {
+    const auto read = files::parse_index(bytes);
+    if (!accepted(read)) return;
+    for (const auto& [name, file] : *read) require(file.find('/') == std::string::npos, "a path out of the folder");
+}
+
 // The list, an empty line, the rules. What they make of it can be asked, and the parts of a tensor make it up.
 void rules(std::string_view bytes) {
     const std::size_t end = std::min(bytes.find("\n\n"), bytes.size());
@@ -142,7 +173,7 @@ void rules(std::string_view bytes) {
     require(schedule.has_value(), "moves that have no rows");
 }
 
-constexpr std::array<Target, 11> all = {{{"mesh", mesh},
+constexpr std::array<Target, 13> all = {{{"mesh", mesh},
                                          {"layout", layout},
                                          {"spec", foreign<Notation::spec>},
                                          {"sdy", foreign<Notation::sdy>},
@@ -152,6 +183,8 @@ constexpr std::array<Target, 11> all = {{{"mesh", mesh},
                                          {"machine", machine},
                                          {"problem", problem},
                                          {"npy", npy},
+                                         {"safetensors", safetensors},
+                                         {"index", index},
                                          {"rules", rules}}};
 
 }  // namespace

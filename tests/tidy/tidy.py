@@ -50,6 +50,8 @@ HEADERS = {
     "local": ["algebra/backend", "elements"],
     "mpi": ["algebra/backend", "elements"],
     "nccl": ["algebra/backend"],
+    "files/checkpoint": ["rules"],
+    "files/convert": ["files/checkpoint"],
     "c/base": [],
     "c/layout": ["c/base"],
     "c/plan": ["c/layout"],
@@ -85,12 +87,15 @@ ROOMS = {
 MPI_ROOMS = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
 NCCL_ROOMS = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch",
               "backends/nccl"]
+FILES_ROOMS = ["backends/files/base", "backends/files/formats", "backends/files/engine", "backends/files"]
 TOOL_ROOMS = ["tool/console", "tool/report", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands",
               "tool"]
 BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl", "bindings/scalapack"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
-                             (TOOL_ROOMS, ["src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],
+                             (FILES_ROOMS, ["src/copy", "src/copy/kernels", "src/notation"],
+                              ["files/convert", "algebra/backend"]),
+                             (TOOL_ROOMS, ["backends/files/base", "src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],
                               list(HEADERS)),
                              (BINDING_ROOMS, ["tool/console", "tool/report"], list(HEADERS))):
     for number, room in enumerate(rooms):
@@ -104,7 +109,7 @@ FREE = ("tests/", "bench/")  # these see everything
 
 # Core and the search do no I/O and know no clock, randomness, threads or MPI.
 PURE = ("include/reshard/algebra", "src/layout", "src/notation", "src/plan", "src/schedule", "src/copy", "synth")
-IMPURE_HEADERS = ("include/reshard/local", "include/reshard/mpi", "include/reshard/nccl", "include/reshard/reshard",
+IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/local", "include/reshard/mpi", "include/reshard/nccl", "include/reshard/reshard",
                   "include/reshard/c_mpi",
                   "include/reshard/plan_cache", "synth/plan_cache")
 NO_SYSTEM = ("iostream", "ostream", "istream", "fstream", "cstdio", "stdio.h", "filesystem", "chrono", "ctime", "random",

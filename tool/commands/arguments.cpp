@@ -109,6 +109,38 @@ void add_translate(CLI::App& app, Arguments& arguments) {
                         "element type and shape, f32[8,4], where the notation does not say them");
 }
 
+void add_inspect(CLI::App& app, Arguments& arguments) {
+    CLI::App* command = add_command(app, arguments, inspect, "inspect", "what is in a checkpoint, and in which files");
+    command->add_option("path", arguments.from, "a .safetensors file, or a folder of them")->required();
+    command->add_option("--tensor", arguments.tensor, "draw which file holds what of this tensor");
+}
+
+void add_convert(CLI::App& app, Arguments& arguments) {
+    CLI::App* command =
+        add_command(app, arguments, convert, "convert", "a checkpoint in one sharding becomes one in another");
+    command->add_option("from", arguments.from, "a .safetensors file, or a folder of them")->required();
+    command->add_option("into", arguments.into, "what is made; nothing may be there yet")->required();
+    command->add_option("--rules", arguments.rules,
+                        "lines pattern = layout of a target; of a source, where files are of ranks");
+    command->add_option("--to", arguments.form,
+                        "single (a name that ends in .safetensors), index (the default), ranks or dcp");
+    command->add_option("--list", arguments.list,
+                        "the whole tensors, name dtype[shape], where files are of ranks and do not say it");
+    command
+        ->add_option("--cast", arguments.casts,
+                     "an element type for all floating tensors, bf16, or for some, *.norm.*=f32; may be given again")
+        ->allow_extra_args(false);
+    command->add_option("--memory", arguments.memory, "what the process may take; 1GiB when not given");
+    command->add_option("--granule", arguments.granule, "what the disk moves at once; 1MiB when not given");
+    command->add_option("--file-bytes", arguments.file_bytes, "largest file beside an index; 5GB when not given");
+    constexpr Index most = 1024;
+    command->add_option("--jobs", arguments.jobs, "threads; as many as processors, at most 8, when not given")
+        ->check(CLI::Range(Index{1}, most));
+    command->add_flag("--verify", arguments.verify, "read all that was written again and compare checksums");
+    command->add_flag("--resume", arguments.resume, "go on where an earlier run of the same command ended");
+    command->add_flag("--dry-run", arguments.dry_run, "only say what would be read and written");
+}
+
 // CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
 Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
     const bool lacks_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
@@ -154,10 +186,11 @@ Result<void> complete(const Arguments& arguments) {
             return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
-    if (!arguments.list.empty()) return complete_list(arguments);
+    if (!arguments.list.empty() && arguments.command != convert) return complete_list(arguments);
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == bench && none) return {};
-    if (arguments.command == calibrate || arguments.command == translate) return {};
+    for (auto* const other : {calibrate, translate, inspect, convert})
+        if (arguments.command == other) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
     if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
     return {};
@@ -236,6 +269,8 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     add_translate(app, arguments);
     CLI::App* emit = ask(cli::emit, "emit", "the plan as a program for JAX, StableHLO or PyTorch");
     emit->add_option("--to", arguments.to, "jax, stablehlo or torch")->required();
+    add_inspect(app, arguments);
+    add_convert(app, arguments);
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify,
                                           "have the checker that is extracted from the proofs judge the plan, too");

@@ -37,6 +37,18 @@ struct Arguments {
     std::string dtype;         ///< run: what the raw elements of the input are
     std::string to;            ///< translate: the notation to write; emit: the framework
     Index rounds = 7;          ///< bench, calibrate
+    std::string from;          ///< convert, inspect: a checkpoint
+    std::string into;          ///< convert: what is to be made
+    std::string form;          ///< convert: how, see files::Form; empty for what the name says
+    std::string memory;        ///< convert: bytes; 1GiB when empty
+    std::string granule;       ///< convert: bytes; 1MiB when empty
+    std::string file_bytes;    ///< convert: most bytes of a file; 5GB when empty
+    std::vector<std::string> casts;  ///< convert: DTYPE or PATTERN=DTYPE
+    std::string tensor;              ///< inspect: draw this one
+    Index jobs = 0;                  ///< convert: threads, 0 for as many as processors
+    bool verify = false;             ///< convert
+    bool resume = false;             ///< convert
+    bool dry_run = false;            ///< convert
 };
 
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.

@@ -21,6 +21,10 @@ Result<int> run_list(const Arguments& arguments);
 /// `plan --rows`: the exchange of an array, of a list or of a model as rows of bytes, into files.
 Result<int> plan_rows(const Arguments& arguments);
 
+/// Checkpoints on disk: what is in one, and one made of another.
+Result<int> inspect(const Arguments& arguments);
+Result<int> convert(const Arguments& arguments);
+
 /// `plan --batch`: one problem a line on stdin, one answer a line on stdout, in the same order.
 int batch();
 

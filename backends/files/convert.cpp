@@ -1,0 +1,273 @@
+// The whole way: what is there, what is wanted, how it fits the memory, and doing it.
+#include "reshard/files/convert.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <thread>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "backends/files/base/cast.hpp"
+#include "backends/files/base/crc32c.hpp"
+#include "backends/files/engine/run.hpp"
+#include "backends/files/engine/unfinished.hpp"
+#include "backends/files/formats/json_text.hpp"
+#include "backends/files/formats/safetensors.hpp"
+#include "src/base/try.hpp"
+#include "src/notation/name_pattern.hpp"
+
+namespace reshard::files {
+
+namespace {
+
+// True when a line of the rules begins with the word.
+bool has_end(std::string_view rules, std::string_view word) {
+    for (std::size_t at = 0; at < rules.size(); at = std::min(rules.find('\n', at), rules.size()) + 1) {
+        const std::size_t begin = std::min(rules.find_first_not_of(" \t", at), rules.size());
+        const std::string_view line = rules.substr(begin);
+        if (line.starts_with(word) && line.size() > word.size() &&
+            (line[word.size()] == ' ' || line[word.size()] == '\t'))
+            return true;
+    }
+    return false;
+}
+
+// Files say where all is; and a form of whole tensors, how all is wanted.
+std::string completed(const ConvertOptions& options) {
+    std::string rules = options.rules;
+    const bool whole = options.form == Form::single || options.form == Form::index;
+    if (!has_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
+    if (whole && !has_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
+    return rules;
+}
+
+bool floating(DType dtype) {
+    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64 ||
+           dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2;
+}
+
+Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast> casts) {
+    if (!floating(dtype)) return dtype;
+    for (const Cast& cast : casts) {
+        notation::Scanner scanner(cast.pattern);
+        RESHARD_TRY(const auto& pattern, notation::NamePattern::scan(scanner));
+        RESHARD_CHECK(scanner.expect_end());
+        notation::Bindings bindings;
+        if (!pattern.match(name, bindings)) continue;
+        if (cast.dtype == dtype || can_cast(dtype, cast.dtype)) return cast.dtype;
+        return fail(Code::unsupported, fmt::format("{} is {} and is not cast to {}: f32, bf16, f16, f8_e4m3fn and "
+                                                   "f8_e5m2 are, to each other",
+                                                   in_quotes(name), reshard::name(dtype), reshard::name(cast.dtype)));
+    }
+    return dtype;
+}
+
+Result<void> covered(const StoredTensor& tensor) {
+    const Coverage found = coverage(tensor);
+    if (found.twice)
+        return fail(Code::io, fmt::format("{} has elements that are in two places", in_quotes(tensor.name)));
+    if (found.missing == 0) return {};
+    return fail(Code::io, fmt::format("{} lacks {} of its elements", in_quotes(tensor.name), found.missing));
+}
+
+Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
+    const std::string rules = completed(options);
+    Job job;
+    RESHARD_ASSIGN(job.source, open_checkpoint(from));
+    RESHARD_ASSIGN(job.source, joined(std::move(job.source), rules, options.list));
+    RESHARD_TRY(const auto& list, list_of(job.source));
+    RESHARD_TRY(const auto& model, apply_rules(rules, list));
+    std::vector<NewTensor> wanted;
+    for (const PlacedTensor& target : model.targets) {
+        RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, options.casts));
+        wanted.push_back({target.name, dtype, target.shape, target.layout});
+    }
+    RESHARD_ASSIGN(job.target, new_files(wanted, options, file));
+    std::vector<bool> used(list.size(), false);
+    for (std::size_t i = 0; i < model.moves.size(); ++i) {
+        Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
+        const PartProblem& parts = model.moves[i];
+        move.from = parts.source.box ? *parts.source.box : whole_box(list[move.source].shape);
+        move.to = parts.target.box ? *parts.target.box : whole_box(wanted[move.target].shape);
+        auto dims = match_dims(move.from, move.to);
+        if (!dims)
+            return fail(Code::mismatch,
+                        fmt::format("{} and the part of {} that it becomes differ in shape",
+                                    in_quotes(list[move.source].name), in_quotes(wanted[move.target].name)));
+        move.source_dims = *std::move(dims);
+        used[move.source] = true;
+        while (job.first_move.size() <= move.target) job.first_move.push_back(i);
+        job.moves.push_back(std::move(move));
+    }
+    while (job.first_move.size() <= wanted.size()) job.first_move.push_back(job.moves.size());
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if (used[i]) RESHARD_CHECK(covered(job.source.tensors[i]));
+    for (const StoredTensor& tensor : job.source.tensors) job.source_boxes.emplace_back(tensor);
+    for (const StoredTensor& tensor : job.target.what.tensors) job.target_boxes.emplace_back(tensor);
+    job.granule = options.granule;
+    const auto processors = static_cast<Index>(std::thread::hardware_concurrency());
+    job.workers = options.jobs > 0 ? options.jobs : std::clamp<Index>(processors, 1, 8);
+    return job;
+}
+
+// What a process of this library and a plan of so many boxes take beside buffers.
+Index plan_bytes(const Job& job) {
+    Index boxes = 0;
+    for (const StoredTensor& tensor : job.source.tensors) boxes += std::ssize(tensor.boxes) + 1;
+    for (const StoredTensor& tensor : job.target.what.tensors) boxes += std::ssize(tensor.boxes) + 1;
+    return (Index{8} << 20) + job.workers * (Index{128} << 10) + 1024 * boxes;
+}
+
+Result<MemoryShares> share(const Job& job, Index memory) {
+    const Index plan = plan_bytes(job);
+    MemoryShares shares;
+    shares.stretch_bytes = std::clamp<Index>((memory - plan) / (8 * job.workers), 1 << 16, 1 << 22) / 4096 * 4096;
+    // An eighth is for the lists of what is read and where it goes.
+    shares.batch_bytes = memory - plan - job.workers * (shares.stretch_bytes + 4096);
+    shares.batch_bytes -= shares.batch_bytes / 8;
+    constexpr Index least = 1 << 20;
+    if (shares.batch_bytes >= least) return shares;
+    return fail(Code::infeasible, fmt::format("{} bytes of memory are too few: {} tensors in {} files take {} at least",
+                                              memory, job.source.tensors.size(), job.source.files.size(),
+                                              plan + job.workers * ((1 << 16) + 4096) + 2 * least));
+}
+
+// What makes two runs the same job: the same files, as they were, and the same question.
+std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::size_t batches) {
+    std::string text = fmt::format("{} {} {} {} {} {}\n{}\n", name(options.form), options.memory, options.granule,
+                                   options.file_bytes_max, job.workers, batches, options.rules);
+    for (const Cast& cast : options.casts) text += fmt::format("{}={}\n", cast.pattern, reshard::name(cast.dtype));
+    for (const StoredFile& file : job.source.files) {
+        struct stat status {};
+        (void)::stat(file.path.c_str(), &status);
+        text += fmt::format("{} {} {} {} {}\n", file.path, file.bytes, status.st_ino, status.st_mtim.tv_sec,
+                            status.st_mtim.tv_nsec);
+    }
+    for (const StoredFile& file : job.target.what.files) text += fmt::format("{} {}\n", file.path, file.bytes);
+    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+    return fmt::format("{:016x}", hash);
+}
+
+std::string manifest_of(const Job& job, const std::string& fingerprint, std::span<const std::uint32_t> sums) {
+    Json files = Json::object();
+    for (const StoredFile& file : job.target.what.files)
+        files[file.path] = {{"bytes", file.bytes}, {"tensors", Json::object()}};
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        const SummedBytes& one = job.target.summed[i];
+        const std::string& file = job.target.what.files[static_cast<std::size_t>(one.file)].path;
+        const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
+        files[file]["tensors"][one.tensor] = {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}};
+    }
+    const Json json = {{"schema", 1}, {"made_by", "reshard convert"}, {"job", fingerprint}, {"files", files}};
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Adds up what batches read and write.
+class Account {
+public:
+    explicit Account(const Job& job) : job_(job), heads_(job.granule) {
+        for (std::size_t i = 0; i < job.source.files.size(); ++i) ranges_.emplace_back(static_cast<Index>(i), 0, 1);
+        for (const FixedBytes& fixed : job.target.fixed)
+            heads_.add(fixed.file, fixed.offset, fixed.offset + std::ssize(fixed.bytes));
+        granules_ = heads_.count() + std::ssize(job.source.files);
+    }
+
+    void add(const Geometry& geometry) {
+        granules_ += granules_of(geometry, job_.granule);
+        for (const ReadRange& range : geometry.reads) {
+            ranges_.emplace_back(range.file, range.begin, range.end);
+            read_ += range.end - range.begin;
+        }
+    }
+
+    void close(Converted& done) {
+        std::ranges::sort(ranges_);
+        GranuleCount bound(job_.granule);
+        Index file = -1;
+        Index reached = 0;
+        for (const auto& [of, begin, end] : ranges_) {
+            bound.add(of, begin, end);
+            if (of != file) reached = 0;
+            file = of;
+            if (begin > 0) done.source_bytes += std::max<Index>(end - std::max(begin, reached), 0);
+            reached = std::max(reached, end);
+        }
+        done.granules = granules_;
+        done.granules_bound = bound.count();
+        done.read_bytes = read_;
+        for (const StoredFile& one : job_.target.what.files)
+            done.granules_bound += ceil_divide(one.bytes, job_.granule);
+    }
+
+private:
+    const Job& job_;
+    GranuleCount heads_;
+    std::vector<std::tuple<Index, Index, Index>> ranges_;  // file, begin, end
+    Index granules_ = 0;
+    Index read_ = 0;
+};
+
+Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const MemoryShares& shares,
+                       const std::string& fingerprint, const std::string& to, const ConvertOptions& options,
+                       Converted& done) {
+    const bool single = options.form == Form::single;
+    RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
+    RESHARD_CHECK(unfinished.reserve(job.target));
+    RESHARD_TRY(auto& runner, Runner::make(job, shares, unfinished.folder()));
+    runner.sums = unfinished.journal().sums();
+    done.resumed = unfinished.journal().batches();
+    Account account(job);
+    ConvertProgress progress{0, done.target_bytes};
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        const Geometry geometry = make_geometry(job, batches[i]);
+        account.add(geometry);
+        progress.written_bytes += geometry.memory_bytes;
+        if (static_cast<Index>(i) < done.resumed) continue;
+        RESHARD_CHECK(runner.run(geometry));
+        RESHARD_CHECK(unfinished.journal().add(runner.sums));
+        if (options.progress) options.progress(progress);
+    }
+    account.close(done);
+    RESHARD_CHECK(unfinished.flush(job.target, manifest_of(job, fingerprint, runner.sums), job.workers));
+    if (options.verify) {
+        RESHARD_CHECK(read_again(job, unfinished.folder(), runner.sums, shares.stretch_bytes));
+        done.verified = true;
+    }
+    return unfinished.finish(job.target);
+}
+
+}  // namespace
+
+Result<Converted> convert(const std::string& from, const std::string& path, const ConvertOptions& options) {
+    if (options.granule < 1 || options.file_bytes_max < 1)
+        return fail(Code::usage, "a granule and a file have at least one byte");
+    std::string to = path;
+    while (to.size() > 1 && to.back() == '/') to.pop_back();
+    const std::string file = std::filesystem::path(to).filename().string();
+    if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", path));
+    RESHARD_TRY(const auto& job, make_job(from, file, options));
+    RESHARD_TRY(const auto& shares, share(job, options.memory));
+    RESHARD_TRY(const auto& batches, make_batches(job, shares.batch_bytes));
+    Converted done;
+    done.files = std::ssize(job.target.what.files);
+    done.tensors = std::ssize(job.target.what.tensors);
+    done.batches = std::ssize(batches);
+    for (const StoredFile& one : job.target.what.files) done.target_bytes += one.bytes;
+    const std::string fingerprint = fingerprint_of(job, options, batches.size());
+    const bool single = options.form == Form::single;
+    RESHARD_TRY(const auto& before, finished_before(to, single, fingerprint, options.resume || options.dry_run));
+    if (before || options.dry_run) {
+        Account account(job);
+        for (const Batch& batch : batches) account.add(make_geometry(job, batch));
+        account.close(done);
+        done.finished_before = before;
+        return done;
+    }
+    RESHARD_CHECK(write_all(job, batches, shares, fingerprint, to, options, done));
+    return done;
+}
+
+}  // namespace reshard::files

@@ -1,0 +1,211 @@
+#include "backends/files/formats/new_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backends/files/formats/folder.hpp"
+#include "backends/files/formats/json_text.hpp"
+#include "backends/files/formats/tile_boxes.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::files {
+
+namespace {
+
+constexpr std::array<std::pair<Form, std::string_view>, 4> forms = {
+    {{Form::single, "single"}, {Form::index, "index"}, {Form::ranks, "ranks"}, {Form::dcp, "dcp"}}};
+
+// What one file is to hold of a tensor.
+struct Held {
+    std::size_t tensor = 0;
+    Tile tile;
+};
+
+class Writer {
+public:
+    Writer(std::span<const NewTensor> tensors, const ConvertOptions& options) : tensors_(tensors), options_(options) {
+        for (const NewTensor& tensor : tensors)
+            made_.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
+    }
+
+    Result<NewFiles> single(const std::string& file) {
+        std::vector<Held> all;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            RESHARD_TRY(auto& held, whole(i));
+            all.push_back(std::move(held));
+        }
+        RESHARD_CHECK(add(file, std::move(all), {{"format", "pt"}}));
+        return std::move(made_);
+    }
+
+    Result<NewFiles> index() {
+        std::vector<std::vector<Held>> files(1);
+        Index bytes = 0;
+        Index all = 0;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            RESHARD_TRY(auto& held, whole(i));
+            RESHARD_TRY(const auto& own, dense_bytes(tensors_[i].dtype, tensors_[i].shape));
+            if (!files.back().empty() && saturating_add(bytes, own) > options_.file_bytes_max) {
+                files.emplace_back();
+                bytes = 0;
+            }
+            files.back().push_back(std::move(held));
+            bytes = saturating_add(bytes, own);
+            all = saturating_add(all, own);
+        }
+        Json map = Json::object();
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, files.size());
+            for (const Held& held : files[i]) map[tensors_[held.tensor].name] = name;
+            RESHARD_CHECK(add(name, std::move(files[i]), {{"format", "pt"}}));
+        }
+        const Json json = {{"metadata", {{"total_size", all}}}, {"weight_map", map}};
+        made_.texts.emplace_back(index_name, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+        return std::move(made_);
+    }
+
+    Result<NewFiles> ranks() {
+        RESHARD_TRY(const auto& count_of_ranks, rank_count());
+        for (Index rank = 0; rank < count_of_ranks; ++rank) {
+            std::vector<Held> own;
+            for (std::size_t i = 0; i < tensors_.size(); ++i) {
+                Tile tile = real_tile(*tensors_[i].layout, tensors_[i].shape, rank);
+                if (empty(i)) tile = as_tile(whole_box(tensors_[i].shape));
+                if (empty(i) || count(tile) > 0) own.push_back({i, std::move(tile)});
+            }
+            RESHARD_CHECK(
+                add(fmt::format("model-rank-{}-part-0.safetensors", rank), std::move(own), {{"format", "pt"}}));
+        }
+        return std::move(made_);
+    }
+
+    Result<NewFiles> dcp() {
+        RESHARD_TRY(const auto& count_of_ranks, rank_count());
+        std::vector<std::vector<Held>> files(static_cast<std::size_t>(count_of_ranks));
+        std::vector<Index> bytes(files.size(), 0);
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            if (empty(i)) files.front().push_back({i, as_tile(whole_box(tensors_[i].shape))});
+            if (!empty(i)) RESHARD_CHECK(deal(i, files, bytes));
+        }
+        for (std::size_t rank = 0; rank < files.size(); ++rank) {
+            if (files[rank].empty()) continue;
+            SavedOffsets offsets;
+            for (const Held& held : files[rank]) {
+                std::vector<Index>& begin = offsets[tensors_[held.tensor].name];
+                for (const Side& side : held.tile)
+                    begin.push_back(side.intervals.empty() ? 0 : side.intervals[0].begin);
+            }
+            RESHARD_CHECK(add(fmt::format("shard-{:05}-model-00001-of-00001.safetensors", rank + 1),
+                              std::move(files[rank]), dcp_metadata(offsets)));
+        }
+        return std::move(made_);
+    }
+
+private:
+    bool empty(std::size_t i) const { return std::ranges::find(tensors_[i].shape, 0) != tensors_[i].shape.end(); }
+
+    Result<Held> whole(std::size_t i) const {
+        const NewTensor& tensor = tensors_[i];
+        const Tile all = as_tile(whole_box(tensor.shape));
+        const Index first = device_at(tensor.layout->mesh, 0);
+        if (!empty(i) && real_tile(*tensor.layout, tensor.shape, first) != all)
+            return fail(
+                Code::mismatch,
+                fmt::format("{} is cut, and a {} holds whole tensors: its layout must be -", in_quotes(tensor.name),
+                            options_.form == Form::single ? "single file" : "file with an index"));
+        return Held{i, all};
+    }
+
+    Result<Index> rank_count() const {
+        if (tensors_.empty()) return 1;
+        const Mesh& mesh = tensors_.front().layout->mesh;
+        if (world_size(mesh) != device_count(mesh))
+            return fail(Code::mismatch,
+                        "files of ranks are numbered from 0, and the target's mesh lists other devices");
+        return device_count(mesh);
+    }
+
+    // Each tile of the tensor to that of its holders which has least so far.
+    Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) const {
+        std::vector<std::pair<Tile, std::size_t>> tiles;  // and who writes it
+        for (std::size_t rank = 0; rank < files.size(); ++rank) {
+            Tile tile = real_tile(*tensors_[i].layout, tensors_[i].shape, static_cast<Index>(rank));
+            if (count(tile) == 0) continue;
+            if (boxes_of(tile).size() > 1)
+                return fail(Code::unsupported, fmt::format("{} has several boxes on rank {}, and torch DCP writes one",
+                                                           in_quotes(tensors_[i].name), rank));
+            const auto known = std::ranges::find(tiles, tile, &std::pair<Tile, std::size_t>::first);
+            if (known == tiles.end()) {
+                tiles.emplace_back(std::move(tile), rank);
+            } else if (bytes[rank] < bytes[known->second]) {
+                known->second = rank;
+            }
+        }
+        for (auto& [tile, rank] : tiles) {
+            bytes[rank] += count(tile) * size_of(tensors_[i].dtype);
+            files[rank].push_back({i, std::move(tile)});
+        }
+        return {};
+    }
+
+    // Larger elements first, so that all are aligned; else in the order asked for.
+    Result<void> add(const std::string& name, std::vector<Held> held, const std::map<std::string, std::string>& extra) {
+        std::ranges::stable_sort(held, std::greater(),
+                                 [&](const Held& one) { return size_of(tensors_[one.tensor].dtype); });
+        std::vector<SafetensorsEntry> entries;
+        for (const Held& one : held)
+            entries.push_back({tensors_[one.tensor].name, tensors_[one.tensor].dtype, extents(one.tile)});
+        RESHARD_TRY(auto& head, write_safetensors(entries, extra));
+        const auto file = static_cast<Index>(made_.what.files.size());
+        made_.what.files.push_back({name, entries.empty() ? static_cast<Index>(head.size()) : entries.back().end});
+        made_.fixed.push_back({file, 0, std::move(head)});
+        for (std::size_t i = 0; i < held.size(); ++i) {
+            StoredTensor& tensor = made_.what.tensors[held[i].tensor];
+            for (StoredBox& box : boxes_in_file(held[i].tile, file, entries[i].begin, size_of(tensor.dtype)))
+                tensor.boxes.push_back(std::move(box));
+            made_.summed.push_back({file, entries[i].begin, entries[i].end, tensor.name});
+        }
+        return {};
+    }
+
+    std::span<const NewTensor> tensors_;
+    const ConvertOptions& options_;
+    NewFiles made_;
+};
+
+}  // namespace
+
+std::string_view name(Form form) {
+    return std::ranges::find(forms, form, &std::pair<Form, std::string_view>::first)->second;
+}
+
+Result<Form> parse_form(std::string_view text) {
+    for (const auto& [form, word] : forms)
+        if (word == text) return form;
+    return fail(Code::usage, fmt::format("there is no form {}; single, index, ranks and dcp are", in_quotes(text)));
+}
+
+Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options, const std::string& file) {
+    std::set<std::string_view> names;
+    for (const NewTensor& tensor : tensors)
+        if (!names.insert(tensor.name).second || tensor.name == "__metadata__")
+            return fail(Code::io, fmt::format("{} cannot be the name of {}", in_quotes(tensor.name),
+                                              tensor.name == "__metadata__" ? "a tensor" : "two tensors"));
+    Writer writer(tensors, options);
+    switch (options.form) {
+        case Form::single:
+            return writer.single(file);
+        case Form::index:
+            return writer.index();
+        case Form::ranks:
+            return writer.ranks();
+        case Form::dcp:
+            return writer.dcp();
+    }
+    return fail(Code::usage, "no such form");
+}
+
+}  // namespace reshard::files

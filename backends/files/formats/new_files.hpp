@@ -1,0 +1,43 @@
+// Files that are to be written: how long each is, where tensors lie in them, and what else they have.
+#pragma once
+
+#include "reshard/files/convert.hpp"
+
+namespace reshard::files {
+
+/// A tensor that files are to hold as its layout says.
+struct NewTensor {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<Index> shape;
+    std::shared_ptr<const Layout> layout;  ///< of whatever element type
+};
+
+/// Bytes that are known before any tensor is read.
+struct FixedBytes {
+    Index file = 0;
+    Index offset = 0;
+    std::string bytes;
+};
+
+/// Bytes of a file that have a checksum: a tensor, or what a rank has of it.
+struct SummedBytes {
+    Index file = 0;
+    Index begin = 0;
+    Index end = 0;
+    std::string tensor;
+};
+
+struct NewFiles {
+    Checkpoint what;                  ///< tensors as they were asked for; files by their names within the folder
+    std::vector<FixedBytes> fixed;    ///< headers
+    std::vector<SummedBytes> summed;  ///< by file and place
+    std::vector<std::pair<std::string, std::string>> texts;  ///< small files: name, text
+};
+
+/// `file`: the name of the one file of Form::single. Errors: unsupported, overflow, mismatch (a tensor that is cut
+/// where the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
+[[nodiscard]] Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options,
+                                         const std::string& file);
+
+}  // namespace reshard::files

@@ -1,0 +1,112 @@
+// `reshard convert`: files in one sharding become files in another.
+#include "reshard/files/convert.hpp"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "reshard/cost.hpp"
+#include "src/base/try.hpp"
+#include "tool/commands/commands.hpp"
+#include "tool/commands/list.hpp"
+#include "tool/console/exit.hpp"
+#include "tool/console/numbers.hpp"
+#include "tool/console/terminal.hpp"
+#include "tool/files/file.hpp"
+
+namespace reshard::cli {
+namespace {
+
+Result<Index> bytes_or(const char* option, const std::string& text, Index otherwise) {
+    if (text.empty()) return otherwise;
+    return in(option, parse_bytes(text));
+}
+
+Result<files::Cast> cast_of(const std::string& text) {
+    const std::size_t equals = text.rfind('=');
+    const bool all = equals == std::string::npos;
+    RESHARD_TRY(const auto& dtype, in("--cast", parse_dtype(all ? text : text.substr(equals + 1))));
+    return files::Cast{all ? "*" : text.substr(0, equals), dtype};
+}
+
+Result<files::ConvertOptions> options_for(const Arguments& arguments) {
+    files::ConvertOptions options;
+    if (!arguments.form.empty()) {
+        RESHARD_ASSIGN(options.form, in("--to", files::parse_form(arguments.form)));
+    } else if (arguments.into.ends_with(".safetensors")) {
+        options.form = files::Form::single;
+    }
+    if (!arguments.rules.empty()) {
+        RESHARD_ASSIGN(options.rules, in("--rules", read_text(arguments.rules)));
+    }
+    if (!arguments.list.empty()) {
+        RESHARD_TRY(const auto& text, read_list_text(arguments.list));
+        RESHARD_ASSIGN(options.list, in("--list", parse_tensors(text)));
+    }
+    for (const std::string& text : arguments.casts) {
+        RESHARD_TRY(auto& cast, cast_of(text));
+        options.casts.push_back(std::move(cast));
+    }
+    RESHARD_ASSIGN(options.memory, bytes_or("--memory", arguments.memory, options.memory));
+    RESHARD_ASSIGN(options.granule, bytes_or("--granule", arguments.granule, options.granule));
+    RESHARD_ASSIGN(options.file_bytes_max, bytes_or("--file-bytes", arguments.file_bytes, options.file_bytes_max));
+    options.jobs = arguments.jobs;
+    options.verify = arguments.verify;
+    options.resume = arguments.resume;
+    options.dry_run = arguments.dry_run;
+    return options;
+}
+
+std::string plural(Index count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
+
+std::string sentence(const files::Converted& done, bool dry_run) {
+    const auto ratio =
+        done.granules_bound > 0 ? static_cast<double>(done.granules) / static_cast<double>(done.granules_bound) : 1.0;
+    std::string text = fmt::format(
+        "{}, {} in {}   read {} of {}, {}   granules {} / bound {} = {:.2f}\n", plural(done.tensors, "tensor"),
+        format_bytes(done.target_bytes), plural(done.files, "file"), format_bytes(done.read_bytes),
+        format_bytes(done.source_bytes), done.batches == 1 ? "1 batch" : fmt::format("{} batches", done.batches),
+        done.granules, done.granules_bound, ratio);
+    if (dry_run) text += "nothing was written\n";
+    if (done.finished_before) text += "an earlier run had made it\n";
+    if (done.resumed > 0) text += fmt::format("batches done before: {}\n", done.resumed);
+    if (done.verified) text += "all was read again: the checksums are right\n";
+    return text;
+}
+
+Json as_json(const files::Converted& done) {
+    return {{"schema", 1},
+            {"tensors", done.tensors},
+            {"files", done.files},
+            {"source_bytes", done.source_bytes},
+            {"target_bytes", done.target_bytes},
+            {"read_bytes", done.read_bytes},
+            {"batches", done.batches},
+            {"granules", done.granules},
+            {"granules_bound", done.granules_bound},
+            {"resumed_batches", done.resumed},
+            {"finished_before", done.finished_before},
+            {"verified", done.verified}};
+}
+
+}  // namespace
+
+Result<int> convert(const Arguments& arguments) {
+    RESHARD_TRY(auto& options, options_for(arguments));
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    Progress progress(!arguments.json);
+    options.progress = [&](const files::ConvertProgress& now) {
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        const double rate = static_cast<double>(now.written_bytes) / std::max(seconds, 1e-9);
+        const double left = static_cast<double>(now.target_bytes - now.written_bytes) / std::max(rate, 1.0);
+        progress.at(fmt::format("{} of {}, {}, {} left,", format_bytes(now.written_bytes),
+                                format_bytes(now.target_bytes), format_rate(rate), format_seconds(left)),
+                    now.written_bytes, now.target_bytes);
+    };
+    RESHARD_TRY(const auto& done, files::convert(arguments.from, arguments.into, options));
+    answer(arguments.json ? line(as_json(done)) : sentence(done, arguments.dry_run));
+    return exit_ok;
+}
+
+}  // namespace reshard::cli
