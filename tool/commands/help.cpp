@@ -44,7 +44,7 @@ constexpr std::array<Pair, 7> examples = {{
 }};
 
 // What the help calls the value of an option; an option that is not here takes text.
-constexpr std::array<Pair, 39> values = {{
+constexpr std::array<Pair, 41> values = {{
     {"source", "LAYOUT"},
     {"target", "LAYOUT"},
     {"layout", "LAYOUT"},
@@ -84,6 +84,8 @@ constexpr std::array<Pair, 39> values = {{
     {"--granule", "BYTES"},
     {"--file-bytes", "BYTES"},
     {"--jobs", "THREADS"},
+    {"--chunks", "INDICES"},
+    {"--shards", "INDICES"},
 }};
 
 }  // namespace
