@@ -37,7 +37,7 @@ bool has_end(std::string_view rules, std::string_view word) {
 // Files say where all is; and a form of whole tensors, how all is wanted.
 std::string completed(const ConvertOptions& options) {
     std::string rules = options.rules;
-    const bool whole = options.form == Form::single || options.form == Form::index;
+    const bool whole = options.form != Form::ranks && options.form != Form::dcp;
     if (!has_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
     if (whole && !has_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
     return rules;
@@ -68,7 +68,7 @@ Result<void> covered(const StoredTensor& tensor) {
     const Coverage found = coverage(tensor);
     if (found.twice)
         return fail(Code::io, fmt::format("{} has elements that are in two places", in_quotes(tensor.name)));
-    if (found.missing == 0) return {};
+    if (found.missing == 0 || !tensor.fill.empty()) return {};
     return fail(Code::io, fmt::format("{} lacks {} of its elements", in_quotes(tensor.name), found.missing));
 }
 
@@ -84,7 +84,7 @@ Result<Job> make_job(const std::string& from, const std::string& file, const Con
         RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, options.casts));
         wanted.push_back({target.name, dtype, target.shape, target.layout});
     }
-    RESHARD_ASSIGN(job.target, new_files(wanted, options, file));
+    RESHARD_ASSIGN(job.target, new_files(wanted, options, file, job.source.rest));
     std::vector<bool> used(list.size(), false);
     for (std::size_t i = 0; i < model.moves.size(); ++i) {
         Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
@@ -138,6 +138,7 @@ Result<MemoryShares> share(const Job& job, Index memory) {
 std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::size_t batches) {
     std::string text = fmt::format("{} {} {} {} {} {}\n{}\n", name(options.form), options.memory, options.granule,
                                    options.file_bytes_max, job.workers, batches, options.rules);
+    text += fmt::format("{}; {}\n", fmt::join(options.chunks, ","), fmt::join(options.shards, ","));
     for (const Cast& cast : options.casts) text += fmt::format("{}={}\n", cast.pattern, reshard::name(cast.dtype));
     for (const StoredFile& file : job.source.files) {
         struct stat status {};
@@ -169,10 +170,16 @@ std::string manifest_of(const Job& job, const std::string& fingerprint, std::spa
 class Account {
 public:
     explicit Account(const Job& job) : job_(job), heads_(job.granule) {
-        for (std::size_t i = 0; i < job.source.files.size(); ++i) ranges_.emplace_back(static_cast<Index>(i), 0, 1);
+        // A file whose first byte is of no tensor has a header, which was read.
+        headed_.assign(job.source.files.size(), true);
+        for (const StoredTensor& tensor : job.source.tensors)
+            for (const StoredBox& stored : tensor.boxes)
+                if (stored.offset == 0) headed_[static_cast<std::size_t>(stored.file)] = false;
+        for (std::size_t i = 0; i < headed_.size(); ++i)
+            if (headed_[i]) ranges_.emplace_back(static_cast<Index>(i), 0, 1);
         for (const FixedBytes& fixed : job.target.fixed)
             heads_.add(fixed.file, fixed.offset, fixed.offset + std::ssize(fixed.bytes));
-        granules_ = heads_.count() + std::ssize(job.source.files);
+        granules_ = heads_.count() + std::ssize(ranges_);
     }
 
     void add(const Geometry& geometry) {
@@ -192,7 +199,8 @@ public:
             bound.add(of, begin, end);
             if (of != file) reached = 0;
             file = of;
-            if (begin > 0) done.source_bytes += std::max<Index>(end - std::max(begin, reached), 0);
+            if (begin > 0 || !headed_[static_cast<std::size_t>(of)])
+                done.source_bytes += std::max<Index>(end - std::max(begin, reached), 0);
             reached = std::max(reached, end);
         }
         done.granules = granules_;
@@ -205,6 +213,7 @@ public:
 private:
     const Job& job_;
     GranuleCount heads_;
+    std::vector<bool> headed_;                             // by source file
     std::vector<std::tuple<Index, Index, Index>> ranges_;  // file, begin, end
     Index granules_ = 0;
     Index read_ = 0;
@@ -213,7 +222,7 @@ private:
 Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const MemoryShares& shares,
                        const std::string& fingerprint, const std::string& to, const ConvertOptions& options,
                        Converted& done) {
-    const bool single = options.form == Form::single;
+    const bool single = is_one_file(options.form);
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
     RESHARD_CHECK(unfinished.reserve(job.target));
     RESHARD_TRY(auto& runner, Runner::make(job, shares, unfinished.folder()));
@@ -257,7 +266,7 @@ Result<Converted> convert(const std::string& from, const std::string& path, cons
     done.batches = std::ssize(batches);
     for (const StoredFile& one : job.target.what.files) done.target_bytes += one.bytes;
     const std::string fingerprint = fingerprint_of(job, options, batches.size());
-    const bool single = options.form == Form::single;
+    const bool single = is_one_file(options.form);
     RESHARD_TRY(const auto& before, finished_before(to, single, fingerprint, options.resume || options.dry_run));
     if (before || options.dry_run) {
         Account account(job);

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "backends/files/base/file.hpp"
+#include "backends/files/formats/arrays.hpp"
 #include "backends/files/formats/folder.hpp"
 #include "backends/files/formats/json_text.hpp"
+#include "backends/files/formats/zarr.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -130,14 +132,16 @@ Result<Checkpoint> open_ranks(const std::string& folder, const std::vector<std::
 Result<Checkpoint> open_checkpoint(const std::string& path) {
     RESHARD_TRY(const auto& mode, mode_of(path));
     if (!S_ISDIR(mode)) {
+        if (path.ends_with(".npy")) return open_npy(path);
         Reader reader("", "one safetensors file");
         RESHARD_CHECK(reader.add(path));
         return reader.made();
     }
     RESHARD_TRY(auto& names, names_in(path));
+    if (std::ranges::find(names, "zarr.json") != names.end()) return open_zarr(path);
     if (std::ranges::find(names, index_name) != names.end()) return open_index(path);
     std::erase_if(names, [](const std::string& name) { return !name.ends_with(".safetensors"); });
-    if (names.empty()) return fail(Code::io, fmt::format("'{}' has no .safetensors file", path));
+    if (names.empty()) return fail(Code::io, fmt::format("'{}' has no .safetensors file and no zarr.json", path));
     const auto of_ranks = std::ranges::count_if(names, [](const auto& name) { return rank_in(name).has_value(); });
     if (of_ranks == std::ssize(names)) return open_ranks(path, names);
     Reader reader(path, "safetensors files");

@@ -26,7 +26,7 @@ struct ListedTensor {
 struct PlacedTensor {
     std::string name;                      ///< as it is called there
     std::shared_ptr<const Layout> layout;  ///< never null; tensors of one layout share it
-    std::vector<Index> shape = {};         ///< the tensor's own; {e}@axes give the layout a dimension of 1 more
+    std::vector<Index> shape = {};         ///< its own; homes, `{e}` at axes, give the layout one of 1 more
 };
 
 /// What rules say of a list of tensors.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "backends/files/formats/folder.hpp"
+#include "backends/files/formats/zarr.hpp"
 #include "reshard/cost.hpp"
 #include "reshard/notation.hpp"
 #include "reshard/rules.hpp"
@@ -137,6 +138,18 @@ void safetensors(std::string_view bytes) {
     require(back->metadata == read->metadata, "metadata change when they are written");
 }
 
+// What is accepted is written and read again as the same array, in the default keys.
+void zarr(std::string_view bytes) {
+    auto read = files::parse_zarr(bytes);
+    if (!accepted(read)) return;
+    const auto back = files::parse_zarr(files::write_zarr(*read));
+    require(back.has_value(), "what was written is not read");
+    require(back->shape == read->shape && back->files == read->files && back->chunks == read->chunks &&
+                back->dtype == read->dtype && back->fill == read->fill && back->sharded == read->sharded,
+            "an array changes when it is written");
+    static_cast<void>(accepted(files::grid_of(read->shape, read->chunks)));
+}
+
 void index(std::string_view bytes) {
     const auto read = files::parse_index(bytes);
     if (!accepted(read)) return;
@@ -173,7 +186,7 @@ void rules(std::string_view bytes) {
     require(schedule.has_value(), "moves that have no rows");
 }
 
-constexpr std::array<Target, 13> all = {{{"mesh", mesh},
+constexpr std::array<Target, 14> all = {{{"mesh", mesh},
                                          {"layout", layout},
                                          {"spec", foreign<Notation::spec>},
                                          {"sdy", foreign<Notation::sdy>},
@@ -185,6 +198,7 @@ constexpr std::array<Target, 13> all = {{{"mesh", mesh},
                                          {"npy", npy},
                                          {"safetensors", safetensors},
                                          {"index", index},
+                                         {"zarr", zarr},
                                          {"rules", rules}}};
 
 }  // namespace

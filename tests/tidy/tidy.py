@@ -95,7 +95,7 @@ BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernel
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
                              (FILES_ROOMS, ["src/copy", "src/copy/kernels", "src/notation"],
                               ["files/convert", "algebra/backend"]),
-                             (TOOL_ROOMS, ["backends/files/base", "src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],
+                             (TOOL_ROOMS, ["backends/files/base", "backends/files/formats", "src/copy", "src/copy/kernels", "src/schedule", "src/notation", "src/layout", "bench/baseline"],
                               list(HEADERS)),
                              (BINDING_ROOMS, ["tool/console", "tool/report"], list(HEADERS))):
     for number, room in enumerate(rooms):

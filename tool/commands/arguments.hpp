@@ -46,6 +46,8 @@ struct Arguments {
     std::vector<std::string> casts;  ///< convert: DTYPE or PATTERN=DTYPE
     std::string tensor;              ///< inspect: draw this one
     Index jobs = 0;                  ///< convert: threads, 0 for as many as processors
+    std::vector<Index> chunks;       ///< convert: of zarr, per dimension
+    std::vector<Index> shards;       ///< convert: of zarr, per dimension
     bool verify = false;             ///< convert
     bool resume = false;             ///< convert
     bool dry_run = false;            ///< convert

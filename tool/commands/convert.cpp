@@ -35,7 +35,13 @@ Result<files::ConvertOptions> options_for(const Arguments& arguments) {
         RESHARD_ASSIGN(options.form, in("--to", files::parse_form(arguments.form)));
     } else if (arguments.into.ends_with(".safetensors")) {
         options.form = files::Form::single;
+    } else if (arguments.into.ends_with(".npy")) {
+        options.form = files::Form::npy;
+    } else if (arguments.into.ends_with(".zarr")) {
+        options.form = files::Form::zarr;
     }
+    options.chunks = arguments.chunks;
+    options.shards = arguments.shards;
     if (!arguments.rules.empty()) {
         RESHARD_ASSIGN(options.rules, in("--rules", read_text(arguments.rules)));
     }

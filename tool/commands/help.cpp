@@ -45,7 +45,7 @@ constexpr std::array<Pair, 8> examples = {{
 }};
 
 // What the help calls the value of an option; an option that is not here takes text.
-constexpr std::array<Pair, 39> values = {{
+constexpr std::array<Pair, 41> values = {{
     {"source", "LAYOUT"},
     {"target", "LAYOUT"},
     {"layout", "LAYOUT"},
@@ -85,6 +85,8 @@ constexpr std::array<Pair, 39> values = {{
     {"--granule", "BYTES"},
     {"--file-bytes", "BYTES"},
     {"--jobs", "THREADS"},
+    {"--chunks", "INDICES"},
+    {"--shards", "INDICES"},
 }};
 
 }  // namespace

@@ -47,7 +47,9 @@ std::string cut_text(const files::StoredTensor& tensor) {
 std::string state_text(const files::StoredTensor& tensor) {
     const files::Coverage found = files::coverage(tensor);
     if (found.twice) return "overlaps";
-    return found.missing == 0 ? "whole" : fmt::format("lacks {} elements", found.missing);
+    if (found.missing == 0) return "whole";
+    return tensor.fill.empty() ? fmt::format("lacks {} elements", found.missing)
+                               : fmt::format("{} elements are the fill value", found.missing);
 }
 
 std::string head_text(const files::Checkpoint& checkpoint) {

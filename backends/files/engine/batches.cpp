@@ -137,7 +137,9 @@ private:
             const Index extent = whole.box[k].size();
             Index side = std::max<Index>(ceil_divide(extent, Index{1} << std::min<Index>(halvings[k], 40)), 1);
             // A cut where target files are cut anyway leaves them whole.
-            const Index step = job_.target.what.tensors[whole.tensor].boxes.front().box[k].size();
+            const Index step = job_.target.grain.empty()
+                                   ? job_.target.what.tensors[whole.tensor].boxes.front().box[k].size()
+                                   : job_.target.grain[k];
             if (side > step) side = side / step * step;
             sides.push_back(side);
         }

@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "backends/files/base/cast.hpp"
 #include "backends/files/formats/safetensors.hpp"
 
 namespace reshard::files {
@@ -105,6 +106,7 @@ private:
             const Move& move = job_.moves[i];
             const Box wanted = intersect(piece.box, move.to);
             if (count(wanted) == 0) continue;
+            if (!job_.source.tensors[move.source].fill.empty()) fill(piece, move, wanted);
             Box from = move.from;
             for (std::size_t k = 0; k < wanted.size(); ++k) {
                 if (!move.source_dims[k]) continue;
@@ -114,6 +116,24 @@ private:
             job_.source_boxes[move.source].meeting(
                 from, [&](const StoredBox& stored, const Box& shared) { add(piece, move, stored, shared); });
         }
+    }
+
+    void fill(const Piece& piece, const Move& move, const Box& wanted) {
+        const StoredTensor& source = job_.source.tensors[move.source];
+        const DType to = job_.target.what.tensors[move.target].dtype;
+        FilledBox filled{piece.in_memory, {}};
+        for (std::size_t k = 0; k < wanted.size(); ++k) {
+            filled.in_memory.offset_bytes += (wanted[k].begin - piece.box[k].begin) * piece.in_memory.strides_bytes[k];
+            filled.in_memory.extents[k] = wanted[k].size();
+        }
+        const auto* const element = reinterpret_cast<const std::byte*>(source.fill.data());
+        if (source.dtype == to) {
+            std::copy_n(element, source.fill.size(), filled.element.begin());
+        } else {
+            cast_box(source.dtype, to, {0, size_of(source.dtype), {}, {}}, {0, size_of(to), {}, {}}, element,
+                     filled.element.data());
+        }
+        made_.fills.push_back(std::move(filled));
     }
 
     void add(const Piece& piece, const Move& move, const StoredBox& stored, const Box& shared) {

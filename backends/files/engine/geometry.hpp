@@ -41,9 +41,16 @@ struct WriteRuns {
     Index memory = 0;
 };
 
+/// Elements in memory that no source file may have.
+struct FilledBox {
+    Region in_memory;
+    Pattern element;
+};
+
 struct Geometry {
     Index memory_bytes = 0;
     std::vector<Overlap> overlaps;   ///< by file and place
+    std::vector<FilledBox> fills;    ///< before anything is read
     std::vector<ReadRange> reads;    ///< by file and place
     std::vector<WriteRange> writes;  ///< by file and place
     std::vector<WriteRuns> runs;

@@ -112,6 +112,11 @@ Result<Runner> Runner::make(const Job& job, const MemoryShares& shares, const st
 }
 
 Result<void> Runner::run(const Geometry& geometry) {
+    RESHARD_CHECK(for_each_number(std::ssize(geometry.fills), job_->workers, [&](Index number, Index) -> Result<void> {
+        const FilledBox& filled = geometry.fills[static_cast<std::size_t>(number)];
+        BoxFill(filled.in_memory, filled.element).run(batch_.at());
+        return {};
+    }));
     RESHARD_CHECK(read(geometry));
     return write(geometry);
 }

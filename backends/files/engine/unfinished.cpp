@@ -19,6 +19,7 @@ namespace reshard::files {
 namespace {
 
 constexpr const char* manifest_name = "reshard.json";
+constexpr Index files_synced_max = 64;
 
 Result<void> make_folder(const std::string& path) {
     if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
@@ -35,6 +36,14 @@ void sync_folder(const std::string& path) {
     if (descriptor < 0) return;
     ::fsync(descriptor);
     ::close(descriptor);
+}
+
+Result<void> sync_everything(const std::string& folder) {
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool done = descriptor >= 0 && ::syncfs(descriptor) == 0;
+    auto failed = cannot("write", folder);
+    if (descriptor >= 0) ::close(descriptor);
+    return done ? Result<void>() : failed;
 }
 
 std::string parent_of(const std::string& path) {
@@ -110,9 +119,17 @@ Result<Unfinished> Unfinished::begin(const std::string& to, bool single, const s
     return made;
 }
 
+// The folders of a key such as c/0/1.
+Result<void> Unfinished::make_parents(const std::string& path) const {
+    for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+        RESHARD_CHECK(make_folder(folder() + "/" + path.substr(0, slash)));
+    return {};
+}
+
 Result<void> Unfinished::reserve(const NewFiles& files) {
     for (const StoredFile& one : files.what.files) {
         const std::string path = folder() + "/" + one.path;
+        RESHARD_CHECK(make_parents(one.path));
         RESHARD_TRY(const auto& file, File::open_to_update(path));
         RESHARD_CHECK(file.reserve(one.bytes));
     }
@@ -125,13 +142,15 @@ Result<void> Unfinished::reserve(const NewFiles& files) {
 }
 
 Result<void> Unfinished::flush(const NewFiles& files, const std::string& manifest, Index workers) {
+    for (const auto& [name, text] : files.texts) RESHARD_CHECK(write_whole(folder() + "/" + name, text));
+    RESHARD_CHECK(write_whole(folder() + "/" + manifest_name, manifest));
+    // Many files, and the folders that they are in, reach the disk by one call.
+    if (std::ssize(files.what.files) > files_synced_max) return sync_everything(folder());
     RESHARD_CHECK(for_each_number(std::ssize(files.what.files), workers, [&](Index number, Index) -> Result<void> {
         RESHARD_TRY(auto& file,
                     File::open_to_update(folder() + "/" + files.what.files[static_cast<std::size_t>(number)].path));
         return file.finish();
     }));
-    for (const auto& [name, text] : files.texts) RESHARD_CHECK(write_whole(folder() + "/" + name, text));
-    RESHARD_CHECK(write_whole(folder() + "/" + manifest_name, manifest));
     sync_folder(folder());
     return {};
 }

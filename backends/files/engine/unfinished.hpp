@@ -26,6 +26,7 @@ public:
     [[nodiscard]] Result<void> finish(const NewFiles& files);
 
 private:
+    [[nodiscard]] Result<void> make_parents(const std::string& path) const;
     Unfinished(std::string to, bool single, Journal journal, bool keep);
 
     std::string to_;

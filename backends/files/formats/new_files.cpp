@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/files/formats/arrays.hpp"
 #include "backends/files/formats/folder.hpp"
 #include "backends/files/formats/json_text.hpp"
 #include "backends/files/formats/tile_boxes.hpp"
@@ -15,8 +16,12 @@ namespace reshard::files {
 
 namespace {
 
-constexpr std::array<std::pair<Form, std::string_view>, 4> forms = {
-    {{Form::single, "single"}, {Form::index, "index"}, {Form::ranks, "ranks"}, {Form::dcp, "dcp"}}};
+constexpr std::array<std::pair<Form, std::string_view>, 6> forms = {{{Form::single, "single"},
+                                                                     {Form::index, "index"},
+                                                                     {Form::ranks, "ranks"},
+                                                                     {Form::dcp, "dcp"},
+                                                                     {Form::npy, "npy"},
+                                                                     {Form::zarr, "zarr"}}};
 
 // What one file is to hold of a tensor.
 struct Held {
@@ -104,20 +109,19 @@ public:
         return std::move(made_);
     }
 
-private:
-    bool empty(std::size_t i) const { return std::ranges::find(tensors_[i].shape, 0) != tensors_[i].shape.end(); }
-
     Result<Held> whole(std::size_t i) const {
         const NewTensor& tensor = tensors_[i];
         const Tile all = as_tile(whole_box(tensor.shape));
         const Index first = device_at(tensor.layout->mesh, 0);
         if (!empty(i) && real_tile(*tensor.layout, tensor.shape, first) != all)
-            return fail(
-                Code::mismatch,
-                fmt::format("{} is cut, and a {} holds whole tensors: its layout must be -", in_quotes(tensor.name),
-                            options_.form == Form::single ? "single file" : "file with an index"));
+            return fail(Code::mismatch,
+                        fmt::format("{} is cut, and the form {} holds whole tensors: its layout must be -",
+                                    in_quotes(tensor.name), name(options_.form)));
         return Held{i, all};
     }
+
+private:
+    bool empty(std::size_t i) const { return std::ranges::find(tensors_[i].shape, 0) != tensors_[i].shape.end(); }
 
     Result<Index> rank_count() const {
         if (tensors_.empty()) return 1;
@@ -185,10 +189,12 @@ std::string_view name(Form form) {
 Result<Form> parse_form(std::string_view text) {
     for (const auto& [form, word] : forms)
         if (word == text) return form;
-    return fail(Code::usage, fmt::format("there is no form {}; single, index, ranks and dcp are", in_quotes(text)));
+    return fail(Code::usage,
+                fmt::format("there is no form {}; single, index, ranks, dcp, npy and zarr are", in_quotes(text)));
 }
 
-Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options, const std::string& file) {
+Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options, const std::string& file,
+                           const std::string& rest) {
     std::set<std::string_view> names;
     for (const NewTensor& tensor : tensors)
         if (!names.insert(tensor.name).second || tensor.name == "__metadata__")
@@ -204,8 +210,15 @@ Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOpti
             return writer.ranks();
         case Form::dcp:
             return writer.dcp();
+        case Form::npy:
+        case Form::zarr:
+            break;
     }
-    return fail(Code::usage, "no such form");
+    if (tensors.size() != 1)
+        return fail(Code::mismatch,
+                    fmt::format("{} holds one array, and there are {}", name(options.form), tensors.size()));
+    RESHARD_CHECK(writer.whole(0));
+    return options.form == Form::npy ? new_npy(tensors[0], file) : new_zarr(tensors[0], options, rest);
 }
 
 }  // namespace reshard::files

@@ -33,11 +33,12 @@ struct NewFiles {
     std::vector<FixedBytes> fixed;    ///< headers
     std::vector<SummedBytes> summed;  ///< by file and place
     std::vector<std::pair<std::string, std::string>> texts;  ///< small files: name, text
+    std::vector<Index> grain = {};  ///< of one tensor: cut at multiples of these, files stay whole
 };
 
-/// `file`: the name of the one file of Form::single. Errors: unsupported, overflow, mismatch (a tensor that is cut
-/// where the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
+/// `file`: the name of the one file, where it is one. `rest`: as Checkpoint::rest. Errors: unsupported, overflow,
+/// mismatch (a tensor that is cut where the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
 [[nodiscard]] Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options,
-                                         const std::string& file);
+                                         const std::string& file, const std::string& rest);
 
 }  // namespace reshard::files

@@ -26,6 +26,7 @@ struct StoredTensor {
     DType dtype = DType::f32;      ///< of its elements
     std::vector<Index> shape;      ///< in elements
     std::vector<StoredBox> boxes;  ///< not empty ones
+    std::string fill = {};         ///< bytes of the element that is where no box is; empty: boxes must be everywhere
 };
 
 /// A file of a checkpoint.
@@ -42,12 +43,15 @@ struct Checkpoint {
     /// Not 0: so many ranks have files of their own. Tensors are then what one rank has, `ranks` of them by the same
     /// name in turn, and only rules say of which boxes of the whole they are.
     Index ranks = 0;
+    std::string rest = {};  ///< what the format says beside, for a target of the same format
 };
 
 /// Reads the headers of a checkpoint: a .safetensors file; a folder with a model.safetensors.index.json; a folder of
-/// .safetensors files, sharded by torch DCP or whole; a folder of model-rank-R-part-P.safetensors, as vLLM writes them.
-/// Errors: io (what cannot be read, or is not what its header says: lengths, overlaps, gaps, sizes past 64 bits, names
-/// that leave the folder); unsupported (element types that are not known).
+/// .safetensors files, sharded by torch DCP or whole; a folder of model-rank-R-part-P.safetensors, as vLLM writes them;
+/// an .npy file; a folder that is an array of zarr v3, of raw chunks or shards of them. A single array is a tensor that
+/// has the name of its file or folder without what follows the last dot. Errors: io (what cannot be read, or is not
+/// what its header says: lengths, overlaps, gaps, sizes past 64 bits, names that leave the folder); unsupported
+/// (element types that are not known).
 [[nodiscard]] Result<Checkpoint> open_checkpoint(const std::string& path);
 
 /// Whether the boxes of a tensor make it up.

@@ -13,13 +13,18 @@ enum class Form {
     single,  ///< one .safetensors file; tensors whole
     index,   ///< model-00001-of-0000N.safetensors and model.safetensors.index.json; tensors whole
     ranks,   ///< model-rank-R-part-0.safetensors, a rank's tiles each, replicas in every file (vLLM's sharded state)
+    npy,     ///< one .npy file; one tensor, whole, in C order
+    zarr,    ///< a folder of zarr v3; one tensor, in chunks
     dcp,     ///< shard-0000R-model-00001-of-00001.safetensors with the offsets of torch DCP; replicas once
 };
 
-/// single, index, ranks, dcp.
+/// single, index, ranks, npy, zarr, dcp.
 [[nodiscard]] std::string_view name(Form form);
 /// The form of that name. Errors: usage.
 [[nodiscard]] Result<Form> parse_form(std::string_view text);
+
+/// True for forms that are one file and no folder.
+[[nodiscard]] constexpr bool is_one_file(Form form) { return form == Form::single || form == Form::npy; }
 
 /// Which tensors become which element type.
 struct Cast {
@@ -35,13 +40,15 @@ struct ConvertProgress {
 
 /// How a conversion is done.
 struct ConvertOptions {
-    Form form = Form::index;                ///< of the target
+    Form form = Form::index;               ///< of the target
     std::string rules;                     ///< as apply_rules; without `source` lines the files say where all is
     std::vector<ListedTensor> list;        ///< the whole tensors of ranks' files, where their tiles do not say it
     std::vector<Cast> casts;               ///< the first whose pattern fits a floating tensor
     Index memory = Index{1} << 30;         ///< bytes of anonymous memory that the process may have
     Index granule = Index{1} << 20;        ///< bytes that the disk moves at once
     Index file_bytes_max = 5'000'000'000;  ///< of a file of Form::index, as far as tensors allow
+    std::vector<Index> chunks = {};        ///< of Form::zarr, indices per dimension; empty: all in one
+    std::vector<Index> shards = {};        ///< of Form::zarr, multiples of the chunks; empty: a file for each chunk
     Index jobs = 0;                        ///< threads; 0: as many as processors, at most 8
     bool verify = false;                   ///< read all that was written again and compare checksums
     bool resume = false;                   ///< go on where an earlier run of the same job ended, and keep what is there
@@ -64,7 +71,7 @@ struct Converted {
     bool verified = false;         ///< all was read again and is as it was written
 };
 
-/// Converts `from` to `to`, a file for Form::single and a folder else. All is written beside it, under a name that ends
+/// Converts `from` to `to`, a file or a folder as the form is. All is written beside it, under a name that ends
 /// in .reshard-partial, and takes its name when it is whole and on the disk; reshard.json in the folder, or beside the
 /// file under its name and .reshard.json, has the CRC-32C of every tensor in every file.
 /// Errors: as open_checkpoint, joined and apply_rules; io (the disk is full, a source that became shorter, something is

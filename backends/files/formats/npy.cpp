@@ -1,4 +1,4 @@
-#include "tool/files/npy.hpp"
+#include "backends/files/formats/npy.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "src/base/try.hpp"
 #include "src/notation/scanner.hpp"
 
-namespace reshard::cli {
+namespace reshard::files {
 namespace {
 
 constexpr std::string_view magic("\x93NUMPY", 6);
@@ -216,4 +216,4 @@ std::string npy_header(const std::string& descr, bool fortran_order, const std::
     return header + text;
 }
 
-}  // namespace reshard::cli
+}  // namespace reshard::files
