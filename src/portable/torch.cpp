@@ -107,8 +107,8 @@ private:
         if (uses_position_ && !mesh_.devices.in_order())
             constants_ += fmt::format("devices = [{}]\n", fmt::join(mesh_.devices.devices(), ", "));
         return fmt::format("def move(tile, groups):\n    \"\"\"This rank's tile, {} to {}.\"\"\"\n{}{}",
-                           shape_text(dtype, tile_of_end(program_.source)),
-                           shape_text(dtype, tile_of_end(program_.target)), position, body);
+                           shape_text(dtype, extents_of(program_.source)),
+                           shape_text(dtype, extents_of(program_.target)), position, body);
     }
 
     std::string start(const Operation& operation, std::size_t dim) {
