@@ -29,7 +29,8 @@ constexpr std::array<Pair, 8> examples = {{
      "  echo '{\"id\":1,\"mesh\":\"x=4\",\"source\":\"f32[8@x]\",\"target\":\"f32[8]\"}' | reshard plan --batch\n"},
     {"explain",
      "  reshard explain --mesh x=4,y=8 'f32[65536@(x,y),4096]' 'f32[65536,4096@x]' --machine dgx-h100:nodes=4\n"
-     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --without search,direct_exchange --times\n"},
+     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --without search,direct_exchange --times\n"
+     "  echo 'step 1' > train.log; reshard explain --log train.log --waste-max 1.1\n"},
     {"draw",
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]'\n"
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --svg > steps.svg\n"},
@@ -45,7 +46,7 @@ constexpr std::array<Pair, 8> examples = {{
 }};
 
 // What the help calls the value of an option; an option that is not here takes text.
-constexpr std::array<Pair, 30> values = {{
+constexpr std::array<Pair, 32> values = {{
     {"source", "LAYOUT"},         {"target", "LAYOUT"},          {"layout", "LAYOUT"},
     {"--mesh", "MESH"},           {"--target-mesh", "MESH"},     {"--notation", "NOTATION"},
     {"--from", "NOTATION"},       {"--to", "NOTATION"},          {"--array", "ARRAY"},
@@ -56,6 +57,7 @@ constexpr std::array<Pair, 30> values = {{
     {"--tiles", "FOLDER"},        {"--dtype", "DTYPE"},          {"--list", "FILE"},
     {"--checker", "PROGRAM"},     {"--rounds", "ROUNDS"},        {"--without", "RULES"},
     {"--rows", "FOLDER"},         {"--rules", "FILE"},           {"--side", "SIDE"},
+    {"--log", "FILE"},            {"--waste-max", "RATIO"},
 }};
 
 }  // namespace
