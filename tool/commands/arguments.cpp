@@ -183,6 +183,12 @@ Result<void> complete_rows(const Arguments& arguments) {
 
 Result<void> complete(const Arguments& arguments) {
     const Question& question = arguments.question;
+    if (!arguments.log.empty()) {
+        if (question != Question{} || arguments.times || !arguments.backend.empty())
+            return fail(Code::usage,
+                        "--log takes its problems from its file alone, and its plans receive the fewest bytes");
+        return {};
+    }
     if (!arguments.rows.empty()) RESHARD_CHECK(complete_rows(arguments));
     if (arguments.rounds < 1 || arguments.rounds > rounds_max) {
         return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
@@ -287,6 +293,11 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
                      "that checker; when not given the environment's RESHARD_CHECKER, else reshard-checker")
         ->needs(certify);
     explain->add_flag("--times", arguments.times, "also how long each rule took");
+    CLI::Option* log = explain->add_option("--log", arguments.log,
+                                           "explain XLA's \"involuntary full rematerialization\" lines of this file");
+    explain->add_option("--waste-max", arguments.waste_max, "fail where XLA receives more than so many times the bytes")
+        ->needs(log)
+        ->check(CLI::NonNegativeNumber);
     add_list_options(*plan, arguments);
     CLI::Option* rows = plan->add_option("--rows", arguments.rows,
                                          "write what every rank sends, as rows of bytes, to .npy files in this folder");

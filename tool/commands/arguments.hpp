@@ -25,7 +25,9 @@ struct Arguments {
     bool certify = false;  ///< plan: ask the proved checker as well
     std::string checker;   ///< plan: that checker, found by itself when empty
     bool times = false;    ///< explain: how long each rule took
-    bool svg = false;      ///< draw
+    std::string log;       ///< explain: a training log whose complaints are explained; none when empty
+    std::optional<double> waste_max = {};  ///< explain: of a log, bytes over those needed from which on the tool fails
+    bool svg = false;                      ///< draw
     /// local, mpi or nccl. plan, explain, draw: that the plan is for, empty for any; run, bench: empty to choose by how
     /// the tool was started.
     std::string backend;

@@ -18,6 +18,9 @@ Result<int> emit(const Arguments& arguments);
 Result<int> plan_list(const Arguments& arguments);
 Result<int> run_list(const Arguments& arguments);
 
+/// `explain --log`: the complaints of XLA in a training log.
+Result<int> explain_log(const Arguments& arguments);
+
 /// `plan --rows`: the exchange of an array, of a list or of a model as rows of bytes, into files.
 Result<int> plan_rows(const Arguments& arguments);
 

@@ -47,6 +47,7 @@ Index nanoseconds_now() {
 }  // namespace
 
 Result<int> explain(const Arguments& arguments) {
+    if (!arguments.log.empty()) return explain_log(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));
     Options options = asked.options;
     options.explain = true;

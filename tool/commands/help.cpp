@@ -22,14 +22,15 @@ constexpr const char* footer =
 using Pair = std::pair<const char*, const char*>;
 
 // Commands that do something as they stand; tests/cli runs each.
-constexpr std::array<Pair, 8> examples = {{
+constexpr auto examples = std::to_array<Pair>({
     {"plan",
      "  reshard plan --mesh x=2,y=3 'f32[12288@x,4096]' 'f32[12288@y,4096]'\n"
      "  reshard plan --notation hlo --array 'bf16[1024,8192]' '{devices=[8,1]<=[8]}' '{devices=[1,8]<=[8]}'\n"
      "  echo '{\"id\":1,\"mesh\":\"x=4\",\"source\":\"f32[8@x]\",\"target\":\"f32[8]\"}' | reshard plan --batch\n"},
     {"explain",
      "  reshard explain --mesh x=4,y=8 'f32[65536@(x,y),4096]' 'f32[65536,4096@x]' --machine dgx-h100:nodes=4\n"
-     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --without search,direct_exchange --times\n"},
+     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --without search,direct_exchange --times\n"
+     "  echo 'step 1' > train.log; reshard explain --log train.log --waste-max 1.1\n"},
     {"draw",
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]'\n"
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --svg > steps.svg\n"},
@@ -42,10 +43,16 @@ constexpr std::array<Pair, 8> examples = {{
      "  reshard plan --mesh x=4 'f32[4096@x,64]' 'f32[4096,64@x]' --machine here.machine\n"},
     {"emit", "  reshard emit --to jax --mesh x=2,y=4 'f32[16,8@x,16@y]' 'f32[16@(x,y),8,16]' > move.py\n"},
     {"translate", "  reshard translate --from hlo --to sdy --array 'f32[16,16,16]' '{devices=[2,1,4]<=[4,2]T(1,0)}'\n"},
-}};
+    {"inspect",
+     "  reshard run --backend local --mesh x=2 'f32[64@x,48]' 'f32[64,48@x]' --output array.npy\n"
+     "  reshard inspect array.npy\n"},
+    {"convert",
+     "  reshard run --backend local --mesh x=2 'f32[64@x,48]' 'f32[64,48@x]' --output whole.npy\n"
+     "  reshard convert whole.npy columns.zarr --chunks 64,16 --memory 128MiB --verify\n"},
+});
 
 // What the help calls the value of an option; an option that is not here takes text.
-constexpr std::array<Pair, 41> values = {{
+constexpr auto values = std::to_array<Pair>({
     {"source", "LAYOUT"},
     {"target", "LAYOUT"},
     {"layout", "LAYOUT"},
@@ -87,7 +94,9 @@ constexpr std::array<Pair, 41> values = {{
     {"--jobs", "THREADS"},
     {"--chunks", "INDICES"},
     {"--shards", "INDICES"},
-}};
+    {"--log", "FILE"},
+    {"--waste-max", "RATIO"},
+});
 
 }  // namespace
 
@@ -98,7 +107,9 @@ void complete_help(CLI::App& app) {
             if (command->get_name() == name) command->footer(fmt::format("Examples:\n{}\n{}", lines, footer));
         for (const auto& [option, value] : values)
             if (CLI::Option* found = command->get_option_no_throw(option)) found->type_name(value);
-        if (command->get_name() == "emit") command->get_option("--to")->type_name("FRAMEWORK");  // not a notation
+        // Of these it is no notation.
+        if (command->get_name() == "emit") command->get_option("--to")->type_name("FRAMEWORK");
+        if (command->get_name() == "convert") command->get_option("--to")->type_name("FORM");
     }
 }
 

@@ -27,3 +27,6 @@ from ._primitive import reshard
 from ._report import Explained, Row, WasteError
 
 __all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "reshard"]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # as users write it

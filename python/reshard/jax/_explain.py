@@ -78,14 +78,9 @@ def _layout(found: _shardy.Found, dims: str) -> Layout:
 @functools.lru_cache(1024)
 def _of_xla(mesh: str, source: str, target: str, shape: tuple[int, ...], bytes_of_all: int) -> list[_hlo.Collective] | None:
     """XLA's own plan: its collectives of the identity between the ends; None where JAX cannot be asked."""
-    axes = [(name, int(size)) for name, size in re.findall(r'"(\w+)"=(\d+)', mesh)]
-    cuts = _cuts(axes, source + target)
-    count = math.prod(size for _, size in axes)
-    if cuts is None or count > jax.device_count() or "device_ids" in mesh:
+    ends = shardings(mesh, source, target)
+    if ends is None:
         return None
-    names = [(f"{name}_{at}", size) for name, parts in cuts for at, size in enumerate(parts)]
-    fine = Mesh(numpy.array(jax.devices()[:count]).reshape([size for _, size in names]), [name for name, _ in names])
-    ends = [NamedSharding(fine, _spec(dims, dict(cuts))) for dims in (source, target)]
     whole = math.prod(shape)
     dtype = _LIKE.get(bytes_of_all // max(1, whole) if bytes_of_all % max(1, whole) == 0 else 0)
     if dtype is None:
@@ -95,6 +90,20 @@ def _of_xla(mesh: str, source: str, target: str, shape: tuple[int, ...], bytes_o
         return _hlo.collectives(_compiled(jax.jit(lambda x: x, out_shardings=ends[1]).lower(held)))
     except ValueError:  # sizes that do not divide
         return None
+
+
+def shardings(mesh: str, source: str, target: str) -> tuple[NamedSharding, NamedSharding] | None:
+    """Both ends for JAX, on a mesh with an axis for every part of an axis that they tell apart. mesh: sdy's text, over as
+    many of JAX's devices, in order; None where they are too few, in another order, or have no common parts."""
+    axes = [(name, int(size)) for name, size in re.findall(r'"(\w+)"=(\d+)', mesh)]
+    cuts = _cuts(axes, source + target)
+    count = math.prod(size for _, size in axes)
+    if cuts is None or count > jax.device_count() or "device_ids" in mesh:
+        return None
+    names = [(f"{name}_{at}", size) for name, parts in cuts for at, size in enumerate(parts)]
+    fine = Mesh(numpy.array(jax.devices()[:count]).reshape([size for _, size in names]), [name for name, _ in names])
+    first, second = (NamedSharding(fine, _spec(dims, dict(cuts))) for dims in (source, target))
+    return first, second
 
 
 def _cuts(axes: list[tuple[str, int]], text: str) -> list[tuple[str, list[int]]] | None:

@@ -49,6 +49,8 @@ def _reshard(x: Any, sharding: Any, source: Any = None) -> Any:
     elif types != {AxisType.Auto}:
         fall_back("some axes of its mesh are explicit or manual and some are not")
         return constrain(x, sharding) if AxisType.Auto in types else explicit_reshard(x, sharding)
+    if known is None and not any(dims(target.spec, x.ndim) or [True]):
+        return constrain(x, target)  # whole arrays everywhere: a gather in any case, which propagation may spare
     moved = move_p.bind(x, source=_whole(known, x.ndim), target=_whole(target, x.ndim), known=known is not None)
     # The constraint pins the target, and lets jit see on how many devices the program runs.
     return moved if types == {AxisType.Explicit} else constrain(moved, target)
@@ -108,6 +110,8 @@ def _inserted(sharding, at, entry):
 def _batched(axis, values, places, *, source, target, known):
     """The new dimension is not cut, or as vmap says, or in auto mode as XLA likes."""
     at, = places
+    if at is None:  # the same for all
+        return move_p.bind(*values, source=source, target=target, known=known), None
     entry = getattr(axis, "explicit_mesh_axis", None)
     if axis.spmd_name is not None:
         entry = axis.spmd_name
