@@ -65,8 +65,8 @@ void add(Key& key, const Options& options) {
     key.push_back(options.machine.copy_bytes_per_second);
     key.push_back(static_cast<Index>(options.machine.levels.size()));
     for (const Level& level : options.machine.levels)
-        for (const Index word :
-             {level.devices, level.latency_ps, level.bytes_per_second, level.start_ps, Index{level.shared ? 1 : 0}})
+        for (const Index word : {level.devices, level.latency_ps, level.bytes_per_second, level.start_ps,
+                                 Index{level.shared ? 1 : 0}, level.pair_bytes_per_second})
             key.push_back(word);
     key.push_back(static_cast<Index>(options.first_steps.size()));
     for (const Step& step : options.first_steps) {

@@ -7,12 +7,13 @@ namespace reshard {
 
 /// One level of the network: `devices` consecutive devices (with all inner levels) reach each other through it.
 struct Level {
-    std::string name;            ///< nvlink, infiniband, ...
-    Index devices = index_max;   ///< devices under one switch of this level
-    Index latency_ps = 0;        ///< per message
-    Index bytes_per_second = 1;  ///< one way: of a device, or of all devices of the next inner level when shared
-    Index start_ps = 0;          ///< once per step that uses this level
-    bool shared = false;         ///< whether the devices of the next inner level share one connection
+    std::string name;                 ///< nvlink, infiniband, ...
+    Index devices = index_max;        ///< devices under one switch of this level
+    Index latency_ps = 0;             ///< per message
+    Index bytes_per_second = 1;       ///< one way: of a device, or of all devices of the next inner level when shared
+    Index start_ps = 0;               ///< once per step that uses this level
+    bool shared = false;              ///< whether the devices of the next inner level share one connection
+    Index pair_bytes_per_second = 0;  ///< one way between two devices, at most; 0 where they may use all of the above
     friend bool operator==(const Level&, const Level&) = default;
 };
 
@@ -28,13 +29,13 @@ struct Machine {
 [[nodiscard]] Machine laptop();
 
 /// A machine of some size, with the source of each figure beside it: laptop, dgx-h100:nodes=N, tpu-v5p:AxBxC,
-/// ethernet:nodes=N,per_node=P. Errors: syntax, overflow.
+/// ethernet:nodes=N,per_node=P, mi300x, p3.8xlarge:hosts=N. Errors: syntax, overflow.
 [[nodiscard]] Result<Machine> make_machine(std::string_view specification);
 
 /// machine := "machine" name NL {level NL} "copy" rate NL
-/// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"]
-/// Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it.
-/// Errors: syntax, overflow, mesh (levels that do not nest, a rate of 0).
+/// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"] ["pair"
+/// rate] Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it. Errors:
+/// syntax, overflow, mesh (levels that do not nest, a rate of 0).
 [[nodiscard]] Result<Machine> parse_machine(std::string_view text);
 /// The text that parse_machine reads.
 [[nodiscard]] std::string format(const Machine& machine);
@@ -42,50 +43,111 @@ struct Machine {
 /// Time to move `bytes` at `bytes_per_second`, rounded up; saturating. A rate below 1 counts as 1.
 [[nodiscard]] Index transfer_picoseconds(Index bytes, Index bytes_per_second);
 
-/// The elements that the busiest device receives or sends over each level, whichever is more: those of peers that no
-/// inner level reaches. One entry per level. Every member of a collective's group counts as much; an exchange is
-/// counted digit by digit (LevelTraffic); a permute may send everything over the outermost level.
+/// The blocks of devices within the levels of a machine, but for those that hold all of `devices` devices: what a plan
+/// that is made for the machine chooses among replicas by.
+[[nodiscard]] Network network_of(const Machine& machine, Index devices);
+
+/// True when several devices hold what a schedule of the step sends, so that it depends on the network.
+[[nodiscard]] bool chooses(const Layout& before, const Step& step);
+
+/// What one step carries over each level of a machine; one entry per level in each. A transfer goes over the innermost
+/// level that has both its devices: a level reaches what no inner one does, and the outermost one all that is left.
+struct Traffic {
+    /// Elements that the busiest device sends or receives, whichever is more; where the level is shared, the busiest
+    /// block of the next inner level.
+    std::vector<Index> elements;
+    std::vector<Index> pair;      ///< elements that go one way between two devices, at most
+    std::vector<Index> messages;  ///< peers that a device receives from, at most
+};
+
+/// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of the
+/// schedules of all ranks: in closed form where sizes divide and the devices of a block differ in digits of their
+/// position, else by looking at all devices, up to 4096 of them; beyond, an upper estimate. On one level it is what the
+/// typing rule says. An all_reduce carries 2 T (g - 1) / g a device, to each of the others as much.
+[[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
+                                 const Network& network);
+/// Its elements, for a plan made for this machine.
 [[nodiscard]] std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move,
                                              const Machine& machine);
 
-/// What an exchange carries over each level, in closed form over digits. Digits of an element's index say which device
-/// holds it: some are fixed by the receiver's own digits, others run over the receiver's tile; where the source
-/// replicates, the stripe rule chooses the holder. With the ends swapped it says which devices want what a sender has.
-/// Where digits of the two ends do not align it assumes the outer level.
-class LevelTraffic {
+/// At which level of a machine devices are apart that differ in a digit of their position in a mesh. Devices that a
+/// mesh lists are looked at once, those in order are not.
+class NetworkDigits {
 public:
-    /// The near end: whose loads are asked for.
-    enum class End { receiver, sender };
-    /// No digits yet: what match, stripe and scatter add.
-    explicit LevelTraffic(End near) : near_(near) {}
-    /// One dimension's atoms, major to minor, at the far end and at the near one.
-    void match(std::span<const Atom> far, std::span<const Atom> near);
-    /// Digits that shard something at the near end and nothing at the far one.
-    void stripe(std::span<const Atom> atoms);
-    /// Digits of the far end whose values nothing at the near end decides.
-    void scatter(std::span<const Atom> atoms);
-    /// Raises `loads` to the elements that the busiest device exchanges over each level of the machine. `tile` counts
-    /// the elements of the largest tile after the exchange: a device receives that many at most and, however the
-    /// holders share the work, sends that many at most, those that it keeps included.
-    void raise(Index tile, const Machine& machine, std::span<Index> loads) const;
+    /// For layouts whose digits have these borders.
+    NetworkDigits(const Mesh& mesh, std::vector<Index> borders, const Machine& machine);
+
+    /// The level at which positions are apart that differ in this digit; the outermost of several.
+    [[nodiscard]] std::size_t level(Atom atom) const;
+    /// Devices of the mesh in one block of the level inside this one.
+    [[nodiscard]] Index devices_inside(std::size_t level) const { return inside_[level]; }
+    /// By level, the members of a group that it reaches for each of them, and no inner one does.
+    void count_members(std::span<const Atom> group, std::span<Index> members) const;
+    /// Every block of devices is told by digits, each of which is within or above it.
+    [[nodiscard]] bool exact() const { return exact_; }
+    /// No block parts the digit.
+    [[nodiscard]] bool exact(Atom atom) const;
 
 private:
-    enum class Kind { fixed, free, striped };
+    struct Digit {
+        Index low = 1;
+        Index high = 1;
+        std::size_t level = 0;
+    };
+    void list_digits(const Mesh& mesh, const AtomList& digits, const Machine& machine);
+
+    std::vector<Digit> digits_;  // most major first
+    std::vector<Index> inside_;  // by level
+    bool exact_ = true;
+};
+
+/// What an exchange carries over each level, in closed form over digits. A digit of an element's index is one of the
+/// device that holds it, of the device that wants it, of both, or of none. Devices want an element from the nearest
+/// that hold it: digits in which only replicas differ are no distance.
+class LevelTraffic {
+public:
+    explicit LevelTraffic(const NetworkDigits& network) : network_(network) {}
+    /// One dimension's atoms, major to minor, before and after; or those of the summands.
+    void match(std::span<const Atom> before, std::span<const Atom> after);
+    /// Digits in which holders of one tile differ, and those in which the devices differ that want one.
+    void replicate(std::span<const Atom> before, std::span<const Atom> after);
+    /// Sets `elements` and `pair` of each level as Traffic has them, from the elements of a tile before and after.
+    void raise(Index held, Index wanted, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
+    /// What raise said is what schedules carry, where sizes divide.
+    [[nodiscard]] bool exact() const { return exact_; }
+
+private:
     struct Digit {
         Atom atom;
-        Atom other;  ///< of a fixed digit: the near end's digit with the same value
-        Kind kind = Kind::free;
+        std::size_t level = 0;
     };
-    static constexpr std::size_t digits_max = 192;  // three lists of at most 63 digits
+    // A digit of an element's index: size 1 where it is none of the end's.
+    struct Place {
+        Digit holder;
+        Digit wanter;
+        bool aligned = true;
+    };
+    // Devices of a block whose digits agree with those that hold or want something: within the level, and inside it.
+    struct Agreeing {
+        Index outer = 1;
+        Index inner = 1;
+        bool avoidable = false;  // some block has none inside, and as many within the level as any
+    };
 
-    void add(Digit digit) { digits_[count_++] = digit; }
-    [[nodiscard]] Index above(Kind kind, Index devices) const;
-    [[nodiscard]] bool differs(Index inner, Index outer) const;
-    [[nodiscard]] Index units(Index inner, Index outer) const;
+    [[nodiscard]] Digit digit(Atom atom);
+    void add_replicas(std::span<const Atom> atoms);
+    template <class Outer, class Inner>
+    [[nodiscard]] Agreeing agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner) const;
+    [[nodiscard]] Index received(std::size_t level, bool shared, Index wanted) const;
+    [[nodiscard]] Index sent(std::size_t level, bool shared, Index held);
+    [[nodiscard]] std::span<const Digit> holders() const { return std::span(replicas_).first(holders_); }
+    [[nodiscard]] std::span<const Digit> wanters() const { return std::span(replicas_).subspan(holders_); }
 
-    End near_;
-    std::array<Digit, digits_max> digits_;
-    std::size_t count_ = 0;
+    const NetworkDigits& network_;
+    std::vector<Place> places_;
+    std::vector<Digit> replicas_;  // those in which holders differ, then those in which wanters do
+    std::size_t holders_ = 0;
+    bool exact_ = true;
 };
 
 /// Time by where it is spent: one entry per level of the machine, and local copies.
@@ -96,8 +158,9 @@ struct Times {
 };
 [[nodiscard]] Index total(const Times& times);  ///< saturating
 
-/// Time of one step: for each level that it uses start + latency x messages + load / bandwidth, then local copies;
-/// saturating. Devices beyond the outermost level's count are reached through it all the same.
+/// Time of one step of a plan made for the machine: for each level that it uses start + latency x messages + load /
+/// bandwidth, by device or by pair, whichever takes longer; then local copies. Saturating. Devices beyond the outermost
+/// level's count are reached through it all the same.
 [[nodiscard]] Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 /// total(step_times(...)).
 [[nodiscard]] Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine);

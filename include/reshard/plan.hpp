@@ -1,6 +1,7 @@
 // A plan is a plain value: a source layout, typed steps, a target layout. Print it, parse it, compare it, store it.
 #pragma once
 
+#include "reshard/algebra/network.hpp"
 #include "reshard/algebra/step.hpp"
 
 namespace reshard {
@@ -10,6 +11,7 @@ struct Plan {
     Layout source;            ///< where the array is
     Layout target;            ///< where it is wanted
     std::vector<Step> steps;  ///< in order; none when both ends hold the same
+    Network network = {};     ///< where replicas serve whom is nearest first; by default all devices are as near as any
     friend bool operator==(const Plan&, const Plan&) = default;
 };
 

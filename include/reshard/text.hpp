@@ -21,8 +21,8 @@ namespace reshard {
 /// The text that parse_layout reads.
 [[nodiscard]] std::string format(const Layout& layout);
 
-/// plan := "mesh " mesh NL "source " layout NL {kind " " layout NL} "target " layout NL. Another line "mesh " mesh NL
-/// stands before a layout on another mesh than the layout before it.
+/// plan := "mesh " mesh NL "source " layout NL ["network " count {"," count} NL] {kind " " layout NL} "target " layout
+/// NL. Another line "mesh " mesh NL stands before a layout on another mesh than the layout before it.
 [[nodiscard]] Result<Plan> parse_plan(std::string_view text);
 /// The text that parse_plan reads.
 [[nodiscard]] std::string format(const Plan& plan);

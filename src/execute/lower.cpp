@@ -163,7 +163,7 @@ Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& stor
         const Step& step = plan.steps[number];
         const bool last = i + 1 == placement.written.size();
         Slot to = last ? ends.target : places.slot(i, step.layout);
-        lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank), from, to});
+        lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank, plan.network), from, to});
         from = std::move(to);
     }
     if (lowered.steps.empty()) lowered.steps.push_back(copy_step(ends, rank));

@@ -69,8 +69,10 @@ Result<Level> scan_level(Scanner& scanner) {
             RESHARD_ASSIGN(level.start_ps, scan_time(scanner));
         } else if (word == "shared") {
             level.shared = true;
+        } else if (word == "pair") {
+            RESHARD_ASSIGN(level.pair_bytes_per_second, scan_rate(scanner));
         } else {
-            return scanner.error(Code::syntax, "expected devices, message, bandwidth, start or shared", begin);
+            return scanner.error(Code::syntax, "expected devices, message, bandwidth, start, shared or pair", begin);
         }
     }
     if (!sized || !timed || !rated) return scanner.error(Code::syntax, "a level needs devices, message and bandwidth");
@@ -141,7 +143,9 @@ std::string format(const Machine& machine) {
         text += fmt::format("level {} devices {} message {} bandwidth {}", level.name, devices,
                             format_time(level.latency_ps), format_rate(level.bytes_per_second));
         if (level.start_ps != 0) text += fmt::format(" start {}", format_time(level.start_ps));
-        text += level.shared ? " shared\n" : "\n";
+        if (level.shared) text += " shared";
+        if (level.pair_bytes_per_second != 0) text += fmt::format(" pair {}", format_rate(level.pair_bytes_per_second));
+        text += "\n";
     }
     return text + fmt::format("copy {}\n", format_rate(machine.copy_bytes_per_second));
 }
@@ -191,6 +195,24 @@ Machine ethernet(std::string name, Index nodes, Index per_node) {
     return machine;
 }
 
+// AMD Instinct MI300X, 8 GPUs, each with a link of Infinity Fabric to each other one: 64 GB/s one way by AMD's data
+// sheet, about 50 reached by RCCL (ScalarLM's measurements on 8 x MI300X), so 350 over all seven. Messages and start as
+// of a kernel of NCCL on NVLink, which RCCL shares. Copies: 5.3 TB/s of memory by the data sheet, about 4 reached
+// (rocm_bandwidth_test), half of it for each way.
+Machine mi300x(std::string name) {
+    return {std::move(name), {{"fabric", 8, 700 * ns, 350 * gb_per_s, 7 * us, false, 50 * gb_per_s}}, 2000 * gb_per_s};
+}
+
+// p3.8xlarge, the hosts of Alpa's measurements of moves between meshes (Zhuang et al., MLSys 2023): 4 V100s over
+// NVLink, 150 GB/s one way of a GPU by NVIDIA's data sheet, about 130 reached; a network card of 10 Gb/s a host (EC2's
+// table of instances), 30 us a message over TCP as `ethernet`. Copies: 900 GB/s of memory by the data sheet, half of it
+// for each way.
+Machine p3_8xlarge(std::string name, Index hosts) {
+    Machine machine{std::move(name), {{"nvlink", 4, 700 * ns, 130 * gb_per_s, 7 * us}}, 450 * gb_per_s};
+    if (hosts > 1) machine.levels.push_back({"ethernet", 4 * hosts, 30 * us, gb_per_s * 5 / 4, 0, true});
+    return machine;
+}
+
 constexpr Index nodes_max = 1 << 20;
 
 // "word=" count, at most nodes_max.
@@ -227,9 +249,11 @@ Result<Machine> make_machine(std::string_view specification) {
     } else if (kind == "tpu-v5p") {
         for (const char before : {'\0', 'x', 'x'})
             if (scanned) scanned = scan("", before);
-    } else if (kind != "laptop" || colon != specification.size()) {
+    } else if (kind == "p3.8xlarge") {
+        scanned = scan("hosts", 0);
+    } else if ((kind != "laptop" && kind != "mi300x") || colon != specification.size()) {
         return fail(Code::syntax, fmt::format("'{}' is no machine: laptop, dgx-h100:nodes=N, tpu-v5p:AxBxC, "
-                                              "ethernet:nodes=N,per_node=P",
+                                              "ethernet:nodes=N,per_node=P, mi300x, p3.8xlarge:hosts=N",
                                               specification.substr(0, 60)));
     }
     if (scanned) scanned = scanner.expect_end();
@@ -237,7 +261,8 @@ Result<Machine> make_machine(std::string_view specification) {
     if (kind == "dgx-h100") return dgx_h100(name, counts[0]);
     if (kind == "ethernet") return ethernet(name, counts[0], counts[1]);
     if (kind == "tpu-v5p") return tpu_v5p(name, counts[0], counts[1], counts[2]);
-    return laptop();
+    if (kind == "p3.8xlarge") return p3_8xlarge(name, counts[0]);
+    return kind == "mi300x" ? mi300x(name) : laptop();
 }
 
 }  // namespace reshard

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
@@ -189,6 +190,7 @@ std::string format(const Layout& layout) {
 
 std::string format(const Plan& plan) {
     std::string text = fmt::format("mesh {}\nsource {}\n", format(plan.source.mesh), format(plan.source));
+    if (!plan.network.empty()) text += fmt::format("network {}\n", fmt::join(plan.network, ","));
     const Mesh* mesh = &plan.source.mesh;
     const auto add = [&](std::string_view word, const Layout& layout) {
         if (layout.mesh != *mesh) text += fmt::format("mesh {}\n", format(layout.mesh));
@@ -221,6 +223,15 @@ std::vector<Line> split_lines(std::string_view text) {
     return lines;
 }
 
+// Blocks of devices from the inside out.
+Result<Network> parse_network(std::string_view text) {
+    Scanner scanner(text);
+    RESHARD_TRY(auto& network, notation::scan_numbers(scanner, "a number of devices", 1));
+    RESHARD_CHECK(scanner.at(validate(network), 0));
+    RESHARD_CHECK(scanner.expect_end());
+    return network;
+}
+
 }  // namespace
 
 Result<Plan> parse_plan(std::string_view text) {
@@ -242,6 +253,12 @@ Result<Plan> parse_plan(std::string_view text) {
     if (!mesh) return placed(mesh.error(), lines[0]);
     Plan plan;
     for (std::size_t i = 1; i < lines.size(); ++i) {
+        if (i == 2 && lines[i].word == "network") {
+            auto network = parse_network(lines[i].rest);
+            if (!network) return placed(network.error(), lines[i]);
+            plan.network = std::move(*network);
+            continue;
+        }
         if (lines[i].word == "mesh") {
             mesh = parse_mesh(lines[i].rest);
             if (!mesh) return placed(mesh.error(), lines[i]);

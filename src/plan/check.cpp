@@ -65,6 +65,7 @@ Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits&
 // The steps, whatever is held while they run.
 Result<Verdict> judge_steps(const Plan& plan) {
     for (const Layout* end : {&plan.source, &plan.target}) RESHARD_CHECK(validate(*end));
+    RESHARD_CHECK(validate(plan.network));
     RESHARD_CHECK(same_array(plan.source, plan.target));
     RESHARD_CHECK(can_count(plan.source, plan.target));
     const Index element = size_of(plan.source.dtype);

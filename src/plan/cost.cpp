@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "reshard/algebra/refinement.hpp"
+#include "src/plan/carried.hpp"
+
 namespace reshard {
 
 Index transfer_picoseconds(Index bytes, Index bytes_per_second) {
@@ -15,66 +18,116 @@ Index transfer_picoseconds(Index bytes, Index bytes_per_second) {
 
 namespace {
 
-// How many members of a group sit under one switch of `devices` devices: the digits below its border.
-Index members_within(const AtomList& group, Index devices) {
-    Index members = 1;
-    for (const Atom& atom : group) {
-        if (atom.stride >= devices) continue;
-        // An atom may cross the border; its lower digits are inside.
-        members *= std::min(atom.size, ceil_divide(devices, atom.stride));
-    }
+/// Beyond so many devices schedules are not looked at one by one.
+constexpr Index enumerated_devices_max = 4096;
+
+bool has_pair_rate(const Machine& machine) {
+    return std::ranges::any_of(machine.levels, [](const Level& level) { return level.pair_bytes_per_second > 0; });
+}
+
+// Of `messages` peers, those that a level reaches; at least one where something goes over it.
+std::vector<Index> messages_by_level(const Move& move, std::span<const Index> elements, std::vector<Index> members) {
+    const Index others = std::max<Index>(move.group_size - 1, 1);
+    for (std::size_t i = 0; i < members.size(); ++i)
+        members[i] = elements[i] == 0 ? 0 : std::max<Index>(1, scale_up(move.messages, members[i], others));
     return members;
 }
 
-// How many of the group's members each level reaches that no inner one does; the outermost reaches the rest.
-std::vector<Index> members_per_level(const Move& move, const Machine& machine) {
-    std::vector<Index> members;
-    Index inside = 1;
-    for (const Level& level : machine.levels) {
-        const bool outermost = &level == &machine.levels.back();
-        const Index within = outermost ? move.group_size : members_within(move.group, level.devices);
-        members.push_back(std::max<Index>(within - inside, 0));
-        inside = std::max(inside, within);
+Traffic traffic_of_group(const Layout& before, StepKind kind, const Move& move, const NetworkDigits& network,
+                         const Machine& machine) {
+    std::vector<Index> members(machine.levels.size());
+    network.count_members(move.group, members);
+    const bool sums = kind == StepKind::all_reduce;
+    const Index others = sums ? move.group_size : std::max<Index>(move.group_size - 1, 1);
+    const Index load = sums ? saturating_multiply(2, tile_elements(before)) : std::max(move.received, move.sent);
+    Traffic traffic;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const Index block = i > 0 && machine.levels[i].shared ? network.devices_inside(i) : 1;
+        traffic.elements.push_back(scale_up(saturating_multiply(load, block), members[i], others));
+        traffic.pair.push_back(members[i] == 0 ? 0 : ceil_divide(load, others));
     }
-    return members;
+    traffic.messages = messages_by_level(move, traffic.elements, members);
+    return traffic;
+}
+
+struct Estimate {
+    Traffic traffic;
+    bool exact = false;
+};
+
+// In closed form over the digits of one order of devices.
+Estimate by_digits(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    const Layout& after = step.layout;
+    std::vector<Index> borders;
+    append_borders(before, borders);
+    append_borders(after, borders);
+    const NetworkDigits network(before.mesh, std::move(borders), machine);
+    const bool even = divides(before) && divides(after) && network.exact();
+    if (step.kind != StepKind::exchange && step.kind != StepKind::permute) {
+        return {traffic_of_group(before, step.kind, move, network, machine), even};
+    }
+    LevelTraffic traffic(network);
+    for (std::size_t i = 0; i < before.dims.size(); ++i) traffic.match(before.dims[i].atoms, after.dims[i].atoms);
+    traffic.match(before.unreduced, after.unreduced);
+    const AtomList holders = common_digits(complement(used_atoms(before), device_count(before)), used_atoms(after));
+    const AtomList wanters = common_digits(complement(used_atoms(after), device_count(after)), used_atoms(before));
+    traffic.replicate(holders, wanters);
+    Estimate made{{std::vector<Index>(machine.levels.size()), std::vector<Index>(machine.levels.size()), {}}};
+    traffic.raise(tile_elements(before), tile_elements(after), machine, made.traffic.elements, made.traffic.pair);
+    // A permute pairs replicas one to one.
+    const bool one_to_one = step.kind == StepKind::exchange || (holders.empty() && wanters.empty());
+    made.exact = even && traffic.exact() && one_to_one;
+    std::vector<Index> members(machine.levels.size());
+    network.count_members(move.group, members);
+    made.traffic.messages = messages_by_level(move, made.traffic.elements, std::move(members));
+    return made;
+}
+
+// All at once on every level: no less.
+Traffic at_most(const Layout& before, const Move& move, const Machine& machine) {
+    const Index load = std::max(move.received, move.sent);
+    Traffic traffic;
+    for (std::size_t i = 0; i < machine.levels.size(); ++i) {
+        const Index block = std::min(sharing_block(machine, i), device_count(before));
+        traffic.elements.push_back(saturating_multiply(load, block));
+        traffic.pair.push_back(load);
+        traffic.messages.push_back(move.messages);
+    }
+    return traffic;
 }
 
 }  // namespace
 
-std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
-    std::vector<Index> members = members_per_level(move, machine);
-    const Index others = std::max<Index>(move.group_size - 1, 1);
+bool chooses(const Layout& before, const Step& step) {
+    const Layout& after = step.layout;
+    const AtomList replicas = complement(used_atoms(before), device_count(before));
+    if (step.kind == StepKind::permute) return !replicas.empty();
+    if (step.kind != StepKind::exchange) return false;
+    return same_order(before.mesh, after.mesh) ? !common_digits(replicas, used_atoms(after)).empty()
+                                               : !replicas.empty();
+}
+
+Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
+                   const Network& network) {
     const Index load = std::max(move.received, move.sent);
-    if (step.kind == StepKind::exchange && machine.levels.size() > 1 && load > 0) {
-        const Layout& after = step.layout;
-        std::ranges::fill(members, 0);
-        const auto stripes = [](const Layout& far, const Layout& near) {
-            return common_digits(complement(used_atoms(far), device_count(far)), used_atoms(near));
-        };
-        const AtomList striped = stripes(before, after);
-        const auto raise = [&](const Layout& far, const Layout& near, LevelTraffic travel, const AtomList& atoms) {
-            for (std::size_t i = 0; i < before.dims.size(); ++i) travel.match(far.dims[i].atoms, near.dims[i].atoms);
-            travel.stripe(atoms);
-            if (before.unreduced != after.unreduced) travel.scatter(far.unreduced);
-            travel.raise(tile_elements(after), machine, members);
-        };
-        raise(before, after, LevelTraffic(LevelTraffic::End::receiver), striped);
-        // Replicas share the work, so that their senders are no busier than the receivers.
-        if (striped.empty()) raise(after, before, LevelTraffic(LevelTraffic::End::sender), stripes(after, before));
-        return members;
-    }
-    if (step.kind == StepKind::permute) {
-        // One tile from one peer, and some device's peer is as far as any.
-        bool farthest = true;
-        for (auto level = members.rbegin(); level != members.rend(); ++level) {
-            const bool reached = *level > 0;
-            *level = reached && farthest ? load : 0;
-            farthest = farthest && !reached;
-        }
-        return members;
-    }
-    for (Index& level : members) level = level == 0 ? 0 : scale_up(load, level, others);
-    return members;
+    const std::size_t levels = machine.levels.size();
+    if (load == 0) return {std::vector<Index>(levels), std::vector<Index>(levels), std::vector<Index>(levels)};
+    if (levels == 1 && !has_pair_rate(machine)) return {{load}, {load}, {move.messages}};
+    const Index devices = std::max(device_count(before), device_count(step.layout));
+    const bool one_order = same_order(before.mesh, step.layout.mesh);
+    Estimate made;
+    if (one_order) made = by_digits(before, step, move, machine);
+    const bool nearest =
+        !chooses(before, step) ||
+        network == network_of(machine, std::max(world_size(before.mesh), world_size(step.layout.mesh)));
+    if (made.exact && nearest) return made.traffic;
+    if (devices <= enumerated_devices_max) return carried(before, step, move, machine, network);
+    return one_order && nearest ? made.traffic : at_most(before, move, machine);
+}
+
+std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    const Index world = std::max(world_size(before.mesh), world_size(step.layout.mesh));
+    return traffic_of(before, step, move, machine, network_of(machine, world)).elements;
 }
 
 Index total(const Times& times) {
@@ -83,25 +136,35 @@ Index total(const Times& times) {
     return sum;
 }
 
-Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+namespace {
+
+Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
+               const Network& network) {
     Times times{std::vector<Index>(machine.levels.size()), 0};
     if (step.kind == StepKind::slice) return times;  // a view; plan_times charges the copy of a last one
     const Index element = size_of(before.dtype);
     times.copies = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
-    const std::vector<Index> members = members_per_level(move, machine);
-    const std::vector<Index> loads = level_loads(before, step, move, machine);
-    const Index others = std::max<Index>(move.group_size - 1, 1);
-    for (std::size_t i = 0; i < loads.size(); ++i) {
-        if (loads[i] == 0) continue;
+    const Traffic traffic = traffic_of(before, step, move, machine, network);
+    for (std::size_t i = 0; i < times.levels.size(); ++i) {
+        if (traffic.elements[i] == 0) continue;
         const Level& level = machine.levels[i];
-        const Index messages = std::max<Index>(1, scale_up(move.messages, members[i], others));
-        const Index sharers = level.shared && i > 0 ? machine.levels[i - 1].devices : 1;
-        const Index bytes = saturating_multiply(saturating_multiply(loads[i], element), sharers);
-        for (const Index part : {level.start_ps, saturating_multiply(messages, level.latency_ps),
-                                 transfer_picoseconds(bytes, level.bytes_per_second)})
-            times.levels[i] = saturating_add(times.levels[i], part);
+        const auto seconds = [&](Index elements, Index rate) {
+            return rate == 0 ? 0 : transfer_picoseconds(saturating_multiply(elements, element), rate);
+        };
+        times.levels[i] = saturating_add(
+            saturating_add(level.start_ps,
+                           saturating_multiply(std::max<Index>(traffic.messages[i], 1), level.latency_ps)),
+            std::max(seconds(traffic.elements[i], std::max<Index>(level.bytes_per_second, 1)),
+                     seconds(traffic.pair[i], level.pair_bytes_per_second)));
     }
     return times;
+}
+
+}  // namespace
+
+Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
+    const Index world = std::max(world_size(before.mesh), world_size(step.layout.mesh));
+    return times_of(before, step, move, machine, network_of(machine, world));
 }
 
 Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
@@ -111,7 +174,7 @@ Index step_picoseconds(const Layout& before, const Step& step, const Move& move,
 Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machine) {
     Times sum{std::vector<Index>(machine.levels.size()), 0};
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-        const Times times = step_times(layout_before(plan, i), plan.steps[i], verdict.moves[i], machine);
+        const Times times = times_of(layout_before(plan, i), plan.steps[i], verdict.moves[i], machine, plan.network);
         sum.copies = saturating_add(sum.copies, times.copies);
         for (std::size_t level = 0; level < sum.levels.size(); ++level)
             sum.levels[level] = saturating_add(sum.levels[level], times.levels[level]);

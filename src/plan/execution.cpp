@@ -26,7 +26,7 @@ std::optional<Plan> as_one_exchange(const Plan& plan) {
     });
     Step whole{StepKind::exchange, plan.target};
     if (!moves || !type_step(plan.source, whole)) return std::nullopt;
-    return Plan{plan.source, plan.target, {std::move(whole)}};
+    return Plan{plan.source, plan.target, {std::move(whole)}, plan.network};
 }
 
 Index workspace_room(const MemoryPolicy& memory, Index held) {

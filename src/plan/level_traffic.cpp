@@ -1,4 +1,4 @@
-// What an exchange carries over each level of the network.
+// What an exchange carries over each level of the network, in closed form.
 #include <algorithm>
 
 #include "reshard/cost.hpp"
@@ -7,15 +7,6 @@ namespace reshard {
 
 namespace {
 
-// The factor of a digit whose values differ by `devices` devices or more. A border inside a digit that does not divide
-// it leaves it whole.
-Index size_above(Atom atom, Index devices) {
-    const Index top = saturating_multiply(atom.stride, atom.size);
-    if (atom.stride >= devices) return atom.size;
-    if (top <= devices) return 1;
-    return devices % atom.stride == 0 && top % devices == 0 ? top / devices : atom.size;
-}
-
 // The least prime factor, or n when that is over 2^16.
 Index least_factor(Index n) {
     for (Index p = 2; p <= n / p && p < (Index{1} << 16); ++p)
@@ -23,98 +14,197 @@ Index least_factor(Index n) {
     return n;
 }
 
+bool overlap(Atom a, Atom b) { return a.stride < b.stride * b.size && b.stride < a.stride * a.size; }
+
 }  // namespace
 
-void LevelTraffic::match(std::span<const Atom> far, std::span<const Atom> near) {
+LevelTraffic::Digit LevelTraffic::digit(Atom atom) {
+    exact_ = exact_ && network_.exact(atom);
+    return {atom, network_.level(atom)};
+}
+
+void LevelTraffic::match(std::span<const Atom> before, std::span<const Atom> after) {
     std::size_t i = 0;
     std::size_t j = 0;
-    Atom mine = far.empty() ? Atom{} : far[0];
-    Atom wanted = near.empty() ? Atom{} : near[0];
-    bool aligned = true;
-    while (i < far.size() && j < near.size()) {
-        aligned = mine.size % wanted.size == 0 || wanted.size % mine.size == 0;
-        if (!aligned) break;
-        const Index size = least_factor(std::min(mine.size, wanted.size));  // what a border may part is not one digit
-        const Atom there{size, mine.size / size * mine.stride};
-        const Atom here{size, wanted.size / size * wanted.stride};
-        if (there != here) add({there, here, Kind::fixed});  // the same digit agrees with itself
-        mine.size /= size;
-        wanted.size /= size;
-        if (mine.size == 1 && ++i < far.size()) mine = far[i];
-        if (wanted.size == 1 && ++j < near.size()) wanted = near[j];
-    }
-    for (; i < far.size(); mine = ++i < far.size() ? far[i] : mine) add({mine, {}, aligned ? Kind::free : Kind::fixed});
-}
-
-void LevelTraffic::stripe(std::span<const Atom> atoms) {
-    for (const Atom& atom : atoms) add({atom, {}, Kind::striped});
-}
-
-void LevelTraffic::scatter(std::span<const Atom> atoms) {
-    for (const Atom& atom : atoms) add({atom, {}, Kind::fixed});
-}
-
-Index LevelTraffic::above(Kind kind, Index devices) const {
-    Index product = 1;
-    for (std::size_t i = 0; i < count_; ++i)
-        if (digits_[i].kind == kind) product = saturating_multiply(product, size_above(digits_[i].atom, devices));
-    return product;
-}
-
-// True when some device agrees with its partners in all fixed digits beyond `outer` and differs from them in one
-// between `inner` and `outer`. Two digits that others make equal cannot differ there.
-bool LevelTraffic::differs(Index inner, Index outer) const {
-    const auto beyond = [&](const Digit& digit) { return size_above(digit.atom, outer) > 1; };
-    const auto connected = [&](const Digit& digit) {
-        std::array<Atom, digits_max> reached;
-        std::size_t count = 0;
-        reached[count++] = digit.atom;
-        for (std::size_t at = 0; at < count; ++at)
-            for (std::size_t i = 0; i < count_; ++i) {
-                const Digit& edge = digits_[i];
-                if (edge.kind != Kind::fixed || edge.other.size == 1 || !beyond(edge)) continue;
-                for (const auto& [one, two] : {std::pair(edge.atom, edge.other), std::pair(edge.other, edge.atom)})
-                    if (one == reached[at] && std::find(reached.begin(), reached.begin() + count, two) ==
-                                                  reached.begin() + static_cast<std::ptrdiff_t>(count))
-                        reached[count++] = two;
-            }
-        return std::find(reached.begin(), reached.begin() + count, digit.other) !=
-               reached.begin() + static_cast<std::ptrdiff_t>(count);
+    Atom holder = before.empty() ? Atom{} : before[0];
+    Atom wanter = after.empty() ? Atom{} : after[0];
+    const auto add = [&](Atom b, Atom a, bool aligned) {
+        if (b == a) return;  // the same digit agrees with itself
+        Place place{{}, {}, aligned};
+        if (b.size > 1) place.holder = digit(b);
+        if (a.size > 1) place.wanter = digit(a);
+        places_.push_back(place);
     };
-    for (std::size_t i = 0; i < count_; ++i) {
-        const Digit& digit = digits_[i];
-        if (digit.kind != Kind::fixed || size_above(digit.atom, inner) <= size_above(digit.atom, outer)) continue;
-        if (!connected(digit)) return true;
+    // The most major part of a digit that is cut to a size.
+    const auto lead = [](Atom& atom, Index size) {
+        atom.size /= size;
+        return Atom{size, atom.size * atom.stride};
+    };
+    bool aligned = true;
+    while (i < before.size() && j < after.size()) {
+        aligned = holder.size % wanter.size == 0 || wanter.size % holder.size == 0;
+        if (!aligned) break;
+        const Index size = least_factor(std::min(holder.size, wanter.size));  // what a border may part is not one digit
+        const Atom b = lead(holder, size);
+        add(b, lead(wanter, size), true);
+        if (holder.size == 1 && ++i < before.size()) holder = before[i];
+        if (wanter.size == 1 && ++j < after.size()) wanter = after[j];
     }
-    return false;
+    exact_ = exact_ && aligned;
+    for (; i < before.size(); holder = ++i < before.size() ? before[i] : holder)
+        while (holder.size > 1) add(lead(holder, least_factor(holder.size)), {}, aligned);
+    for (; j < after.size(); wanter = ++j < after.size() ? after[j] : wanter)
+        while (wanter.size > 1) add({}, lead(wanter, least_factor(wanter.size)), aligned);
 }
 
-// The elements of a tile whose partner is among the `outer` devices around the device but not among the `inner` ones,
-// in units: the free and the striped digits run over all their values together.
-//   K   the part of the tile that the device holds itself,
-//   A   the part whose holder agrees with the device in all digits above a border,
-//   r   the part of the stripes that does so.
-// A receiver finds A r + K (1 - r) of what it wants within that border; a sender serves A r of what it has to serve
-// there. The busiest device agrees with its partners in all fixed digits beyond the level, and in none within it where
-// that can be.
-Index LevelTraffic::units(Index inner, Index outer) const {
-    const Index free = above(Kind::free, 1);
-    const Index stripes = above(Kind::striped, 1);
-    const Index outer_stripes = stripes / above(Kind::striped, outer);
-    const Index inner_stripes = stripes / above(Kind::striped, inner);
-    const Index from_outer = free / above(Kind::free, outer) * outer_stripes;
-    const Index from_inner = differs(inner, outer) ? 0 : free / above(Kind::free, inner) * inner_stripes;
-    const Index held = near_ == End::sender || differs(1, outer) ? 0 : outer_stripes - inner_stripes;
-    return std::max<Index>(from_outer - from_inner - held, 0);
+void LevelTraffic::add_replicas(std::span<const Atom> atoms) {
+    for (Atom atom : atoms)
+        while (atom.size > 1) {
+            const Index size = least_factor(atom.size);
+            atom.size /= size;
+            replicas_.push_back(digit({size, atom.size * atom.stride}));
+        }
 }
 
-void LevelTraffic::raise(Index tile, const Machine& machine, std::span<Index> loads) const {
-    const Index whole = saturating_multiply(above(Kind::free, 1), above(Kind::striped, 1));
-    Index inner = 1;
+void LevelTraffic::replicate(std::span<const Atom> before, std::span<const Atom> after) {
+    add_replicas(before);
+    holders_ = replicas_.size();
+    add_replicas(after);
+}
+
+namespace {
+
+// Digits that agree, as a graph. The components know whether a digit beyond the block is among them.
+class Agreement {
+public:
+    /// True when it joins two components that have digits beyond the block.
+    bool join(Atom a, bool a_beyond, Atom b, bool b_beyond) {
+        const std::size_t one = root(node(a, a_beyond));
+        const std::size_t other = root(node(b, b_beyond));
+        if (one == other) return false;
+        const bool both = nodes_[one].beyond && nodes_[other].beyond;
+        nodes_[other].parent = one;
+        nodes_[one].beyond = nodes_[one].beyond || nodes_[other].beyond;
+        return both;
+    }
+    /// Combinations of the digits inside the block: each has one value where all agree.
+    [[nodiscard]] Index decided() const { return decided_; }
+
+private:
+    struct Node {
+        Atom atom;
+        std::size_t parent;
+        bool beyond;
+    };
+
+    std::size_t node(Atom atom, bool beyond) {
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            if (nodes_[i].atom == atom) return i;
+        if (!beyond) decided_ = saturating_multiply(decided_, atom.size);
+        nodes_.push_back({atom, nodes_.size(), beyond});
+        return nodes_.size() - 1;
+    }
+    [[nodiscard]] std::size_t root(std::size_t at) const {
+        while (nodes_[at].parent != at) at = nodes_[at].parent;
+        return at;
+    }
+
+    std::vector<Node> nodes_;
+    Index decided_ = 1;
+};
+
+}  // namespace
+
+template <class Outer, class Inner>
+LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, const Outer& outer,
+                                              const Inner& inner) const {
+    const Index block = shared ? network_.devices_inside(level) : 1;
+    const auto beyond = [&](const Digit& digit) { return !shared || digit.level >= level; };
+    Agreement agreement;
+    Agreeing made;
+    for (const bool within : {true, false}) {
+        for (const Place& place : places_) {
+            if (within ? !outer(place) : outer(place) || !inner(place)) continue;
+            if (!place.aligned) made.avoidable = made.avoidable || !within;
+            if (place.holder.atom.size == 1 || place.wanter.atom.size == 1) continue;
+            const bool joined =
+                agreement.join(place.holder.atom, beyond(place.holder), place.wanter.atom, beyond(place.wanter));
+            made.avoidable = made.avoidable || (joined && !within);
+        }
+        (within ? made.outer : made.inner) = block / agreement.decided();
+    }
+    return made;
+}
+
+// A device finds the part of its tile within a border whose holders agree with it in all digits beyond that. The
+// busiest one finds as much as can be within the level, and nothing inside it where that can be.
+Index LevelTraffic::received(std::size_t level, bool shared, Index wanted) const {
+    const auto outer = [&](const Place& place) { return place.holder.atom.size > 1 && place.holder.level > level; };
+    const auto inner = [&](const Place& place) { return place.holder.atom.size > 1 && place.holder.level >= level; };
+    Index within = wanted;
+    Index inside = wanted;
+    for (const Place& place : places_) {
+        if (place.wanter.atom.size > 1 || !place.aligned) continue;
+        if (outer(place)) within = ceil_divide(within, place.holder.atom.size);
+        if (inner(place)) inside = ceil_divide(inside, place.holder.atom.size);
+    }
+    const Agreeing agreed = agreeing(level, shared, outer, inner);
+    const Index found = agreed.avoidable ? 0 : saturating_multiply(inside, agreed.inner);
+    return std::max<Index>(saturating_multiply(within, agreed.outer) - found, 0);
+}
+
+// All that devices within the level want of a tile, without what those want that find it inside, shared by its holders
+// within the level.
+Index LevelTraffic::sent(std::size_t level, bool shared, Index held) {
+    const auto serves = [&](const Digit& digit) {
+        return std::ranges::any_of(holders(), [&](const Digit& one) { return overlap(one.atom, digit.atom); });
+    };
+    const auto outer = [&](const Place& place) { return place.wanter.atom.size > 1 && place.wanter.level > level; };
+    const auto inner = [&](const Place& place) {
+        return outer(place) || (place.wanter.atom.size > 1 && place.wanter.level == level && !serves(place.wanter));
+    };
+    Index within = held;
+    Index inside = held;
+    for (const Place& place : places_) {
+        if (place.holder.atom.size > 1 || !place.aligned) continue;
+        if (outer(place)) within = ceil_divide(within, place.wanter.atom.size);
+        if (inner(place)) inside = ceil_divide(inside, place.wanter.atom.size);
+    }
+    for (const Digit& digit : wanters()) {
+        if (digit.level <= level) within = saturating_multiply(within, digit.atom.size);
+        if (digit.level < level) inside = saturating_multiply(inside, digit.atom.size);
+    }
+    Index sharers = 1;
+    for (const Digit& digit : holders())
+        if (digit.level <= level) sharers *= digit.atom.size;
+    const Agreeing agreed = agreeing(level, shared, outer, inner);
+    const Index all = ceil_divide(within, sharers);
+    if (agreed.avoidable) {
+        exact_ = exact_ && within % sharers == 0;
+        return saturating_multiply(all, agreed.outer);
+    }
+    const Index rest = std::max<Index>(within - inside, 0);
+    exact_ = exact_ && rest % sharers == 0 && (agreed.inner == agreed.outer || within % sharers == 0);
+    return saturating_add(saturating_multiply(all, agreed.outer - agreed.inner),
+                          saturating_multiply(ceil_divide(rest, sharers), agreed.inner));
+}
+
+void LevelTraffic::raise(Index held, Index wanted, const Machine& machine, std::span<Index> elements,
+                         std::span<Index> pair) {
+    // Digits that overlap and are not the same agree in part, which the graph does not know.
+    for (const Place& place : places_)
+        for (const Place& other : places_)
+            for (const Digit* a : {&place.holder, &place.wanter})
+                for (const Digit* b : {&other.holder, &other.wanter})
+                    if (exact_ && a->atom.size > 1 && b->atom.size > 1 && a->atom != b->atom)
+                        exact_ = !overlap(a->atom, b->atom);
+    Index piece = wanted;  // of one source tile
+    for (const Place& place : places_)
+        if (place.wanter.atom.size == 1 && place.aligned) piece = ceil_divide(piece, place.holder.atom.size);
     for (std::size_t i = 0; i < machine.levels.size(); ++i) {
-        const Index outer = i + 1 == machine.levels.size() ? index_max : machine.levels[i].devices;
-        loads[i] = std::max(loads[i], scale_up(tile, units(inner, outer), whole));
-        inner = outer;
+        const bool shared = i > 0 && machine.levels[i].shared;
+        elements[i] = std::max(received(i, shared, wanted), sent(i, shared, held));
+        pair[i] = std::min(elements[i], piece);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "reshard/algebra/refinement.hpp"
 #include "reshard/algebra/step.hpp"
 #include "src/plan/axis_delta.hpp"
+#include "src/plan/overlap.hpp"
 
 namespace reshard {
 
@@ -19,35 +20,6 @@ bool closed_form(const Layout& before, const Layout& after, const AxisDelta& cha
     return same_order(before.mesh, after.mesh) && divides(before) && divides(after) &&
            ((change.prefixes && before.unreduced == after.unreduced) || commensurable(before, after));
 }
-
-// Indices of one dimension that lie in a tile of each of two cuts, by shard numbers.
-class Overlap {
-public:
-    Overlap(const Dim& before, const Dim& after)
-        : extent_(after.extent), held_size_(tile_extent(before)), wanted_size_(tile_extent(after)) {
-        if (before.pieces.empty() && after.pieces.empty()) return;
-        held_ = sides(before);
-        wanted_ = sides(after);
-    }
-    [[nodiscard]] Index wanted(Index shard) const {
-        return wanted_.empty() ? block(extent_, wanted_size_, shard).size()
-                               : wanted_[static_cast<std::size_t>(shard)].size();
-    }
-    [[nodiscard]] Index common(Index held, Index wanted) const {
-        if (!wanted_.empty())
-            return intersect(held_[static_cast<std::size_t>(held)], wanted_[static_cast<std::size_t>(wanted)]).size();
-        const Interval b = block(extent_, held_size_, held);
-        const Interval a = block(extent_, wanted_size_, wanted);
-        return std::max<Index>(0, std::min(b.end, a.end) - std::max(b.begin, a.begin));
-    }
-
-private:
-    Index extent_;
-    Index held_size_;
-    Index wanted_size_;
-    std::vector<Side> held_;
-    std::vector<Side> wanted_;
-};
 
 // The shard number in each dimension, and that of the summand, of two layouts.
 class Numbers {

@@ -5,6 +5,16 @@
 
 namespace reshard {
 
+Result<void> validate(const Network& network) {
+    Index inner = 1;
+    for (const Index block : network) {
+        if (block < 1 || block % inner != 0 || (block == inner && &block != &network.front()))
+            return fail(Code::mesh, "blocks of devices: each is larger than the one inside it, and a multiple of it");
+        inner = block;
+    }
+    return {};
+}
+
 const Layout& layout_before(const Plan& plan, std::size_t index) {
     return index == 0 ? plan.source : plan.steps[index - 1].layout;
 }
@@ -74,6 +84,7 @@ std::uint64_t fingerprint(const Plan& plan) {
         hash.add(step.layout);
         add_mesh(step.layout);
     }
+    for (const Index block : plan.network) hash.add(block);
     return hash.state;
 }
 

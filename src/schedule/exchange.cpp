@@ -14,12 +14,12 @@ void append(std::vector<Transfer>& transfers, Index peer, std::vector<Box> boxes
 
 }  // namespace
 
-std::vector<Transfer> exchange_receives(const Layout& before, const Layout& after, Index rank) {
+std::vector<Transfer> exchange_receives(const Layout& before, const Layout& after, Index rank, const Network& network) {
     std::vector<Transfer> receives;
     if (!position_of(after.mesh, rank)) return receives;
     const Tile wanted_tile = tile(after, rank);
     if (count(wanted_tile) == 0) return receives;
-    const Routing routing(before, after, rank);
+    const Routing routing(before, after, rank, network);
     const Index wanted = summand(after, rank);
     for (const TileNumber& number : touched_tiles(before, wanted_tile)) {
         const Tile piece = intersect(tile_of(before, number), wanted_tile);
@@ -35,20 +35,24 @@ std::vector<Transfer> exchange_receives(const Layout& before, const Layout& afte
     return receives;
 }
 
-std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, Index rank) {
+std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, Index rank, const Network& network) {
     std::vector<Transfer> sends;
     if (!position_of(before.mesh, rank)) return sends;
     const Tile held_tile = tile(before, rank);
     if (count(held_tile) == 0) return sends;
-    const Routing routing(before, after, rank);
+    const Routing routing(before, after, rank, network);
     const TileNumber number = tile_number(before, rank);
     const Index held = summand(before, rank);
-    const Stripes stripes = routing.stripes_of(number, held, routing.devices_of(before, number, held));
-    for (const Demand& demand : stripes.demands) {
-        const auto [begin, end] = stripes.served(demand, rank);
-        if (begin == end) continue;
-        append(sends, demand.device, boxes_of_range(intersect(held_tile, tile(after, demand.device)), begin, end));
+    for (const Stripes& stripes : routing.stripes_of(number, held, routing.devices_of(before, number, held))) {
+        const auto mine = std::ranges::lower_bound(stripes.holders, rank);
+        if (mine == stripes.holders.end() || *mine != rank) continue;
+        for (const Demand& demand : stripes.demands) {
+            const auto [begin, end] = stripes.served(demand, static_cast<std::size_t>(mine - stripes.holders.begin()));
+            if (begin == end) continue;
+            append(sends, demand.device, boxes_of_range(intersect(held_tile, tile(after, demand.device)), begin, end));
+        }
     }
+    std::ranges::stable_sort(sends, {}, &Transfer::peer);
     return sends;
 }
 

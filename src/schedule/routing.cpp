@@ -62,10 +62,11 @@ std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile) {
     return numbers;
 }
 
-Routing::Routing(const Layout& before, const Layout& after, Index rank)
+Routing::Routing(const Layout& before, const Layout& after, Index rank, const Network& network)
     : before_(before),
       after_(after),
       rank_(rank),
+      network_(network),
       idle_(same_order(before.mesh, after.mesh) ? idle_atoms(before, after) : AtomList{}) {}
 
 std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& number, Index summand) const {
@@ -85,54 +86,36 @@ std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& n
 Index Routing::partner(const Layout& mine, const Layout& theirs) const {
     const TileNumber number = tile_number(mine, rank_);
     const Index which = summand(mine, rank_);
-    const std::vector<Index> here = devices_of(mine, number, which);
-    const std::vector<Index> there = devices_of(theirs, number, which);
-    const auto holds = [](const std::vector<Index>& devices, Index one) {
-        return std::ranges::binary_search(devices, one);
-    };
-    if (holds(there, rank_)) return rank_;
-    Index place = std::ranges::count_if(here, [&](Index d) { return d < rank_ && !holds(there, d); });
-    for (const Index other : there)
-        if (!holds(here, other) && place-- == 0) return other;
+    for (const auto& [one, other] :
+         partners(network_, devices_of(mine, number, which), devices_of(theirs, number, which)))
+        if (one == rank_) return other;
     return rank_;
 }
 
-std::pair<Index, Index> Stripes::served(const Demand& demand, Index holder) const {
-    const Index place = std::ranges::lower_bound(holders, holder) - holders.begin();
-    const auto within = [&](Index offset) { return std::clamp<Index>(offset - demand.offset, 0, demand.elements); };
-    return {within(place * part), within((place + 1) * part)};
-}
-
-Stripes Routing::stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const {
-    Stripes stripes{std::move(holders), {}, 0};
+std::vector<Stripes> Routing::stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const {
+    std::vector<Demand> demands;
     const Tile source = tile_of(before_, number);
     for (const TileNumber& wanted : touched_tiles(after_, source)) {
         const Index elements = count(intersect(source, tile_of(after_, wanted)));
         if (elements == 0) continue;
         for (const Index device : devices_of(after_, wanted, summand))
-            if (!std::ranges::binary_search(stripes.holders, device)) stripes.demands.push_back({device, 0, elements});
+            if (!std::ranges::binary_search(holders, device)) demands.push_back({device, 0, elements});
     }
-    std::ranges::sort(stripes.demands, {}, &Demand::device);
-    Index total = 0;
-    for (Demand& demand : stripes.demands) {
-        demand.offset = total;
-        total += demand.elements;
-    }
-    stripes.part = ceil_divide(total, static_cast<Index>(stripes.holders.size()));
-    return stripes;
+    std::ranges::sort(demands, {}, &Demand::device);
+    return reshard::stripes_of(network_, std::move(holders), std::move(demands));
 }
 
 std::vector<Share> Routing::shares_of(const TileNumber& number, Index summand,
                                       const std::vector<Index>& holders) const {
     const Index all = count(intersect(tile_of(before_, number), tile(after_, rank_)));
     if (holders.size() == 1) return {{holders.front(), 0, all}};
-    const Stripes stripes = stripes_of(number, summand, holders);
-    const auto mine = std::ranges::lower_bound(stripes.demands, rank_, {}, &Demand::device);
     std::vector<Share> shares;
-    for (Index place = mine->offset / stripes.part; place * stripes.part < mine->offset + all; ++place) {
-        const Index holder = stripes.holders[static_cast<std::size_t>(place)];
-        const auto [begin, end] = stripes.served(*mine, holder);
-        shares.push_back({holder, begin, end});
+    for (const Stripes& stripes : stripes_of(number, summand, holders)) {
+        const auto mine = std::ranges::lower_bound(stripes.demands, rank_, {}, &Demand::device);
+        if (mine == stripes.demands.end() || mine->device != rank_) continue;
+        stripes.serve(*mine, [&](std::size_t place, Index begin, Index end) {
+            shares.push_back({stripes.holders[place], begin, end});
+        });
     }
     return shares;
 }

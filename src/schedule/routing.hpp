@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reshard/algebra/step.hpp"
+#include "src/plan/stripes.hpp"
 
 namespace reshard {
 
@@ -14,25 +15,6 @@ using TileNumber = std::vector<Index>;
 /// The non-empty tiles of `layout` that a tile touches, in row-major order of their numbers.
 [[nodiscard]] std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile);
 
-/// A device that wants `elements` of a source tile which it does not hold; `offset` elements are wanted by those before
-/// it.
-struct Demand {
-    Index device = 0;
-    Index offset = 0;
-    Index elements = 0;
-};
-
-/// The stripe rule: the demands on one source tile, laid end to end in ascending order of the devices, are cut into
-/// equal parts, one for each holder, so that no holder sends more than ceil(demand / holders).
-struct Stripes {
-    std::vector<Index> holders;   // ascending
-    std::vector<Demand> demands;  // ascending
-    Index part = 0;               // elements a holder serves
-
-    /// The range of a demand's own elements (row-major in its piece) that `holder` serves; empty as begin == end.
-    [[nodiscard]] std::pair<Index, Index> served(const Demand& demand, Index holder) const;
-};
-
 /// Elements [begin, end) of a piece, in row-major order, served by `holder`.
 struct Share {
     Index holder = 0;
@@ -43,19 +25,20 @@ struct Share {
 /// The peers of one rank in one step.
 class Routing {
 public:
-    Routing(const Layout& before, const Layout& after, Index rank);
+    Routing(const Layout& before, const Layout& after, Index rank, const Network& network);
 
     /// The devices that hold this tile of this summand in `layout` (before or after) and have the idle digits of the
     /// rank, ascending. Groups that differ in idle digits (idle_atoms) never need each other; between two device orders
     /// no digit is idle.
     [[nodiscard]] std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand) const;
 
-    /// The device that holds in `theirs` what the rank holds in `mine`, one to one over all devices. Replicas that hold
-    /// it in both layouts keep it; the others are paired in ascending order. pre: `mine` and `theirs` are before and
-    /// after or after and before, and their tiles agree in shape and number.
+    /// The device that holds in `theirs` what the rank holds in `mine`, one to one over all devices (partners). pre:
+    /// `mine` and `theirs` are before and after or after and before, and their tiles agree in shape and number.
     [[nodiscard]] Index partner(const Layout& mine, const Layout& theirs) const;
 
-    [[nodiscard]] Stripes stripes_of(const TileNumber& number, Index summand, std::vector<Index> holders) const;
+    /// Who wants what of a source tile, and which of its holders share it.
+    [[nodiscard]] std::vector<Stripes> stripes_of(const TileNumber& number, Index summand,
+                                                  std::vector<Index> holders) const;
 
     /// Who serves the rank its piece of a source tile. With one holder no other device is looked at.
     [[nodiscard]] std::vector<Share> shares_of(const TileNumber& number, Index summand,
@@ -65,6 +48,7 @@ private:
     const Layout& before_;
     const Layout& after_;
     const Index rank_;
+    const Network& network_;
     const AtomList idle_;
 };
 

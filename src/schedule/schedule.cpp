@@ -43,8 +43,8 @@ void schedule_group(Schedule& schedule, const Layout& before, const Layout& afte
     if (in_one_run(schedule.source_tile) && in_one_run(schedule.target_tile)) schedule.group = members;
 }
 
-void schedule_permute(Schedule& schedule, const Layout& before, const Layout& after) {
-    const Routing routing(before, after, schedule.rank);
+void schedule_permute(Schedule& schedule, const Layout& before, const Layout& after, const Network& network) {
+    const Routing routing(before, after, schedule.rank, network);
     receive(schedule, routing.partner(after, before), boxes_of(schedule.target_tile));
     send(schedule, routing.partner(before, after), boxes_of(schedule.source_tile));
 }
@@ -56,7 +56,7 @@ Schedule empty_schedule(const Layout& layout, StepKind kind, Index rank) {
 
 }  // namespace
 
-Schedule schedule(const Layout& before, const Step& step, Index rank) {
+Schedule schedule(const Layout& before, const Step& step, Index rank, const Network& network) {
     assert(type_step(before, step));
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);
@@ -84,11 +84,11 @@ Schedule schedule(const Layout& before, const Step& step, Index rank) {
             schedule_group(made, before, after, type_step(before, step)->group);
             break;
         case StepKind::permute:
-            schedule_permute(made, before, after);
+            schedule_permute(made, before, after, network);
             break;
         case StepKind::exchange:
-            made.receives = exchange_receives(before, after, rank);
-            made.sends = exchange_sends(before, after, rank);
+            made.receives = exchange_receives(before, after, rank, network);
+            made.sends = exchange_sends(before, after, rank, network);
             break;
     }
     return made;

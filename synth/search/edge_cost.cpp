@@ -4,9 +4,21 @@
 
 namespace reshard {
 
+namespace {
+
+std::vector<Index> borders_of(const SearchSpace& frame) {
+    std::vector<Index> borders;
+    for (const Piece& piece : frame.pieces) borders.insert(borders.end(), {piece.stride, piece.stride * piece.size});
+    return borders;
+}
+
+}  // namespace
+
 EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machine& machine)
     : frame_(frame), objective_(objective), machine_(machine), element_(size_of(frame.like->dtype)) {
     if (objective != Objective::time) return;
+    if (machine.levels.size() > 1 || machine.levels[0].pair_bytes_per_second > 0)
+        network_.emplace(frame.like->mesh, borders_of(frame), machine);
     Index tile = 1;
     for (std::size_t i = 0; i < frame.dims(); ++i)
         tile = saturating_multiply(tile, ceil_divide(frame.extents[i], frame.shards(frame.target.lists[i])));
@@ -47,83 +59,74 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
     return {moves, elements};
 }
 
-// As members_within in src/plan/cost.cpp.
-Index EdgeCosts::members_within(std::uint32_t group, Index devices) const {
-    Index members = 1;
-    for (std::size_t bit = 0; group >> bit != 0; ++bit) {
-        if ((group >> bit & 1) == 0) continue;
+// The digits of a cover, with neighbours that continue each other as one.
+AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
+    AtomList atoms;
+    for (std::size_t bit = 0; cover >> bit != 0; ++bit) {
+        if ((cover >> bit & 1) == 0) continue;
         const Index low = frame_.lows[bit];
-        if (low >= devices) break;
-        while ((group >> (bit + 1) & 1) != 0 && frame_.lows[bit + 1] == frame_.highs[bit]) ++bit;
-        members *= std::min(frame_.highs[bit] / low, ceil_divide(devices, low));
+        while ((cover >> (bit + 1) & 1) != 0 && frame_.lows[bit + 1] == frame_.highs[bit]) ++bit;
+        atoms.push_back({frame_.highs[bit] / low, low});
     }
-    return members;
+    return atoms;
 }
 
-// As level_loads.
-void EdgeCosts::exchange_loads(const State& before, const Edge& hop, std::span<Index> loads) const {
+void EdgeCosts::exchange_traffic(const State& before, const Edge& hop, std::span<Index> elements,
+                                 std::span<Index> pair) const {
     std::uint32_t used = 0;
     std::uint32_t wanted = 0;
+    LevelTraffic traffic(*network_);
     for (std::size_t i = 0; i < frame_.lists; ++i) {
         used |= frame_.cover_of(before.lists[i]);
         wanted |= frame_.cover_of(hop.state.lists[i]);
+        const auto held = frame_.merged(before.lists[i]);
+        const auto next = frame_.merged(hop.state.lists[i]);
+        traffic.match({held.begin(), held.size()}, {next.begin(), next.size()});
     }
-    for (const LevelTraffic::End end : {LevelTraffic::End::receiver, LevelTraffic::End::sender}) {
-        const bool receives = end == LevelTraffic::End::receiver;
-        // Replicas share the work, so that their senders are no busier than the receivers.
-        if (!receives && (wanted & ~used) != 0) break;
-        LevelTraffic travel(end);
-        for (std::size_t i = 0; i < frame_.dims(); ++i) {
-            const auto far = frame_.merged((receives ? before : hop.state).lists[i]);
-            const auto near = frame_.merged((receives ? hop.state : before).lists[i]);
-            travel.match({far.begin(), far.size()}, {near.begin(), near.size()});
-        }
-        const std::uint32_t stripes = receives ? wanted & ~used : used & ~wanted;
-        for (std::size_t bit = 0; bit < frame_.lows.size(); ++bit) {
-            const Atom digit{frame_.highs[bit] / frame_.lows[bit], frame_.lows[bit]};
-            if ((stripes >> bit & 1) != 0) travel.stripe({&digit, 1});
-        }
-        const List summands = (receives ? before : hop.state).lists[frame_.dims()];
-        if (before.lists[frame_.dims()] != hop.state.lists[frame_.dims()]) {
-            const auto scattered = frame_.merged(summands);
-            travel.scatter({scattered.begin(), scattered.size()});
-        }
-        travel.raise(hop.tile, machine_, loads);
-    }
+    traffic.replicate(atoms_of(wanted & ~used), atoms_of(used & ~wanted));
+    Index tile = 1;
+    for (std::size_t i = 0; i < frame_.dims(); ++i)
+        tile = saturating_multiply(tile, ceil_divide(frame_.extents[i], frame_.shards(before.lists[i])));
+    traffic.raise(tile, hop.tile, machine_, elements, pair);
 }
 
+// As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
     if (hop.kind == StepKind::slice) return arrives ? last_copy_ : 0;
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
     if (is_local(hop.kind)) return time;
     const Index load = std::max(hop.received, hop.sent);
     if (load == 0) return time;
-    const Index others = std::max<Index>(hop.group_size - 1, 1);
     const std::size_t levels = machine_.levels.size();
-    InlineVector<Index, levels_max> members;
-    Index inside = 1;
-    for (std::size_t i = 0; i < levels; ++i) {
-        const Index within = i + 1 == levels ? hop.group_size : members_within(hop.group, machine_.levels[i].devices);
-        members.push_back(std::max<Index>(within - inside, 0));
-        inside = std::max(inside, within);
+    const Index others = std::max<Index>(hop.group_size - 1, 1);
+    const bool moves = hop.kind == StepKind::permute || hop.kind == StepKind::exchange;
+    const bool sums = hop.kind == StepKind::all_reduce;
+    std::array<Index, levels_max> elements{load};
+    std::array<Index, levels_max> pair{};
+    std::array<Index, levels_max> members{others};
+    if (network_) {
+        network_->count_members(atoms_of(hop.group), std::span(members.data(), levels));
+        if (moves) exchange_traffic(before, hop, std::span(elements.data(), levels), std::span(pair.data(), levels));
+        for (std::size_t i = 0; i < levels && !moves; ++i) {
+            const Index block = i > 0 && machine_.levels[i].shared ? network_->devices_inside(i) : 1;
+            // What reaches all others is sums' load rounded once.
+            const Index all = sums ? saturating_multiply(2, hop.tile) : load;
+            const Index parts = sums ? hop.group_size : others;
+            elements[i] = scale_up(saturating_multiply(all, block), members[i], parts);
+            pair[i] = members[i] == 0 ? 0 : ceil_divide(all, parts);
+        }
     }
-    const bool permute = hop.kind == StepKind::permute;
-    const bool exchange = hop.kind == StepKind::exchange && levels > 1;
-    std::array<Index, levels_max> loads{};
-    if (exchange) exchange_loads(before, hop, std::span(loads.data(), levels));
-    bool carried = false;
-    for (std::size_t i = members.size(); i-- > 0;) {
-        if (exchange ? loads[i] == 0 : members[i] == 0 || (permute && carried)) continue;
-        carried = true;
+    for (std::size_t i = 0; i < levels; ++i) {
+        if (elements[i] == 0) continue;
         const Level& level = machine_.levels[i];
-        const bool all = permute || members[i] == others;
-        const Index part = exchange ? loads[i] : all ? load : scale_up(load, members[i], others);
         const Index messages =
             std::max<Index>(1, members[i] == others ? hop.messages : scale_up(hop.messages, members[i], others));
-        const Index sharers = level.shared && i > 0 ? machine_.levels[i - 1].devices : 1;
-        const Index bytes = saturating_multiply(saturating_multiply(part, element_), sharers);
+        const auto seconds = [&](Index count, Index rate) {
+            return rate == 0 ? 0 : transfer_picoseconds(saturating_multiply(count, element_), rate);
+        };
         time = saturating_add(time, saturating_add(level.start_ps, saturating_multiply(messages, level.latency_ps)));
-        time = saturating_add(time, transfer_picoseconds(bytes, level.bytes_per_second));
+        time = saturating_add(time, std::max(seconds(elements[i], std::max<Index>(level.bytes_per_second, 1)),
+                                             seconds(pair[i], level.pair_bytes_per_second)));
     }
     return time;
 }

@@ -28,15 +28,18 @@ public:
     /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
     /// the target is not reached yet.
     [[nodiscard]] EdgeCost at_least(Index elements) const;
+    /// Prices are those of the judge where sizes divide.
+    [[nodiscard]] bool exact() const { return !network_ || network_->exact(); }
 
 private:
     [[nodiscard]] Index picoseconds(const State& before, const Edge& hop, bool arrives) const;
-    void exchange_loads(const State& before, const Edge& hop, std::span<Index> loads) const;
-    [[nodiscard]] Index members_within(std::uint32_t group, Index devices) const;
+    void exchange_traffic(const State& before, const Edge& hop, std::span<Index> elements, std::span<Index> pair) const;
+    [[nodiscard]] AtomList atoms_of(std::uint32_t cover) const;
 
     const SearchSpace& frame_;
     const Objective objective_;
     const Machine& machine_;
+    std::optional<NetworkDigits> network_;  ///< where there is more than the rate of one level
     const Index element_;
     Index last_copy_ = 0;      ///< of the target's tile
     Index first_message_ = 0;  ///< start and latency, the least of all levels

@@ -154,7 +154,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
 std::vector<Index> scheduled_loads(const Layout& before, const Step& step, const Machine& machine) {
     std::vector<Index> most(machine.levels.size());
     for (Index rank = 0; rank < device_count(before); ++rank) {
-        const Schedule mine = schedule(before, step, rank);
+        const Schedule mine = schedule(before, step, rank, network_of(machine, device_count(before)));
         for (const auto* transfers : {&mine.receives, &mine.sends}) {
             std::vector<Index> loads(machine.levels.size());
             for (const Transfer& transfer : *transfers) {
@@ -175,36 +175,18 @@ TEST_P(LevelsTest, LoadsOfExchangesAreThoseOfTheirSchedules) {
     for (Index& extent : shape) extent *= 2;
     const Reference reference(field.mesh, shape, {field.digits}, {}, {});
     const Machine machine = machine_of(field.inside);
-    Index pairs = 0, striped = 0, equal = 0;
-    double sum = 0;
+    Index pairs = 0;
     for (const Layout& source : reference.layouts())
         for (const Layout& target : reference.layouts()) {
             const Step step{StepKind::exchange, target};
             const auto move = type_step(source, step);
             if (!move || move->received == 0) continue;
-            const auto predicted = level_loads(source, step, *move, machine);
-            const auto scheduled = scheduled_loads(source, step, machine);
             ++pairs;
-            const AtomList unused = complement(used_atoms(source), device_count(source));
-            if (common_digits(unused, used_atoms(target)).empty()) {
-                // Where digits of 2 and 3 meet the farther is taken.
-                if (field.shape[0] == 8) {
-                    EXPECT_EQ(predicted, scheduled) << format(source) << " -> " << format(target);
-                }
-                continue;
-            }
-            // Which of the replicas serves whom is the schedule's; the model takes every replica for as likely.
-            ++striped;
-            equal += predicted == scheduled;
-            sum += static_cast<double>(predicted[0] + outside_weight * predicted[1]) /
-                   static_cast<double>(scheduled[0] + outside_weight * scheduled[1]);
+            ASSERT_EQ(level_loads(source, step, *move, machine), scheduled_loads(source, step, machine))
+                << format(source) << " -> " << format(target);
         }
-    std::printf("%-24s %5lld exchanges, of which %lld from stripes: loads equal %.1f%%, predicted / scheduled %.3f\n",
-                field.name, static_cast<long long>(pairs), static_cast<long long>(striped),
-                100.0 * static_cast<double>(equal) / static_cast<double>(striped), sum / static_cast<double>(striped));
-    EXPECT_GT(pairs, striped);
-    EXPECT_GE(sum / static_cast<double>(striped), 1.0);
-    EXPECT_LE(sum / static_cast<double>(striped), 1.7);
+    std::printf("%-24s %5lld exchanges\n", field.name, static_cast<long long>(pairs));
+    EXPECT_GT(pairs, 100);
 }
 
 const AtomList digits_222 = {{2, 4}, {2, 2}, {2, 1}};

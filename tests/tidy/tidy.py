@@ -15,6 +15,7 @@ CODE = (*HEADER, ".cpp", ".cu", ".c")
 # Public headers from the inside out: each sees those of its own line's list and whatever they see.
 HEADERS = {
     "algebra/integer": [],
+    "algebra/network": ["algebra/integer", "result"],
     "result": [],
     "mesh": ["algebra/integer", "result"],
     "algebra/atoms": ["mesh"],
@@ -25,7 +26,7 @@ HEADERS = {
     "algebra/refinement": ["layout"],
     "algebra/normalize_devices": ["layout"],
     "algebra/step": ["layout"],
-    "plan": ["algebra/step"],
+    "plan": ["algebra/network", "algebra/step"],
     "text": ["plan"],
     "notation": ["text"],
     "algebra/schedule": ["plan"],
@@ -73,7 +74,7 @@ ROOMS = {
     "src/plan": ([], ["text", "algebra/refinement", "cost", "algebra/list", "algebra/simulate"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["algebra/backend"]),
-    "src/schedule": (["src/copy", "src/copy/kernels"],
+    "src/schedule": (["src/plan", "src/copy", "src/copy/kernels"],
                      ["algebra/backend", "algebra/view", "algebra/normalize_devices", "rows"]),
     "src/portable": ([], ["text", "algebra/refinement", "algebra/view", "portable/interpret", "portable/write"]),
     "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute", "redistribute"]),

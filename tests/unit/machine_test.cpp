@@ -9,8 +9,9 @@ namespace {
 Layout at(const Mesh& mesh, const char* text) { return *parse_layout(mesh, text); }
 
 TEST(MachineUnit, BuiltInMachinesRoundTripAsText) {
-    for (const char* name : {"laptop", "dgx-h100:nodes=1", "dgx-h100:nodes=64", "tpu-v5p:4x4x8", "tpu-v5p:1x1x1",
-                             "ethernet:nodes=3,per_node=2", "ethernet:nodes=4,per_node=1"}) {
+    for (const char* name :
+         {"laptop", "dgx-h100:nodes=1", "dgx-h100:nodes=64", "tpu-v5p:4x4x8", "tpu-v5p:1x1x1",
+          "ethernet:nodes=3,per_node=2", "ethernet:nodes=4,per_node=1", "mi300x", "p3.8xlarge:hosts=5"}) {
         const auto machine = make_machine(name);
         ASSERT_TRUE(machine.has_value()) << name << ": " << machine.error().message;
         const auto read = parse_machine(format(*machine));
@@ -20,15 +21,17 @@ TEST(MachineUnit, BuiltInMachinesRoundTripAsText) {
 }
 
 TEST(MachineUnit, BadMachinesSayWhere) {
-    for (const char* name : {"", "laptop:", "dgx-h100", "dgx-h100:nodes=0", "dgx-h100:nodes=x", "tpu-v5p:4x4",
-                             "tpu-v5p:4x4x4x4", "ethernet:nodes=2", "dgx-h100:nodes=99999999999999999999"})
+    for (const char* name :
+         {"", "laptop:", "dgx-h100", "dgx-h100:nodes=0", "dgx-h100:nodes=x", "tpu-v5p:4x4", "tpu-v5p:4x4x4x4",
+          "ethernet:nodes=2", "dgx-h100:nodes=99999999999999999999", "mi300x:8", "p3.8xlarge", "p3.8xlarge:hosts=0"})
         EXPECT_FALSE(make_machine(name).has_value()) << name;
     const std::string good = "machine m\nlevel a devices 4 message 1us bandwidth 1GB/s\ncopy 1GB/s\n";
     ASSERT_TRUE(parse_machine(good).has_value());
     for (const char* line :
          {"level b devices 6 message 1us bandwidth 1GB/s\n", "level b devices 4 message 1us bandwidth 1GB/s\n",
           "level b devices 8 message 1 bandwidth 1GB/s\n", "level b devices 8 message 1us bandwidth 0GB/s\n",
-          "level b devices 8 message 1us\n", "switch\n", "copy 1GB\n",
+          "level b devices 8 message 1us\n", "level b devices 8 message 1us bandwidth 1GB/s pair\n",
+          "level b devices 8 message 1us bandwidth 1GB/s pair 0GB/s\n", "switch\n", "copy 1GB\n",
           "level b devices 8 message 1us bandwidth 99EB/s\n"}) {
         const auto machine = parse_machine(good + line);
         ASSERT_FALSE(machine.has_value()) << line;
@@ -49,6 +52,36 @@ TEST(MachineUnit, AGroupInsideANodeUsesNoSlowLink) {
     const Step across{StepKind::all_gather, at(mesh, "f32[4096]")};
     const std::vector<Index> both = level_loads(before, across, *type_step(before, across), machine);
     EXPECT_EQ(both, (std::vector<Index>{7 * 128, 24 * 128}));
+}
+
+// One card of 6 GB/s a node: all that one mesh has leaves over one card, or over as many as there are.
+TEST(MachineUnit, MeshesInDifferentNodesMeetOverTheCards) {
+    const Machine machine = *make_machine("ethernet:nodes=4,per_node=4");
+    const Mesh source_mesh{{"a", 4}};
+    const Mesh target_mesh({{"c", 4}}, {4, 5, 6, 7});
+    const Layout source = at(source_mesh, "i32[268435456@a]");
+    const Step step{StepKind::exchange, at(target_mesh, "i32[268435456@c]")};
+    const Times times = step_times(source, step, *type_step(source, step), machine);
+    EXPECT_EQ(times.levels[0], 0);
+    EXPECT_NEAR(static_cast<double>(times.levels[1]) * 1e-12, 1.074e9 / 6e9, 1e-3);
+    const Mesh apart({{"c", 4}}, {4, 8, 12, 16});
+    const Step spread{StepKind::exchange, at(apart, "i32[268435456@c]")};
+    // Still out of one node.
+    EXPECT_EQ(step_times(source, spread, *type_step(source, spread), machine).levels, times.levels);
+}
+
+TEST(MachineUnit, AnAllGatherIsPricedByTheNodesOfItsDevices) {
+    const Machine machine = *make_machine("ethernet:nodes=4,per_node=4");
+    const auto loads = [&](std::vector<Index> devices) {
+        const Mesh mesh({{"x", 4}}, std::move(devices));
+        const Layout before = at(mesh, "i32[4096@x]");
+        const Step step{StepKind::all_gather, at(mesh, "i32[4096]")};
+        return level_loads(before, step, *type_step(before, step), machine);
+    };
+    EXPECT_EQ(loads({0, 4, 8, 12}), (std::vector<Index>{0, 3072}));        // four nodes
+    EXPECT_EQ(loads({2, 3, 4, 5}), (std::vector<Index>{1024, 2 * 2048}));  // two nodes, two devices a card
+    EXPECT_EQ(loads({0, 1, 2, 3}), (std::vector<Index>{3072, 0}));
+    EXPECT_EQ(loads({1, 2, 3, 4}), (std::vector<Index>{2048, 3072}));  // three devices on one card
 }
 
 TEST(MachineUnit, WhatReplicatesInsideANodeIsFetchedIntoItOnce) {

@@ -2,6 +2,7 @@
 // or CUDA; below it nothing knows layouts.
 #pragma once
 
+#include "reshard/algebra/network.hpp"
 #include "reshard/plan.hpp"
 
 namespace reshard {
@@ -44,11 +45,12 @@ struct Schedule {
     friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// The schedule of `step` on `rank`. pre: the step is typed. Holders of a piece share the work: no device sends more
-/// than ceil(elements that others want of its tile / holders of that tile) (the stripe rule).
-/// Ranks beyond the layout's devices get an empty schedule. Cost: linear in the peers of the rank, not in the devices,
-/// except for replicated sources of an exchange, which is linear in the devices that want the tile.
-[[nodiscard]] Schedule schedule(const Layout& before, const Step& step, Index rank);
+/// The schedule of `step` on `rank`. pre: the step is typed. The holders that are nearest on the network share the
+/// work: where all are as near as any, no device sends more than ceil(elements that others want of its tile / holders
+/// of that tile) (the stripe rule). Ranks beyond the layout's devices get an empty schedule. Cost: linear in the peers
+/// of the rank, not in the devices, except for replicated sources of an exchange, which is linear in the devices that
+/// want the tile.
+[[nodiscard]] Schedule schedule(const Layout& before, const Step& step, Index rank, const Network& network = {});
 
 /// The judge of schedules: over all ranks, every send has its receive, every element of every target tile is written
 /// exactly once (once per summand for sums), from a rank that holds it. Code::plan with rank, peer and box if not.
