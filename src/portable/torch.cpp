@@ -186,7 +186,11 @@ private:
                                     "functional collectives permute all ranks, and some are not in the mesh");
                     targets[source] = device_at(mesh_, pair.target);
                 }
-                return assigned(fmt::format("funcol.permute_tensor(tile, [{}], dist.group.WORLD)", listed(targets)));
+                // It takes vectors: it splits dimension 0 by numbers of elements.
+                const bool vector = operation.input.size() == 1;
+                const std::string back = vector ? "" : fmt::format(".reshape({})", listed(operation.input));
+                return assigned(fmt::format("funcol.permute_tensor(tile{}, [{}], dist.group.WORLD){}",
+                                            vector ? "" : ".flatten()", listed(targets), back));
             }
             default:
                 return collective(operation);

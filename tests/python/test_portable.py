@@ -114,6 +114,14 @@ class Programs(unittest.TestCase):
         spread = program_of("x=2,y=4", "f32[16,8@y]", "f32[16,8]{U:y}").operations
         self.assertEqual([(one.kind, one.start_axes) for one in spread], [("update_slice", [(), ("y",)])])
 
+    def test_it_is_written_for_each_framework(self):
+        program = program_of("x=2,y=4", "f32[16,8@x,16@y]", "f32[16@(x,y),8,16]")
+        self.assertIn('lax.all_to_all(tile, ("x", "y"), split_axis=0', program.write("jax"))
+        self.assertIn('"stablehlo.all_to_all"(%tile)', program.write("stablehlo"))
+        self.assertIn("funcol.all_to_all_single(tile, None, None, groups[0])", program.write("torch"))
+        with self.assertRaisesRegex(reshard.InputError, "'tpu' is no framework"):
+            program.write("tpu")
+
     def test_refusals(self):
         with self.assertRaisesRegex(reshard.UnsupportedError, "vocabulary 'collectives'"):
             ends = reshard.parse_layout("x=6", "f32[12@x]"), reshard.parse_layout("x=6", "f32[12@x:(2)3]")

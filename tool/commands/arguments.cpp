@@ -284,6 +284,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     add_translate(app, arguments);
     CLI::App* emit = ask(cli::emit, "emit", "the plan as a program for JAX, StableHLO or PyTorch");
     emit->add_option("--to", arguments.to, "jax, stablehlo or torch")->required();
+    emit->get_option("--vocabulary")->description("which steps: collectives (the default); no framework has others");
     add_inspect(app, arguments);
     add_convert(app, arguments);
     plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");

@@ -16,7 +16,7 @@ Result<int> emit(const Arguments& arguments) {
     question.vocabulary = question.vocabulary.value_or("collectives");
     RESHARD_TRY(const auto& asked, understand(question));
     RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
-    RESHARD_TRY(const auto& program, portable(made.plan(), asked.problem));
+    RESHARD_TRY(const auto& program, portable(made.plan(), asked.written));
     RESHARD_TRY(const auto& text, write(program, framework));
     if (!arguments.json) {
         answer(text);

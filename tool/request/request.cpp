@@ -101,8 +101,8 @@ Index rank_count(const Problem& problem) {
 
 Result<Request> understand(const Question& question) {
     Request asked;
-    RESHARD_TRY(const auto& problem, read_problem(question));
-    RESHARD_ASSIGN(asked.problem, in("source and target", unified(problem)));
+    RESHARD_ASSIGN(asked.written, read_problem(question));
+    RESHARD_ASSIGN(asked.problem, in("source and target", unified(asked.written)));
     RESHARD_CHECK(read_options(question, asked.options));
     for (const std::string& text : question.first_steps) {
         RESHARD_TRY(auto& step, read_step(asked.problem.source.mesh, text));

@@ -36,8 +36,9 @@ struct Question : QuestionOptions {
 };
 
 struct Request {
-    Problem problem;
+    Problem problem;  ///< between ends of one shape
     Options options;
+    Problem written = {};  ///< the same between the ends that the question has
 };
 
 /// Whether what is written in it says its mesh.

@@ -1,0 +1,128 @@
+"""What `reshard emit --to torch` writes runs as it stands on eight gloo processes, and moves every tile right. Skipped where
+there is no torch."""
+
+import os
+import random
+import re
+import sys
+import tempfile
+import unittest
+
+import numpy
+
+from emitted import LONG, QUESTIONS, SEED, TOOL, array_of, combined, emitted, random_question, summands_of
+
+try:
+    import torch
+    import torch.distributed
+    import torch.multiprocessing
+except ImportError:
+    print("skipped: no torch here")
+    sys.exit(77)
+if not TOOL:
+    print("skipped: this build has no tool")
+    sys.exit(77)
+
+RANKS = 8
+
+
+class Ends:
+    """Which part of an array each device has, by counting through the mesh with named coordinates."""
+
+    def __init__(self, mesh, layout):
+        axes, _, listed = mesh.partition("[")
+        self.sizes = {name: int(size) for name, size in (axis.split("=") for axis in axes.split(",") if axis)}
+        count = int(numpy.prod(list(self.sizes.values()), dtype=int))
+        self.devices = [int(one) for one in listed.rstrip("]").split(",")] if listed else list(range(count))
+        _, extents, unreduced = re.fullmatch(r"(\w+)\[(.*)\](?:\{\w+:(.*)\})?", layout).groups()
+        self.dims = []
+        for dim in re.findall(r"(?:[^,(]|\((?:[^()]|\([^)]*\))*\))+", extents):
+            extent, _, cut = dim.partition("@")
+            self.dims.append((int(extent), self.parts(cut)))
+        self.unreduced = self.parts(unreduced or "")
+
+    def parts(self, text):
+        """(axis, devices below it in the axis, size) of each part of an axis: y:(2)2 of y=4 has 1 below it."""
+        found = re.findall(r"(\w+)(?::\((\d+)\)(\d+))?", re.sub(r"^\((.*)\)$", r"\1", text))
+        return [(axis, self.sizes[axis] // (int(before or 1) * int(size or self.sizes[axis])), int(size or self.sizes[axis]))
+                for axis, before, size in found]
+
+    def value(self, parts, device):
+        position, at = self.devices.index(device), {}
+        for axis, size in reversed(self.sizes.items()):
+            position, at[axis] = divmod(position, size)
+        value = 0
+        for axis, below, size in parts:
+            value = value * size + at[axis] // below % size
+        return value
+
+    def count(self, parts):
+        return int(numpy.prod([size for _, _, size in parts], dtype=int))
+
+    def tile(self, stack, device):
+        """Of the array, or of the device's summand of it."""
+        array = stack[self.value(self.unreduced, device), ...] if self.unreduced else stack
+        place = []
+        for extent, parts in self.dims:
+            own = extent // self.count(parts)
+            start = self.value(parts, device) * own
+            place.append(slice(start, start + own))
+        return array[(*place, ...)]
+
+
+def to_torch(tile):
+    bits = tile.dtype.name == "bfloat16"
+    made = torch.from_numpy(numpy.array(tile.astype(numpy.float32) if bits else tile, order="C"))
+    return made.to(torch.bfloat16) if bits else made
+
+
+def work(rank, folder, questions):
+    """All questions, one after the other, on one rank; its tiles go to the folder."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=RANKS, init_method=f"file://{folder}/meeting")
+    for number, (text, tiles) in enumerate(questions):
+        module = {}
+        exec(compile(text, f"emitted_{number}.py", "exec"), module)
+        groups = module["connect"]("cpu") if "device=" in text else module["connect"]()
+        moved = module["move"](to_torch(tiles[rank]), groups) + 0
+        moved = moved.float() if moved.dtype is torch.bfloat16 else moved
+        numpy.save(f"{folder}/{number}.{rank}.npy", moved.numpy())
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+class EmittedForTorch(unittest.TestCase):
+    def test_all_questions_on_eight_processes(self):
+        drawn = random.Random(SEED)
+        asked = [one for one in QUESTIONS if one[0] and "bool" not in one[1]]
+        asked += [random_question(drawn) for _ in range(100 if LONG else 15)]
+        questions = []
+        for mesh, source, target in asked:
+            values, unreduced = array_of(source)
+            ends = Ends(mesh, source)
+            stack = summands_of(values, unreduced, ends.count(ends.unreduced))
+            questions.append((emitted("torch", mesh, source, target), [ends.tile(stack, rank) for rank in range(RANKS)]))
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(work, (folder, questions), nprocs=RANKS)
+            for number, (mesh, source, target) in enumerate(asked):
+                with self.subTest(mesh=mesh, source=source, target=target):
+                    self.check(target, Ends(mesh, target), array_of(source)[0],
+                               [numpy.load(f"{folder}/{number}.{rank}.npy") for rank in range(RANKS)])
+
+    def check(self, target, ends, values, tiles):
+        """Every tile is its part of the array; summands combine to it."""
+        shape, unreduced = tuple(extent for extent, _ in ends.dims), array_of(target)[1]
+        wanted = values.reshape(shape).astype(tiles[0].dtype)
+        stack = numpy.zeros((ends.count(ends.unreduced),) + shape, tiles[0].dtype)
+        whole = stack if ends.unreduced else stack[0, ...]
+        for rank, tile in enumerate(tiles):
+            self.assertEqual(tile.shape, ends.tile(whole, rank).shape)
+            ends.tile(whole, rank)[...] = tile
+        numpy.testing.assert_array_equal(combined(whole, unreduced), wanted)
+        for rank, tile in enumerate(tiles):  # replicas too
+            numpy.testing.assert_array_equal(ends.tile(whole, rank), tile)
+
+
+if __name__ == "__main__":
+    unittest.main()
