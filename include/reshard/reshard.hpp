@@ -31,6 +31,9 @@
 #include "reshard/notation.hpp"                   // IWYU pragma: export
 #include "reshard/plan.hpp"                       // IWYU pragma: export
 #include "reshard/plan_cache.hpp"                 // IWYU pragma: export
+#include "reshard/portable/interpret.hpp"         // IWYU pragma: export
+#include "reshard/portable/program.hpp"           // IWYU pragma: export
+#include "reshard/portable/write.hpp"             // IWYU pragma: export
 #include "reshard/redistribute.hpp"               // IWYU pragma: export
 #include "reshard/result.hpp"                     // IWYU pragma: export
 #include "reshard/rows.hpp"                       // IWYU pragma: export

@@ -6,7 +6,7 @@
 
 #include "python/bindings/core.hpp"
 #include "python/bindings/plans.hpp"
-#include "reshard/portable/program.hpp"
+#include "reshard/portable/write.hpp"
 
 namespace reshard::python {
 namespace {
@@ -150,6 +150,16 @@ Every device runs all operations in order, from its tile of `source` to its tile
             nb::sig("def operations(self, /) -> list[Operation]"), "In order.")
         .def_prop_ro(
             "text", [](const TileProgram& program) { return format(program); }, "One line for each operation.")
+        .def(
+            "write",
+            [](const TileProgram& program, const std::string& framework) {
+                return unwrap(write(program, unwrap(parse_framework(framework))));
+            },
+            "framework"_a,
+            R"doc(The program as text that runs: what `reshard emit --to` prints.
+
+framework: jax, stablehlo or torch. Errors: InputError (no such framework), UnsupportedError (the ends list the devices
+in two orders, or use parts of axes that no mesh has as axes).)doc")
         .def("__len__", [](const TileProgram& program) { return program.operations.size(); })
         .def("__str__", [](const TileProgram& program) { return shown(format(program)); })
         .def("__repr__", [](const TileProgram& program) {

@@ -106,8 +106,8 @@ private:
         const std::string position =
             uses_position_ ? fmt::format("    position = lax.axis_index({})\n", all_axes_) : "";
         return fmt::format("def move(tile):\n    \"\"\"One device's tile, {} to {}.\"\"\"\n{}{}",
-                           shape_text(dtype, tile_of_end(program_.source)),
-                           shape_text(dtype, tile_of_end(program_.target)), position, body);
+                           shape_text(dtype, extents_of(program_.source)),
+                           shape_text(dtype, extents_of(program_.target)), position, body);
     }
 
     static std::string shape_note(const Operation& operation) {

@@ -236,12 +236,6 @@ private:
     std::vector<Operation>& operations_;
 };
 
-std::vector<Index> extents_of(const Layout& layout) {
-    std::vector<Index> extents;
-    for (const Dim& dim : layout.dims) extents.push_back(tile_extent(dim));
-    return extents;
-}
-
 Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
     if (same_tiles(asked, planned)) return {};
     bool same = same_devices(asked.mesh, planned.mesh) && divisor(asked) == divisor(planned) &&
@@ -255,6 +249,25 @@ Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
                 fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned)));
 }
 
+Result<void> append(const Plan& plan, Operations& made) {
+    RESHARD_TRY(auto& stages, stages_of(plan));
+    const TileEnds ends{extents_of(plan.source), extents_of(plan.target), size_of(plan.source.dtype)};
+    made.reshape(ends.source);
+    const std::vector<Chosen> chosen = split_gathers(stages, ends).choices;
+    Order order = row_major(ends.source);
+    const auto go = [&](const Order& to, const std::vector<Index>& tile) {
+        const std::vector<Order> path = way(order, to, tile);
+        for (std::size_t i = 1; i < path.size(); ++i) made.transpose(path[i - 1], path[i]);
+    };
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        go(chosen[i].order, stages[i].before);
+        made.run(stages[i], chosen[i]);
+        order = behind(stages[i], chosen[i]);
+    }
+    go(row_major(ends.target), ends.target);
+    return {};
+}
+
 }  // namespace
 
 Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
@@ -262,26 +275,11 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
     RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
     RESHARD_CHECK(same_on_devices(seen.first, plan.source));
     RESHARD_CHECK(same_on_devices(seen.second, plan.target));
+    for (const Layout* end : {&asked.source, &asked.target}) RESHARD_CHECK(has_equal_tiles(*end));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
-    RESHARD_TRY(const auto& stages, stages_of(plan));
-    const std::vector<Index> extents = extents_of(plan.source);
-    if (product(extents) > 0 && product(shape(plan.source)) > 0) {
-        made.reshape(extents);
-        const Index bytes = size_of(plan.source.dtype);
-        const auto chosen = choose_orders(stages, extents, extents_of(plan.target), bytes);
-        Order order = row_major(extents);
-        const auto go = [&](const Order& to, const std::vector<Index>& tile) {
-            const std::vector<Order> path = way(order, to, tile);
-            for (std::size_t i = 1; i < path.size(); ++i) made.transpose(path[i - 1], path[i]);
-        };
-        for (std::size_t i = 0; i < stages.size(); ++i) {
-            go(chosen[i].order, stages[i].before);
-            made.run(stages[i], chosen[i]);
-            order = behind(stages[i], chosen[i]);
-        }
-        go(row_major(extents_of(plan.target)), extents_of(plan.target));
-    }
+    // What has no elements has nothing to move.
+    if (product(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
     made.reshape(extents_of(asked.target));
     return program;
 }

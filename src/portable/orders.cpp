@@ -1,8 +1,10 @@
 #include "src/portable/orders.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace reshard {
 
@@ -10,7 +12,9 @@ namespace {
 
 constexpr std::size_t tried_members = 3;  // groups of more digits keep one of two orders
 constexpr std::size_t kept_states = 64;   // of the search, before each stage
-constexpr Index line_bytes = 64;          // shorter runs cost a copy more than their bytes
+constexpr Index byte_cost = 4;            // of a copy in long runs
+constexpr Index collective_cost = byte_cost << 20;
+constexpr Index line_bytes = 64;  // shorter runs cost a copy more than their bytes
 
 // Bytes of all copies on the way, weighed: runs shorter than a cache line count up to three times.
 Index copied(const Order& from, const Order& to, const std::vector<Index>& extents, Index bytes) {
@@ -21,7 +25,7 @@ Index copied(const Order& from, const Order& to, const std::vector<Index>& exten
         if (!turned || !turned->moves()) continue;
         const std::size_t last = turned->sizes.size() - 1;
         const Index run = turned->permutation.back() == last ? turned->sizes.back() * bytes : bytes;
-        const Index weight = run >= line_bytes ? 4 : run >= line_bytes / 4 ? 6 : 10;
+        const Index weight = run >= line_bytes ? byte_cost : run >= line_bytes / 4 ? 6 : 10;
         cost = saturating_add(cost, saturating_multiply(weight, saturating_multiply(elements_of(path[i]), bytes)));
     }
     return cost;
@@ -70,6 +74,11 @@ std::vector<std::vector<std::size_t>> rotations(const Stage& stage) {
     return all;
 }
 
+bool in_mesh_order(const Stage& stage, const std::vector<std::size_t>& rotation) {
+    return std::ranges::is_sorted(rotation, std::greater(),
+                                  [&](std::size_t i) { return stage.members[i].atom.stride; });
+}
+
 // Row-major in what it has.
 Order sorted(Order order) {
     std::ranges::sort(order, {}, [](const Digit& digit) { return std::pair(digit.dim, -digit.stride); });
@@ -91,10 +100,28 @@ std::optional<Order> fronted(const Order& order, const Order& wanted) {
     return merged(joined(front, rest));
 }
 
+// A gather of several dimensions as one for each, the innermost first; else the stage as it is.
+std::vector<Stage> by_dimension(const Stage& stage) {
+    if (stage.kind != OperationKind::all_gather) return {stage};
+    std::vector<Stage> parts;
+    std::vector<Index> extents = stage.before;
+    for (std::size_t dim = extents.size(); dim-- > 0;) {
+        if (extents[dim] == stage.after[dim]) continue;
+        Stage part = stage;
+        std::erase_if(part.members, [&](const Member& member) { return member.made->dim != dim; });
+        part.before = extents;
+        extents[dim] = stage.after[dim];
+        part.after = extents;
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
 struct State {
     Order order;
     Index cost = 0;
     std::size_t copies = 0;
+    std::size_t jumps = 0;  // groups whose members do not stand in the order of the mesh
     std::vector<Chosen> choices = {};
 };
 
@@ -102,17 +129,18 @@ class Chooser {
 public:
     Chooser(const std::vector<Stage>& stages, Index bytes) : stages_(stages), bytes_(bytes) {}
 
-    std::vector<Chosen> choose(const std::vector<Index>& source, const std::vector<Index>& target) {
+    Orders choose(const std::vector<Index>& source, const std::vector<Index>& target) {
         std::vector<State> states = {{row_major(source)}};
         for (std::size_t i = 0; i < stages_.size(); ++i) states = past(i, states);
         const Order end = row_major(target);
         for (State& state : states) add(state, end, target);
-        return std::ranges::min_element(states, less)->choices;
+        State& best = *std::ranges::min_element(states, less);
+        return {std::move(best.choices), best.cost};
     }
 
 private:
     static bool less(const State& a, const State& b) {
-        return std::pair(a.cost, a.copies) < std::pair(b.cost, b.copies);
+        return std::tuple(a.cost, a.copies, a.jumps) < std::tuple(b.cost, b.copies, b.jumps);
     }
 
     void add(State& state, const Order& to, const std::vector<Index>& extents) const {
@@ -146,6 +174,7 @@ private:
             State next = from;
             add(next, merged(chosen.order), stage.before);
             next.order = behind(stage, chosen);
+            next.jumps += in_mesh_order(stage, chosen.rotation) ? 0 : 1;
             next.choices.push_back(std::move(chosen));
             const auto [place, fresh] = best.try_emplace(next.order, next);
             if (!fresh && less(next, place->second)) place->second = std::move(next);
@@ -175,9 +204,25 @@ private:
 
 }  // namespace
 
-std::vector<Chosen> choose_orders(const std::vector<Stage>& stages, const std::vector<Index>& source,
-                                  const std::vector<Index>& target, Index bytes) {
-    return Chooser(stages, bytes).choose(source, target);
+Orders choose_orders(const std::vector<Stage>& stages, const TileEnds& ends) {
+    return Chooser(stages, ends.bytes).choose(ends.source, ends.target);
+}
+
+Orders split_gathers(std::vector<Stage>& stages, const TileEnds& ends) {
+    Orders orders = choose_orders(stages, ends);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        const std::vector<Stage> parts = by_dimension(stages[i]);
+        if (parts.size() < 2) continue;
+        std::vector<Stage> other(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(i));
+        other.insert(other.end(), parts.begin(), parts.end());
+        other.insert(other.end(), stages.begin() + static_cast<std::ptrdiff_t>(i) + 1, stages.end());
+        Orders split = choose_orders(other, ends);
+        if (saturating_add(split.cost, static_cast<Index>(parts.size() - 1) * collective_cost) >= orders.cost) continue;
+        orders = std::move(split);
+        stages = std::move(other);
+        i += parts.size() - 1;
+    }
+    return orders;
 }
 
 std::vector<Order> way(const Order& from, const Order& to, const std::vector<Index>& extents) {

@@ -65,8 +65,8 @@ public:
     explicit StableHloText(const TileProgram& program) : program_(program), dtype_(program.source.dtype) {}
 
     std::string text() {
-        const std::string source = type(tile_of_end(program_.source));
-        const std::string target = type(tile_of_end(program_.target));
+        const std::string source = type(extents_of(program_.source));
+        const std::string target = type(extents_of(program_.target));
         std::string held = "%tile";
         for (const Operation& operation : program_.operations) held = add(operation, held);
         return fmt::format(

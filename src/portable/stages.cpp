@@ -12,12 +12,6 @@ namespace reshard {
 
 namespace {
 
-std::vector<Index> extents_of(const Layout& layout) {
-    std::vector<Index> extents;
-    for (const Dim& dim : layout.dims) extents.push_back(tile_extent(dim));
-    return extents;
-}
-
 // Atoms that one layout has in a dimension behind all of the other's, as digits of the other's tile.
 std::vector<std::pair<Atom, Digit>> suffixes(const Layout& longer, const Layout& shorter) {
     std::vector<std::pair<Atom, Digit>> all;
@@ -197,14 +191,20 @@ private:
     std::vector<Index> extents_;
 };
 
+}  // namespace
+
+std::vector<Index> extents_of(const Layout& layout) {
+    std::vector<Index> extents;
+    for (const Dim& dim : layout.dims) extents.push_back(tile_extent(dim));
+    return extents;
+}
+
 Result<void> has_equal_tiles(const Layout& layout) {
     if (divides(layout)) return {};
     return fail(
         Code::unsupported,
         fmt::format("a tile program needs tiles of one shape, and the shards of {} do not divide", format(layout)));
 }
-
-}  // namespace
 
 Result<std::vector<Stage>> stages_of(const Plan& plan) {
     std::vector<Stage> stages;

@@ -26,6 +26,11 @@ struct Stage {
     Combine combine = Combine::copy;           ///< as Operation::combine; also of a reduce_scatter
 };
 
+/// What every device holds. pre: has_equal_tiles
+[[nodiscard]] std::vector<Index> extents_of(const Layout& layout);
+/// Errors: unsupported.
+[[nodiscard]] Result<void> has_equal_tiles(const Layout& layout);
+
 /// Stages in order. Local steps come as one stage or several. Errors: unsupported, as portable.
 [[nodiscard]] Result<std::vector<Stage>> stages_of(const Plan& plan);
 

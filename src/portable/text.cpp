@@ -114,12 +114,6 @@ std::string python_groups(const std::vector<std::vector<Index>>& groups, std::st
     return text + "]";
 }
 
-std::vector<Index> tile_of_end(const Layout& end) {
-    std::vector<Index> extents;
-    for (const Dim& dim : end.dims) extents.push_back(tile_extent(dim));
-    return extents;
-}
-
 std::string shape_text(DType dtype, const std::vector<Index>& shape) {
     return fmt::format("{}[{}]", name(dtype), fmt::join(shape, ","));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reshard/portable/write.hpp"
+#include "src/portable/stages.hpp"
 
 namespace reshard {
 
@@ -24,8 +25,6 @@ namespace reshard {
 /// A list of lists, broken where a line gets long; `indent` stands before all lines but the first.
 [[nodiscard]] std::string python_groups(const std::vector<std::vector<Index>>& groups, std::string_view indent);
 
-/// Extents of the tile at an end.
-[[nodiscard]] std::vector<Index> tile_of_end(const Layout& end);
 /// f32[16,8]
 [[nodiscard]] std::string shape_text(DType dtype, const std::vector<Index>& shape);
 

@@ -38,7 +38,8 @@ private:
 
     std::string connect() const {
         std::string text =
-            "def connect(device=\"cuda\"):\n    \"\"\"The groups of `move`, made once, by all ranks together.\"\"\"\n";
+            fmt::format("def connect({}):\n    \"\"\"The groups of `move`, made once, by all ranks together.\"\"\"\n",
+                        names_axes_ ? "device=\"cuda\"" : "");
         if (names_axes_) {
             std::vector<Index> sizes;
             std::vector<std::string> names;
@@ -69,6 +70,7 @@ private:
         }
         std::string text =
             fmt::format("dist.new_subgroups_by_enumeration({})[0]", python_groups(ranks, "            "));
+        if (ranks.size() == 1 && ranks[0].back() + 1 == static_cast<Index>(ranks[0].size())) text = "dist.group.WORLD";
         const auto axes = mesh_.devices.in_order() && !operation.digits.empty() ? whole_axes(mesh_, operation.digits[0])
                                                                                 : std::nullopt;
         if (axes && axes->size() == 1) {
@@ -105,8 +107,8 @@ private:
         if (uses_position_ && !mesh_.devices.in_order())
             constants_ += fmt::format("devices = [{}]\n", fmt::join(mesh_.devices.devices(), ", "));
         return fmt::format("def move(tile, groups):\n    \"\"\"This rank's tile, {} to {}.\"\"\"\n{}{}",
-                           shape_text(dtype, tile_of_end(program_.source)),
-                           shape_text(dtype, tile_of_end(program_.target)), position, body);
+                           shape_text(dtype, extents_of(program_.source)),
+                           shape_text(dtype, extents_of(program_.target)), position, body);
     }
 
     std::string start(const Operation& operation, std::size_t dim) {
@@ -193,16 +195,16 @@ private:
 
     Result<std::string> collective(const Operation& operation) {
         RESHARD_TRY(const auto& made, group(operation));
-        const std::string held = in_order(made) ? "tile" : "tile" + reordered(made.ascending);
-        const std::string back = in_order(made) ? "" : reordered(inverse(made.ascending));
+        const std::string first = in_order(made) ? "" : assigned("tile" + reordered(made.ascending));
+        const std::string last = in_order(made) ? "" : assigned("tile" + reordered(inverse(made.ascending)));
         const std::string over = fmt::format("groups[{}]", made.number);
         switch (operation.kind) {
             case OperationKind::all_gather:
-                return assigned(fmt::format("funcol.all_gather_tensor(tile, 0, {}){}", over, back));
+                return assigned(fmt::format("funcol.all_gather_tensor(tile, 0, {})", over)) + last;
             case OperationKind::all_to_all:
-                return assigned(fmt::format("funcol.all_to_all_single({}, None, None, {}){}", held, over, back));
+                return first + assigned(fmt::format("funcol.all_to_all_single(tile, None, None, {})", over)) + last;
             case OperationKind::reduce_scatter:
-                return assigned(fmt::format("funcol.reduce_scatter_tensor({}, \"sum\", 0, {})", held, over));
+                return first + assigned(fmt::format("funcol.reduce_scatter_tensor(tile, \"sum\", 0, {})", over));
             default:
                 return assigned(fmt::format("funcol.all_reduce(tile, \"{}\", {})",
                                             operation.combine == Combine::max   ? "max"

@@ -53,6 +53,29 @@ class Tables(tool.Case):
         self.golden("plan_sub_axes", "plan", "--mesh", "x=4,y=2", "f32[4@x,4@y]", "f32[4@y,4@x]", "--vocabulary",
                     "collectives")
 
+    def test_emit(self):
+        """One wide all_to_all, and a sum with sub-axes on the way: what a person would have written."""
+        wide = ("--mesh", "x=2,y=4", "f32[1024,8@x,1024@y]", "f32[1024@(x,y),8,1024]")
+        sums = ("--mesh", "x=2,y=4", "bf16[16,8@y:(2)2]{avg:x}", "bf16[16@y:(1)2,8@x]")
+        for to in ("jax", "stablehlo", "torch"):
+            self.golden("emit_" + to, "emit", "--to", to, *wide)
+            self.golden("emit_sums_" + to, "emit", "--to", to, *sums)
+
+    def test_emit_says_what_it_cannot_write(self):
+        for said, arguments in (
+            ("--to: 'tpu' is no framework", ("--to", "tpu", "--mesh", "x=2", "f32[4@x]", "f32[4]")),
+            ("--to is required", ("--mesh", "x=2", "f32[4@x]", "f32[4]")),
+            ("do not divide", ("--to", "jax", "--mesh", "x=3", "f32[4@x]", "f32[4]")),
+            ("an exchange is no operation that every framework has",
+             ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),
+            ("list the devices in different orders",
+             ("--to", "jax", "--mesh", "x=4", "--target-mesh", "x=4[2,0,3,1]", "f32[4@x]", "f32[4@x]")),
+        ):
+            result = tool.reshard("emit", *arguments)
+            self.assertEqual(result.code, 2, result)
+            self.assertIn(said, result.err)
+            self.assertEqual(result.out, "")
+
     def test_draw(self):
         self.golden("draw", "draw", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]", "--vocabulary", "collectives")
 

@@ -7,6 +7,7 @@
 #include "reshard/portable/interpret.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "support/anywhere.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
 
@@ -140,6 +141,113 @@ TEST(PortableMeaning, AllPairsOfRankTwo) {
 TEST(PortableMeaning, PairsOfRankThree) {
     all_pairs({{"x", 2}, {"y", 4}}, {8, 8, 16}, long_run() ? 1 : 3);
     all_pairs({{"a", 2}, {"b", 2}, {"c", 2}}, {8, 8, 8}, long_run() ? 3 : 60);
+}
+
+// Any axes and parts of axes, several dimensions, reductions: what the planner makes of them.
+TEST(PortableMeaning, RandomPairs) {
+    int refined = 0;
+    check_property(cases(400), [&] {
+        const Pair pair = *pairs({.uneven = false, .devices_max = 48});
+        const Problem asked{layout_of(pair.source), layout_of(pair.target)};
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        RC_PRE(made.has_value());
+        if (std::ranges::any_of(made->plan().steps, [](const Step& step) { return !divides(step.layout); })) return;
+        const std::string wrong = fault(made->plan(), asked);
+        RC_LOG() << repeat_line(pair) << wrong;
+        RC_ASSERT(wrong == "" || wrong.find("common refinement") != std::string::npos);
+        refined += wrong == "" ? 1 : 0;
+    });
+    EXPECT_GT(refined, cases(300));
+}
+
+// Two lists of devices, reshapes, averages in part: the program is one of the question and not only of the plan.
+TEST(PortableMeaning, AnyQuestion) {
+    int ran = 0;
+    check_property(cases(3000), [&] {
+        const Problem asked = problem_of(*questions(8));
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        if (!made) return;
+        if (const auto program = portable(made->plan(), asked); !program) {
+            RC_LOG() << program.error().message;
+            RC_ASSERT(program.error().code == Code::unsupported);
+            return;
+        }
+        const std::string wrong = fault(made->plan(), asked);
+        RC_LOG() << format(made->plan()) << wrong;
+        RC_ASSERT(wrong == "");
+        ++ran;
+    });
+    EXPECT_GT(ran, cases(100));
+}
+
+TEST(PortableMeaning, GathersOfSeveralDimensionsAreSplitWhereItSavesCopies) {
+    const Mesh mesh{{"a", 4}, {"b", 2}};
+    const auto kinds = [&](Index extent) {
+        const Layout source = make_layout(mesh, DType::f32, {extent, extent}, P{"a", "b"}).value();
+        const Layout target = make_layout(mesh, DType::f32, {extent, extent}, {}).value();
+        const Plan plan{source, target, {{StepKind::all_gather, target}}};
+        std::vector<OperationKind> found;
+        const TileProgram program = portable(plan).value();
+        for (const Operation& operation : program.operations) found.push_back(operation.kind);
+        return found;
+    };
+    using enum OperationKind;
+    EXPECT_EQ(kinds(64), (std::vector{all_gather, reshape, transpose, reshape}));
+    EXPECT_EQ(kinds(1024), (std::vector{all_gather, reshape, transpose, all_gather, reshape}));
+    const Layout source = make_layout(mesh, DType::f32, {1024, 1024}, P{"a", "b"}).value();
+    const Layout target = make_layout(mesh, DType::f32, {1024, 1024}, {}).value();
+    const Plan plan{source, target, {{StepKind::all_gather, target}}};
+    const auto tiles = distribute(source, array_of(source)).value();
+    EXPECT_EQ(interpret(portable(plan).value(), tiles).value(), simulate(plan, tiles).value());
+}
+
+TEST(PortableMeaning, WhatIsNoProgramIsRefused) {
+    const Mesh mesh{{"x", 2}, {"y", 3}};
+    const Layout source = make_layout(mesh, DType::f32, {6}, P{"x"}).value();
+    const Layout target = make_layout(mesh, DType::f32, {6}, P{"y"}).value();
+    const Layout uneven = make_layout(mesh, DType::f32, {7}, P{"x"}).value();
+    const Layout whole = make_layout(mesh, DType::f32, {7}, {}).value();
+    const auto refusal = [](const Result<TileProgram>& made) { return made ? "made" : made.error().message; };
+    EXPECT_NE(refusal(portable({source, target, {{StepKind::exchange, target}}})).find("exchange"), std::string::npos);
+    EXPECT_NE(refusal(portable({uneven, whole, {{StepKind::all_gather, whole}}})).find("do not divide"),
+              std::string::npos);
+    const Plan stays{source, source, {}};
+    EXPECT_NE(refusal(portable(stays, {target, target})).find("no answer to this question"), std::string::npos);
+    EXPECT_EQ(portable(stays).value().operations, std::vector<Operation>{});
+    EXPECT_FALSE(portable({source, target, {}}).has_value());  // does not arrive
+}
+
+// Each way of breaking an operation is found by the interpreter.
+TEST(PortableMeaning, BrokenProgramsAreNotInterpreted) {
+    const Mesh mesh{{"x", 2}};
+    const Layout source = make_layout(mesh, DType::f32, {4, 4}, P{"x"}).value();
+    const auto run = [&](const Operation& operation) {
+        const Tiles tiles = distribute(source, array_of(source)).value();
+        return interpret({source, source, {operation}}, tiles).has_value();
+    };
+    using enum OperationKind;
+    const Operation gather{.kind = all_gather, .input = {2, 4}, .output = {4, 4}, .groups = {{0, 1}}};
+    EXPECT_TRUE(run(gather));
+    Operation broken = gather;
+    broken.groups = {{0, 0}};
+    EXPECT_FALSE(run(broken));
+    broken = gather;
+    broken.output = {2, 8};
+    EXPECT_FALSE(run(broken));
+    broken = gather;
+    broken.input = {3, 4};
+    EXPECT_FALSE(run(broken));
+    Operation moved{.kind = permute, .input = {2, 4}, .output = {2, 4}, .pairs = {{0, 1}, {1, 0}}};
+    EXPECT_TRUE(run(moved));
+    moved.pairs[1].target = 1;
+    EXPECT_FALSE(run(moved));
+    Operation cut{.kind = slice, .input = {2, 4}, .output = {2, 2}, .starts = {{0, 0}, {0, 2}}};
+    EXPECT_TRUE(run(cut));
+    cut.starts[1][1] = 3;
+    EXPECT_FALSE(run(cut));
+    EXPECT_FALSE(run({.kind = transpose, .input = {2, 4}, .output = {4, 2}, .permutation = {1, 1}}));
+    EXPECT_FALSE(run({.kind = reshape, .input = {2, 4}, .output = {2, 2}}));
+    EXPECT_FALSE(interpret({source, source, {}}, Tiles(1)).has_value());
 }
 
 }  // namespace

@@ -111,7 +111,9 @@ void add_translate(CLI::App& app, Arguments& arguments) {
 
 // CLI11 names the first wrong argument, but of a subcommand that there is not it says only that one is missing.
 Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
-    const bool misnamed = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && argc > 1 && argv[1][0] != '-';
+    const bool lacks_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                               std::string_view(error.what()).find("subcommand") != std::string_view::npos;
+    const bool misnamed = lacks_command && argc > 1 && argv[1][0] != '-';
     std::string message = misnamed ? fmt::format("there is no subcommand '{}'", argv[1]) : error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
     return {Code::usage, message + " (see reshard --help)"};

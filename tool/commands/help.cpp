@@ -69,6 +69,7 @@ void complete_help(CLI::App& app) {
             if (command->get_name() == name) command->footer(fmt::format("Examples:\n{}\n{}", lines, footer));
         for (const auto& [option, value] : values)
             if (CLI::Option* found = command->get_option_no_throw(option)) found->type_name(value);
+        if (command->get_name() == "emit") command->get_option("--to")->type_name("FRAMEWORK");  // not a notation
     }
 }
 

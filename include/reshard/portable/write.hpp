@@ -15,13 +15,20 @@ inline constexpr std::array<Framework, 3> all_frameworks = {Framework::jax, Fram
 /// The framework of that name. Errors: syntax.
 [[nodiscard]] Result<Framework> parse_framework(std::string_view text);
 
+/// The text of a program.
+///
 /// jax: a Python module with `mesh`, `source` and `target` (NamedSharding), `move` of one tile, and `reshard`, jitted,
-/// of the array. Axes of which an end uses parts are several axes of its mesh. Unreduced ends have one leading
-/// dimension more, in which the summands are stacked. stablehlo: a module whose `main` takes and gives the tile of one
-/// replica; replica i is position i of the source mesh. torch: a Python module with `connect`, which makes the groups
-/// once, and `move` of one rank's tile by functional collectives; rank i is device i. Errors: unsupported when the ends
-/// list the devices in two orders (jax) or the members of a group stand in another order in each group (torch), when an
-/// element type has no name there, and when no mesh has the ends' sub-axes.
+/// of the whole array. Axes of which an end uses parts are several axes of its mesh. The summands of an unreduced end
+/// are stacked in a leading dimension.
+///
+/// stablehlo: a module whose `main` takes and gives the tile of one replica. Replica i is position i of the source's
+/// mesh.
+///
+/// torch: a Python module with `connect`, which makes the groups once, and `move` of one rank's tile by functional
+/// collectives. Rank i is device i, and there are as many ranks as devices.
+///
+/// Errors: unsupported when the ends list the devices in two orders or no mesh has the ends' sub-axes (jax), and when
+/// the members of a group stand in another order in each group (torch).
 [[nodiscard]] Result<std::string> write(const TileProgram& program, Framework framework);
 
 }  // namespace reshard
