@@ -87,7 +87,8 @@ def main(mesh_text, rank_text):
         for fault in faults(ends, x):
             failed += 1
             print(f"{mesh_text}: {source} -> {target}: {fault}   (RESHARD_SEED={devices.SEED})")
-    print(f"{mesh_text} rank {rank}: {len(run)} pairs, {failed} faults, {time.monotonic() - begin:.0f} s ({time.process_time():.0f} of CPU), jax {jax.__version__}")
+    print(f"{mesh_text} rank {rank}: {len(run)} pairs, {failed} faults, "
+          f"{time.monotonic() - begin:.0f} s ({time.process_time():.0f} of CPU), jax {jax.__version__}")
     return 1 if failed or not run else 0
 
 
