@@ -1,5 +1,5 @@
-"""reshard.jax.explain on a transformer that scans over its layers, with three bad reshards, one of them there and back: exactly these are found, and its
-lines, pasted, make XLA's complaints go away."""
+"""reshard.jax.explain on a transformer that scans over its layers, with three bad reshards, one of them there and back:
+exactly these are found, and its lines, pasted, make XLA's complaints go away."""
 
 import json
 import pathlib

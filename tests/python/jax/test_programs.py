@@ -1,7 +1,8 @@
 """Random programs, with everywhere() and without: values and gradients equal; over all programs fewer bytes received and no
 more held (arguments and temp). One program may be worse: a constraint fixes the sharding of what makes the value, where the
-operand of a move takes it by propagation; how many are, and by how much, is printed and bounded. Free producers, pinned ends, elementwise operations, sums, products with weights, transposes, scans, several
-constraints, grad and vmap. Six of them; 200 with RESHARD_LONG=1. RESHARD_SEED draws other ones."""
+operand of a move takes it by propagation; how many are, and by how much, is printed and bounded. Free producers, pinned
+ends, elementwise operations, sums, products with weights, transposes, scans, several constraints, grad and vmap. Six of
+them; 200 with RESHARD_LONG=1. RESHARD_SEED draws other ones."""
 
 import math
 import random
