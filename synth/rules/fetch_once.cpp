@@ -49,11 +49,21 @@ std::vector<AtomList> by_levels(const Layout& layout, const AtomList& atoms, con
 
 AtomList replicated(const Layout& layout) { return complement(used_atoms(layout), device_count(layout)); }
 
+// Where nothing splits evenly, the longest side.
+static std::optional<std::size_t> uneven_place(const Layout& layout, Atom prime) {
+    std::optional<std::size_t> place;
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const Dim& dim = layout.dims[i];
+        if (!dim.pieces.empty() || tile_extent(dim) < prime.size) continue;
+        if (!place || tile_extent(dim) > tile_extent(layout.dims[*place])) place = i;
+    }
+    return place;
+}
+
 Layout scattered(Layout layout, const Layout& source, const AtomList& primes) {
     for (const Atom& prime : primes) {
         auto place = place_for(layout, source, prime);
-        for (std::size_t i = 0; i < layout.dims.size() && !place; ++i)
-            if (const Dim& dim = layout.dims[i]; dim.atoms.empty() && dim.extent >= prime.size) place = i;
+        if (!place) place = uneven_place(layout, prime);
         if (!place) continue;
         AtomList& atoms = layout.dims[*place].atoms;
         atoms.push_back(prime);

@@ -16,7 +16,7 @@ namespace reshard {
 [[nodiscard]] AtomList replicated(const Layout& layout);
 
 /// `layout` sharded further by these primes, one after the other, as far as place_for has a place for them; where it
-/// has none, a dimension that nothing shards yet takes uneven shares.
+/// has none, the longest side takes uneven shares.
 [[nodiscard]] Layout scattered(Layout layout, const Layout& source, const AtomList& primes);
 
 /// `target` sharded further by the axes on which it replicates, level by level up to `level`: the target first, the one
