@@ -191,12 +191,15 @@ Index LevelTraffic::sent(std::size_t level, bool shared, Index held) {
 
 // Digits that overlap and are not the same agree in part, which the graph does not know.
 void LevelTraffic::look_for_overlaps() {
+    std::vector<Atom> seen;
+    seen.reserve(places_.size());
     for (const Place& place : places_)
-        for (const Place& other : places_)
-            for (const Digit* a : {&place.holder, &place.wanter})
-                for (const Digit* b : {&other.holder, &other.wanter})
-                    if (exact_ && a->atom.size > 1 && b->atom.size > 1 && a->atom != b->atom)
-                        exact_ = !overlap(a->atom, b->atom);
+        for (const Digit* digit : {&place.holder, &place.wanter}) {
+            if (!exact_) return;
+            if (digit->atom.size == 1 || std::ranges::find(seen, digit->atom) != seen.end()) continue;
+            exact_ = std::ranges::none_of(seen, [&](Atom atom) { return overlap(atom, digit->atom); });
+            seen.push_back(digit->atom);
+        }
 }
 
 // Within a block that has some of both, all of the fewer are paired; a tile has holders and those that want it in one
