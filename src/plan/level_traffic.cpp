@@ -24,6 +24,7 @@ LevelTraffic::Digit LevelTraffic::digit(Atom atom) {
 }
 
 void LevelTraffic::match(std::span<const Atom> before, std::span<const Atom> after) {
+    if (places_.empty()) places_.reserve(16);
     std::size_t i = 0;
     std::size_t j = 0;
     Atom holder = before.empty() ? Atom{} : before[0];
@@ -77,6 +78,7 @@ namespace {
 // Digits that agree, as a graph. The components know whether a digit beyond the block is among them.
 class Agreement {
 public:
+    Agreement() { nodes_.reserve(16); }  // more than most searches have digits
     /// True when it joins two components that have digits beyond the block.
     bool join(Atom a, bool a_beyond, Atom b, bool b_beyond) {
         const std::size_t one = root(node(a, a_beyond));
