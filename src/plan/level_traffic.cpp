@@ -122,8 +122,12 @@ LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, co
                                               const Inner& inner) const {
     const Index block = shared ? network_.devices_inside(level) : 1;
     const auto beyond = [&](const Digit& digit) { return !shared || digit.level >= level; };
-    Agreement agreement;
     Agreeing made;
+    if (std::ranges::none_of(places_, inner)) {  // what is inner holds for what is outer
+        made.outer = made.inner = block;
+        return made;
+    }
+    Agreement agreement;
     for (const bool within : {true, false}) {
         for (const Place& place : places_) {
             if (within ? !outer(place) : outer(place) || !inner(place)) continue;

@@ -62,6 +62,7 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
 // The digits of a cover as a set, with neighbours that continue each other as one.
 AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
     AtomList atoms;
+    atoms.reserve(8);
     for (std::size_t bit = 0; cover >> bit != 0; ++bit) {
         if ((cover >> bit & 1) == 0) continue;
         const Index low = frame_.lows[bit];
