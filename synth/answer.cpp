@@ -53,6 +53,7 @@ private:
         if (settled_by_one_pass()) return;
         ask_one_step();
         ask(Stage::between);
+        if (options_.machine.levels.size() > 1) ask_levels();
         ask(Stage::baseline);
     }
 
@@ -66,10 +67,7 @@ private:
         if (choice_.settled() && !options_.explain) return;
         ask(Stage::built);
         // Inside each level of the network, so that the levels above carry less.
-        for (std::size_t i = 0; options_.objective == Objective::time && i < options_.machine.levels.size(); ++i) {
-            inquiry_.inside = options_.machine.levels[i].devices;
-            ask(Stage::level);
-        }
+        ask_levels();
         ask(Stage::baseline);
     }
 
@@ -111,6 +109,13 @@ private:
         if (best == nullptr || moving_steps(best->plan()) > 1 || !unbeatable(*best, options_.objective)) return false;
         stop_ = StopReason::one_step;
         return true;
+    }
+
+    void ask_levels() {
+        for (std::size_t i = 0; options_.objective == Objective::time && i < options_.machine.levels.size(); ++i) {
+            inquiry_.level = i;
+            ask(Stage::level);
+        }
     }
 
     // Once.

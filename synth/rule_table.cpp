@@ -46,7 +46,7 @@ void search_space(Inquiry& asked, const SearchSpace& space) {
     const bool kept = priced ? asked.candidates.judge(std::move(rule), std::move(plan))
                              : asked.candidates.consider(std::move(rule), std::move(plan));
     if (!space.whole) return;
-    report.exhausted = kept && found.complete && exact;
+    report.exhausted = kept && found.complete && exact && found.exact_prices;
     report.even = space.even;
     report.estimates = options.vocabulary == Vocabulary::all && space.mixed;
     report.sums_settled = !space.mixed && found.all_exchanges;
@@ -83,17 +83,25 @@ void build_in_three_stages(Inquiry& asked) {
 }
 
 void build_in_three_stages_inside(Inquiry& asked) {
-    if (asked.inside < device_count(asked.problem.source))
-        asked.consider(three_stage(asked.problem, asked.options.vocabulary, asked.inside));
+    const Index inside = asked.options.machine.levels[asked.level].devices;
+    if (searchable(asked.problem) && inside < device_count(asked.problem.source))
+        asked.consider(three_stage(asked.problem, asked.options.vocabulary, inside));
 }
 
 void fetch_once_inside(Inquiry& asked) {
-    asked.consider(fetch_once(asked.problem, asked.options.vocabulary, asked.inside));
+    const Options& options = asked.options;
+    if (searchable(asked.problem))
+        asked.consider(fetch_once(asked.problem, options.vocabulary, options.machine, asked.level));
+    else if (options.vocabulary == Vocabulary::all)
+        asked.consider(fetch_once_between(asked.problem, options.machine, asked.level));
 }
 
-template <std::optional<Plan> (*plan_of)(const Problem&)>
+template <auto plan_of>
 void plan_between(Inquiry& asked) {
-    asked.consider(plan_of(asked.problem));
+    if constexpr (std::is_invocable_v<decltype(plan_of), const Problem&, const Machine&>)
+        asked.consider(plan_of(asked.problem, asked.options.machine));
+    else
+        asked.consider(plan_of(asked.problem));
 }
 
 void search_even_blocks(Inquiry& asked) {

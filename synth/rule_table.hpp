@@ -21,7 +21,7 @@ struct Inquiry {
     const Options& options;
     Candidates& candidates;
     std::string_view rule = {};  ///< that is asked
-    Index inside = 0;            ///< Stage::level: the devices of that level
+    std::size_t level = 0;       ///< Stage::level: which one
     SearchReport searched = {};
 
     void consider(std::optional<Plan> plan) {
@@ -35,7 +35,7 @@ enum class Stage {
     search,    ///< both ends are written in the digits of one mesh
     one_step,  ///< every question
     built,     ///< as search, where it has not settled the question
-    level,     ///< as built, for the least time: once for each level of the machine
+    level,     ///< as built and, where there are several levels, between: for the least time, once for each level
     between,   ///< there are no common digits to search over
     baseline,  ///< every question
     orders,    ///< the ends list their devices in different orders

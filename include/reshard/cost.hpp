@@ -113,6 +113,8 @@ public:
     void replicate(std::span<const Atom> before, std::span<const Atom> after);
     /// Sets `elements` and `pair` of each level as Traffic has them, from the elements of a tile before and after.
     void raise(Index held, Index wanted, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
+    /// The same for a permute: holders and those that want a tile are paired one to one, the nearest first.
+    void raise_permute(Index tile, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
     /// What raise said is what schedules carry, where sizes divide.
     [[nodiscard]] bool exact() const { return exact_; }
 
@@ -135,6 +137,7 @@ private:
     };
 
     [[nodiscard]] Digit digit(Atom atom);
+    void look_for_overlaps();
     void add_replicas(std::span<const Atom> atoms);
     template <class Outer, class Inner>
     [[nodiscard]] Agreeing agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner) const;

@@ -73,13 +73,15 @@ Estimate by_digits(const Layout& before, const Step& step, const Move& move, con
     const AtomList wanters = common_digits(complement(used_atoms(after), device_count(after)), used_atoms(before));
     traffic.replicate(holders, wanters);
     Estimate made{{std::vector<Index>(machine.levels.size()), std::vector<Index>(machine.levels.size()), {}}};
-    traffic.raise(tile_elements(before), tile_elements(after), machine, made.traffic.elements, made.traffic.pair);
-    // A permute pairs replicas one to one.
-    const bool one_to_one = step.kind == StepKind::exchange || (holders.empty() && wanters.empty());
-    made.exact = even && traffic.exact() && one_to_one;
+    auto& [elements, pair, messages] = made.traffic;
+    if (step.kind == StepKind::permute)
+        traffic.raise_permute(tile_elements(before), machine, elements, pair);
+    else
+        traffic.raise(tile_elements(before), tile_elements(after), machine, elements, pair);
+    made.exact = even && traffic.exact();
     std::vector<Index> members(machine.levels.size());
     network.count_members(move.group, members);
-    made.traffic.messages = messages_by_level(move, made.traffic.elements, std::move(members));
+    messages = messages_by_level(move, elements, std::move(members));
     return made;
 }
 

@@ -24,6 +24,7 @@ LevelTraffic::Digit LevelTraffic::digit(Atom atom) {
 }
 
 void LevelTraffic::match(std::span<const Atom> before, std::span<const Atom> after) {
+    if (places_.empty()) places_.reserve(16);
     std::size_t i = 0;
     std::size_t j = 0;
     Atom holder = before.empty() ? Atom{} : before[0];
@@ -77,6 +78,7 @@ namespace {
 // Digits that agree, as a graph. The components know whether a digit beyond the block is among them.
 class Agreement {
 public:
+    Agreement() { nodes_.reserve(16); }  // more than most searches have digits
     /// True when it joins two components that have digits beyond the block.
     bool join(Atom a, bool a_beyond, Atom b, bool b_beyond) {
         const std::size_t one = root(node(a, a_beyond));
@@ -120,8 +122,12 @@ LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, co
                                               const Inner& inner) const {
     const Index block = shared ? network_.devices_inside(level) : 1;
     const auto beyond = [&](const Digit& digit) { return !shared || digit.level >= level; };
-    Agreement agreement;
     Agreeing made;
+    if (std::ranges::none_of(places_, inner)) {  // what is inner holds for what is outer
+        made.outer = made.inner = block;
+        return made;
+    }
+    Agreement agreement;
     for (const bool within : {true, false}) {
         for (const Place& place : places_) {
             if (within ? !outer(place) : outer(place) || !inner(place)) continue;
@@ -189,15 +195,59 @@ Index LevelTraffic::sent(std::size_t level, bool shared, Index held) {
                           saturating_multiply(ceil_divide(rest, sharers), agreed.inner));
 }
 
+// Digits that overlap and are not the same agree in part, which the graph does not know.
+void LevelTraffic::look_for_overlaps() {
+    std::vector<Atom> seen;
+    seen.reserve(places_.size());
+    for (const Place& place : places_)
+        for (const Digit* digit : {&place.holder, &place.wanter}) {
+            if (!exact_) return;
+            if (digit->atom.size == 1 || std::ranges::find(seen, digit->atom) != seen.end()) continue;
+            exact_ = std::ranges::none_of(seen, [&](Atom atom) { return overlap(atom, digit->atom); });
+            seen.push_back(digit->atom);
+        }
+}
+
+// Within a block that has some of both, all of the fewer are paired; a tile has holders and those that want it in one
+// block beyond a level unless a digit that both have says otherwise.
+void LevelTraffic::raise_permute(Index tile, const Machine& machine, std::span<Index> elements, std::span<Index> pair) {
+    if (replicas_.empty()) return raise(tile, tile, machine, elements, pair);
+    look_for_overlaps();
+    const auto paired = [&](std::size_t levels) {
+        Index least = index_max;
+        for (const auto& digits : {holders(), wanters()}) {
+            Index devices = 1;
+            for (const Digit& digit : digits)
+                if (digit.level < levels) devices *= digit.atom.size;
+            least = std::min(least, devices);
+        }
+        return least;
+    };
+    const auto place_number = [&](const Place& place) { return Atom{1, &place - places_.data() + 1}; };
+    for (std::size_t i = 0; i < machine.levels.size(); ++i) {
+        Agreement agreement;
+        bool moves = paired(i + 1) > paired(i);
+        for (const bool beyond : {true, false})
+            for (const Place& place : places_) {
+                moves = moves || !place.aligned;
+                for (const Place& other : places_) {
+                    const Digit& both = place.holder;
+                    if (both.atom.size == 1 || both.atom != other.wanter.atom) continue;
+                    if (beyond ? both.level <= i : both.level != i) continue;
+                    const bool joined = agreement.join(place_number(place), true, place_number(other), true);
+                    moves = moves || (joined && !beyond);
+                }
+            }
+        const bool shared = i > 0 && machine.levels[i].shared;
+        exact_ = exact_ && !(moves && shared);  // which of them are paired where is not looked at
+        pair[i] = moves ? tile : 0;
+        elements[i] = saturating_multiply(pair[i], shared ? network_.devices_inside(i) : 1);
+    }
+}
+
 void LevelTraffic::raise(Index held, Index wanted, const Machine& machine, std::span<Index> elements,
                          std::span<Index> pair) {
-    // Digits that overlap and are not the same agree in part, which the graph does not know.
-    for (const Place& place : places_)
-        for (const Place& other : places_)
-            for (const Digit* a : {&place.holder, &place.wanter})
-                for (const Digit* b : {&other.holder, &other.wanter})
-                    if (exact_ && a->atom.size > 1 && b->atom.size > 1 && a->atom != b->atom)
-                        exact_ = !overlap(a->atom, b->atom);
+    look_for_overlaps();
     Index piece = wanted;  // of one source tile
     for (const Place& place : places_)
         if (place.wanter.atom.size == 1 && place.aligned) piece = ceil_divide(piece, place.holder.atom.size);

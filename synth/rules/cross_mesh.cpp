@@ -27,14 +27,16 @@ AtomList reduced_first(const Problem& problem) {
 }
 
 // Each summand axis scatters a dimension that it splits, else its values are added up everywhere.
-void reduce(Plan& plan, const AtomList& reduced) {
+// Inside a node first: what leaves it is added up and, where it splits, a part of a device's.
+void reduce(Plan& plan, const AtomList& reduced, const Machine& machine) {
     Layout layout = end_of(plan);
-    for (const Atom& atom : split_into_primes(layout.mesh, reduced)) {
-        layout.unreduced = *without(layout.unreduced, {atom}, device_count(layout));
-        const auto place = place_for(layout, layout, atom);
-        if (place) append(layout.dims[*place], atom);
-        step_to(plan, place ? StepKind::reduce_scatter : StepKind::all_reduce, layout);
-    }
+    for (const AtomList& primes : by_levels(layout, reduced, machine))
+        for (const Atom& atom : primes) {
+            layout.unreduced = *without(layout.unreduced, {atom}, device_count(layout));
+            const auto place = place_for(layout, layout, atom);
+            if (place) append(layout.dims[*place], atom);
+            step_to(plan, place ? StepKind::reduce_scatter : StepKind::all_reduce, layout);
+        }
 }
 
 // The target before its zero_fill.
@@ -48,12 +50,14 @@ std::optional<Plan> if_it_moves(Plan plan) {
     return plan.steps.empty() ? std::nullopt : std::optional(std::move(plan));
 }
 
-std::optional<Plan> exchange_plan(const Problem& problem, bool scatter) {
+// By an exchange to the last of the layouts that `scatters` makes of the target, and gathers from there.
+template <class Scatters>
+std::optional<Plan> exchange_plan(const Problem& problem, const Machine& machine, const Scatters& scatters) {
     Plan plan{problem.source, problem.target, {}};
-    reduce(plan, reduced_first(problem));
-    const Layout whole = before_fill(problem, end_of(plan));
-    if (scatter) step_to(plan, StepKind::exchange, scattered(whole, whole, index_max));
-    step_to(plan, scatter ? StepKind::all_gather : StepKind::exchange, whole);
+    reduce(plan, reduced_first(problem), machine);
+    const std::vector<Layout> layouts = scatters(before_fill(problem, end_of(plan)));
+    step_to(plan, StepKind::exchange, layouts.back());
+    gather_by_levels(plan.steps, layouts);
     step_to(plan, StepKind::zero_fill, problem.target);
     return if_it_moves(std::move(plan));
 }
@@ -125,9 +129,23 @@ bool searchable(const Problem& problem) {
            !has_pieces(problem.target);
 }
 
-std::optional<Plan> reduce_first(const Problem& problem) { return exchange_plan(problem, false); }
+std::optional<Plan> reduce_first(const Problem& problem, const Machine& machine) {
+    return exchange_plan(problem, machine, [](const Layout& whole) { return std::vector<Layout>{whole}; });
+}
 
-std::optional<Plan> scatter_then_gather(const Problem& problem) { return exchange_plan(problem, true); }
+std::optional<Plan> scatter_then_gather(const Problem& problem, const Machine& machine) {
+    return exchange_plan(problem, machine, [](const Layout& whole) {
+        std::vector<Layout> layouts = {whole,
+                                       scattered(whole, whole, split_into_primes(whole.mesh, replicated(whole)))};
+        if (same_tiles(layouts[0], layouts[1])) layouts.pop_back();
+        return layouts;
+    });
+}
+
+std::optional<Plan> fetch_once_between(const Problem& problem, const Machine& machine, std::size_t level) {
+    return exchange_plan(problem, machine,
+                         [&](const Layout& whole) { return scattered_by_levels(whole, whole, machine, level); });
+}
 
 std::optional<Plan> reduce_last(const Problem& problem) {
     if (!same_order(problem.source.mesh, problem.target.mesh)) return std::nullopt;

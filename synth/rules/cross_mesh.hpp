@@ -15,10 +15,13 @@ namespace reshard {
 // where nothing moves, or a rule has no plan.
 
 /// Sums are reduced at the source, where they lie; then one exchange; then zero_fill.
-[[nodiscard]] std::optional<Plan> reduce_first(const Problem& problem);
+[[nodiscard]] std::optional<Plan> reduce_first(const Problem& problem, const Machine& machine = laptop());
 /// The exchange brings each element once to a target that is scattered further over the axes on which it replicates,
 /// and a gather inside the target's mesh spreads it.
-[[nodiscard]] std::optional<Plan> scatter_then_gather(const Problem& problem);
+[[nodiscard]] std::optional<Plan> scatter_then_gather(const Problem& problem, const Machine& machine = laptop());
+/// The same, scattered over what replicates within a level of the machine only, and gathered level by level, the
+/// outermost first: an element enters a block of that level once, or is forwarded between its blocks.
+[[nodiscard]] std::optional<Plan> fetch_once_between(const Problem& problem, const Machine& machine, std::size_t level);
 /// Summands are carried to tiles of the target without its summand axes, and reduced there.
 [[nodiscard]] std::optional<Plan> reduce_last(const Problem& problem);
 /// Dimensions that are cut differently are gathered as far as they differ, then sliced.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reshard/algebra/refinement.hpp"
 #include "synth/rules/three_stage.hpp"
 #include "synth/search/refinement.hpp"
 
@@ -32,32 +33,78 @@ std::optional<std::size_t> place_for(const Layout& layout, const Layout& source,
     return place;
 }
 
-Layout scattered(const Layout& target, const Layout& source, Index inside) {
-    Layout layout = target;
-    const AtomList replicated = complement(used_atoms(target), device_count(target));
-    for (const Atom& atom : split_into_primes(target.mesh, replicated)) {
-        if (atom.stride >= inside) continue;
-        const auto place = place_for(layout, source, atom);
+std::vector<AtomList> by_levels(const Layout& layout, const AtomList& atoms, const Machine& machine) {
+    const AtomList primes = split_into_primes(layout.mesh, atoms);
+    std::vector<AtomList> levels(machine.levels.size());
+    if (levels.size() == 1) {
+        levels[0] = primes;
+        return levels;
+    }
+    std::vector<Index> borders;
+    append_borders(primes, borders);
+    const NetworkDigits network(layout.mesh, std::move(borders), machine);
+    for (const Atom& prime : primes) levels[network.level(prime)].push_back(prime);
+    return levels;
+}
+
+AtomList replicated(const Layout& layout) { return complement(used_atoms(layout), device_count(layout)); }
+
+// Where nothing splits evenly, the longest side.
+static std::optional<std::size_t> uneven_place(const Layout& layout, Atom prime) {
+    std::optional<std::size_t> place;
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        const Dim& dim = layout.dims[i];
+        if (!dim.pieces.empty() || tile_extent(dim) < prime.size) continue;
+        if (!place || tile_extent(dim) > tile_extent(layout.dims[*place])) place = i;
+    }
+    return place;
+}
+
+Layout scattered(Layout layout, const Layout& source, const AtomList& primes) {
+    for (const Atom& prime : primes) {
+        auto place = place_for(layout, source, prime);
+        if (!place) place = uneven_place(layout, prime);
         if (!place) continue;
         AtomList& atoms = layout.dims[*place].atoms;
-        atoms.push_back(atom);
+        atoms.push_back(prime);
         atoms = canonical(std::move(atoms));
     }
     return layout;
 }
 
-std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, Index inside) {
-    if (!same_summands(problem.source, problem.target)) return std::nullopt;
-    const Layout apart = scattered(problem.target, problem.source, inside);
-    if (same_tiles(apart, problem.target)) return std::nullopt;
-    Plan plan{problem.source, problem.target, {}};
-    if (!same_tiles(problem.source, apart)) {
-        if (vocabulary == Vocabulary::all)
-            plan.steps.push_back({StepKind::exchange, apart});
-        else
-            plan.steps = three_stage({problem.source, apart}, vocabulary, index_max).steps;
+std::vector<Layout> scattered_by_levels(const Layout& target, const Layout& source, const Machine& machine,
+                                        std::size_t level) {
+    std::vector<AtomList> levels = by_levels(target, replicated(target), machine);
+    levels.resize(std::min(levels.size(), level + 1));
+    std::vector<Layout> layouts = {target};
+    for (const AtomList& primes : levels) {
+        Layout layout = scattered(layouts.back(), source, primes);
+        if (!same_tiles(layout, layouts.back())) layouts.push_back(std::move(layout));
     }
-    plan.steps.push_back({StepKind::all_gather, problem.target});
+    return layouts;
+}
+
+void gather_by_levels(std::vector<Step>& steps, const std::vector<Layout>& layouts) {
+    for (std::size_t i = layouts.size(); i-- > 1;) {
+        const Step gather{StepKind::all_gather, layouts[i - 1]};
+        // Of uneven shares the borders need not nest; then it is an exchange all the same.
+        steps.push_back(type_step(layouts[i], gather) ? gather : Step{StepKind::exchange, layouts[i - 1]});
+    }
+}
+
+std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, const Machine& machine,
+                               std::size_t level) {
+    if (!same_summands(problem.source, problem.target)) return std::nullopt;
+    const std::vector<Layout> layouts = scattered_by_levels(problem.target, problem.source, machine, level);
+    if (layouts.size() == 1) return std::nullopt;
+    Plan plan{problem.source, problem.target, {}};
+    if (!same_tiles(problem.source, layouts.back())) {
+        if (vocabulary == Vocabulary::all)
+            plan.steps.push_back({StepKind::exchange, layouts.back()});
+        else
+            plan.steps = three_stage({problem.source, layouts.back()}, vocabulary, index_max).steps;
+    }
+    gather_by_levels(plan.steps, layouts);
     return plan;
 }
 

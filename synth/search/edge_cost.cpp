@@ -59,20 +59,21 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
     return {moves, elements};
 }
 
-// The digits of a cover, with neighbours that continue each other as one.
+// The digits of a cover as a set, with neighbours that continue each other as one.
 AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
     AtomList atoms;
+    atoms.reserve(8);
     for (std::size_t bit = 0; cover >> bit != 0; ++bit) {
         if ((cover >> bit & 1) == 0) continue;
         const Index low = frame_.lows[bit];
         while ((cover >> (bit + 1) & 1) != 0 && frame_.lows[bit + 1] == frame_.highs[bit]) ++bit;
-        atoms.push_back({frame_.highs[bit] / low, low});
+        atoms.insert(atoms.begin(), {frame_.highs[bit] / low, low});
     }
     return atoms;
 }
 
-void EdgeCosts::exchange_traffic(const State& before, const Edge& hop, std::span<Index> elements,
-                                 std::span<Index> pair) const {
+// True when it is what schedules carry, where sizes divide.
+bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, Carried& carried) const {
     std::uint32_t used = 0;
     std::uint32_t wanted = 0;
     LevelTraffic traffic(*network_);
@@ -87,46 +88,76 @@ void EdgeCosts::exchange_traffic(const State& before, const Edge& hop, std::span
     Index tile = 1;
     for (std::size_t i = 0; i < frame_.dims(); ++i)
         tile = saturating_multiply(tile, ceil_divide(frame_.extents[i], frame_.shards(before.lists[i])));
-    traffic.raise(tile, hop.tile, machine_, elements, pair);
+    const std::size_t levels = machine_.levels.size();
+    const std::span elements(carried.elements.data(), levels);
+    const std::span pair(carried.pair.data(), levels);
+    if (hop.kind == StepKind::permute)
+        traffic.raise_permute(tile, machine_, elements, pair);
+    else
+        traffic.raise(tile, hop.tile, machine_, elements, pair);
+    return traffic.exact();
+}
+
+// As the judge has it, by its own count where no closed form holds and devices are few.
+EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) const {
+    const Index load = std::max(hop.received, hop.sent);
+    Carried carried;
+    carried.elements[0] = load;
+    carried.messages[0] = std::max<Index>(1, hop.messages);
+    if (!network_) return carried;
+    const std::size_t levels = machine_.levels.size();
+    const bool moves = hop.kind == StepKind::permute || hop.kind == StepKind::exchange;
+    const AtomList group = atoms_of(hop.group);
+    bool exact = network_->exact() && frame_.even;
+    if (exact || device_count(frame_.like->mesh) > counted_devices_max) {
+        std::array<Index, levels_max> members{};
+        network_->count_members(group, std::span(members.data(), levels));
+        if (moves) exact = exchange_traffic(before, hop, carried) && exact;
+        const bool sums = hop.kind == StepKind::all_reduce;
+        const Index others = std::max<Index>(hop.group_size - 1, 1);
+        for (std::size_t i = 0; i < levels; ++i) {
+            if (!moves) {
+                const Index block = i > 0 && machine_.levels[i].shared ? network_->devices_inside(i) : 1;
+                const Index all = sums ? saturating_multiply(2, hop.tile) : load;
+                const Index parts = sums ? hop.group_size : others;
+                carried.elements[i] = scale_up(saturating_multiply(all, block), members[i], parts);
+                carried.pair[i] = members[i] == 0 ? 0 : ceil_divide(all, parts);
+            }
+            carried.messages[i] = std::max<Index>(1, scale_up(hop.messages, members[i], others));
+        }
+    }
+    if (exact) return carried;
+    if (device_count(frame_.like->mesh) > counted_devices_max) {
+        exact_ = false;
+        return carried;
+    }
+    const Layout from = frame_.layout(before);
+    const Layout to = frame_.layout(hop.state);
+    const Move move{group, hop.group_size, hop.received, hop.sent, hop.messages, false};
+    const Network network = network_of(machine_, world_size(from.mesh));
+    const Traffic traffic = traffic_of(from, {hop.kind, to}, move, machine_, network);
+    std::ranges::copy(traffic.elements, carried.elements.begin());
+    std::ranges::copy(traffic.pair, carried.pair.begin());
+    std::ranges::copy(traffic.messages, carried.messages.begin());
+    return carried;
 }
 
 // As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
     if (hop.kind == StepKind::slice) return arrives ? last_copy_ : 0;
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
-    if (is_local(hop.kind)) return time;
-    const Index load = std::max(hop.received, hop.sent);
-    if (load == 0) return time;
-    const std::size_t levels = machine_.levels.size();
-    const Index others = std::max<Index>(hop.group_size - 1, 1);
-    const bool moves = hop.kind == StepKind::permute || hop.kind == StepKind::exchange;
-    const bool sums = hop.kind == StepKind::all_reduce;
-    std::array<Index, levels_max> elements{load};
-    std::array<Index, levels_max> pair{};
-    std::array<Index, levels_max> members{others};
-    if (network_) {
-        network_->count_members(atoms_of(hop.group), std::span(members.data(), levels));
-        if (moves) exchange_traffic(before, hop, std::span(elements.data(), levels), std::span(pair.data(), levels));
-        for (std::size_t i = 0; i < levels && !moves; ++i) {
-            const Index block = i > 0 && machine_.levels[i].shared ? network_->devices_inside(i) : 1;
-            // What reaches all others is sums' load rounded once.
-            const Index all = sums ? saturating_multiply(2, hop.tile) : load;
-            const Index parts = sums ? hop.group_size : others;
-            elements[i] = scale_up(saturating_multiply(all, block), members[i], parts);
-            pair[i] = members[i] == 0 ? 0 : ceil_divide(all, parts);
-        }
-    }
-    for (std::size_t i = 0; i < levels; ++i) {
-        if (elements[i] == 0) continue;
+    if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;
+    const Carried over = carried(before, hop);
+    for (std::size_t i = 0; i < machine_.levels.size(); ++i) {
+        if (over.elements[i] == 0) continue;
         const Level& level = machine_.levels[i];
-        const Index messages =
-            std::max<Index>(1, members[i] == others ? hop.messages : scale_up(hop.messages, members[i], others));
         const auto seconds = [&](Index count, Index rate) {
             return rate == 0 ? 0 : transfer_picoseconds(saturating_multiply(count, element_), rate);
         };
-        time = saturating_add(time, saturating_add(level.start_ps, saturating_multiply(messages, level.latency_ps)));
-        time = saturating_add(time, std::max(seconds(elements[i], std::max<Index>(level.bytes_per_second, 1)),
-                                             seconds(pair[i], level.pair_bytes_per_second)));
+        const Index messages = saturating_multiply(std::max<Index>(over.messages[i], 1), level.latency_ps);
+        time = saturating_add(time, saturating_add(level.start_ps, messages));
+        time = saturating_add(time, std::max(seconds(over.elements[i], std::max<Index>(level.bytes_per_second, 1)),
+                                             seconds(over.pair[i], level.pair_bytes_per_second)));
     }
     return time;
 }

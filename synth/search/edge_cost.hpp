@@ -18,6 +18,9 @@ struct EdgeCost {
 /// The most network levels that a search prices.
 inline constexpr std::size_t levels_max = 16;
 
+/// Up to so many devices are looked at for each move where no closed form holds.
+inline constexpr Index counted_devices_max = 64;
+
 class EdgeCosts {
 public:
     EdgeCosts(const SearchSpace& frame, Objective objective, const Machine& machine);
@@ -28,12 +31,19 @@ public:
     /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
     /// the target is not reached yet.
     [[nodiscard]] EdgeCost at_least(Index elements) const;
-    /// Prices are those of the judge where sizes divide.
-    [[nodiscard]] bool exact() const { return !network_ || network_->exact(); }
+    /// All prices so far are those of the judge.
+    [[nodiscard]] bool exact() const { return exact_; }
 
 private:
     [[nodiscard]] Index picoseconds(const State& before, const Edge& hop, bool arrives) const;
-    void exchange_traffic(const State& before, const Edge& hop, std::span<Index> elements, std::span<Index> pair) const;
+    /// As Traffic, without allocating.
+    struct Carried {
+        std::array<Index, levels_max> elements{};
+        std::array<Index, levels_max> pair{};
+        std::array<Index, levels_max> messages{};
+    };
+    [[nodiscard]] Carried carried(const State& before, const Edge& hop) const;
+    bool exchange_traffic(const State& before, const Edge& hop, Carried& carried) const;
     [[nodiscard]] AtomList atoms_of(std::uint32_t cover) const;
 
     const SearchSpace& frame_;
@@ -41,6 +51,7 @@ private:
     const Machine& machine_;
     std::optional<NetworkDigits> network_;  ///< where there is more than the rate of one level
     const Index element_;
+    mutable bool exact_ = true;
     Index last_copy_ = 0;      ///< of the target's tile
     Index first_message_ = 0;  ///< start and latency, the least of all levels
     Index fastest_ = 1;        ///< bytes a second, the most of all levels

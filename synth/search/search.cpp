@@ -111,6 +111,7 @@ public:
         }
         found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
         found.all_exchanges = all_exchanges_;
+        found.exact_prices = prices_.exact();
         found.arrived = arrived_ != 0;
         if (found.arrived) {
             found.steps = path_to(arrived_ - 1);

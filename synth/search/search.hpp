@@ -17,6 +17,7 @@ struct Found {
     bool arrived = false;
     bool complete = false;       ///< nothing cheaper exists in these digits, by the exchanges that were looked at
     bool all_exchanges = false;  ///< none that could be better was left out
+    bool exact_prices = false;   ///< each that was looked at is the judge's
     EdgeCost price;              ///< of the steps, which is what the judge's numbers add up to where sizes divide
     Index states = 0;            ///< states expanded
 };

@@ -69,13 +69,46 @@ TEST(RuleUnit, three_stage) {
 // Each element enters a node of 3 once, at one of the devices that want it.
 TEST(RuleUnit, fetch_once) {
     const Problem problem{at("f32[12@(x,y),6]"), at("f32[12,6@x]")};
-    const auto plan = fetch_once(problem, Vocabulary::all, 3);
+    const Machine machine{"nodes of 3", {{"inside", 3, 0, 8}, {"outside", index_max, 0, 1}}, 8};
+    const auto plan = fetch_once(problem, Vocabulary::all, machine, 0);
     ASSERT_TRUE(plan.has_value());
     ASSERT_EQ(plan->steps.size(), 2U);
     EXPECT_EQ(plan->steps[0].layout, at("f32[12@y,6@x]"));
     EXPECT_EQ(plan->steps[1].kind, StepKind::all_gather);
     EXPECT_TRUE(check(*plan).has_value());
-    EXPECT_FALSE(fetch_once({at("f32[12@x]"), at("f32[12@(x,y)]")}, Vocabulary::all, 3).has_value());
+    EXPECT_FALSE(fetch_once({at("f32[12@x]"), at("f32[12@(x,y)]")}, Vocabulary::all, machine, 0).has_value());
+}
+
+// From one node of 2 to two: scattered over all four devices, forwarded between the nodes, then shared inside.
+TEST(RuleUnit, fetch_once_between) {
+    const Machine machine{"nodes of 2", {{"inside", 2, 0, 8}, {"outside", index_max, 0, 1, 0, true}}, 8};
+    const Mesh one{{"a", 2}};
+    const Mesh two({{"c", 2}, {"d", 2}}, {2, 3, 4, 5});
+    const Problem problem{*parse_layout(one, "f32[12@a]"), *parse_layout(two, "f32[12]")};
+    const auto plan = fetch_once_between(problem, machine, 1);
+    ASSERT_TRUE(plan.has_value());
+    ASSERT_EQ(plan->steps.size(), 3U);
+    EXPECT_EQ(plan->steps[0].layout, *parse_layout(two, "f32[12@(d,c)]"));
+    EXPECT_EQ(plan->steps[1].layout, *parse_layout(two, "f32[12@d]"));
+    const auto verdict = check(*plan);
+    ASSERT_TRUE(verdict.has_value());
+    EXPECT_EQ(step_times(plan->steps[0].layout, plan->steps[1], verdict->moves[1], machine).levels[0], 0);
+    Options options;
+    options.machine = machine;
+    EXPECT_EQ(synthesize(problem, options)->rule, "fetch_once");
+    const auto inside = fetch_once_between(problem, machine, 0);
+    ASSERT_TRUE(inside.has_value());
+    EXPECT_EQ(inside->steps[0].layout, *parse_layout(two, "f32[12@d]"));
+}
+
+// Summands are added up inside a node before they leave it.
+TEST(RuleUnit, reduce_first_inside) {
+    const Machine machine{"nodes of 2", {{"inside", 2, 0, 8}, {"outside", index_max, 0, 1}}, 8};
+    const Mesh one{{"n", 2}, {"g", 2}};
+    const Mesh two({{"c", 4}}, {4, 5, 6, 7});
+    const auto plan = reduce_first({*parse_layout(one, "f32[8]{U:(n,g)}"), *parse_layout(two, "f32[8@c]")}, machine);
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(plan->steps[0].layout, *parse_layout(one, "f32[8@g]{U:n}"));
 }
 
 TEST(RuleUnit, shortcut) {
