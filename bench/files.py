@@ -24,12 +24,13 @@ LAYER = {"q_proj": (HIDDEN, HIDDEN), "k_proj": (KEYS, HIDDEN), "v_proj": (KEYS, 
 
 def shapes(gigabytes):
     """A Llama-3 8B has 32 layers and 16 GB; fewer layers have less."""
-    layers = max(1, round((gigabytes * 1e9 - 4 * WORDS * HIDDEN) / (2 * sum(a * b for a, b in LAYER.values()))))
-    tensors = {"model.embed_tokens.weight": (WORDS, HIDDEN)} if gigabytes > 2 else {}
+    ends = 4 * WORDS * HIDDEN if gigabytes > 2 else 0  # bytes of the first tensor and the last
+    layers = max(1, round((gigabytes * 1e9 - ends) / (2 * sum(a * b for a, b in LAYER.values()))))
+    tensors = {"model.embed_tokens.weight": (WORDS, HIDDEN)} if ends else {}
     for i in range(layers):
         tensors.update({f"model.layers.{i}.{name}.weight": shape for name, shape in LAYER.items()})
         tensors.update({f"model.layers.{i}.{name}.weight": (HIDDEN,) for name in ("input_norm", "post_norm")})
-    if gigabytes > 2:
+    if ends:
         tensors["lm_head.weight"] = (WORDS, HIDDEN)
     return tensors
 

@@ -130,6 +130,17 @@ class Kills(suite.Case):
         for name, a in tensors.items():
             self.assertTrue(files.same(found[name], a), name)
 
+    def test_one_that_had_ended(self):
+        for form in ("dcp", "single"):
+            command = [*self.arguments("out." + form, form), "--resume"]
+            subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
+            wanted = self.contents("out." + form)
+            again = subprocess.run(command, cwd=self.folder, check=True, capture_output=True, text=True)
+            self.assertIn("an earlier run had made it", again.stdout)
+            self.assertTrue(self.contents("out." + form) == wanted)
+            other = subprocess.run([*command, "--cast", "f32"], cwd=self.folder, check=False, capture_output=True)
+            self.assertIn(b"is there already", other.stderr)
+
     def test_two_at_once(self):
         first = subprocess.Popen(self.arguments("out", "dcp"), cwd=self.folder, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
