@@ -34,7 +34,7 @@ struct Lane {
     std::int64_t source_stride = 0;
     std::int64_t target_stride = 0;
     std::int64_t bytes = 0;  ///< of a run
-    /// Between two rows: the last bytes of a line that the next row goes on with, aligned for a load that follows stores.
+    /// Between two rows: the last bytes of a line that the next row goes on with. Aligned, to be loaded as one.
     std::int64_t held = 0;
     alignas(64) std::byte edge[64] = {};
 };
