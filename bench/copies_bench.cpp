@@ -52,20 +52,22 @@ void scattered_rows(benchmark::State& state, const CopyKernels* kernels, Store s
     count_bytes(state, total);
 }
 
-// One rank's part of a redistribution: a tile of `rows` rows of 8 runs, each run to another memory, one after another.
-void swept(benchmark::State& state, Store store) {
+// One rank's part of a redistribution: a tile of `rows` rows of 8 runs, each run to another memory, one after another
+// or with as much room between; source and targets begin so many bytes into a cache line.
+void swept(benchmark::State& state, Store store, Index apart) {
     const Index run = state.range(0);
+    const Index offset = state.range(1);
     const Index total = Index{64} << 20;
     const Index rows = total / run / 8;
     MultiCopy sweep(MultiCopy::Kind::push);
     std::vector<std::byte*> others;
     for (Index i = 0; i < 8; ++i) {
         sweep.add(static_cast<std::size_t>(i), {i * run, 4, {rows, run / 4}, {8 * run, 4}},
-                  {0, 4, {rows, run / 4}, {run, 4}});
-        others.push_back(pages(0).data() + i * (total / 4));
+                  {0, 4, {rows, run / 4}, {apart * run, 4}});
+        others.push_back(pages(0).data() + i * (total / 4) + offset);
     }
     sweep.arrange();
-    for (auto _ : state) sweep.push(pages(1).data(), others, store);
+    for (auto _ : state) sweep.push(pages(1).data() + offset, others, store);
     store_fence();
     count_bytes(state, total);
 }
@@ -102,8 +104,15 @@ int main(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
     benchmark::RegisterBenchmark("memcpy/MiB", memory_copy)->Arg(256);
     benchmark::RegisterBenchmark("transpose/naive/f32", transposed_naively)->Arg(8192)->MinTime(0.1);
-    benchmark::RegisterBenchmark("sweep/streaming", swept, Store::streaming)->RangeMultiplier(4)->Range(64, 65536);
-    benchmark::RegisterBenchmark("sweep/cached", swept, Store::cached)->Arg(256)->Arg(4096);
+    for (const int offset : {0, 52}) {
+        for (const int run : {64, 256, 1024, 3332, 4096, 16384}) {
+            benchmark::RegisterBenchmark("sweep/streaming", swept, Store::streaming, 1)->Args({run, offset});
+            benchmark::RegisterBenchmark("sweep/streaming/apart", swept, Store::streaming, 2)->Args({run, offset});
+        }
+        benchmark::RegisterBenchmark("sweep/cached", swept, Store::cached, 1)
+            ->Args({256, offset})
+            ->Args({4096, offset});
+    }
     for (const CopyKernels* kernels : all_copy_kernels()) {
         for (const Store store : {Store::cached, Store::streaming}) {
             const std::string name = std::string(kernels->name) + (store == Store::cached ? "/cached" : "/streaming");

@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Certify
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -44,6 +44,13 @@ Print Assumptions all_gather_closed.
    messages hold; and a device that wants sums receives its whole tile. *)
 Print Assumptions reduce_lower_bound.
 Print Assumptions whole_tile.
+(* c summands of n elements before, m after: some device receives n (c - m) / devices; n (c - k) / (2 devices) where each
+   is wanted once and k stay for nothing; n (a + r - 2) / devices where one of a is wanted on r devices; and n r / devices
+   where r devices want what they do not have. *)
+Print Assumptions parts_lower_bound.
+Print Assumptions once_lower_bound.
+Print Assumptions joined_lower_bound.
+Print Assumptions copies_lower_bound.
 (* The lower bounds that the driver prints, without and with sums. *)
 Print Assumptions move_bound_sound.
 Print Assumptions reduce_bound_sound.

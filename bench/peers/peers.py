@@ -21,6 +21,7 @@ import pairs
 HERE = pathlib.Path(__file__).parent
 PEERS = {"dtensor.py": ("greedy", "min_cost"), "xla.py": ("shardy", "xla")}
 NAMES = {"greedy": "DTensor, greedy", "min_cost": "DTensor, min-cost", "xla": "XLA's partitioner", "shardy": "Shardy's pass"}
+SKIPPED = 77
 VOCABULARIES = ("collectives", "all")
 
 
@@ -76,6 +77,8 @@ def theirs(script, asked):
 def planned(tool, count, seed):
     asked = [pairs.pair(seed, number) for number in range(count)]
     versions = {script: version_of(script) for script in PEERS}
+    if not any(versions.values()):
+        sys.exit(SKIPPED)
     results = {one["id"]: dict(one, ours=answer) for one, answer in zip(asked, ours(tool, asked).values())}
     # The identity of XLA and Shardy has sizes that divide and no sums.
     wanted = {"dtensor.py": sorted(asked, key=lambda one: one["sizes"]),
@@ -85,9 +88,18 @@ def planned(tool, count, seed):
             continue
         for identity, answer in theirs(script, wanted[script]).items():
             results[identity].update({peer: answer[peer] for peer in PEERS[script]})
-    print(json.dumps({"versions": versions, "seed": seed, "pairs": count}))
-    for one in results.values():
-        print(json.dumps(one))
+    return {"versions": versions, "seed": seed, "pairs": count}, list(results.values())
+
+
+def never_more(rows):
+    """Without sums, and with every step, nobody receives less: says where that is not so."""
+    wrong = [(one, peer) for one in rows if not one["sums"] for peer in NAMES if "received" in one.get(peer, {})
+             and more_than(one["ours"]["all"]["received"], one[peer]["received"], math.prod(one["sizes"]))]
+    for one, peer in wrong:
+        print(f"pair {one['id']}: {NAMES[peer]} receives {one[peer]['received']} bytes, we {one['ours']['all']['received']}")
+    compared = sum("received" in one.get(peer, {}) for one in rows for peer in NAMES)
+    print(f"{compared} plans compared, {len(wrong)} wrong")
+    return compared > 0 and not wrong
 
 
 def more_than(ours_received, theirs_received, devices):
@@ -119,8 +131,7 @@ def row(name, some, peer, vocabulary):
     return more
 
 
-def table(lines):
-    head, *rows = map(json.loads, lines)
+def table(head, rows):
     print(f"{head['pairs']} pairs, seed {head['seed']}; " + ", ".join(f"{k} {v}" for k, v in head["versions"].items()) + "\n")
     print("| pairs | peer | ours | both plan | received, theirs / ours | most | less | equal | **more** | most | equal, more collectives | they refuse | we have none |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
@@ -150,11 +161,17 @@ def main():
     parser.add_argument("--pairs", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", type=pathlib.Path, help="of results that were printed before")
+    parser.add_argument("--check", action="store_true", help="fail where a peer receives less without sums, with `all`")
     asked = parser.parse_args()
     if asked.table:
-        table(asked.table.read_text(encoding="utf-8").splitlines())
-    else:
-        planned(asked.tool, asked.pairs, asked.seed)
+        head, *rows = map(json.loads, asked.table.read_text(encoding="utf-8").splitlines())
+        table(head, rows)
+        return
+    head, rows = planned(asked.tool, asked.pairs, asked.seed)
+    if asked.check:
+        sys.exit(0 if never_more(rows) else 1)
+    for line in (head, *rows):
+        print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -81,6 +81,12 @@ def product(one, text):
     return math.prod(int(part) if part else sizes[axis] for axis, part in AXIS.findall(text))
 
 
+def tile_bytes(one, sharding):
+    """Of the largest tile: what does not divide is padded."""
+    return 4 * math.prod(-(-extent // product(one, axes))
+                         for extent, axes in zip(one["shape"], re.findall(r"\{([^}]*)\}", sharding)))
+
+
 def shardy(one):
     shape = "x".join(map(str, one["shape"]))
     mesh = ", ".join(f'"{NAMES[i]}"={size}' for i, size in enumerate(one["sizes"]))
@@ -92,11 +98,10 @@ def shardy(one):
         passmanager.PassManager.parse("builtin.module(func.func(sdy-reshard-to-collectives),canonicalize)").run(
             module.operation)
         made = str(module)
-    whole = 4 * math.prod(one["shape"])
-    local = whole // product(one, attribute(one, one["source"]))
+    local = tile_bytes(one, attribute(one, one["source"]))
     received, collectives, peak = 0, [], local
     for kind, what, sharding in COLLECTIVE.findall(made):
-        after = whole // product(one, sharding)
+        after = tile_bytes(one, sharding)
         if kind == "all_gather":
             received += after - local
         elif kind == "all_to_all":

@@ -27,7 +27,7 @@ constexpr std::array<Store, 2> stores = {Store::cached, Store::streaming};
 void expect_rows(Random& random, const CopyKernels& kernels, Store store) {
     Rows rows{1 + below(random, 5), 1 + below(random, below(random, 2) == 0 ? 80 : 3000), 0, 0};
     rows.source_stride = rows.bytes + below(random, 100);
-    rows.target_stride = rows.bytes + (below(random, 2) == 0 ? 0 : below(random, 100));  // one after the other, or apart
+    rows.target_stride = rows.bytes + (below(random, 2) == 0 ? 0 : below(random, 100));
     const Index source_start = below(random, 70);
     const Index target_start = below(random, 70);
     const Bytes source = random_bytes(random, source_start + rows.count * rows.source_stride);

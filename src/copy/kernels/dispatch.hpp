@@ -34,9 +34,9 @@ struct Lane {
     std::int64_t source_stride = 0;
     std::int64_t target_stride = 0;
     std::int64_t bytes = 0;  ///< of a run
-    /// Between two rows: the last bytes of a line that the next row goes on with.
+    /// Between two rows: the last bytes of a line that the next row goes on with. Aligned, to be loaded as one.
     std::int64_t held = 0;
-    std::byte edge[64] = {};
+    alignas(64) std::byte edge[64] = {};
 };
 
 /// Elements (i, j), i < outer, j < inner, at source + i * element + j * source_stride and at

@@ -71,13 +71,16 @@ constexpr Size line_bytes = 64;
 }
 
 [[gnu::always_inline]] inline void stream_run(const std::byte* source, std::byte* target, Size bytes) {
+    const bool in_words = bytes >= 4 * line_bytes;  // the parts of shorter ones are too many
+    const auto store_part = [&](Size part) {
+        in_words ? stream_part(source, target, part) : copy_run(source, target, part);
+    };
     const Size head = to_line(target);
-    if (head >= bytes) return stream_part(source, target, bytes);
-    stream_part(source, target, head);
+    if (head >= bytes) return store_part(bytes);
+    store_part(head);
     source += head;
     target += head;
-    const Size rest = stream_lines(source, target, bytes - head);
-    stream_part(source, target, rest);
+    store_part(stream_lines(source, target, bytes - head));
 }
 
 // A row whose target begins where that of the row before ended. The line that two rows share is put together in `edge`,
