@@ -105,6 +105,8 @@ std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, co
             plan.steps = three_stage({problem.source, layouts.back()}, vocabulary, index_max).steps;
     }
     gather_by_levels(plan.steps, layouts);
+    const bool exchanges = std::ranges::find(plan.steps, StepKind::exchange, &Step::kind) != plan.steps.end();
+    if (exchanges && vocabulary == Vocabulary::collectives) return std::nullopt;
     return plan;
 }
 
