@@ -128,9 +128,7 @@ Plan Candidates::completed(Plan plan) const {
         plan.steps.insert(plan.steps.begin(), options_.first_steps.begin(), options_.first_steps.end());
         plan.source = problem_.source;
     }
-    const auto step_chooses = [&](std::size_t i) { return chooses(layout_before(plan, i), plan.steps[i]); };
-    for (std::size_t i = 0; i < plan.steps.size() && plan.network.empty(); ++i)
-        if (step_chooses(i)) plan.network = network_of(options_.machine, world_size(plan));
+    if (plan.network.empty()) plan.network = network_for(plan, options_.machine);
     return plan;
 }
 

@@ -50,6 +50,10 @@ struct Machine {
 /// True when several devices hold what a schedule of the step sends, so that it depends on the network.
 [[nodiscard]] bool chooses(const Layout& before, const Step& step);
 
+/// By which blocks the schedules of a plan that is made for the machine choose: network_of, or none where no step
+/// chooses, and where a step is not typed.
+[[nodiscard]] Network network_for(const Plan& plan, const Machine& machine);
+
 /// What one step carries over each level of a machine; one entry per level in each. A transfer goes over the innermost
 /// level that has both its devices: a level reaches what no inner one does, and the outermost one all that is left.
 struct Traffic {
@@ -106,6 +110,7 @@ private:
 /// that hold it: digits in which only replicas differ are no distance.
 class LevelTraffic {
 public:
+    /// No digits yet: what match and replicate add.
     explicit LevelTraffic(const NetworkDigits& network) : network_(network) {}
     /// One dimension's atoms, major to minor, before and after; or those of the summands.
     void match(std::span<const Atom> before, std::span<const Atom> after);

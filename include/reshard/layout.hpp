@@ -15,6 +15,8 @@ enum class DType { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f8_e4m3fn, f8_
 [[nodiscard]] Index size_of(DType dtype);                        ///< bytes of one element
 [[nodiscard]] std::string_view name(DType dtype);                ///< JAX's short name: f32, bf16, bool
 [[nodiscard]] bool reducible(DType dtype);                       ///< false for the types that are bytes only
+[[nodiscard]] bool is_floating(DType dtype);                     ///< f16, bf16, f32, f64
+[[nodiscard]] bool is_complex(DType dtype);                      ///< c64, c128
 [[nodiscard]] Result<DType> parse_dtype(std::string_view text);  ///< short and long names: f32, float32
 
 /// How the summands of an unreduced array combine to its values. An avg is a sum, divided once by divisor(layout).

@@ -57,13 +57,13 @@ namespace {
 
 constexpr std::array<std::string_view, 5> reduction_names = {"sum", "max", "min", "prod", "avg"};
 
+}  // namespace
+
 bool is_complex(DType dtype) { return dtype == DType::c64 || dtype == DType::c128; }
 
 bool is_floating(DType dtype) {
     return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
-
-}  // namespace
 
 std::string_view name(Reduction reduction) { return reduction_names[static_cast<std::size_t>(reduction)]; }
 

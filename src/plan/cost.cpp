@@ -109,6 +109,16 @@ bool chooses(const Layout& before, const Step& step) {
                                                : !replicas.empty();
 }
 
+Network network_for(const Plan& plan, const Machine& machine) {
+    Network network = network_of(machine, world_size(plan));
+    for (std::size_t i = 0; i < plan.steps.size() && !network.empty(); ++i) {
+        const Layout& before = layout_before(plan, i);
+        if (!type_step(before, plan.steps[i])) return {};
+        if (chooses(before, plan.steps[i])) return network;
+    }
+    return {};
+}
+
 Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                    const Network& network) {
     const Index load = std::max(move.received, move.sent);

@@ -21,10 +21,6 @@ bool wide(DType dtype) {
     return dtype == DType::i64 || dtype == DType::u64 || dtype == DType::f64 || dtype == DType::c128;
 }
 
-bool is_float(DType dtype) {
-    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-}
-
 class JaxText {
 public:
     JaxText(const TileProgram& program, Mesh mesh) : program_(program), mesh_(std::move(mesh)) {
@@ -172,7 +168,7 @@ private:
         const bool lowest = combine == Combine::max;
         if (dtype == DType::boolean) return lowest ? "False" : "True";
         uses_numpy_ = true;
-        if (is_float(dtype)) return lowest ? "-jnp.inf" : "jnp.inf";
+        if (is_floating(dtype)) return lowest ? "-jnp.inf" : "jnp.inf";
         return fmt::format("jnp.iinfo(tile.dtype).{}", lowest ? "min" : "max");
     }
 

@@ -16,14 +16,13 @@ constexpr std::array<std::string_view, 17> type_names = {"i1",   "i8",   "i16", 
 
 std::string_view type_name(DType dtype) { return type_names[static_cast<std::size_t>(dtype)]; }
 
-bool is_complex(DType dtype) { return dtype == DType::c64 || dtype == DType::c128; }
-bool is_float(DType dtype) { return dtype >= DType::f8_e4m3fn && dtype <= DType::f64; }
+bool has_point(DType dtype) { return dtype >= DType::f8_e4m3fn && dtype <= DType::f64; }
 bool is_unsigned(DType dtype) { return dtype >= DType::u8 && dtype <= DType::u64; }
 
 // A small number as a literal of the type.
 std::string literal(DType dtype, Index number) {
     if (is_complex(dtype)) return fmt::format("({}.0, 0.0)", number);
-    if (is_float(dtype)) return fmt::format("{}.0", number);
+    if (has_point(dtype)) return fmt::format("{}.0", number);
     if (dtype == DType::boolean) return number != 0 ? "true" : "false";
     return fmt::format("{}", number);
 }
@@ -32,7 +31,7 @@ std::string literal(DType dtype, Index number) {
 std::string extreme(DType dtype, bool lowest) {
     const Index bits = 8 * size_of(dtype);
     if (dtype == DType::boolean) return lowest ? "false" : "true";
-    if (is_float(dtype)) {
+    if (has_point(dtype)) {
         const std::uint64_t mantissa = dtype == DType::f16    ? 10
                                        : dtype == DType::bf16 ? 7
                                        : dtype == DType::f32  ? 23

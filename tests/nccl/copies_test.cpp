@@ -142,7 +142,7 @@ TEST(Copies, FillsWithPatterns) {
     }
 }
 
-bool is_floating(DType dtype) { return can_reduce(dtype, Reduction::avg).has_value(); }
+bool can_average(DType dtype) { return can_reduce(dtype, Reduction::avg).has_value(); }
 
 // Random bits: infinities, NaN, subnormals. A NaN's payload is the machine's business: any NaN equals any other.
 template <class T, class IsNan>
@@ -197,7 +197,7 @@ TEST(Copies, FoldsAndScales) {
         run(folds, source.device(), target.device());
         BoxCombine(dtype, combine, drawn.source, drawn.target).run(source.host.data(), target.host.data());
         ASSERT_TRUE(same(target.down(), target.host, dtype)) << "seed " << seed << ' ' << name(dtype);
-        if (!is_floating(dtype)) continue;
+        if (!can_average(dtype)) continue;
         target.up();
         const Scale scale{1 + static_cast<Index>(random() % 5), 1 + static_cast<Index>(random() % 7)};
         CopySet scales;

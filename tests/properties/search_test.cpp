@@ -41,7 +41,8 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
         const Found found = search(*frame, options, machine);
         RC_LOG() << repeat_line(pair) << " --objective " << name(options.objective) << " on\n" << format(machine);
         if (!found.arrived) return;
-        const Plan plan{problem.source, problem.target, found.steps};
+        Plan plan{problem.source, problem.target, found.steps};
+        plan.network = network_for(plan, machine);
         RC_LOG() << format(plan);
         const auto verdict = check(plan);
         RC_ASSERT(verdict.has_value());

@@ -132,8 +132,8 @@ Result<void> sensible(const Arguments& arguments, const Problem& problem) {
         return fail(Code::usage, "--dtype says what the elements of --input are; there is no --input");
     }
     const Layout& source = problem.source;
-    const bool is_complex = source.dtype == DType::c64 || source.dtype == DType::c128;
-    const bool rounds = source.reduction == Reduction::avg || (source.reduction == Reduction::prod && is_complex);
+    const bool rounds =
+        source.reduction == Reduction::avg || (source.reduction == Reduction::prod && is_complex(source.dtype));
     if (!arguments.input.empty() && summand_count(source) > 1 && rounds) {
         return fail(Code::unsupported, fmt::format("--input: {} of {} rounds; it is verified with generated data only",
                                                    name(source.reduction), name(source.dtype)));

@@ -12,8 +12,6 @@ namespace {
 
 std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
 
-bool is_complex(DType dtype) { return dtype == DType::c64 || dtype == DType::c128; }
-
 template <std::size_t width>
 void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
     for (std::size_t i = 0; i < elements; ++i, into += width) {
@@ -168,8 +166,7 @@ private:
     // x + 0 is not x when x is -0, but x + -0 always is: the other summands of floats are -0.
     void mark_negative_zero(std::span<std::byte> into) const {
         const DType dtype = file_.dtype();
-        const bool floating = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-        if (!floating && !is_complex(dtype)) return;
+        if (!is_floating(dtype) && !is_complex(dtype)) return;
         const std::size_t width = unsigned_of(size_of(dtype)) / (is_complex(dtype) ? 2 : 1);
         for (std::size_t end = width; end <= into.size(); end += width) into[end - 1] = std::byte{0x80};
     }
