@@ -43,6 +43,18 @@ EdgeCost EdgeCosts::of(const State& before, const Edge& hop, bool arrives) const
     return {moves, hop.received};
 }
 
+EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
+    if (objective_ != Objective::time) return {0, 0};
+    const Index moves = is_local(hop.kind) ? 0 : 1;
+    if (hop.kind == StepKind::slice) return {arrives ? last_copy_ : 0, moves};
+    Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
+    if (moves > 0 && hop.received > 0) {
+        time = saturating_add(time, first_message_);
+        time = saturating_add(time, transfer_picoseconds(saturating_multiply(hop.received, element_), fastest_));
+    }
+    return {time, moves};
+}
+
 EdgeCost EdgeCosts::at_least(Index elements) const {
     const Index moves = elements > 0 ? 1 : 0;
     switch (objective_) {

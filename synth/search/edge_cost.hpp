@@ -28,6 +28,8 @@ public:
     /// The cost of a hop from `before`. `arrives`: it ends at the target, where a slice is charged with the copy of its
     /// tile.
     [[nodiscard]] EdgeCost of(const State& before, const Edge& hop, bool arrives) const;
+    /// A lower bound of it that takes no time: all over the fastest level.
+    [[nodiscard]] EdgeCost floor_of(const Edge& hop, bool arrives) const;
     /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
     /// the target is not reached yet.
     [[nodiscard]] EdgeCost at_least(Index elements) const;

@@ -156,8 +156,18 @@ private:
         // What arrives comes first: it bounds the rest.
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
-                if ((hop.state == frame_.target) == arrives)
+                if ((hop.state == frame_.target) == arrives &&
+                    (!levels_ || may_be_best(hop.state, paid + prices_.floor_of(hop, arrives))))
                     reach(hop.state, paid + prices_.of(state, hop, arrives), index, hop.kind);
+    }
+
+    // Where prices take long: whether a state that costs so much or more can still be worth it.
+    bool may_be_best(const State& state, EdgeCost floor) {
+        const bool goal = state == frame_.target;
+        const EdgeCost total = goal ? floor : floor + prices_.at_least(moves_.least_to_target(state));
+        if (arrived_ != 0 && total >= nodes_[arrived_ - 1].paid) return false;
+        const std::uint32_t place = places_.at(state.code(frame_.lists));
+        return place == 0 || floor < nodes_[place - 1].paid;
     }
 
     bool cheapest_of_shape(const State& state, EdgeCost paid) {
