@@ -48,7 +48,8 @@ EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
     const Index moves = is_local(hop.kind) ? 0 : 1;
     if (hop.kind == StepKind::slice) return {arrives ? last_copy_ : 0, moves};
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
-    if (moves > 0 && hop.received > 0) {
+    // Where sizes do not divide, the typing rule may count more than what goes.
+    if (moves > 0 && hop.received > 0 && frame_.even) {
         time = saturating_add(time, first_message_);
         time = saturating_add(time, transfer_picoseconds(saturating_multiply(hop.received, element_), fastest_));
     }
