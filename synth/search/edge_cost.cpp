@@ -122,7 +122,8 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     const bool moves = hop.kind == StepKind::permute || hop.kind == StepKind::exchange;
     const AtomList group = atoms_of(hop.group);
     bool exact = network_->exact() && frame_.even;
-    if (exact || device_count(frame_.like->mesh) > counted_devices_max) {
+    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max && counted_ < counted_moves_max;
+    if (exact || !countable) {
         std::array<Index, levels_max> members{};
         network_->count_members(group, std::span(members.data(), levels));
         if (moves) exact = exchange_traffic(before, hop, carried) && exact;
@@ -140,10 +141,11 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
         }
     }
     if (exact) return carried;
-    if (device_count(frame_.like->mesh) > counted_devices_max) {
+    if (!countable) {
         exact_ = false;
         return carried;
     }
+    ++counted_;
     const Layout from = frame_.layout(before);
     const Layout to = frame_.layout(hop.state);
     const Move move{group, hop.group_size, hop.received, hop.sent, hop.messages, false};

@@ -18,8 +18,10 @@ struct EdgeCost {
 /// The most network levels that a search prices.
 inline constexpr std::size_t levels_max = 16;
 
-/// Up to so many devices are looked at for each move where no closed form holds.
+/// Up to so many devices are looked at for each move where no closed form holds, in so many moves of a search; beyond,
+/// the closed form is an upper estimate, and the search is not said to be complete.
 inline constexpr Index counted_devices_max = 64;
+inline constexpr Index counted_moves_max = 2000;
 
 class EdgeCosts {
 public:
@@ -54,9 +56,10 @@ private:
     std::optional<NetworkDigits> network_;  ///< where there is more than the rate of one level
     const Index element_;
     mutable bool exact_ = true;
-    Index last_copy_ = 0;      ///< of the target's tile
-    Index first_message_ = 0;  ///< start and latency, the least of all levels
-    Index fastest_ = 1;        ///< bytes a second, the most of all levels
+    mutable Index counted_ = 0;  ///< moves
+    Index last_copy_ = 0;        ///< of the target's tile
+    Index first_message_ = 0;    ///< start and latency, the least of all levels
+    Index fastest_ = 1;          ///< bytes a second, the most of all levels
 };
 
 }  // namespace reshard
