@@ -91,7 +91,8 @@ public:
     }
 
     Found run() {
-        reach(frame_.source, {}, 0, StepKind::slice);
+        const auto nothing = [] { return EdgeCost{}; };
+        reach(frame_.source, {}, nothing, 0, StepKind::slice);
         Found found;
         while (!open_.empty()) {
             std::pop_heap(open_.begin(), open_.end());
@@ -121,18 +122,24 @@ public:
     }
 
 private:
-    void reach(const State& state, EdgeCost paid, std::uint32_t parent, StepKind kind) {
+    // On several levels prices take long: one is asked for only where its floor is not beaten already.
+    template <class Price>
+    void reach(const State& state, EdgeCost floor, const Price& price, std::uint32_t parent, StepKind kind) {
         const bool goal = state == frame_.target;
         Index least = goal ? 0 : moves_.least_to_target(state);
-        EdgeCost total = goal ? paid : paid + prices_.at_least(least);
-        const auto late = [&] { return arrived_ != 0 && total >= nodes_[arrived_ - 1].paid; };
-        if (late()) return;
+        const auto total_of = [&](EdgeCost paid) { return goal ? paid : paid + prices_.at_least(least); };
+        const auto late = [&](EdgeCost total) { return arrived_ != 0 && total >= nodes_[arrived_ - 1].paid; };
+        const auto known = [&](std::uint32_t place, EdgeCost paid) {
+            return place != 0 && paid >= nodes_[place - 1].paid;
+        };
+        if (levels_ && (late(total_of(floor)) || known(places_.at(state.code(frame_.lists)), floor))) return;
+        const EdgeCost paid = price();
+        if (late(total_of(paid))) return;
         std::uint32_t& place = places_.at(state.code(frame_.lists));
-        if (place != 0 && paid >= nodes_[place - 1].paid) return;
+        if (known(place, paid)) return;
         if (frame_.exact && !goal) {
             least = place != 0 ? nodes_[place - 1].least : moves_.foreign_to_target(state, least);
-            total = paid + prices_.at_least(least);
-            if (late()) return;
+            if (late(total_of(paid))) return;
         }
         const Node node{state, paid, least, parent, kind, false};
         if (place == 0) {
@@ -142,7 +149,7 @@ private:
             nodes_[place - 1] = node;
         }
         if (goal) arrived_ = place;
-        open_.push_back({total, place - 1, paid});
+        open_.push_back({total_of(paid), place - 1, paid});
         std::push_heap(open_.begin(), open_.end());
     }
 
@@ -156,18 +163,11 @@ private:
         // What arrives comes first: it bounds the rest.
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
-                if ((hop.state == frame_.target) == arrives &&
-                    (!levels_ || may_be_best(hop.state, paid + prices_.floor_of(hop, arrives))))
-                    reach(hop.state, paid + prices_.of(state, hop, arrives), index, hop.kind);
-    }
-
-    // Where prices take long: whether a state that costs so much or more can still be worth it.
-    bool may_be_best(const State& state, EdgeCost floor) {
-        const bool goal = state == frame_.target;
-        const EdgeCost total = goal ? floor : floor + prices_.at_least(moves_.least_to_target(state));
-        if (arrived_ != 0 && total >= nodes_[arrived_ - 1].paid) return false;
-        const std::uint32_t place = places_.at(state.code(frame_.lists));
-        return place == 0 || floor < nodes_[place - 1].paid;
+                if ((hop.state == frame_.target) == arrives) {
+                    const EdgeCost floor = paid + (levels_ ? prices_.floor_of(hop, arrives) : EdgeCost{});
+                    const auto price = [&] { return paid + prices_.of(state, hop, arrives); };
+                    reach(hop.state, floor, price, index, hop.kind);
+                }
     }
 
     bool cheapest_of_shape(const State& state, EdgeCost paid) {
