@@ -72,6 +72,24 @@ void swept(benchmark::State& state, Store store, Index apart) {
     count_bytes(state, total);
 }
 
+// As above, of a matrix of f32 whose transpose is cut alike: a memory takes 1024 columns as rows of 32 KiB.
+void swept_transposed(benchmark::State& state) {
+    const Index offset = state.range(0);
+    const Index side = 1024;
+    const Index row = 8 * side * 4;
+    MultiCopy sweep(MultiCopy::Kind::push);
+    std::vector<std::byte*> others;
+    for (Index i = 0; i < 8; ++i) {
+        sweep.add(static_cast<std::size_t>(i), {i * side * 4, 4, {side, side}, {row, 4}},
+                  {0, 4, {side, side}, {4, row}});
+        others.push_back(pages(0).data() + i * row * (side - 1) + offset);
+    }
+    sweep.arrange();
+    for (auto _ : state) sweep.push(pages(1).data() + offset, others, Store::streaming);
+    store_fence();
+    count_bytes(state, row * side);
+}
+
 void transposed(benchmark::State& state, const CopyKernels* kernels, Store store) {
     const Index unit = state.range(0);
     const Index side = state.range(1);
@@ -112,6 +130,7 @@ int main(int argc, char** argv) {
         benchmark::RegisterBenchmark("sweep/cached", swept, Store::cached, 1)
             ->Args({256, offset})
             ->Args({4096, offset});
+        benchmark::RegisterBenchmark("sweep/transposed", swept_transposed)->Arg(offset);
     }
     for (const CopyKernels* kernels : all_copy_kernels()) {
         for (const Store store : {Store::cached, Store::streaming}) {

@@ -10,6 +10,7 @@ using NestLoop = LoopNest::Loop;
 // A block reaches over so many bytes of the tile: what one other memory takes of it stays in the first cache for those
 // that take its neighbours.
 constexpr Index block_span = Index{64} << 10;
+constexpr std::uintptr_t line_bytes = 64;
 
 Index stride_in_tile(const NestLoop& loop, MultiCopy::Kind kind) {
     return kind == MultiCopy::Kind::push ? loop.source_stride : loop.target_stride;
@@ -190,9 +191,20 @@ void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store s
         lanes_.push_back(lane);
     }
     if (!part.transposed) return copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
+    for (const Lane& lane : lanes_) move_transposed(part, cursor.row, rows, store, lane);
+}
+
+// Blocks of target runs that begin inside a line are moved on to where one ends, so that only the first and the last
+// line of a run are written in parts.
+void MultiCopy::move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
     Leaf block = *part.transposed;
-    block.plane.inner = rows;
-    for (const Lane& lane : lanes_) run_leaf(block, store, lane.source, lane.target);
+    const std::byte* run = lane.target - row * block.unit_bytes;
+    const Index shift = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(run) % line_bytes) / block.unit_bytes;
+    const Index begin = row == 0 ? 0 : std::min(row + shift, part.rows);
+    block.plane.inner = std::min(row + rows + shift, part.rows) - begin;
+    if (block.plane.inner == 0) return;
+    run_leaf(block, store, lane.source + (begin - row) * block.plane.source_stride,
+             lane.target + (begin - row) * block.unit_bytes);
 }
 
 void MultiCopy::push(const std::byte* tile, std::span<std::byte* const> others, Store store) {

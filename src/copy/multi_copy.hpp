@@ -66,6 +66,7 @@ private:
     void walk(const Visit& visit);
     template <class At>
     void move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at);
+    static void move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane);
 
     Kind kind_;
     Index bytes_ = 0;

@@ -1,7 +1,10 @@
 // Every kernel that this processor runs, and sweeps of several memories, against naive loops.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -171,6 +174,36 @@ TEST(Sweeps, AsBoxByBox) {
         SCOPED_TRACE(i);
         const auto kind = i % 2 == 0 ? MultiCopy::Kind::push : MultiCopy::Kind::pull;
         ASSERT_NO_FATAL_FAILURE(expect_sweep(random, kind, stores[static_cast<std::size_t>(i / 2 % 2)]));
+    }
+}
+
+// Target runs of several blocks that begin anywhere in a line, as of registered memory; nothing beside them changes.
+TEST(Sweeps, TransposedRunsAtAnyOffset) {
+    Random random(29);
+    for (int i = 0; i < 120; ++i) {
+        const Index unit = Index{1} << below(random, 5);
+        const Index rows = 2048 / unit + below(random, 3 * 2048 / unit);  // one run of the target
+        const Index columns = 1 + below(random, 40);
+        const Index offset = below(random, 3) == 0 ? below(random, 64) : below(random, 64 / unit) * unit;
+        const Index apart = (rows * unit + 63) / 64 * 64 + (below(random, 3) == 0 ? unit : 0);
+        SCOPED_TRACE(
+            fmt::format("{} rows of {} elements of {} bytes, {} bytes into a line", rows, columns, unit, offset));
+        const Region from = region(0, unit, {rows, columns}, {columns * unit, unit});
+        const Region to = region(offset, unit, {rows, columns}, {unit, apart});
+        const Bytes source = random_bytes(random, rows * columns * unit);
+        Bytes target = random_bytes(random, offset + columns * apart);
+        Bytes wanted = target;
+        BoxCopy(from, to).run(source.data(), wanted.data());
+        MultiCopy sweep(i % 2 == 0 ? MultiCopy::Kind::push : MultiCopy::Kind::pull);
+        sweep.add(0, from, to);
+        sweep.arrange();
+        if (i % 2 == 0) {
+            sweep.push(source.data(), std::array<std::byte*, 1>{target.data()}, Store::streaming);
+        } else {
+            sweep.pull(target.data(), std::array<const std::byte*, 1>{source.data()}, Store::streaming);
+        }
+        store_fence();
+        ASSERT_EQ(target, wanted);
     }
 }
 

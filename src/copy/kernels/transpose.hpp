@@ -80,6 +80,17 @@ void turn_rest(const Plane& plane, const std::byte* source, std::byte* target) {
     }
 }
 
+// As turn_rest, past the caches.
+template <class T>
+void stream_rest(const Plane& plane, const std::byte* source, std::byte* target) {
+    for (Size i = 0; i < plane.outer; ++i) {
+        for (Size j = 0; j < plane.inner; ++j) {
+            stream_part(source + j * plane.source_stride + i * T::bytes,
+                        target + i * plane.target_stride + j * T::bytes, T::bytes);
+        }
+    }
+}
+
 // A block of T::rows target runs of one cache line each: gathered in the first cache, then stored as whole lines.
 template <class T>
 [[gnu::always_inline]] inline void stream_block(const Plane& plane, const std::byte* source, std::byte* target) {
@@ -106,11 +117,12 @@ template <class T>
     for (Size j = 0; j < T::line; ++j) __builtin_prefetch(source + j * plane.source_stride + line_bytes);
 }
 
-// The whole squares of a plane, `block(source, target)` at a time: bands of one cache line along the target's run, each
-// walked along a strip of the source's. The borders element by element; `head` is the first whole line.
-template <class T, class Block>
+// The whole squares of a plane, `block(source, target)` at a time: bands of cache lines along the target's run, each
+// walked along a strip of the source's. `head` is the first whole line; `ends(plane, source, target)` are the parts of
+// runs before it and behind the last one. The last runs element by element.
+template <class T, class Block, class Ends>
 [[gnu::always_inline]] inline void turn_strips(const Plane& plane, Size head, const std::byte* source,
-                                               std::byte* target, const Block& block) {
+                                               std::byte* target, const Block& block, const Ends& ends) {
     const Size squares = plane.outer / T::rows * T::rows;
     const Size end = head + (plane.inner - head) / T::line * T::line;
     for (Size first = 0; first < squares; first += strip) {
@@ -127,9 +139,8 @@ template <class T, class Block>
             }
         }
     }
-    turn_rest<T>(part<T>(plane, plane.outer, head), source, target);
-    turn_rest<T>(part<T>(plane, plane.outer, plane.inner - end), source + end * plane.source_stride,
-                 target + end * T::bytes);
+    ends(part<T>(plane, plane.outer, head), source, target);
+    ends(part<T>(plane, plane.outer, plane.inner - end), source + end * plane.source_stride, target + end * T::bytes);
     turn_rest<T>(part<T>(plane, plane.outer - squares, end - head),
                  source + squares * T::bytes + head * plane.source_stride,
                  target + squares * plane.target_stride + head * T::bytes);
@@ -137,11 +148,12 @@ template <class T, class Block>
 
 template <class T>
 void copy_transposed(const Plane& plane, const std::byte* source, std::byte* target) {
-    turn_strips<T>(plane, 0, source, target, [&](const std::byte* from, std::byte* to) {
+    const auto block = [&](const std::byte* from, std::byte* to) {
         for (int k = 0; k < T::line; k += T::rows) {
             turn_square<T>(from + k * plane.source_stride, plane.source_stride, to + k * T::bytes, plane.target_stride);
         }
-    });
+    };
+    turn_strips<T>(plane, 0, source, target, block, turn_rest<T>);
 }
 
 // Whole lines need target runs that all begin at the same place of a line; else plain stores.
@@ -151,8 +163,8 @@ void stream_transposed(const Plane& plane, const std::byte* source, std::byte* t
     if (plane.target_stride % line_bytes != 0 || to_line(target) % T::bytes != 0 || plane.inner < head + T::line) {
         return copy_transposed<T>(plane, source, target);
     }
-    turn_strips<T>(plane, head, source, target,
-                   [&](const std::byte* from, std::byte* to) { stream_block<T>(plane, from, to); });
+    const auto block = [&](const std::byte* from, std::byte* to) { stream_block<T>(plane, from, to); };
+    turn_strips<T>(plane, head, source, target, block, stream_rest<T>);
 }
 
 }  // namespace
