@@ -97,9 +97,13 @@ private:
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         complete_ = options_.first_steps.empty() &&
                     (!timed || (options_.vocabulary == Vocabulary::collectives && piece_count(best.execution()) == 1));
-        // Exchanges between ragged ends are not all looked at for the time; and what the busiest device receives in all
-        // may be less than the sum over the steps, which is searched.
-        if (timed) return complete_ || (!searched.estimates && divides(problem_.source) && divides(problem_.target));
+        // Exchanges between ragged tiles are not all looked at for the time, nor priced by the messages that they take;
+        // and what the busiest device receives in all may be less than the sum over the steps, which is searched.
+        const auto even = [](const Step& step) { return divides(step.layout); };
+        if (timed) {
+            return complete_ ||
+                   (!searched.estimates && divides(problem_.source) && std::ranges::all_of(best.plan().steps, even));
+        }
         return searched.even || at_bound(best);
     }
 

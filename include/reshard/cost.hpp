@@ -17,11 +17,12 @@ struct Level {
     friend bool operator==(const Level&, const Level&) = default;
 };
 
-/// Levels from the inside out, and the rate of local copies.
+/// Levels from the inside out, and what local copies cost: by their bytes, and by the runs that these fall into.
 struct Machine {
     std::string name;                 ///< as it was specified
     std::vector<Level> levels;        ///< from the inside out
     Index copy_bytes_per_second = 1;  ///< of one device, read and written once
+    Index copy_run_ps = 0;  ///< per run of bytes that follow each other at both ends of a copy, beside its bytes
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 
@@ -32,7 +33,7 @@ struct Machine {
 /// ethernet:nodes=N,per_node=P, mi300x, p3.8xlarge:hosts=N. Errors: syntax, overflow.
 [[nodiscard]] Result<Machine> make_machine(std::string_view specification);
 
-/// machine := "machine" name NL {level NL} "copy" rate NL
+/// machine := "machine" name NL {level NL} "copy" rate ["run" time] NL
 /// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"] ["pair"
 /// rate] Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it. Errors:
 /// syntax, overflow, mesh (levels that do not nest, a rate of 0).
@@ -166,9 +167,14 @@ struct Times {
 };
 [[nodiscard]] Index total(const Times& times);  ///< saturating
 
+/// The elements of one run of a step's copies: those that follow each other in the tile before it and in that after it,
+/// on average where a dimension is cut unevenly.
+[[nodiscard]] Index copied_run(const Layout& before, const Layout& after);
+
 /// Time of one step of a plan made for the machine: for each level that it uses start + latency x messages + load /
-/// bandwidth, by device or by pair, whichever takes longer; then local copies. Saturating. Devices beyond the outermost
-/// level's count are reached through it all the same.
+/// bandwidth, by device or by pair, whichever takes longer; then local copies: the tile after it, and its runs beyond
+/// the first. A slice is a view. Saturating. Devices beyond the outermost level's count are reached through it all the
+/// same.
 [[nodiscard]] Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 /// total(step_times(...)).
 [[nodiscard]] Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine);

@@ -275,6 +275,8 @@ calibrate` writes it. Errors: InputError.)doc")
             "text"_a = "laptop", nb::sig("def __init__(self, text: str = 'laptop') -> None"))
         .def_ro("name", &Machine::name, "As it was specified.")
         .def_ro("copy_bytes_per_second", &Machine::copy_bytes_per_second, "Of one device, read and written once.")
+        .def_ro("copy_run_ps", &Machine::copy_run_ps,
+                "Picoseconds per run of bytes that follow each other at both ends of a copy, beside its bytes.")
         .def_prop_ro(
             "levels",
             [](const Machine& machine) {

@@ -79,6 +79,16 @@ Result<Level> scan_level(Scanner& scanner) {
     return level;
 }
 
+// What runs of copies cost beside their bytes; nothing where the line ends.
+Result<Index> scan_run(Scanner& scanner) {
+    if (scanner.at_end()) return 0;
+    const std::size_t begin = scanner.offset();
+    if (scanner.word() != "run") return scanner.error(Code::syntax, "expected run, or the end of the line", begin);
+    RESHARD_TRY(const auto& time, scan_time(scanner));
+    RESHARD_CHECK(scanner.expect_end());
+    return time;
+}
+
 bool nests(const Machine& machine, const Level& level) {
     if (machine.levels.empty()) return true;
     const Index inner = machine.levels.back().devices;
@@ -125,6 +135,9 @@ Result<Machine> parse_machine(std::string_view text) {
             const auto rate = scan_rate(scanner);
             if (!rate) return placed(rate.error());
             machine.copy_bytes_per_second = *rate;
+            const auto run = scan_run(scanner);
+            if (!run) return placed(run.error());
+            machine.copy_run_ps = *run;
             copies = true;
         } else {
             return placed({Code::syntax, "expected machine, level or copy", "", 0});
@@ -147,13 +160,16 @@ std::string format(const Machine& machine) {
         if (level.pair_bytes_per_second != 0) text += fmt::format(" pair {}", format_rate(level.pair_bytes_per_second));
         text += "\n";
     }
-    return text + fmt::format("copy {}\n", format_rate(machine.copy_bytes_per_second));
+    text += fmt::format("copy {}", format_rate(machine.copy_bytes_per_second));
+    if (machine.copy_run_ps != 0) text += fmt::format(" run {}", format_time(machine.copy_run_ps));
+    return text + '\n';
 }
 
 Machine laptop() {
     // Eight ranks on two cores moving 256 MiB by point to point: about 2 GB/s a rank; a message through shared memory
-    // takes about 1 us; plain copies run at 10 GB/s a core (bench/README.md).
-    return {"laptop", {{"node", index_max, 1'000'000, 2'000'000'000}}, 10'000'000'000};
+    // takes about 1 us; plain copies run at 10 GB/s a core. Four ranks on two cores: runs of 16 bytes take 10 ns each
+    // more than their bytes (bench/README.md).
+    return {"laptop", {{"node", index_max, 1'000'000, 2'000'000'000}}, 10'000'000'000, 10'000};
 }
 
 namespace {
@@ -162,20 +178,30 @@ constexpr Index ns = 1'000;
 constexpr Index us = 1'000'000;
 constexpr Index gb_per_s = 1'000'000'000;
 
+// A run that does not end where the memory's transactions do takes part of one more of them.
+constexpr Index transaction_ps(Index bytes, Index bytes_per_second) {
+    return bytes * 1'000'000 / (bytes_per_second / 1'000'000);
+}
+
 // DGX H100, 8 GPUs a node. NVLink: 450 GB/s one way by specification, 370 reached (ASTRA-sim's validated HGX-H100
 // file); an NCCL all-to-all starts in about 7 us and takes 0.7 us a peer. InfiniBand: 400 Gb/s a GPU, 48 GB/s reached;
-// NCCL's simple protocol takes 14 us a hop, posting 1-2 us. Copies: about 3 TB/s read and written, so half of that.
+// NCCL's simple protocol takes 14 us a hop, posting 1-2 us. Copies: about 3 TB/s read and written, so half of that; in
+// transactions of 32 bytes (NVIDIA's CUDA C++ best practices, 10.2.1).
 Machine dgx_h100(std::string name, Index nodes) {
-    Machine machine{std::move(name), {{"nvlink", 8, 700 * ns, 370 * gb_per_s, 7 * us}}, 1500 * gb_per_s};
+    Machine machine{std::move(name),
+                    {{"nvlink", 8, 700 * ns, 370 * gb_per_s, 7 * us}},
+                    1500 * gb_per_s,
+                    transaction_ps(32, 1500 * gb_per_s)};
     if (nodes > 1) machine.levels.push_back({"infiniband", 8 * nodes, 1500 * ns, 48 * gb_per_s, 14 * us});
     return machine;
 }
 
 // TPU v5p, a torus of A x B x C: 90 GB/s a link and direction, two links an axis, 1 us a hop (Google's v5p page; the
 // scaling book). Rings are taken as switches of both links' rate: right for gathers and reduce-scatters, too kind to
-// all-to-alls over long rings. Copies: 2.77 TB/s of memory, half of it for each way.
+// all-to-alls over long rings. Copies: 2.77 TB/s of memory, half of it for each way; arrays lie in rows of 128 elements
+// of 4 bytes (XLA's page on tiled layouts).
 Machine tpu_v5p(std::string name, Index a, Index b, Index c) {
-    Machine machine{std::move(name), {}, 1385 * gb_per_s};
+    Machine machine{std::move(name), {}, 1385 * gb_per_s, transaction_ps(512, 1385 * gb_per_s)};
     Index devices = 1;
     for (const auto& [axis, size] : {std::pair{"z", c}, std::pair{"y", b}, std::pair{"x", a}}) {
         devices *= size;
@@ -188,7 +214,7 @@ Machine tpu_v5p(std::string name, Index a, Index b, Index c) {
 // Nodes of `per_node` ranks on 100 Gb/s Ethernet, one card a node: 11.5 GB/s with RDMA, about 6 with TCP and many
 // flows, which is taken here; 30 us a message over TCP (NCCL issue 464 and the figures above). Inside as `laptop`.
 Machine ethernet(std::string name, Index nodes, Index per_node) {
-    Machine machine{std::move(name), {}, laptop().copy_bytes_per_second};
+    Machine machine{std::move(name), {}, laptop().copy_bytes_per_second, laptop().copy_run_ps};
     if (per_node > 1) machine.levels.push_back({"node", per_node, 1 * us, 2 * gb_per_s});
     if (nodes > 1 || per_node == 1)
         machine.levels.push_back({"ethernet", nodes * per_node, 30 * us, 6 * gb_per_s, 0, per_node > 1});
@@ -198,17 +224,23 @@ Machine ethernet(std::string name, Index nodes, Index per_node) {
 // AMD Instinct MI300X, 8 GPUs, each with a link of Infinity Fabric to each other one: 64 GB/s one way by AMD's data
 // sheet, about 50 reached by RCCL (ScalarLM's measurements on 8 x MI300X), so 350 over all seven. Messages and start as
 // of a kernel of NCCL on NVLink, which RCCL shares. Copies: 5.3 TB/s of memory by the data sheet, about 4 reached
-// (rocm_bandwidth_test), half of it for each way.
+// (rocm_bandwidth_test), half of it for each way; in cache lines of 128 bytes (AMD's CDNA 3 white paper).
 Machine mi300x(std::string name) {
-    return {std::move(name), {{"fabric", 8, 700 * ns, 350 * gb_per_s, 7 * us, false, 50 * gb_per_s}}, 2000 * gb_per_s};
+    return {std::move(name),
+            {{"fabric", 8, 700 * ns, 350 * gb_per_s, 7 * us, false, 50 * gb_per_s}},
+            2000 * gb_per_s,
+            transaction_ps(128, 2000 * gb_per_s)};
 }
 
 // p3.8xlarge, the hosts of Alpa's measurements of moves between meshes (Zhuang et al., MLSys 2023): 4 V100s over
 // NVLink, 150 GB/s one way of a GPU by NVIDIA's data sheet, about 130 reached; a network card of 10 Gb/s a host (EC2's
 // table of instances), 30 us a message over TCP as `ethernet`. Copies: 900 GB/s of memory by the data sheet, half of it
-// for each way.
+// for each way; transactions as `dgx-h100`.
 Machine p3_8xlarge(std::string name, Index hosts) {
-    Machine machine{std::move(name), {{"nvlink", 4, 700 * ns, 130 * gb_per_s, 7 * us}}, 450 * gb_per_s};
+    Machine machine{std::move(name),
+                    {{"nvlink", 4, 700 * ns, 130 * gb_per_s, 7 * us}},
+                    450 * gb_per_s,
+                    transaction_ps(32, 450 * gb_per_s)};
     if (hosts > 1) machine.levels.push_back({"ethernet", 4 * hosts, 30 * us, gb_per_s * 5 / 4, 0, true});
     return machine;
 }

@@ -5,6 +5,7 @@
 
 #include "reshard/algebra/refinement.hpp"
 #include "src/plan/carried.hpp"
+#include "src/plan/copy_runs.hpp"
 
 namespace reshard {
 
@@ -142,6 +143,23 @@ std::vector<Index> level_loads(const Layout& before, const Step& step, const Mov
     return traffic_of(before, step, move, machine, network_of(machine, world)).elements;
 }
 
+Index copied_run(const Layout& before, const Layout& after) {
+    const std::size_t rank = std::min(before.dims.size(), after.dims.size());
+    return run_elements(rank, [&](std::size_t i) -> CutDim {
+        const Dim& from = before.dims[i];
+        const Dim& to = after.dims[i];
+        const Index shards = shard_count(from);
+        if (from.pieces.empty() && to.pieces.empty()) return {from.extent, shards, shard_count(to)};
+        if (from.pieces == to.pieces && shards == shard_count(to)) return {tile_extent(to), 1, 1};
+        const auto parts = [](const Dim& dim) {
+            return dim.pieces.empty() ? shard_count(dim) : static_cast<Index>(dim.pieces.size());
+        };
+        // As many pieces need not be the same ones.
+        const Index all = parts(from) == parts(to) ? parts(from) + 1 : parts(to);
+        return {from.extent, parts(from), all};
+    });
+}
+
 Index total(const Times& times) {
     Index sum = times.copies;
     for (const Index level : times.levels) sum = saturating_add(sum, level);
@@ -155,7 +173,10 @@ Times times_of(const Layout& before, const Step& step, const Move& move, const M
     Times times{std::vector<Index>(machine.levels.size()), 0};
     if (step.kind == StepKind::slice) return times;  // a view; plan_times charges the copy of a last one
     const Index element = size_of(before.dtype);
-    times.copies = transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
+    if (machine.copy_run_ps > 0)
+        times.copies = runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine);
+    times.copies =
+        saturating_add(times.copies, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
     const Traffic traffic = traffic_of(before, step, move, machine, network);
     for (std::size_t i = 0; i < times.levels.size(); ++i) {
         if (traffic.elements[i] == 0) continue;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/plan/copy_runs.hpp"
+
 namespace reshard {
 
 namespace {
@@ -19,10 +21,8 @@ EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machin
     if (objective != Objective::time) return;
     if (machine.levels.size() > 1 || machine.levels[0].pair_bytes_per_second > 0)
         network_.emplace(frame.like->mesh, borders_of(frame), machine);
-    Index tile = 1;
-    for (std::size_t i = 0; i < frame.dims(); ++i)
-        tile = saturating_multiply(tile, ceil_divide(frame.extents[i], frame.shards(frame.target.lists[i])));
-    last_copy_ = transfer_picoseconds(saturating_multiply(tile, element_), machine.copy_bytes_per_second);
+    last_copy_ =
+        transfer_picoseconds(saturating_multiply(tile_of(frame.target), element_), machine.copy_bytes_per_second);
     first_message_ = index_max;
     for (const Level& level : machine.levels) {
         first_message_ = std::min(first_message_, saturating_add(level.start_ps, level.latency_ps));
@@ -98,9 +98,7 @@ bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, Carried& 
         traffic.match({held.begin(), held.size()}, {next.begin(), next.size()});
     }
     traffic.replicate(atoms_of(wanted & ~used), atoms_of(used & ~wanted));
-    Index tile = 1;
-    for (std::size_t i = 0; i < frame_.dims(); ++i)
-        tile = saturating_multiply(tile, ceil_divide(frame_.extents[i], frame_.shards(before.lists[i])));
+    const Index tile = tile_of(before);
     const std::size_t levels = machine_.levels.size();
     const std::span elements(carried.elements.data(), levels);
     const std::span pair(carried.pair.data(), levels);
@@ -157,10 +155,28 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     return carried;
 }
 
+Index EdgeCosts::tile_of(const State& state) const {
+    Index tile = 1;
+    for (std::size_t i = 0; i < frame_.dims(); ++i)
+        tile = saturating_multiply(tile, ceil_divide(frame_.extents[i], frame_.shards(state.lists[i])));
+    return tile;
+}
+
+Index EdgeCosts::runs(const State& before, const Edge& hop) const {
+    if (machine_.copy_run_ps == 0) return 0;
+    const Index run = run_elements(frame_.dims(), [&](std::size_t i) -> CutDim {
+        const Index shards = frame_.shards(before.lists[i]);
+        const bool alike = before.lists[i] == hop.state.lists[i];
+        return {frame_.extents[i], shards, alike ? shards : frame_.shards(hop.state.lists[i])};
+    });
+    return runs_picoseconds(hop.tile, run, machine_);
+}
+
 // As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
     if (hop.kind == StepKind::slice) return arrives ? last_copy_ : 0;
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
+    time = saturating_add(time, runs(before, hop));
     if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;
     const Carried over = carried(before, hop);
     for (std::size_t i = 0; i < machine_.levels.size(); ++i) {

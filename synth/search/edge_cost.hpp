@@ -40,6 +40,9 @@ public:
 
 private:
     [[nodiscard]] Index picoseconds(const State& before, const Edge& hop, bool arrives) const;
+    [[nodiscard]] Index tile_of(const State& state) const;  ///< elements
+    /// What the runs of its copies cost beside their bytes.
+    [[nodiscard]] Index runs(const State& before, const Edge& hop) const;
     /// As Traffic, without allocating.
     struct Carried {
         std::array<Index, levels_max> elements{};

@@ -13,7 +13,8 @@ namespace {
 
 Machine draw_machine() {
     // Levels that end inside an axis, or cross it, are the hard ones.
-    Machine machine{"drawn", {}, *rc::gen::element<Index>(1'000'000'000, 370'000'000'000)};
+    Machine machine{
+        "drawn", {}, *rc::gen::element<Index>(1'000'000'000, 370'000'000'000), *rc::gen::element<Index>(0, 21, 10'000)};
     Index devices = 1;
     for (int levels = *between(1, 4); levels > 1; --levels) {
         devices *= *between<Index>(2, 5);

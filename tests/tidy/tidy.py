@@ -78,7 +78,7 @@ ROOMS = {
                      ["algebra/backend", "algebra/view", "algebra/normalize_devices", "rows"]),
     "src/portable": ([], ["text", "algebra/refinement", "algebra/view", "portable/interpret", "portable/write"]),
     "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute", "redistribute"]),
-    "synth/search": ([], PLANNER + ["synthesize"]),
+    "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/list": ([], PLANNER + ["synthesize"]),
     "synth": (["synth/search", "synth/rules", "synth/list"], PLANNER + ["plan_cache"]),

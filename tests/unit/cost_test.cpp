@@ -56,6 +56,46 @@ TEST(CostUnit, APlanCostsTheSumOfItsSteps) {
     EXPECT_GT(sum, 0);
 }
 
+Index copies_of(const Mesh& mesh, const char* before, const Step& step, Index run_ps) {
+    Machine machine = simple();
+    machine.copy_run_ps = run_ps;
+    const Layout held = *parse_layout(mesh, before);
+    return step_times(held, step, *type_step(held, step), machine).copies;
+}
+
+TEST(CostUnit, ARunIsWhatBothEndsHoldInARow) {
+    const Mesh mesh{{"x", 4}, {"y", 2}};
+    const auto run = [&](const char* before, const char* after) {
+        return copied_run(*parse_layout(mesh, before), *parse_layout(mesh, after));
+    };
+    EXPECT_EQ(run("u8[64@x,32]", "u8[64,32@x]"), 8);
+    EXPECT_EQ(run("u8[64,32@x]", "u8[64@x,32]"), 8);
+    EXPECT_EQ(run("u8[64@x,32@y,8]", "u8[64,32@(y,x),8]"), 4 * 8);
+    EXPECT_EQ(run("u8[64@x,32@y]", "u8[64,32@y]"), 16 * 16);
+    EXPECT_EQ(run("u8[64,32@x]", "u8[64,32]"), 8);
+    EXPECT_EQ(run("u8[64@x,32]", "u8[64@x,32]"), 16 * 32);
+    // Four cut by two: two devices hold what one wants. Cut by two and by four others: the finer borders.
+    EXPECT_EQ(run("u8[32@(x,y)]", "u8[32@y]"), 4);
+    EXPECT_EQ(run("u8[32@y]", "u8[32@x]"), 8);
+    // Pieces of 2 of 32, dealt in turn.
+    EXPECT_EQ(run("u8[32@x/2]", "u8[32@x]"), 2);
+    EXPECT_EQ(run("u8[4,32@x/2]", "u8[4@y,32@x/2]"), 2 * 8);
+}
+
+TEST(CostUnit, RunsBeyondTheFirstArePaidFor) {
+    const Mesh mesh{{"x", 4}};
+    const Step cut{StepKind::all_to_all, *parse_layout(mesh, "u8[64,32@x]")};
+    EXPECT_EQ(copies_of(mesh, "u8[64@x,32]", cut, 1000) - copies_of(mesh, "u8[64@x,32]", cut, 0),
+              (64 * 8 / 8 - 1) * 1000);
+    const Step permuted{StepKind::permute, *parse_layout(Mesh{{"x", 2}, {"y", 2}}, "u8[64@(y,x)]")};
+    EXPECT_EQ(copies_of(Mesh{{"x", 2}, {"y", 2}}, "u8[64@(x,y)]", permuted, 1000),
+              copies_of(Mesh{{"x", 2}, {"y", 2}}, "u8[64@(x,y)]", permuted, 0));
+    EXPECT_EQ(copies_of(mesh, "u8[64@x,32]", cut, index_max), index_max);
+    // A slice is a view.
+    const Step sliced{StepKind::slice, *parse_layout(mesh, "u8[64,32@x]")};
+    EXPECT_EQ(copies_of(mesh, "u8[64,32]", sliced, 1000), 0);
+}
+
 TEST(CostUnit, TheLaptopIsOneLevelThatReachesAll) {
     ASSERT_EQ(laptop().levels.size(), 1U);
     EXPECT_EQ(laptop().levels[0].devices, index_max);

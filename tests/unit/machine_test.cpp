@@ -31,8 +31,8 @@ TEST(MachineUnit, BadMachinesSayWhere) {
          {"level b devices 6 message 1us bandwidth 1GB/s\n", "level b devices 4 message 1us bandwidth 1GB/s\n",
           "level b devices 8 message 1 bandwidth 1GB/s\n", "level b devices 8 message 1us bandwidth 0GB/s\n",
           "level b devices 8 message 1us\n", "level b devices 8 message 1us bandwidth 1GB/s pair\n",
-          "level b devices 8 message 1us bandwidth 1GB/s pair 0GB/s\n", "switch\n", "copy 1GB\n",
-          "level b devices 8 message 1us bandwidth 99EB/s\n"}) {
+          "level b devices 8 message 1us bandwidth 1GB/s pair 0GB/s\n", "switch\n", "copy 1GB\n", "copy 1GB/s 3ns\n",
+          "copy 1GB/s run 3\n", "copy 1GB/s run 3ns 4\n", "level b devices 8 message 1us bandwidth 99EB/s\n"}) {
         const auto machine = parse_machine(good + line);
         ASSERT_FALSE(machine.has_value()) << line;
         EXPECT_GE(machine.error().offset, good.size()) << line;

@@ -19,6 +19,7 @@ namespace {
 
 constexpr Index small_tile_elements = 16;
 constexpr Index large_tile_elements = Index{1} << 20;  // 4 MiB of f32
+constexpr Index run_elements = 4;                      // of 4 bytes: what a cut of an innermost dimension may leave
 constexpr Index copied_bytes = Index{1} << 25;
 constexpr double second_ps = 1e12;
 
@@ -46,12 +47,14 @@ Index copy_rate(Rank& rank, Index rounds) {
     return rounded(static_cast<double>(copied_bytes) / std::max(slowest, 1e-9));
 }
 
-/// Collective: median seconds of an all_to_all with tiles of so many elements among the members of one axis.
-Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index rounds) {
+/// Collective: median seconds of an all_to_all with tiles of so many elements, and a few more, among the members of one
+/// axis, which copies runs of `run` elements; of all of the part for a peer where it is 0.
+Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index run, Index rounds) {
     Index members = 1;
     for (const Axis& one : mesh.axes)
         if (one.name == axis) members = one.size;
-    const std::vector<Index> shape = {members, members * ceil_divide(tile, members)};
+    if (run == 0) run = ceil_divide(tile, members);
+    const std::vector<Index> shape = {members * ceil_divide(tile, members * run), members * run};
     RESHARD_TRY(const auto& source, make_layout(mesh, DType::f32, shape, P{axis, {}}));
     RESHARD_TRY(const auto& target, make_layout(mesh, DType::f32, shape, P{{}, axis}));
     RESHARD_TRY(const auto& plan, judge({source, target, {{StepKind::all_to_all, target}}}, AsSteps{}));
@@ -68,8 +71,8 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
 /// Collective: latency and bandwidth of the level that an axis of `members` ranks reaches.
 Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index copies, Index rounds,
                      Level& level) {
-    RESHARD_TRY(const auto& small, exchange_seconds(rank, mesh, axis, small_tile_elements, rounds));
-    RESHARD_TRY(const auto& large, exchange_seconds(rank, mesh, axis, large_tile_elements, rounds));
+    RESHARD_TRY(const auto& small, exchange_seconds(rank, mesh, axis, small_tile_elements, 0, rounds));
+    RESHARD_TRY(const auto& large, exchange_seconds(rank, mesh, axis, large_tile_elements, 0, rounds));
     const double tile = 4.0 * static_cast<double>(members * ceil_divide(large_tile_elements, members));
     const double load = tile * static_cast<double>(members - 1) / static_cast<double>(members);
     // The model pays for messages, for the link, and for one copy of the tile that arrives.
@@ -77,6 +80,14 @@ Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index membe
     level.latency_ps = rounded(small / static_cast<double>(members - 1) * second_ps);
     level.bytes_per_second = rounded(load / std::max(link, large / 20));
     return {};
+}
+
+/// Collective: what a run costs beside its bytes, through the level that an axis of `members` ranks reaches.
+Result<Index> run_picoseconds(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index rounds) {
+    RESHARD_TRY(const auto& whole, exchange_seconds(rank, mesh, axis, large_tile_elements, 0, rounds));
+    RESHARD_TRY(const auto& short_runs, exchange_seconds(rank, mesh, axis, large_tile_elements, run_elements, rounds));
+    const auto runs = static_cast<double>(members * ceil_divide(large_tile_elements, members * run_elements));
+    return rounded(std::max(short_runs - whole, 0.0) / runs * second_ps);
 }
 
 /// Collective: ranks of a node, when every node has as many and they follow one another; else 0.
@@ -95,10 +106,11 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
     const Index inside = ranks_per_node(rank);
     Machine machine{"calibrated", {}, copy_rate(rank, rounds)};
     if (inside == 0 || inside == ranks) {
+        const Mesh mesh{{"rank", ranks}};
         Level level{inside == 0 ? "network" : "node", index_max};
-        RESHARD_CHECK(
-            measure(rank, Mesh{{"rank", ranks}}, "rank", ranks, machine.copy_bytes_per_second, rounds, level));
+        RESHARD_CHECK(measure(rank, mesh, "rank", ranks, machine.copy_bytes_per_second, rounds, level));
         machine.levels.push_back(level);
+        RESHARD_ASSIGN(machine.copy_run_ps, run_picoseconds(rank, mesh, "rank", ranks, rounds));
         return machine;
     }
     const Mesh mesh{{"node", ranks / inside}, {"rank", inside}};
@@ -108,6 +120,10 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
         Level level{name, devices};
         RESHARD_CHECK(measure(rank, mesh, axis, members, machine.copy_bytes_per_second, rounds, level));
         machine.levels.push_back(level);
+        // Of the innermost level, where the least is beside it.
+        if (machine.levels.size() == 1) {
+            RESHARD_ASSIGN(machine.copy_run_ps, run_picoseconds(rank, mesh, axis, members, rounds));
+        }
     }
     return machine;
 }

@@ -15,6 +15,15 @@ namespace {
 
 std::string mark(std::size_t place) { return place == 0 ? "*" : ""; }
 
+// The shortest runs that steps copy; nothing where all are slices.
+std::string shortest_run(const Plan& plan) {
+    Index least = index_max;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+        if (plan.steps[i].kind != StepKind::slice)
+            least = std::min(least, copied_run(layout_before(plan, i), plan.steps[i].layout));
+    return least == index_max ? "" : format_bytes(saturating_multiply(least, size_of(plan.source.dtype)));
+}
+
 // What each moves and holds.
 std::string bytes_table(const Synthesis& made, const Page& page) {
     using Align = Table::Align;
@@ -23,13 +32,14 @@ std::string bytes_table(const Synthesis& made, const Page& page) {
                  {"steps", Align::left, true},
                  {"received", Align::right},
                  {"messages", Align::right},
+                 {"shortest run", Align::right},
                  {"peak", Align::right},
                  {"footprint", Align::right}});
     for (std::size_t i = 0; i < made.alternatives.size(); ++i) {
         const Alternative& other = made.alternatives[i];
         table.row({mark(i), other.rule, kinds(other.plan()), format_bytes(other.verdict().received_bytes_max_device),
-                   std::to_string(messages(other.verdict())), format_bytes(other.verdict().peak_bytes),
-                   format_bytes(other.verdict().footprint_bytes)});
+                   std::to_string(messages(other.verdict())), shortest_run(other.plan()),
+                   format_bytes(other.verdict().peak_bytes), format_bytes(other.verdict().footprint_bytes)});
     }
     return table.text(page);
 }

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""bench/copy_runs.py build/release/tool/reshard [--mpirun mpirun] [--turns 4] [--rounds 5] [--machine MACHINE] [--details]
+
+Whether the price of copies by their runs tells which of two plans is faster: 40 pairs of plans with the same ends, of
+which one passes through a layout that cuts an outer dimension and the other through one that cuts the innermost. Four
+ranks of `local`, or of MPI with --mpirun. `reshard plan` prices both, on `laptop` or on another --machine, and `reshard
+bench` measures them in turn; a time is the median of all rounds of all turns. On a machine that others use the fastest
+round says more: both counts are printed."""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+
+INNERMOST = (2, 4, 8, 12, 16, 24, 32, 64)
+ELEMENTS = 1 << 20
+# Source, target, and the first step of each plan; a, b, c are the extents.
+FORMS = (
+    ("f32[{a}@x,{b},{c}]", "f32[{a},{b}@x,{c}]", "slice f32[{a}@(x,y),{b},{c}]", "slice f32[{a}@x,{b},{c}@y]"),
+    ("f32[{a}@(x,y),{b},{c}]", "f32[{a}@(y,x),{b},{c}]", "all_to_all f32[{a}@x,{b}@y,{c}]", "all_to_all f32[{a}@x,{b},{c}@y]"),
+    ("f32[{a}@x,{b}@y,{c}]", "f32[{a}@y,{b}@x,{c}]", "all_to_all f32[{a}@(x,y),{b},{c}]", "all_to_all f32[{a}@x,{b},{c}@y]"),
+    ("f32[{a}@x,{b},{c}]", "f32[{a},{b},{c}]", "slice f32[{a}@(x,y),{b},{c}]", "slice f32[{a}@x,{b},{c}@y]"),
+    ("f32[{a},{b}@(x,y),{c}]", "f32[{a},{b}@(y,x),{c}]", "all_to_all f32[{a}@y,{b}@x,{c}]", "all_to_all f32[{a},{b}@x,{c}@y]"),
+)
+
+
+def answer(options, *words):
+    """What the tool says, as JSON; under MPI where asked."""
+    mpi = [options.mpirun, "-n", "4"] if options.mpirun and words[0] != "plan" else []
+    backend = [] if words[0] == "plan" else ["--backend", "mpi" if options.mpirun else "local"]
+    done = subprocess.run([*mpi, options.tool, *words, *backend, "--json"], check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def question(source, target, first, machine):
+    return ("--mesh", "x=2,y=2", "--vocabulary", "collectives", "--machine", machine, f"--first={first}", source, target)
+
+
+def measured(options, asked):
+    """Seconds of the plan in each round; nothing may arrive wrong."""
+    made = answer(options, "bench", "--rounds", str(options.rounds), *asked)["contestants"][0]
+    if made["wrong"]:
+        sys.exit(f"{asked}: {made['wrong']} wrong")
+    return made["seconds"]
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("tool")
+    asked.add_argument("--mpirun", default="")
+    asked.add_argument("--turns", type=int, default=4)
+    asked.add_argument("--rounds", type=int, default=5)
+    asked.add_argument("--machine", default="laptop")
+    asked.add_argument("--details", action="store_true")
+    options = asked.parse_args()
+    right = {statistics.median: 0, min: 0}
+    ratios = []
+    for form in FORMS:
+        for c in INNERMOST:
+            source, target, *firsts = (part.format(a=ELEMENTS // 64 // c // 4 * 4, b=64, c=c) for part in form)
+            plans = [question(source, target, first, options.machine) for first in firsts]
+            prices = [answer(options, "plan", *plan)["picoseconds_estimate"] for plan in plans]
+            times = [[], []]
+            for turn in range(options.turns):
+                for which in ((0, 1), (1, 0))[turn % 2]:
+                    times[which] += measured(options, plans[which])
+            took = {way: way(times[1]) / way(times[0]) for way in right}
+            for way, ratio in took.items():
+                right[way] += prices[0] != prices[1] and (prices[0] < prices[1]) == (ratio > 1)
+            ratios.append(prices[1] / prices[0])
+            if options.details:
+                print(f"inner over outer: priced {ratios[-1]:.2f}x, median {took[statistics.median]:.2f}x, fastest "
+                      f"{took[min]:.2f}x  {source} -> {target}  by {firsts[0]} or {firsts[1]}", flush=True)
+    for name, count in zip(("median", "fastest round"), right.values()):
+        print(f"{len(ratios)} pairs: the plan priced cheaper is the faster one in {count} "
+              f"({100 * count / len(ratios):.0f}%) by the {name}")
+    return 0 if right[statistics.median] >= 0.9 * len(ratios) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+// How a step's copies fall into runs: elements that follow each other in the tile before the step and in that after it.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "reshard/cost.hpp"
+
+namespace reshard {
+
+/// One dimension, and into how many parts the borders of its tiles cut it before a step and after it.
+struct CutDim {
+    Index extent = 1;
+    Index before = 1;
+    Index after = 1;
+};
+
+/// The elements of one run: all of a tile in the inner dimensions that are cut alike, times what a tile of each end
+/// shares on average in the first one that is not. `dim(i)` is dimension i as a CutDim, asked for from the last on.
+template <class Dims>
+[[nodiscard]] Index run_elements(std::size_t rank, const Dims& dim) {
+    Index run = 1;
+    for (std::size_t i = rank; i-- > 0;) {
+        const auto [extent, before, after] = dim(i);
+        // Even cuts share the borders of their common divisor.
+        const Index parts = before == after ? before : before + after - std::gcd(before, after);
+        run = saturating_multiply(run, ceil_divide(extent, std::max<Index>(parts, 1)));
+        if (before != after) break;
+    }
+    return std::max<Index>(run, 1);
+}
+
+/// What runs cost beside their bytes: a tile of so many elements in runs of so many; the first run is for nothing, so
+/// that a tile that is one run costs its bytes alone. Saturating.
+[[nodiscard]] inline Index runs_picoseconds(Index tile, Index run, const Machine& machine) {
+    return saturating_multiply(std::max<Index>(ceil_divide(tile, run), 1) - 1, machine.copy_run_ps);
+}
+
+}  // namespace reshard
