@@ -51,6 +51,10 @@ private:
     // Where there are no common digits to search over.
     void propose_between() {
         if (settled_by_one_pass()) return;
+        ask(Stage::search);
+        stop_ = inquiry_.searched.stopped.value_or(stop_);
+        if (settled_by_search()) choice_.settle();
+        if (choice_.settled() && !options_.explain) return;
         ask_one_step();
         ask(Stage::between);
         if (options_.machine.levels.size() > 1) ask_levels();
