@@ -54,6 +54,8 @@ bool settled(const Inquiry& asked) {
     return best != nullptr && unbeatable(*best, asked.options.objective);
 }
 
+bool has_sums(const Problem& problem) { return !problem.source.unreduced.empty() || !problem.target.unreduced.empty(); }
+
 SearchOptions search_options(const Inquiry& asked) {
     SearchOptions limits;
     limits.objective = asked.options.objective;
@@ -75,6 +77,14 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
     // In coarser digits a plan is found where primes are too many, or those without the idle axes miss it.
     if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted))
         return space && space->even;
+    // Exchanges can use up the budget before steps that add up in turn are looked at.
+    if (space && limits.vocabulary == Vocabulary::all && has_sums(asked.problem)) {
+        SearchOptions narrow = limits;
+        narrow.vocabulary = Vocabulary::collectives;
+        search_space(asked, *space, narrow);
+        asked.searched.exhausted = false;
+        if (settled(asked)) return space->even;
+    }
     SearchOptions all = limits;
     all.below = {index_max, index_max};
     std::swap(all, limits);
@@ -87,8 +97,7 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
 void search_turns(Inquiry& asked, SearchOptions limits) {
     const Problem& problem = asked.problem;
     const Options& options = asked.options;
-    const bool sums = !problem.source.unreduced.empty() || !problem.target.unreduced.empty();
-    if (settled(asked) || (!sums && options.vocabulary == Vocabulary::all)) return;
+    if (settled(asked) || (!has_sums(problem) && options.vocabulary == Vocabulary::all)) return;
     const auto space = make_space_by_turns(problem);
     if (!space) return;
     SearchReport& report = asked.searched;

@@ -115,7 +115,8 @@ void Moves::append_slices_of(const Expansion& from, State state, std::size_t dim
         if ((clashes >> piece & 1) != 0) continue;
         state.lists[dim] = list;
         frame_.append(state.lists[dim], piece);
-        if (frame_.nests(dim, from.sides.shards[dim], now * frame_.size(piece))) from.hops.push_back({state, StepKind::slice});
+        if (frame_.nests(dim, from.sides.shards[dim], now * frame_.size(piece)))
+            from.hops.push_back({state, StepKind::slice});
         append_slices_of(from, state, dim, clashes | frame_.pieces[piece].clashes);
     }
 }
