@@ -92,6 +92,7 @@ private:
     // True when nothing else need be looked at.
     bool settled_by_search() {
         const SearchReport& searched = inquiry_.searched;
+        if (choice_.best() == nullptr) return false;
         // Where cuts are mixed the price of an exchange is an upper estimate.
         if (searched.estimates && !ask_one_step()) return false;
         const bool timed = options_.objective == Objective::time;

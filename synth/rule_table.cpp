@@ -32,12 +32,13 @@ Found search_space(Inquiry& asked, const SearchSpace& space, const SearchOptions
     if (report.stopped != StopReason::budget)
         report.stopped = found.complete ? StopReason::exhausted : StopReason::budget;
     report.states += found.states;
+    // What a search over digits takes for typed and priced is so where sizes divide, or all devices are looked at.
+    const bool exact = space.even || space.exact;
+    if (space.whole && !space.by_turns) report.exhausted = found.complete && exact;
     if (!found.arrived) return found;
     Plan plan{problem.source, problem.target, std::move(found.steps)};
     const std::string_view one = plan.steps.size() == 1 ? name_of_step(plan.steps[0].kind) : asked.rule;
     std::string rule(is_off(options, one) ? asked.rule : one);
-    // What a search over digits takes for typed and priced is so where sizes divide, or all devices are looked at.
-    const bool exact = space.even || space.exact;
     const bool priced = exact || std::ranges::all_of(plan.steps, [](const Step& step) { return divides(step.layout); });
     const bool kept = priced ? asked.candidates.judge(std::move(rule), std::move(plan))
                              : asked.candidates.consider(std::move(rule), std::move(plan));
@@ -107,7 +108,7 @@ void search_turns(Inquiry& asked, SearchOptions limits) {
     const Found found = search_space(asked, *space, limits);
     const bool done = found.complete && found.exact_prices && !timed;
     if (searchable(problem)) {
-        report.exhausted = report.exhausted && done;
+        report.exhausted = report.exhausted && (done || timed);
         report.sums_settled = report.sums_settled && found.all_exchanges;
     } else {
         report.exhausted = done && found.arrived && space->whole;

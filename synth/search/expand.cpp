@@ -35,8 +35,13 @@ Sides Moves::sides_of(const State& state) const {
 
 std::uint64_t Moves::shape_code(const State& state) const {
     std::uint64_t word = 1;
-    for (std::size_t i = 0; i < frame_.lists; ++i)
-        word = word * 1000003 + static_cast<std::uint64_t>(frame_.shards(state.lists[i]));
+    const auto add = [&](Index number) { word = word * 1000003 + static_cast<std::uint64_t>(number); };
+    for (std::size_t i = 0; i < frame_.lists; ++i) {
+        add(frame_.shards(state.lists[i]));
+        // As many shards need not be the same tiles.
+        if (i == dims() || !frame_.in_pieces(i, state.lists[i])) continue;
+        for (std::size_t j = 0; j < state.lists[i].size(); ++j) add(frame_.size(state.lists[i][j]));
+    }
     return word;
 }
 

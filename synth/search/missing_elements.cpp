@@ -21,11 +21,7 @@ std::size_t MissingElements::shares(std::size_t dim, List list) {
     const auto [known, added] =
         known_.try_emplace(static_cast<std::uint64_t>(dim) << 32 | list.word(), intervals_.size());
     if (!added) return known->second;
-    const Index extent = frame_.extents[dim];
-    const Index size = ceil_divide(extent, frame_.shards(list));
-    for (const Index position : positions_)
-        intervals_.push_back(frame_.by_turns ? share_by_turns(extent, list, position)
-                                             : block(extent, size, number(list, position)));
+    for (const Index position : positions_) intervals_.push_back(frame_.share(dim, list, number(list, position)));
     return known->second;
 }
 
@@ -36,17 +32,6 @@ Index MissingElements::number(List list, Index position) const {
         number = number * piece.size + position / piece.stride % piece.size;
     }
     return number;
-}
-
-Interval MissingElements::share_by_turns(Index extent, List list, Index position) const {
-    Interval share{0, extent};
-    for (std::size_t j = 0; j < list.size(); ++j) {
-        const Piece& piece = frame_.pieces[list[j]];
-        const Interval inner =
-            block(share.size(), ceil_divide(share.size(), piece.size), position / piece.stride % piece.size);
-        share = {share.begin + inner.begin, share.begin + inner.end};
-    }
-    return share;
 }
 
 Index MissingElements::elements(const State& held, const State& wanted) {

@@ -22,7 +22,6 @@ private:
     void list_positions();
     /// Where in `intervals_` those begin that the devices hold of dimension `dim` when `list` shards it.
     std::size_t shares(std::size_t dim, List list);
-    [[nodiscard]] Interval share_by_turns(Index extent, List list, Index position) const;
     /// The number that the digits of `list` make at a position.
     [[nodiscard]] Index number(List list, Index position) const;
 

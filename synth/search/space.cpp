@@ -170,6 +170,19 @@ bool SearchSpace::nests(std::size_t dim, Index fewer, Index more) const {
     return whole_dim || checked_multiply(ceil_divide(extents[dim], more), more / fewer) == tile;
 }
 
+Interval SearchSpace::share(std::size_t dim, List list, Index shard) const {
+    Index below = shards(list);
+    if (!by_turns) return block(extents[dim], ceil_divide(extents[dim], below), shard);
+    Interval held{0, extents[dim]};
+    for (std::size_t j = 0; j < list.size(); ++j) {
+        below /= size(list[j]);
+        const Interval inner =
+            block(held.size(), ceil_divide(held.size(), size(list[j])), shard / below % size(list[j]));
+        held = {held.begin + inner.begin, held.begin + inner.end};
+    }
+    return held;
+}
+
 bool SearchSpace::in_pieces(std::size_t dim, List list) const {
     if (!by_turns) return false;
     const Index all = shards(list);
@@ -185,12 +198,13 @@ bool SearchSpace::in_pieces(std::size_t dim, List list) const {
 
 bool SearchSpace::same_cut(std::size_t dim, List a, List b) const {
     if (!by_turns || extents[dim] % shards(a) == 0) return true;
-    if (a.size() == b.size()) {
-        bool same = true;
-        for (std::size_t j = 0; j < a.size(); ++j) same = same && size(a[j]) == size(b[j]);
-        if (same) return true;
+    bool same = a.size() == b.size();
+    for (std::size_t j = 0; same && j < a.size(); ++j) same = size(a[j]) == size(b[j]);
+    for (Index shard = shards(a); !same && shard-- > 0;) {
+        const Interval one = share(dim, a, shard);
+        if (one.size() != share(dim, b, shard).size()) return false;
     }
-    return !in_pieces(dim, a) && !in_pieces(dim, b);
+    return true;
 }
 
 Layout SearchSpace::layout(const State& state) const {

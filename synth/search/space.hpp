@@ -45,6 +45,8 @@ struct SearchSpace {
 
     /// Every shard lies in one of the `fewer` shards that the first digits make: their boundaries nest.
     [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
+    /// What a shard has of the dimension.
+    [[nodiscard]] Interval share(std::size_t dim, List list, Index shard) const;
     /// The dimension is cut where ceil-div does not cut it.
     [[nodiscard]] bool in_pieces(std::size_t dim, List list) const;
     /// Both cut the dimension at the same places. pre: into as many shards.
