@@ -51,6 +51,10 @@ private:
     // Where there are no common digits to search over.
     void propose_between() {
         if (settled_by_one_pass()) return;
+        ask(Stage::search);
+        stop_ = inquiry_.searched.stopped.value_or(stop_);
+        if (settled_by_search()) choice_.settle();
+        if (choice_.settled() && !options_.explain) return;
         ask_one_step();
         ask(Stage::between);
         if (options_.machine.levels.size() > 1) ask_levels();
@@ -88,6 +92,7 @@ private:
     // True when nothing else need be looked at.
     bool settled_by_search() {
         const SearchReport& searched = inquiry_.searched;
+        if (choice_.best() == nullptr) return false;
         // Where cuts are mixed the price of an exchange is an upper estimate.
         if (searched.estimates && !ask_one_step()) return false;
         const bool timed = options_.objective == Objective::time;

@@ -24,32 +24,30 @@ constexpr std::string_view name_of_step(StepKind kind) {
 }
 
 // What the search finds in one space.
-void search_space(Inquiry& asked, const SearchSpace& space) {
+Found search_space(Inquiry& asked, const SearchSpace& space, const SearchOptions& limits) {
     const Problem& problem = asked.problem;
     const Options& options = asked.options;
     SearchReport& report = asked.searched;
-    SearchOptions limits;
-    limits.objective = options.objective;
-    limits.vocabulary = options.vocabulary;
-    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(problem.source.dtype);
     Found found = search(space, limits, options.machine);
     if (report.stopped != StopReason::budget)
         report.stopped = found.complete ? StopReason::exhausted : StopReason::budget;
     report.states += found.states;
-    if (!found.arrived) return;
+    // What a search over digits takes for typed and priced is so where sizes divide, or all devices are looked at.
+    const bool exact = space.even || space.exact;
+    if (space.whole && !space.by_turns) report.exhausted = found.complete && exact;
+    if (!found.arrived) return found;
     Plan plan{problem.source, problem.target, std::move(found.steps)};
     const std::string_view one = plan.steps.size() == 1 ? name_of_step(plan.steps[0].kind) : asked.rule;
     std::string rule(is_off(options, one) ? asked.rule : one);
-    // What a search over digits takes for typed and priced is so where sizes divide, or all devices are looked at.
-    const bool exact = space.even || space.exact;
     const bool priced = exact || std::ranges::all_of(plan.steps, [](const Step& step) { return divides(step.layout); });
     const bool kept = priced ? asked.candidates.judge(std::move(rule), std::move(plan))
                              : asked.candidates.consider(std::move(rule), std::move(plan));
-    if (!space.whole) return;
+    if (!space.whole || space.by_turns) return found;
     report.exhausted = kept && found.complete && exact && found.exact_prices;
     report.even = space.even;
     report.estimates = options.vocabulary == Vocabulary::all && space.mixed;
     report.sums_settled = !space.mixed && found.all_exchanges;
+    return found;
 }
 
 bool settled(const Inquiry& asked) {
@@ -57,15 +55,73 @@ bool settled(const Inquiry& asked) {
     return best != nullptr && unbeatable(*best, asked.options.objective);
 }
 
-void search_digits(Inquiry& asked) {
+bool has_sums(const Problem& problem) { return !problem.source.unreduced.empty() || !problem.target.unreduced.empty(); }
+
+SearchOptions search_options(const Inquiry& asked) {
+    SearchOptions limits;
+    limits.objective = asked.options.objective;
+    limits.vocabulary = asked.options.vocabulary;
+    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(asked.problem.source.dtype);
+    return limits;
+}
+
+// True when the problem is in digits of which each was tried, so that coarser ones have nothing to add.
+bool search_products(Inquiry& asked, SearchOptions& limits) {
     const Options& options = asked.options;
-    const std::size_t levels = options.machine.levels.size();
-    if (levels > levels_max) return;
-    const auto space = make_search_space(asked.problem, options.objective == Objective::time && levels > 1);
-    if (space) search_space(asked, *space);
+    const auto space =
+        make_search_space(asked.problem, options.objective == Objective::time && options.machine.levels.size() > 1);
+    const auto look = [&](const SearchSpace& digits) {
+        const Found found = search_space(asked, digits, limits);
+        if (found.arrived && (digits.even || digits.exact)) limits.below = std::min(limits.below, found.price);
+    };
+    if (space) look(*space);
     // In coarser digits a plan is found where primes are too many, or those without the idle axes miss it.
-    if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted)) return;
-    if (const auto coarse = make_coarse_space(asked.problem)) search_space(asked, *coarse);
+    if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted))
+        return space && space->even;
+    // Exchanges can use up the budget before steps that add up in turn are looked at.
+    if (space && limits.vocabulary == Vocabulary::all && has_sums(asked.problem)) {
+        SearchOptions narrow = limits;
+        narrow.vocabulary = Vocabulary::collectives;
+        search_space(asked, *space, narrow);
+        asked.searched.exhausted = false;
+        if (settled(asked)) return space->even;
+    }
+    SearchOptions all = limits;
+    all.below = {index_max, index_max};
+    std::swap(all, limits);
+    if (const auto coarse = make_coarse_space(asked.problem)) look(*coarse);
+    limits.below = std::min(limits.below, all.below);
+    return false;
+}
+
+// Where sizes do not divide and an exchange is not the best already: the digits cut one after another.
+void search_turns(Inquiry& asked, SearchOptions limits) {
+    const Problem& problem = asked.problem;
+    const Options& options = asked.options;
+    if (settled(asked) || (!has_sums(problem) && options.vocabulary == Vocabulary::all)) return;
+    const auto space = make_space_by_turns(problem);
+    if (!space) return;
+    SearchReport& report = asked.searched;
+    // Looking at all devices for each move takes long on several levels; what receives least is good there, too.
+    const bool timed = options.objective == Objective::time && options.machine.levels.size() > 1;
+    if (timed) limits = {Objective::bytes, limits.vocabulary, limits.tile_max};
+    const Found found = search_space(asked, *space, limits);
+    const bool done = found.complete && found.exact_prices && !timed;
+    if (searchable(problem)) {
+        report.exhausted = report.exhausted && (done || timed);
+        report.sums_settled = report.sums_settled && found.all_exchanges;
+    } else {
+        report.exhausted = done && found.arrived && space->whole;
+        report.sums_settled = found.all_exchanges;
+    }
+}
+
+void search_digits(Inquiry& asked) {
+    if (asked.options.machine.levels.size() > levels_max) return;
+    if (!same_order(asked.problem.source.mesh, asked.problem.target.mesh)) return;
+    SearchOptions limits = search_options(asked);
+    if (searchable(asked.problem) && search_products(asked, limits)) return;
+    search_turns(asked, limits);
 }
 
 void take_one_step(Inquiry& asked) {

@@ -32,7 +32,7 @@ struct Inquiry {
 /// When rules are asked. Which stages a question has, and where they end, is for `answer` to say.
 enum class Stage {
     nothing,   ///< both ends hold the same
-    search,    ///< both ends are written in the digits of one mesh
+    search,    ///< both ends are written in the digits of one mesh, or may be
     one_step,  ///< every question
     built,     ///< as search, where it has not settled the question
     level,     ///< as built and, where there are several levels, between: for the least time, once for each level

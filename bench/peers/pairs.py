@@ -43,6 +43,13 @@ def pair(seed, number):
             "sums": sums, "uneven": any(extent % one for extent, one in zip(shape, unit))}
 
 
+def floor_bytes(one):
+    """Of the larger end's largest tile, which no plan of ours exceeds."""
+    tiles = [math.prod(-(-extent // math.prod(size for size, what in zip(one["sizes"], one[end]) if what == dim))
+                       for dim, extent in enumerate(one["shape"])) for end in ("source", "target")]
+    return 4 * max(tiles)
+
+
 def placements(end):
     words = ["Partial(sum)" if one == "sum" else "Replicate()" if one is None else f"Shard(dim={one})" for one in end]
     return "(" + ", ".join(words) + ("," if len(words) == 1 else "") + ")"

@@ -125,16 +125,17 @@ def row(name, some, peer, vocabulary):
         else:
             equal += 1
             longer += len(mine["collectives"]) > len(other["collectives"])
+    held = sum(one[peer]["peak"] > pairs.floor_bytes(one) for one in more)
     worst = max((one["ours"][vocabulary]["received"] / max(one[peer]["received"], 1) for one in more), default=1)
     print(f"| {name} | {NAMES[peer]} | `{vocabulary}` | {len(both)} | {mean:.2f}x | {max(ratios, default=1):.0f}x | {less} | {equal} | "
-          f"**{len(more)}** | {worst:.2f}x | {longer} | {refused} | {none} |")
+          f"**{len(more)}** | {worst:.2f}x | {held} | {longer} | {refused} | {none} |")
     return more
 
 
 def table(head, rows):
     print(f"{head['pairs']} pairs, seed {head['seed']}; " + ", ".join(f"{k} {v}" for k, v in head["versions"].items()) + "\n")
-    print("| pairs | peer | ours | both plan | received, theirs / ours | most | less | equal | **more** | most | equal, more collectives | they refuse | we have none |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| pairs | peer | ours | both plan | received, theirs / ours | most | less | equal | **more** | most | of these they hold more | equal, more collectives | they refuse | we have none |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     parts = {"dividing": lambda one: not one["sums"] and not one["uneven"],
              "dividing, sums": lambda one: one["sums"] and not one["uneven"],
              "uneven": lambda one: not one["sums"] and one["uneven"],
@@ -151,6 +152,7 @@ def table(head, rows):
         asked = pairs.question(one, vocabulary)
         mine = one["ours"][vocabulary]
         print(f"more than {NAMES[peer]} ({mine['received'] / max(one[peer]['received'], 1):.2f}x, "
+              f"{'they hold more, ' if one[peer]['peak'] > pairs.floor_bytes(one) else ''}"
               f"{'complete' if mine['complete'] else 'incomplete'}): reshard plan --notation dtensor --objective bytes "
               f"--vocabulary {vocabulary} --mesh '{asked['mesh']}' --array '{asked['array']}' '{asked['source']}' '{asked['target']}'")
 

@@ -35,8 +35,13 @@ Sides Moves::sides_of(const State& state) const {
 
 std::uint64_t Moves::shape_code(const State& state) const {
     std::uint64_t word = 1;
-    for (std::size_t i = 0; i < frame_.lists; ++i)
-        word = word * 1000003 + static_cast<std::uint64_t>(frame_.shards(state.lists[i]));
+    const auto add = [&](Index number) { word = word * 1000003 + static_cast<std::uint64_t>(number); };
+    for (std::size_t i = 0; i < frame_.lists; ++i) {
+        add(frame_.shards(state.lists[i]));
+        // As many shards need not be the same tiles.
+        if (i == dims() || !frame_.in_pieces(i, state.lists[i])) continue;
+        for (std::size_t j = 0; j < state.lists[i].size(); ++j) add(frame_.size(state.lists[i][j]));
+    }
     return word;
 }
 
@@ -73,20 +78,11 @@ Index Moves::foreign(const State& before, const State& after, bool even, Index i
     return even || !foreign_ ? in_closed_form : foreign_->elements(before, after);
 }
 
-bool Moves::nests(std::size_t dim, Index fewer, Index more) const {
-    if (frame_.even || fewer == more) return true;
-    const Index extent = frame_.extents[dim];
-    const Index tile = ceil_divide(extent, fewer);
-    // Behind a cancelled prefix `extent` is a tile, not the dimension.
-    const bool whole = tile == extent && frame_.prefixes[dim].empty();
-    return whole || checked_multiply(ceil_divide(extent, more), more / fewer) == tile;
-}
-
 // In every dimension that a step has changed.
 bool Moves::all_nest(const Sides& before, const Sides& after) const {
     if (!frame_.exact) return true;  // as each digit entered
     for (std::size_t i = 0; i < dims(); ++i)
-        if (!nests(i, std::min(before.shards[i], after.shards[i]), std::max(before.shards[i], after.shards[i])))
+        if (!frame_.nests(i, std::min(before.shards[i], after.shards[i]), std::max(before.shards[i], after.shards[i])))
             return false;
     return true;
 }
@@ -108,7 +104,7 @@ void Moves::append_slices(const Expansion& from) const {
     for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
         if ((from.sides.clashes >> piece & 1) != 0) continue;
         for (std::size_t i = 0; i < dims(); ++i) {
-            if (!nests(i, from.sides.shards[i], from.sides.shards[i] * frame_.size(piece))) continue;
+            if (!frame_.nests(i, from.sides.shards[i], from.sides.shards[i] * frame_.size(piece))) continue;
             Edge hop{from.state, StepKind::slice};
             frame_.append(hop.state.lists[i], piece);
             from.hops.push_back(hop);
@@ -124,7 +120,8 @@ void Moves::append_slices_of(const Expansion& from, State state, std::size_t dim
         if ((clashes >> piece & 1) != 0) continue;
         state.lists[dim] = list;
         frame_.append(state.lists[dim], piece);
-        if (nests(dim, from.sides.shards[dim], now * frame_.size(piece))) from.hops.push_back({state, StepKind::slice});
+        if (frame_.nests(dim, from.sides.shards[dim], now * frame_.size(piece)))
+            from.hops.push_back({state, StepKind::slice});
         append_slices_of(from, state, dim, clashes | frame_.pieces[piece].clashes);
     }
 }
@@ -220,6 +217,8 @@ void Moves::choose_summands(const State& before, const Sides& sides, State& stat
 void Moves::arrange(const State& before, const Sides& sides, State& state, std::size_t dim, Index shards,
                     std::uint32_t clashes, std::vector<Edge>& hops) const {
     if (dim == dims()) {
+        for (std::size_t i = 0; i < dims(); ++i)
+            if (!frame_.same_cut(i, before.lists[i], state.lists[i])) return;
         Edge hop{state, StepKind::permute, sides.tile, sides.tile, sides.tile, 1, frame_.devices};
         if (grouped_) {
             hop.group = touched(before, sides, state, sides_of(state));

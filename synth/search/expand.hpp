@@ -72,7 +72,7 @@ private:
         SearchSpace::Shorter shorter;
         frame_.append_shorter(state.lists[dim], shorter);
         for (const List list : shorter)
-            if (nests(dim, frame_.shards(list), from.sides.shards[dim])) visit(list);
+            if (frame_.nests(dim, frame_.shards(list), from.sides.shards[dim])) visit(list);
     }
     /// visit(next, rest) for every piece of the cover `pool` that can enter dimension `dim`: the state with it, and
     /// what is left of the pool.
@@ -84,7 +84,7 @@ private:
             const Piece& entering = frame_.pieces[piece];
             if ((entering.cover & ~pool) != 0 || (clashes >> piece & 1) != 0) continue;
             // Ragged tiles may nest in the end that do not on the way.
-            if (!frame_.exact && !nests(dim, now, now * entering.size)) continue;
+            if (!frame_.exact && !frame_.nests(dim, now, now * entering.size)) continue;
             State next = state;
             frame_.append(next.lists[dim], piece);
             visit(next, pool & ~entering.cover);
@@ -117,7 +117,6 @@ private:
                  std::uint32_t clashes, std::vector<Edge>& hops) const;
     void append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
                       std::vector<State>& states) const;
-    [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
     [[nodiscard]] bool all_nest(const Sides& before, const Sides& after) const;
     [[nodiscard]] Index foreign(const State& before, const State& after, bool even, Index in_closed_form) const;
     [[nodiscard]] std::uint32_t idle(std::uint32_t used, std::uint32_t wanted) const;

@@ -189,6 +189,10 @@ Edge Moves::exchange(const State& state, const State& next) const {
         const Index b = before.extent[i];
         const Index a = after.extent[i];
         piece *= std::min(a, b);
+        if (frame_.in_pieces(i, state.lists[i]) || frame_.in_pieces(i, next.lists[i])) {
+            touches *= before.shards[i];
+            continue;
+        }
         if (b % a == 0) continue;
         touches *= a % b == 0 ? a / b : std::min(before.shards[i], ceil_divide(a, b) + 1);
     }
@@ -246,7 +250,7 @@ void Moves::append_finer(const State& state, std::size_t dim, std::uint32_t clas
             if ((clashes >> piece & 1) != 0 || states.size() >= most) continue;
             const Index now = frame_.shards(state.lists[i]);
             // Where all devices are looked at, an exchange goes between any tiles.
-            if (!frame_.exact && !nests(i, now, now * frame_.size(piece))) continue;
+            if (!frame_.exact && !frame_.nests(i, now, now * frame_.size(piece))) continue;
             State next = state;
             frame_.append(next.lists[i], piece);
             // Two cuts of one axis may make one list.

@@ -277,4 +277,16 @@ std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
     return space;
 }
 
+std::optional<SearchSpace> make_space_by_turns(const Problem& problem) {
+    if (problem.source.mesh.axes.size() > searched_max) return std::nullopt;
+    auto space = SpaceMaker(problem).make_coarse(false, searched_max);
+    if (!space || !space->exact) return std::nullopt;
+    space->by_turns = true;
+    space->whole =
+        std::ranges::all_of(space->pieces, [](const Piece& piece) { return prime_factors(piece.size).size() == 1; });
+    const bool theirs = same_tiles(space->layout(space->source), problem.source) &&
+                        same_tiles(space->layout(space->target), problem.target);
+    return theirs ? std::move(space) : std::nullopt;
+}
+
 }  // namespace reshard

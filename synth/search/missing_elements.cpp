@@ -21,9 +21,7 @@ std::size_t MissingElements::shares(std::size_t dim, List list) {
     const auto [known, added] =
         known_.try_emplace(static_cast<std::uint64_t>(dim) << 32 | list.word(), intervals_.size());
     if (!added) return known->second;
-    const Index extent = frame_.extents[dim];
-    const Index size = ceil_divide(extent, frame_.shards(list));
-    for (const Index position : positions_) intervals_.push_back(block(extent, size, number(list, position)));
+    for (const Index position : positions_) intervals_.push_back(frame_.share(dim, list, number(list, position)));
     return known->second;
 }
 

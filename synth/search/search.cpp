@@ -98,7 +98,7 @@ public:
             std::pop_heap(open_.begin(), open_.end());
             const Entry entry = open_.back();
             open_.pop_back();
-            if (arrived_ != 0 && entry.total >= nodes_[arrived_ - 1].paid) {
+            if (entry.total >= below()) {
                 found.complete = true;
                 break;
             }
@@ -122,13 +122,15 @@ public:
     }
 
 private:
+    [[nodiscard]] EdgeCost below() const { return arrived_ == 0 ? options_.below : nodes_[arrived_ - 1].paid; }
+
     // On several levels prices take long: one is asked for only where its floor is not beaten already.
     template <class Price>
     void reach(const State& state, EdgeCost floor, const Price& price, std::uint32_t parent, StepKind kind) {
         const bool goal = state == frame_.target;
         Index least = goal ? 0 : moves_.least_to_target(state);
         const auto total_of = [&](EdgeCost paid) { return goal ? paid : paid + prices_.at_least(least); };
-        const auto late = [&](EdgeCost total) { return arrived_ != 0 && total >= nodes_[arrived_ - 1].paid; };
+        const auto late = [&](EdgeCost total) { return total >= below(); };
         const auto known = [&](std::uint32_t place, EdgeCost paid) {
             return place != 0 && paid >= nodes_[place - 1].paid;
         };
@@ -200,7 +202,7 @@ private:
         }
         for (const Exchanged& one : exchanged_) {
             const bool goal = one.state == frame_.target;
-            const bool late = arrived_ != 0 && !goal && paid + one.least >= nodes_[arrived_ - 1].paid;
+            const bool late = !goal && paid + one.least >= below();
             if (!late && one.summands == here && one.state != state) hops_.push_back(moves_.exchange(state, one.state));
         }
     }

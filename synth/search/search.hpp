@@ -8,8 +8,9 @@ namespace reshard {
 struct SearchOptions {
     Objective objective = Objective::bytes;
     Vocabulary vocabulary = Vocabulary::collectives;
-    Index tile_max = index_max;  ///< elements: the memory bound
-    Index hops_max = 20'000;     ///< moves looked at before it gives up
+    Index tile_max = index_max;            ///< elements: the memory bound
+    Index hops_max = 20'000;               ///< moves looked at before it gives up
+    EdgeCost below{index_max, index_max};  ///< what costs as much is not looked at
 };
 
 struct Found {

@@ -162,11 +162,63 @@ bool SearchSpace::commensurable(const State& a, const State& b) const {
     return form_chain(borders);
 }
 
+bool SearchSpace::nests(std::size_t dim, Index fewer, Index more) const {
+    if (by_turns || even || fewer == more) return true;
+    const Index tile = ceil_divide(extents[dim], fewer);
+    // Behind a cancelled prefix the extent is a tile, not the dimension.
+    const bool whole_dim = tile == extents[dim] && prefixes[dim].empty();
+    return whole_dim || checked_multiply(ceil_divide(extents[dim], more), more / fewer) == tile;
+}
+
+Interval SearchSpace::share(std::size_t dim, List list, Index shard) const {
+    Index below = shards(list);
+    if (!by_turns) return block(extents[dim], ceil_divide(extents[dim], below), shard);
+    Interval held{0, extents[dim]};
+    for (std::size_t j = 0; j < list.size(); ++j) {
+        below /= size(list[j]);
+        const Interval inner =
+            block(held.size(), ceil_divide(held.size(), size(list[j])), shard / below % size(list[j]));
+        held = {held.begin + inner.begin, held.begin + inner.end};
+    }
+    return held;
+}
+
+bool SearchSpace::in_pieces(std::size_t dim, List list) const {
+    if (!by_turns) return false;
+    const Index all = shards(list);
+    const Index size_of_tile = ceil_divide(extents[dim], all);
+    Index above = 1;
+    for (std::size_t j = 0; j < list.size(); ++j) {
+        above *= size(list[j]);
+        const Index tile = ceil_divide(extents[dim], above);
+        if (tile != extents[dim] && checked_multiply(size_of_tile, all / above) != tile) return true;
+    }
+    return false;
+}
+
+bool SearchSpace::same_cut(std::size_t dim, List a, List b) const {
+    if (!by_turns || extents[dim] % shards(a) == 0) return true;
+    bool same = a.size() == b.size();
+    for (std::size_t j = 0; same && j < a.size(); ++j) same = size(a[j]) == size(b[j]);
+    for (Index shard = shards(a); !same && shard-- > 0;) {
+        const Interval one = share(dim, a, shard);
+        if (one.size() != share(dim, b, shard).size()) return false;
+    }
+    return true;
+}
+
 Layout SearchSpace::layout(const State& state) const {
     Layout made = *like;
     for (std::size_t i = 0; i < dims(); ++i) {
-        made.dims[i].atoms = prefixes[i];
-        append_merged(made.dims[i].atoms, pieces, state.lists[i]);
+        AtomList atoms = prefixes[i];
+        append_merged(atoms, pieces, state.lists[i]);
+        if (!by_turns) {
+            made.dims[i].atoms = std::move(atoms);
+            continue;
+        }
+        InlineVector<Index, digits_max> factors;
+        for (std::size_t j = 0; j < state.lists[i].size(); ++j) factors.push_back(size(state.lists[i][j]));
+        made.dims[i] = cut_by_turns(extents[i], std::move(atoms), {factors.begin(), factors.size()});
     }
     made.unreduced.clear();
     append_merged(made.unreduced, pieces, state.lists[dims()]);

@@ -39,8 +39,18 @@ struct SearchSpace {
     bool even = false;        ///< every choice of digits divides every dimension
     bool exact = false;       ///< not even, but few devices and no prefix cancelled: all devices can be looked at
     bool whole = false;       ///< every digit of the devices is in it, cut to primes: what it has not, nothing has
+    bool by_turns = false;    ///< a list cuts digit by digit, as cut_by_turns; else once, into all its shards
 
     [[nodiscard]] Layout layout(const State& state) const;
+
+    /// Every shard lies in one of the `fewer` shards that the first digits make: their boundaries nest.
+    [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
+    /// What a shard has of the dimension.
+    [[nodiscard]] Interval share(std::size_t dim, List list, Index shard) const;
+    /// The dimension is cut where ceil-div does not cut it.
+    [[nodiscard]] bool in_pieces(std::size_t dim, List list) const;
+    /// Both cut the dimension at the same places. pre: into as many shards.
+    [[nodiscard]] bool same_cut(std::size_t dim, List a, List b) const;
 
     [[nodiscard]] std::size_t dims() const { return lists - 1; }
     /// Some end has summands.
@@ -91,5 +101,10 @@ inline constexpr std::size_t searched_max = 5;
 /// or, where those are too many, with neighbouring axes merged. What is found in them need not be the best, but where
 /// primes are too many to search them all it is often better than what is found without idle digits.
 [[nodiscard]] std::optional<SearchSpace> make_coarse_space(const Problem& problem);
+
+/// The problem in the same digits, which cut a dimension one after another, as torch.chunk on each axis: tiles that
+/// differ in size nest there whatever the extents. Nullopt where sizes divide, so that nothing is gained, where devices
+/// are too many to look at, and where an end is cut in another way.
+[[nodiscard]] std::optional<SearchSpace> make_space_by_turns(const Problem& problem);
 
 }  // namespace reshard

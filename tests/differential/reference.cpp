@@ -14,10 +14,7 @@ using Lists = std::vector<AtomList>;
 /// a set, or to nobody.
 void deal(const AtomList& digits, std::size_t next, bool sums, Lists& lists, std::set<Lists>& all) {
     if (next == digits.size()) {
-        Lists merged;
-        for (const AtomList& list : lists) merged.push_back(canonical(list));
-        merged.back() = as_set(lists.back());
-        all.insert(std::move(merged));
+        all.insert(lists);
         return;
     }
     deal(digits, next + 1, sums, lists, all);
@@ -30,6 +27,13 @@ void deal(const AtomList& digits, std::size_t next, bool sums, Lists& lists, std
             list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
         }
     }
+}
+
+Dim cut(Index extent, const AtomList& digits, bool by_turns) {
+    if (!by_turns) return {extent, canonical(digits)};
+    std::vector<Index> factors;
+    for (const Atom& digit : digits) factors.push_back(digit.size);
+    return cut_by_turns(extent, canonical(digits), factors);
 }
 
 }  // namespace
@@ -45,10 +49,17 @@ Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const st
         Lists lists(shape.size() + 1);
         deal(digits, 0, sums == Sums::yes, lists, all);
     }
+    std::set<Lists> seen;  // two cuts of an axis may make one layout
     for (const Lists& lists : all) {
-        Layout layout{DType::f32, mesh, {}, lists.back()};
-        for (std::size_t i = 0; i < shape.size(); ++i) layout.dims.push_back({shape[i], lists[i]});
-        if (validate(layout) && (ragged == Ragged::yes || divides(layout))) layouts_.push_back(std::move(layout));
+        Layout layout{DType::f32, mesh, {}, as_set(lists.back())};
+        Lists merged;
+        for (std::size_t i = 0; i < shape.size(); ++i) {
+            layout.dims.push_back(cut(shape[i], lists[i], ragged == Ragged::by_turns));
+            merged.push_back(layout.dims.back().atoms);
+        }
+        merged.push_back(layout.unreduced);
+        const bool wanted = validate(layout) && (ragged != Ragged::no || divides(layout));
+        if (wanted && seen.insert(std::move(merged)).second) layouts_.push_back(std::move(layout));
     }
     edges_.resize(layouts_.size());
     for (std::size_t from = 0; from < layouts_.size(); ++from)

@@ -14,8 +14,9 @@ public:
     /// All layouts of f32[shape] on `mesh` whose dimensions are sharded, in any order, by the digits of one of
     /// `cuts`; a cut lists digits that make up the device number. Sizes that do not divide are left out, or there with
     /// Ragged::yes. Every step of `kinds` that the judge types between two of them costs what `cost` says.
-    /// With Sums::yes digits may also be unreduced.
-    enum class Ragged { no, yes };
+    /// With Sums::yes digits may also be unreduced. With Ragged::by_turns the digits of a dimension cut it one after
+    /// another, as torch.chunk does, not once into all shards.
+    enum class Ragged { no, yes, by_turns };
     enum class Sums { no, yes };
     using Cost = std::function<Index(const Layout& before, const Step& step, const Move& move)>;
     Reference(const Mesh& mesh, const std::vector<Index>& shape, const std::vector<AtomList>& cuts,

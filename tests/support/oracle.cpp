@@ -67,6 +67,20 @@ Interval cut(Index extent, Index parts, Index which) {
     return result;
 }
 
+/// The one piece of a shard, as lists of piece ends say it; empty at the end where it has none.
+Interval piece_of(const Dim& dim, Index shard) {
+    Interval found{dim.extent, dim.extent};
+    Index begin = 0;
+    for (const Dim::Piece& piece : dim.pieces) {
+        if (piece.shard == shard) {
+            if (found.size() > 0) throw std::logic_error("a shard of several pieces is no box");
+            found = {begin, piece.end};
+        }
+        begin = piece.end;
+    }
+    return found;
+}
+
 Index digits(const AtomList& atoms, Index device) {
     Index value = 0;
     for (const Atom& atom : atoms) value = value * atom.size + (device / atom.stride) % atom.size;
@@ -156,7 +170,8 @@ std::vector<Holding> holdings(const Layout& layout) {
         for (const Dim& dim : layout.dims) {
             Index parts = 1;
             for (const Atom& atom : dim.atoms) parts *= atom.size;
-            holding.tile.push_back(cut(dim.extent, parts, digits(dim.atoms, device)));
+            const Index shard = digits(dim.atoms, device);
+            holding.tile.push_back(dim.pieces.empty() ? cut(dim.extent, parts, shard) : piece_of(dim, shard));
         }
         holding.summand = digits(layout.unreduced, device);
         holding.combine = combination(layout.reduction);

@@ -170,10 +170,22 @@ TEST(RuleUnit, reorder) {
     EXPECT_TRUE(check(answer.plan()).has_value());
 }
 
-// Nested chunks of what does not divide: the idle axis is sliced, so that the reduction is of a third of the array.
+// Nested chunks, as DTensor has them, of what does not divide.
+TEST(RuleUnit, SearchByTurns) {
+    const Layout target = at("f32[13@(x,y)[3,3,1,2,2,2],12]");
+    for (const Vocabulary vocabulary : {Vocabulary::collectives, Vocabulary::all}) {
+        const auto answer = made({at("f32[13,12]{U:x}"), target}, vocabulary, Objective::bytes);
+        EXPECT_EQ(answer.rule, "search");
+        EXPECT_EQ(answer.verdict().received_bytes_max_device, 208);  // the idle axis, then x adds up a third
+        EXPECT_TRUE(answer.search_complete);
+        EXPECT_TRUE(check(answer.plan()).has_value());
+    }
+}
+
+// Cut as nothing else is: the idle axis is sliced, so that the reduction is of a third of the array.
 TEST(RuleUnit, even_blocks) {
     const auto answer =
-        made({at("f32[13,12]{U:x}"), at("f32[13@(x,y)[3,3,1,2,2,2],12]")}, Vocabulary::all, Objective::bytes);
+        made({at("f32[13,12]{U:x}"), at("f32[13@(x,y)[3,2,2,2,2,2],12]")}, Vocabulary::all, Objective::bytes);
     EXPECT_EQ(answer.rule, "even_blocks");
     EXPECT_EQ(answer.verdict().received_bytes_max_device, 224);
     EXPECT_TRUE(check(answer.plan()).has_value());
