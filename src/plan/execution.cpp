@@ -78,7 +78,7 @@ void mix(std::uint64_t& fingerprint, const MemoryPolicy& memory) {
 
 std::uint64_t fingerprint(const Plan& plan, const Execution& execution, const MemoryPolicy& memory) {
     std::uint64_t all = fingerprint(plan);
-    if (execution != Execution{}) mix(all, execution.index());
+    if (!std::holds_alternative<AsSteps>(execution)) mix(all, execution.index());
     if (const Split* split = std::get_if<Split>(&execution)) {
         mix(all, split->dim);
         mix(all, static_cast<std::uint64_t>(split->block));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <iostream>
 #include <numeric>
 
@@ -142,6 +144,33 @@ TEST(PiecesOracle, WhatHasArrivedIsWholeAndNothingElseIsWritten) {
     EXPECT_GT(10 * several_steps, cases);
     EXPECT_GT(20 * reducing, cases);
     EXPECT_GT(20 * cut_boxes, cases);
+}
+
+TEST(PiecesOracle, AnOfferThatNeverComesEndsTheRunOfItsPeers) {
+    const Mesh mesh{{"x", 2}};
+    const Layout rows = make_layout(mesh, DType::f32, {8, 8}, P{"x", {}}).value();
+    const Layout columns = make_layout(mesh, DType::f32, {8, 8}, P{{}, "x"}).value();
+    const InPieces drawn{{{rows, columns, {{StepKind::all_to_all, columns}}}}, {0, 4, {1, 4}, {}, true}};
+    local::World world(2, {.timeout = std::chrono::milliseconds(200)});
+    std::array<Player, 2> players;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+        Player& player = players.at(rank);
+        const auto judged = judge(drawn.item.plan, drawn.split).value();
+        player.executor = Executor::prepare(judged, world.rank(static_cast<Index>(rank))).value();
+        player.bench.emplace(drawn, static_cast<Index>(rank), 1, 0);
+        for (const std::size_t piece : {0U, 1U}) player.bench->make(piece);
+        player.bound = player.executor->bind(player.bench->bench().buffers()).value();
+        player.ticket = player.bound->start({.offers_withheld = rank == 1}).value();
+    }
+    auto& [waits, silent] = players;
+    ASSERT_TRUE(silent.ticket->offer(1));  // and never 0, which travels first
+    const auto begin = std::chrono::steady_clock::now();
+    const auto done = waits.ticket->wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().message, "rank 0 waited 200 ms for rank 1, which never started");
+    EXPECT_EQ(waits.bench->wrong(0, 0), "");
+    EXPECT_FALSE(silent.ticket->offer(0));
 }
 
 }  // namespace
