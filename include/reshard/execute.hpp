@@ -57,6 +57,8 @@ public:
     [[nodiscard]] std::span<const RankPlan> plans() const { return plans_; }
     /// In how many pieces the arrays run, all together; as many as there are arrays when none is cut.
     [[nodiscard]] std::size_t piece_count() const;
+    /// What Ticket::arrived ends at: the pieces of an overlapped Split, or the buckets of the list.
+    [[nodiscard]] std::size_t arrival_count() const;
     [[nodiscard]] std::size_t bucket_count() const { return arrays_.size(); }  ///< as many as the list has
     /// The arrays of a bucket, in the order in which they run.
     [[nodiscard]] std::span<const std::size_t> bucket(std::size_t number) const { return arrays_[number]; }
@@ -91,8 +93,9 @@ public:
 private:
     // One bucket as the backend has it; also held by what was bound.
     struct Bucket {
-        std::vector<std::size_t> array_of;  // of each piece
-        std::shared_ptr<Prepared> prepared;
+        std::vector<std::size_t> array_of;                // of each piece
+        std::vector<std::shared_ptr<Prepared>> prepared;  // one, or of pieces that overlap one each
+        std::vector<std::size_t> place_of;                // of those, by number, where they travel
     };
     Executor() = default;
     [[nodiscard]] static Result<Executor> make(const Result<Judged<ListPlan>>& judged, Backend& backend,
@@ -100,6 +103,8 @@ private:
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind_buckets(std::size_t first, std::size_t count,
                                                               std::span<const std::size_t> arrays,
                                                               std::span<const Buffers> buffers);
+    [[nodiscard]] static Result<void> prepare_bucket(Bucket& bucket, std::vector<RankPlan> pieces, Backend& backend,
+                                                     std::optional<Index> staging_room);
     [[nodiscard]] Result<std::unique_ptr<Bound>> try_bind(std::size_t first, std::size_t count,
                                                           std::span<const std::size_t> arrays,
                                                           std::span<const Buffers> buffers);

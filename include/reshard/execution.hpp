@@ -37,22 +37,50 @@ struct AsOneExchange {
     friend bool operator==(const AsOneExchange&, const AsOneExchange&) = default;
 };
 
-/// All steps for one piece of the array after the other, so that what lies between source and target is as small as a
-/// piece. In blocks of `block` indices of dimension `dim` no layout cuts, so no step tells the indices of a block
-/// apart: each piece has `extent` indices of every block, the last one maybe fewer.
+/// A run cut into pieces, each of which does all steps. Dimension `dim` is seen as blocks of `block` indices, counted
+/// from its first; a piece has the same indices of every block: the k-th those from ends[k - 1] (0 for the first) to
+/// ends[k]. Where blocks are as long as a tile's side, a piece is a slab of every tile, the k-th of all ranks together.
+/// Runs so: any plan no layout of which cuts the blocks, so that no step tells the indices of a block apart and a piece
+/// is a plan of its own; and, in pieces that overlap, any plan of at most one step that copies, which is cut box by
+/// box.
 struct Split {
-    std::size_t dim = 0;  ///< that is cut
-    Index block = 1;      ///< indices that no layout cuts
-    Index extent = 1;     ///< of each block in one piece
+    std::size_t dim = 0;                  ///< that is cut
+    Index block = 1;                      ///< indices of a block
+    std::vector<Index> ends = {1};        ///< ascending, from 1 on; the last one is `block`
+    std::vector<std::size_t> order = {};  ///< in which pieces travel, each once; as they are numbered where it is empty
+    /// At most two pieces are on their way at once, each with a workspace of its own; a run says which have arrived
+    /// (Ticket::arrived), and takes their sources one by one (Ticket::offer). Of a plan by itself, not of a list. Else
+    /// pieces go one after the other in the workspace of one: a split run, whose memory is the least.
+    bool overlapped = false;
     friend bool operator==(const Split&, const Split&) = default;
 };
+
+/// Pieces of `extent` indices of each block, the last one maybe fewer. pre: 1 <= extent <= block.
+[[nodiscard]] Split even_split(std::size_t dim, Index block, Index extent);
+
+/// The number of the piece that travels as the `place`-th. pre: both below the number of pieces.
+[[nodiscard]] std::size_t piece_at(const Split& split, std::size_t place);
+
+/// What a piece has of a tile (of source, target or between), in global indices: a slab where blocks are as long as the
+/// tile's side. pre: there is such a piece, and the tile has the dimension.
+[[nodiscard]] Tile piece_of(const Tile& tile, const Split& split, std::size_t piece);
 
 /// How a plan runs.
 using Execution = std::variant<AsSteps, AsOneExchange, Split>;
 
 /// steps, one_exchange or split.
 [[nodiscard]] std::string_view name(const Execution& execution);
-[[nodiscard]] Index piece_count(const Execution& execution);  ///< 1 of all but a split run
+[[nodiscard]] Index piece_count(const Execution& execution);  ///< 1 of all but a split
+
+/// Whether the plan runs cut so. Errors: plan, with the reason: no such dimension, ends or an order that are none, or a
+/// plan that cannot be cut there. pre: the plan is typed.
+[[nodiscard]] Result<void> can_split(const Plan& plan, const Split& split);
+
+/// execution := "steps" | "one_exchange" | "split dim" n "block" n "ends" n {"," n} ["order" n {"," n}] ["overlapped"].
+/// Errors: syntax, overflow.
+[[nodiscard]] Result<Execution> parse_execution(std::string_view text);
+/// The text that parse_execution reads.
+[[nodiscard]] std::string format(const Execution& execution);
 
 /// The exchange that does what the whole plan does. nullopt when the plan reduces or fills: that takes its steps.
 [[nodiscard]] std::optional<Plan> as_one_exchange(const Plan& plan);

@@ -15,6 +15,7 @@
 #include "reshard/algebra/list.hpp"               // IWYU pragma: export
 #include "reshard/algebra/normalize_devices.hpp"  // IWYU pragma: export
 #include "reshard/algebra/refinement.hpp"         // IWYU pragma: export
+#include "reshard/algebra/run.hpp"                // IWYU pragma: export
 #include "reshard/algebra/schedule.hpp"           // IWYU pragma: export
 #include "reshard/algebra/simulate.hpp"           // IWYU pragma: export
 #include "reshard/algebra/step.hpp"               // IWYU pragma: export

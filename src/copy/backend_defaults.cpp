@@ -16,6 +16,16 @@ Result<void> Ticket::wait() {
     }
 }
 
+Result<std::size_t> Ticket::arrived() {
+    return test().map([](bool done) { return std::size_t{done ? 1U : 0U}; });
+}
+
+Result<void> Ticket::offer(std::size_t) { return fail(Code::usage, "offer: the run has no offers withheld"); }
+
+Result<std::unique_ptr<Ticket>> Bound::start_withheld() {
+    return fail(Code::unsupported, "what a backend has bound by itself withholds no offers; an executor does");
+}
+
 Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {
     if (queue == nullptr) return start();
     return fail(Code::unsupported, "this backend runs on no queue");

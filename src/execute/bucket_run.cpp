@@ -21,11 +21,13 @@ constexpr Index slice = 100;  // microseconds
 
 class GuardedTicket final : public Ticket, private Flight {
 public:
-    GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state)
+    GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state, bool withheld)
         : buckets_(std::move(buckets)),
           runs_(std::move(started)),
           state_(std::move(state)),
-          flights_(Flights::of_this_thread()) {
+          flights_(Flights::of_this_thread()),
+          ready_(withheld ? 0 : buckets_->bounds.size()),
+          offered_(withheld ? buckets_->bounds.size() : 0) {
         if (buckets_->bounds.empty()) {
             finish();
         } else {
@@ -33,18 +35,19 @@ public:
             listed_ = true;
         }
     }
+    // A run that is dropped has nobody to tell; the state remembers.
     ~GuardedTicket() override {
-        static_cast<void>(wait());  // a run that is dropped has nobody to tell; the state remembers
+        static_cast<void>(wait());
+        const std::lock_guard lock(mutex_);
+        if (!over_) end({Code::usage, fmt::format("the run was dropped before piece {} was offered", next_wanted())});
+        leave();
     }
     GuardedTicket(const GuardedTicket&) = delete;
     GuardedTicket& operator=(const GuardedTicket&) = delete;
 
     Result<bool> test() override {
         const std::lock_guard lock(mutex_);
-        const auto done = advance([](Ticket& run) { return run.test(); });
-        if (Flights::of_this_thread()->has_others(*this)) Flights::of_this_thread()->advance_others(this);
-        leave();
-        return done;
+        return look_at_all();
     }
     Result<bool> wait_for(Index microseconds) override {
         using Clock = std::chrono::steady_clock;
@@ -53,7 +56,7 @@ public:
         for (;;) {
             const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now()).count();
             const auto done = advance_all(std::clamp<Index>(left, 0, microseconds));
-            if (done && !*done && Clock::now() < until) continue;
+            if (done && !*done && !wants_offer() && Clock::now() < until) continue;
             leave();
             return done;
         }
@@ -61,7 +64,9 @@ public:
     Result<void> wait() override {
         const std::lock_guard lock(mutex_);
         while (!over_) {
-            if (Flights::of_this_thread()->has_others(*this)) {
+            if (wants_offer())
+                return fail(Code::usage, fmt::format("wait: piece {} has not been offered", next_wanted()));
+            if (sliced()) {
                 static_cast<void>(advance_all(slice));
             } else {
                 static_cast<void>(advance([](Ticket& run) { return run.wait().map([] { return true; }); }));
@@ -70,14 +75,49 @@ public:
         leave();
         return ended();
     }
+    Result<std::size_t> arrived() override {
+        const std::lock_guard lock(mutex_);
+        return look_at_all().map([&](bool) { return at_; });
+    }
+    Result<void> offer(std::size_t piece) override {
+        const std::lock_guard lock(mutex_);
+        if (offered_.empty()) return Ticket::offer(piece);
+        if (piece >= offered_.size())
+            return fail(Code::usage,
+                        fmt::format("offer: there is no piece {}, the run has {}", piece, offered_.size()));
+        const std::size_t place = buckets_->place_of.empty() ? piece : buckets_->place_of[piece];
+        if (offered_[place] != 0)
+            return fail(Code::usage, fmt::format("offer: piece {} has been offered before", piece));
+        offered_[place] = 1;
+        while (ready_ < offered_.size() && offered_[ready_] != 0) ++ready_;
+        if (over_) return ended();
+        set_out();
+        leave();
+        return over_ ? ended() : Result<void>();
+    }
 
 private:
+    Result<bool> look_at_all() {
+        const auto done = advance([](Ticket& run) { return run.test(); });
+        if (Flights::of_this_thread()->has_others(*this)) Flights::of_this_thread()->advance_others(this);
+        leave();
+        return done;
+    }
     Result<bool> advance_all(Index most) {
         const bool others = Flights::of_this_thread()->has_others(*this);
-        const auto done = advance([&](Ticket& run) { return run.wait_for(others ? std::min(most, slice) : most); });
+        const auto done = advance([&](Ticket& run) { return run.wait_for(sliced() ? std::min(most, slice) : most); });
         if (others) Flights::of_this_thread()->advance_others(this);
         if (done && !*done) std::this_thread::yield();
         return done;
+    }
+    // Where something else must be looked at too, nobody waits long for one.
+    [[nodiscard]] bool sliced() const { return runs_.size() > at_ + 1 || Flights::of_this_thread()->has_others(*this); }
+    // Nothing is on its way, and nothing may set out.
+    [[nodiscard]] bool wants_offer() const { return !over_ && ready_ == at_; }
+    [[nodiscard]] std::size_t next_wanted() const {
+        const auto& places = buckets_->place_of;
+        const auto piece = std::ranges::find(places, ready_);
+        return piece == places.end() ? ready_ : static_cast<std::size_t>(piece - places.begin());
     }
     bool advance_if_free() override {
         const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -92,22 +132,35 @@ private:
     template <class Look>
     Result<bool> advance(const Look& look) {
         while (!over_) {
-            const auto done = current() ? look(*runs_[at_]) : Result<bool>(tl::unexpected(state_->first_error));
+            set_out();
+            if (over_) break;
+            if (at_ == runs_.size()) return false;
+            const auto done = look(*runs_[at_]);
             if (!done) end(done.error());
-            if (done && !*done) return false;
+            if (done && !*done) {
+                look_at_next();
+                if (!over_) return false;
+            }
             next();
         }
         return ended().map([] { return true; });
     }
-    // The bucket's run, started when those before it are done; false when it does not start.
-    bool current() {
-        if (at_ < runs_.size()) return true;
-        auto run = buckets_->bounds[at_]->start();
-        if (run)
-            runs_.push_back(std::move(*run));
-        else
-            state_->first_error = run.error();
-        return at_ < runs_.size();
+    // What is offered and may be on its way sets out: buckets when those before them are done.
+    void set_out() {
+        const std::size_t until = std::min(ready_, at_ + buckets_->in_flight_max());
+        while (!over_ && runs_.size() < until) {
+            auto run = buckets_->bounds[runs_.size()]->start();
+            if (run)
+                runs_.push_back(std::move(*run));
+            else
+                end(run.error());
+        }
+    }
+    // A piece that has set out behind the one that is waited for moves too.
+    void look_at_next() {
+        if (runs_.size() <= at_ + 1) return;
+        const auto done = runs_[at_ + 1]->test();
+        if (!done) end(done.error());
     }
     void end(const Error& error) {
         failed_ = true;
@@ -129,12 +182,14 @@ private:
     }
 
     Buckets buckets_;
-    std::vector<std::unique_ptr<Ticket>> runs_;  // of the buckets that have started
+    std::vector<std::unique_ptr<Ticket>> runs_;  // of what has set out
     State state_;
     std::shared_ptr<Flights> flights_;  // of the thread that started it
     std::mutex mutex_;
-    std::size_t at_ = 0;
-    bool listed_ = false;  // in the flights
+    std::size_t at_ = 0;         // so many have arrived
+    std::size_t ready_;          // so many have been offered, with all before them
+    std::vector<char> offered_;  // in the order of travel; none where nothing is withheld
+    bool listed_ = false;        // in the flights
     bool over_ = false;
     bool failed_ = false;
 };
@@ -144,10 +199,15 @@ public:
     GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
-        return guarded(std::min<std::size_t>(1, buckets_->bounds.size()), [](Bound& bound) { return bound.start(); });
+        const std::size_t at_once = std::min(buckets_->in_flight_max(), buckets_->bounds.size());
+        return guarded(at_once, [](Bound& bound) { return bound.start(); });
     }
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         return guarded(buckets_->bounds.size(), [&](Bound& bound) { return bound.start_on(queue); });
+    }
+    Result<std::unique_ptr<Ticket>> start_withheld() override {
+        return guarded(
+            0, [](Bound& bound) { return bound.start(); }, true);
     }
     // The time of all pieces of an array together.
     [[nodiscard]] std::vector<double> step_seconds() const override {
@@ -165,7 +225,7 @@ public:
 
 private:
     template <class Start>
-    Result<std::unique_ptr<Ticket>> guarded(std::size_t at_once, const Start& start) {
+    Result<std::unique_ptr<Ticket>> guarded(std::size_t at_once, const Start& start, bool withheld = false) {
         if (state_->failed) {
             return fail(Code::backend, fmt::format("an earlier run of this executor failed, prepare it anew: {}",
                                                    state_->first_error.message));
@@ -185,7 +245,7 @@ private:
             started.push_back(std::move(*run));
         }
         state_->in_flight = true;
-        return std::make_unique<GuardedTicket>(buckets_, std::move(started), state_);
+        return std::make_unique<GuardedTicket>(buckets_, std::move(started), state_, withheld);
     }
 
     Buckets buckets_;
@@ -197,8 +257,8 @@ private:
 void Executor::RunState::fail(const Error& error) {
     failed = true;
     first_error = error;
-    for (const auto& bucket : buckets) {
-        if (const auto prepared = bucket.lock()) prepared->give_up(first_error);
+    for (const auto& one : prepared) {
+        if (const auto held = one.lock()) held->give_up(first_error);
     }
 }
 

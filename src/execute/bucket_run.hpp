@@ -1,4 +1,5 @@
-// Runs of an executor: the buckets of a list one after another, and what all runs of one executor share.
+// Runs of an executor: the buckets of a list one after another, pieces two at a time, and what all runs of one executor
+// share.
 #pragma once
 
 #include "reshard/execute.hpp"
@@ -10,7 +11,7 @@ struct Executor::RunState {
     bool in_flight = false;
     bool failed = false;
     Error first_error = {};
-    std::vector<std::weak_ptr<Prepared>> buckets = {};  ///< all of the list's
+    std::vector<std::weak_ptr<Prepared>> prepared = {};  ///< all of the list's
 
     /// Peers that wait in any bucket are told.
     void fail(const Error& error);
@@ -19,17 +20,22 @@ struct Executor::RunState {
 /// "bind failed: the source of array 0 ..."
 [[nodiscard]] Error named(std::string_view call, const Error& error);
 
-/// The bound buckets, in order. What made them outlives them.
+/// The bound buckets, in order, or the pieces of one that overlap, as they travel. What made them outlives them.
 struct BoundBuckets {
     std::vector<std::shared_ptr<Prepared>> prepared;
     std::vector<std::unique_ptr<Bound>> bounds;
     /// For each RankStep that the backend runs in a bucket, its position among the steps of all arrays that were bound.
     std::vector<std::vector<std::size_t>> steps;
+    std::vector<std::size_t> place_of = {};  ///< of pieces, by number; none of buckets
+
+    /// So many are on their way at once: more arrive together at the end, since a transport serves all alike.
+    [[nodiscard]] std::size_t in_flight_max() const { return place_of.empty() ? 1 : 2; }
 };
 
-/// Runs the buckets in order, each when the one before it is done, or all at once where a queue keeps the order. Of all
-/// runs that share `state` one is in flight at a time. A wait for one run advances all others that its thread has
-/// started, since peers may wait for them in another order.
+/// Runs the buckets in order, each when the one before it is done, or all at once where a queue keeps the order; of
+/// pieces the next sets out when the one before the last has arrived. Of all runs that share `state` one is in flight
+/// at a time. A wait for one run advances all others that its thread has started, since peers may wait for them in
+/// another order.
 [[nodiscard]] std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state);
 
 }  // namespace reshard

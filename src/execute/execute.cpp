@@ -123,16 +123,36 @@ Result<Executor> Executor::make(const Result<Judged<ListPlan>>& judged, Backend&
     executor.backend_ = &backend;
     const MemoryPolicy& memory = judged->memory();
     executor.donate_ = memory.donate;
-    for (LoweredBucket& bucket : lowered->buckets) {
-        RESHARD_TRY(auto& prepared, memory.footprint_bytes_max
-                                        ? backend.prepare_within(std::move(bucket.pieces), bucket.staging_room)
-                                        : backend.prepare(std::move(bucket.pieces)));
-        executor.arrays_.push_back(std::move(bucket.arrays));
-        executor.buckets_.push_back({std::move(bucket.array_of), std::move(prepared)});
+    for (LoweredBucket& lowered_bucket : lowered->buckets) {
+        Bucket bucket{std::move(lowered_bucket.array_of), {}, std::move(lowered_bucket.place_of)};
+        const auto room = memory.footprint_bytes_max ? std::optional(lowered_bucket.staging_room) : std::nullopt;
+        RESHARD_CHECK(prepare_bucket(bucket, std::move(lowered_bucket.pieces), backend, room));
+        executor.arrays_.push_back(std::move(lowered_bucket.arrays));
+        executor.buckets_.push_back(std::move(bucket));
     }
     executor.state_ = std::make_shared<RunState>();
-    for (const Bucket& bucket : executor.buckets_) executor.state_->buckets.push_back(bucket.prepared);
+    for (const Bucket& bucket : executor.buckets_)
+        executor.state_->prepared.insert(executor.state_->prepared.end(), bucket.prepared.begin(),
+                                         bucket.prepared.end());
     return executor;
+}
+
+// All at once; or pieces that overlap each by itself, so that each starts and ends alone.
+Result<void> Executor::prepare_bucket(Bucket& bucket, std::vector<RankPlan> pieces, Backend& backend,
+                                      std::optional<Index> staging_room) {
+    std::vector<std::vector<RankPlan>> parts;
+    if (bucket.place_of.empty()) {
+        parts.push_back(std::move(pieces));
+    } else {
+        for (RankPlan& piece : pieces) parts.push_back({std::move(piece)});
+    }
+    const auto room = staging_room.value_or(index_max) / std::max<Index>(std::ssize(parts), 1);
+    for (std::vector<RankPlan>& part : parts) {
+        RESHARD_TRY(auto& prepared,
+                    staging_room ? backend.prepare_within(std::move(part), room) : backend.prepare(std::move(part)));
+        bucket.prepared.push_back(std::move(prepared));
+    }
+    return {};
 }
 
 Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
@@ -159,6 +179,12 @@ std::size_t Executor::piece_count() const {
     return pieces;
 }
 
+std::size_t Executor::arrival_count() const {
+    std::size_t arrivals = 0;
+    for (const Bucket& bucket : buckets_) arrivals += bucket.prepared.size();
+    return arrivals;
+}
+
 Index Executor::workspace_bytes() const {
     Index bytes = 0;
     for (const RankPlan& plan : plans_) bytes = std::max(bytes, plan.workspace_bytes);
@@ -167,7 +193,8 @@ Index Executor::workspace_bytes() const {
 
 Index Executor::staging_bytes() const {
     Index bytes = 0;
-    for (const Bucket& bucket : buckets_) bytes = saturating_add(bytes, bucket.prepared->staging_bytes());
+    for (const Bucket& bucket : buckets_)
+        for (const auto& prepared : bucket.prepared) bytes = saturating_add(bytes, prepared->staging_bytes());
     return bytes;
 }
 
@@ -178,10 +205,14 @@ Index Executor::footprint_bytes() const {
 std::string Executor::describe() const {
     std::vector<std::string> ways;  // each once
     for (const Bucket& bucket : buckets_) {
-        std::string way = bucket.prepared->describe();
-        if (!way.empty() && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+        for (const auto& prepared : bucket.prepared) {
+            std::string way = prepared->describe();
+            if (!way.empty() && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+        }
     }
-    return fmt::format("{}", fmt::join(ways, "; then "));
+    std::string text = fmt::format("{}", fmt::join(ways, "; then "));
+    if (arrival_count() > buckets_.size()) text += fmt::format(", in {} pieces, two at a time", arrival_count());
+    return text;
 }
 
 Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) {
@@ -200,7 +231,7 @@ Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::si
                                                       std::span<const Buffers> buffers) {
     auto bound = try_bind(first, count, arrays, buffers);
     for (std::size_t b = first; !bound && b < first + count; ++b) {
-        buckets_[b].prepared->excuse(named("bind failed", bound.error()));
+        for (const auto& prepared : buckets_[b].prepared) prepared->excuse(named("bind failed", bound.error()));
     }
     return bound;
 }
@@ -234,19 +265,24 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
         }
     }
     RESHARD_CHECK(require_apart(ranges, donate_));
-    // All pieces of an array lie in its buffers and share its workspace, one after another.
+    // All pieces of an array lie in its buffers and share its workspace, one after another or a half each.
     BoundBuckets all;
     for (std::size_t b = first; b < first + count; ++b) {
-        std::vector<Buffers> of_pieces;
-        std::vector<std::size_t>& places = all.steps.emplace_back();
-        for (const std::size_t array : buckets_[b].array_of) {
-            of_pieces.push_back(buffers_of[array]);
-            for (std::size_t k = 0; k < plans_[array].steps.size(); ++k) places.push_back(first_step_of[array] + k);
+        const Bucket& bucket = buckets_[b];
+        const std::size_t pieces = bucket.array_of.size() / bucket.prepared.size();  // of each that is prepared
+        for (std::size_t part = 0; part < bucket.prepared.size(); ++part) {
+            std::vector<Buffers> of_pieces;
+            std::vector<std::size_t>& places = all.steps.emplace_back();
+            for (const std::size_t array : std::span(bucket.array_of).subspan(part * pieces, pieces)) {
+                of_pieces.push_back(buffers_of[array]);
+                for (std::size_t k = 0; k < plans_[array].steps.size(); ++k) places.push_back(first_step_of[array] + k);
+            }
+            auto bound = bucket.prepared[part]->bind(of_pieces);
+            if (!bound) return bound;
+            all.prepared.push_back(bucket.prepared[part]);
+            all.bounds.push_back(std::move(*bound));
         }
-        auto bound = buckets_[b].prepared->bind(of_pieces);
-        if (!bound) return bound;
-        all.prepared.push_back(buckets_[b].prepared);
-        all.bounds.push_back(std::move(*bound));
+        if (!bucket.place_of.empty()) all.place_of = bucket.place_of;  // of a list of one plan
     }
     return guarded(std::move(all), state_);
 }

@@ -8,6 +8,7 @@
 #include "src/execute/lower_judged.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
+#include "src/schedule/piece_schedule.hpp"
 
 namespace reshard {
 
@@ -31,13 +32,42 @@ Storage whole_storage(const Layout& layout, Index rank, const std::optional<Stor
     return given && position_of(layout.mesh, rank) ? *given : row_major(tile(layout, rank));
 }
 
-// The pieces of a split run.
-Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split, Index rank, const Storages& storages) {
+// Of a step that is cut box by box. Tiles stay where they are.
+RankPlan lower_part(const RankPlan& whole, const Split& split, std::size_t piece) {
+    RankPlan part = whole;
+    for (RankStep& step : part.steps) step.schedule = schedule_of(step.schedule, split, piece);
+    return part;
+}
+
+// Two pieces that are on their way at once have a half of the workspace each. Returns what both take.
+Index take_halves(std::vector<RankPlan>& pieces) {
+    Index half = 0;
+    for (const RankPlan& piece : pieces) half = std::max(half, piece.workspace_bytes);
+    const Index all = saturating_multiply(half, std::min<Index>(std::ssize(pieces), 2));
+    for (std::size_t place = 0; place < pieces.size(); ++place) {
+        pieces[place].workspace_bytes = half == 0 ? 0 : all;
+        if (place % 2 == 0) continue;
+        for (RankStep& step : pieces[place].steps)
+            for (Slot* slot : {&step.from, &step.to})
+                if (slot->buffer == BufferId::workspace) slot->offset_bytes += half;
+    }
+    return all;
+}
+
+// The pieces of a split, in the order in which they travel.
+Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split, const RankPlan& whole, Index rank,
+                                           const Storages& storages) {
+    const bool keeps = keeps_blocks(split, plan);
     const Storage source = whole_storage(plan.source, rank, storages.source);
     const Storage target = whole_storage(plan.target, rank, storages.target);
     std::vector<RankPlan> pieces;
-    for (Index piece = 0; piece < piece_count(split); ++piece) {
-        RESHARD_TRY(auto& part, lower_judged(plan_of(plan, split, piece), rank,
+    for (std::size_t place = 0; place < split.ends.size(); ++place) {
+        const std::size_t piece = piece_at(split, place);
+        if (!keeps) {
+            pieces.push_back(lower_part(whole, split, piece));
+            continue;
+        }
+        RESHARD_TRY(auto& part, lower_judged(plan_of_piece(plan, split, piece), rank,
                                              {storage_of(source, split, piece), storage_of(target, split, piece)}));
         pieces.push_back(std::move(part));
     }
@@ -48,12 +78,21 @@ Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split,
 Result<RankPlan> lower_into(LoweredBucket& bucket, const Plan& plan, const Execution& execution, std::size_t array,
                             Index rank, const Storages& storages, const MemoryPolicy& memory) {
     const bool one_exchange = std::holds_alternative<AsOneExchange>(execution);
-    auto whole = lower_judged(one_exchange ? *as_one_exchange(plan) : plan, rank, storages, memory);
+    const Split* split = std::get_if<Split>(&execution);
+    // A source that is donated takes no tiles of pieces.
+    auto whole = lower_judged(one_exchange ? *as_one_exchange(plan) : plan, rank, storages,
+                              split == nullptr ? memory : MemoryPolicy{});
     if (!whole) return whole;
     std::vector<RankPlan> pieces = {*whole};
-    if (const Split* split = std::get_if<Split>(&execution)) {
-        RESHARD_ASSIGN(pieces, lower_pieces(plan, *split, rank, storages));
+    if (split != nullptr) {
+        RESHARD_ASSIGN(pieces, lower_pieces(plan, *split, *whole, rank, storages));
         whole->workspace_bytes = 0;
+        if (split->overlapped) {
+            whole->workspace_bytes = take_halves(pieces);
+            bucket.place_of.resize(pieces.size());
+            for (std::size_t place = 0; place < pieces.size(); ++place)
+                bucket.place_of[piece_at(*split, place)] = place;
+        }
     }
     for (RankPlan& piece : pieces) {
         whole->workspace_bytes = std::max(whole->workspace_bytes, piece.workspace_bytes);

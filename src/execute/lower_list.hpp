@@ -8,8 +8,9 @@ namespace reshard {
 /// What one rank runs of a bucket: one or more pieces of each of its arrays.
 struct LoweredBucket {
     std::vector<std::size_t> arrays;    ///< their numbers, in the order in which they run
-    std::vector<RankPlan> pieces;       ///< what the backend prepares
+    std::vector<RankPlan> pieces;       ///< what the backend prepares, in the order in which it travels
     std::vector<std::size_t> array_of;  ///< of each piece
+    std::vector<std::size_t> place_of;  ///< of pieces that overlap, by number: where they travel; else none
     Index staging_room = index_max;     ///< bytes that the limit leaves to the backend for it
 };
 

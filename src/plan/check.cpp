@@ -103,10 +103,9 @@ Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits
         if (*exchange != plan) verdict = judge_steps(*exchange);
         if (!verdict) return verdict;
     }
-    const Split* split = std::get_if<Split>(&execution);
-    if (split != nullptr && !is_split_of(*split, plan))
-        return fail(Code::plan, fmt::format("the plan cannot be split along dimension {} in blocks of {} indices",
-                                            split->dim, split->block));
+    if (const Split* split = std::get_if<Split>(&execution)) {
+        RESHARD_CHECK(can_split(plan, *split));
+    }
     verdict->footprint_bytes = saturating_add(full_ends(plan), workspace_bytes(plan, execution, limits.memory.donate));
     RESHARD_CHECK(keep_limits(plan, *verdict, limits));
     return verdict;

@@ -16,7 +16,7 @@ std::string_view name(const Execution& execution) {
 
 Index piece_count(const Execution& execution) {
     const Split* split = std::get_if<Split>(&execution);
-    return split == nullptr ? 1 : ceil_divide(split->block, split->extent);
+    return split == nullptr ? 1 : std::ssize(split->ends);
 }
 
 std::optional<Plan> as_one_exchange(const Plan& plan) {
@@ -37,8 +37,11 @@ Index workspace_room(const MemoryPolicy& memory, Index held) {
 
 Index workspace_bytes(const Plan& plan, const Execution& execution, bool donate) {
     if (std::holds_alternative<AsOneExchange>(execution)) return 0;
-    if (const Split* split = std::get_if<Split>(&execution))
-        return assign_buffers(plan_of(plan, *split, 0), {}).workspace_bytes;
+    if (const Split* split = std::get_if<Split>(&execution)) {
+        if (!keeps_blocks(*split, plan)) return 0;  // one step, from end to end
+        const Index of_one = assign_buffers(plan_of(plan, *split, largest_extent(*split)), {}).workspace_bytes;
+        return saturating_multiply(of_one, split->overlapped && split->ends.size() > 1 ? 2 : 1);
+    }
     return assign_buffers(plan, capacities_of(plan, donate)).workspace_bytes;
 }
 
@@ -75,11 +78,14 @@ void mix(std::uint64_t& fingerprint, const MemoryPolicy& memory) {
 
 std::uint64_t fingerprint(const Plan& plan, const Execution& execution, const MemoryPolicy& memory) {
     std::uint64_t all = fingerprint(plan);
-    if (execution != Execution{}) mix(all, execution.index());
+    if (!std::holds_alternative<AsSteps>(execution)) mix(all, execution.index());
     if (const Split* split = std::get_if<Split>(&execution)) {
         mix(all, split->dim);
         mix(all, static_cast<std::uint64_t>(split->block));
-        mix(all, static_cast<std::uint64_t>(split->extent));
+        mix(all, split->ends.size());
+        for (const Index end : split->ends) mix(all, static_cast<std::uint64_t>(end));
+        mix(all, split->overlapped ? 1 : 0);
+        for (std::size_t place = 0; place < split->ends.size(); ++place) mix(all, piece_at(*split, place));
     }
     mix(all, memory);
     return all;

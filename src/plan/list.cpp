@@ -116,6 +116,9 @@ Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans, std::vector<
     ListPlan list{{}, std::move(buckets), {}};
     ListVerdict verdict;
     for (const Judged<Plan>& plan : plans) {
+        const Split* split = std::get_if<Split>(&plan.execution());
+        if (split != nullptr && split->overlapped && plans.size() > 1)
+            return fail(Code::plan, "pieces that overlap are of a plan by itself, and this is one of several");
         RESHARD_TRY(const auto& held, within(plan, {.memory = {.donate = memory.donate}}));
         list.plans.push_back(plan.plan());
         list.executions.push_back(plan.execution());

@@ -1,9 +1,12 @@
 #include "src/plan/split_run.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
-#include "src/plan/execution.hpp"
+#include <fmt/format.h>
+
+#include "src/plan/buffer_assignment.hpp"
 
 namespace reshard {
 
@@ -20,15 +23,45 @@ Index block_of(const Plan& plan, std::size_t dim) {
     return plan.source.dims[dim].extent / shards;
 }
 
-// In pieces as large as the blocks of the dimension whose blocks are largest; the first of equal ones, whose pieces lie
-// farthest apart.
-std::optional<Split> whole_blocks(const Plan& plan) {
-    std::optional<Split> best;
+// The dimension whose blocks are largest; the first of equal ones, whose pieces lie farthest apart.
+struct Blocks {
+    std::size_t dim = 0;
+    Index block = 1;
+};
+
+std::optional<Blocks> largest_blocks(const Plan& plan) {
+    std::optional<Blocks> best;
     for (std::size_t i = 0; i < plan.source.dims.size(); ++i) {
         const Index block = block_of(plan, i);
-        if (block >= 2 && (!best || block > best->block)) best = Split{i, block, block};
+        if (block >= 2 && (!best || block > best->block)) best = Blocks{i, block};
     }
     return best;
+}
+
+// Steps that only copy, of which a piece may take any part.
+bool copies(const Plan& plan) {
+    return std::ranges::none_of(plan.steps, [](const Step& step) {
+        return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||
+               step.kind == StepKind::zero_fill;
+    });
+}
+
+bool are_ends(const Split& split) {
+    Index before = 0;
+    for (const Index end : split.ends) {
+        if (end <= before) return false;
+        before = end;
+    }
+    return before == split.block && before > 0;
+}
+
+bool is_order(const Split& split) {
+    if (split.order.empty()) return true;
+    std::vector<std::size_t> sorted = split.order;
+    std::ranges::sort(sorted);
+    for (std::size_t i = 0; i < sorted.size(); ++i)
+        if (sorted[i] != i) return false;
+    return sorted.size() == split.ends.size();
 }
 
 // The dimension as its blocks and, from each of them, `extent` indices.
@@ -39,14 +72,79 @@ void cut_blocks(Layout& layout, const Split& split, Index extent) {
 
 }  // namespace
 
-bool is_split_of(const Split& split, const Plan& plan) {
-    if (split.dim >= plan.source.dims.size() || split.extent < 1 || split.extent > split.block) return false;
+Split even_split(std::size_t dim, Index block, Index extent) {
+    assert(1 <= extent && extent <= block);
+    Split split{dim, block, {}};
+    for (Index end = extent; end < block; end += std::min(extent, block - end)) split.ends.push_back(end);
+    split.ends.push_back(block);
+    return split;
+}
+
+std::size_t piece_at(const Split& split, std::size_t place) { return split.order.empty() ? place : split.order[place]; }
+
+Interval indices_of(const Split& split, std::size_t piece) {
+    return {piece == 0 ? 0 : split.ends[piece - 1], split.ends[piece]};
+}
+
+Index largest_extent(const Split& split) {
+    Index largest = 0;
+    for (std::size_t piece = 0; piece < split.ends.size(); ++piece)
+        largest = std::max(largest, indices_of(split, piece).size());
+    return largest;
+}
+
+Tile piece_of(const Tile& tile, const Split& split, std::size_t piece) {
+    assert(split.dim < tile.size() && piece < split.ends.size());
+    const Interval own = indices_of(split, piece);
+    Tile part = tile;
+    std::vector<Interval>& intervals = part[split.dim].intervals;
+    intervals.clear();
+    for (const Interval& whole : tile[split.dim].intervals) {
+        for (Index start = whole.begin / split.block * split.block; start < whole.end;
+             start += std::min(split.block, whole.end - start)) {
+            const Interval common{std::max(whole.begin, saturating_add(start, own.begin)),
+                                  std::min(whole.end, saturating_add(start, own.end))};
+            if (common.begin >= common.end) continue;
+            if (!intervals.empty() && intervals.back().end == common.begin)
+                intervals.back().end = common.end;
+            else
+                intervals.push_back(common);
+        }
+    }
+    return part;
+}
+
+bool keeps_blocks(const Split& split, const Plan& plan) {
     const Index block = block_of(plan, split.dim);
     return block > 0 && block % split.block == 0;
 }
 
-Plan plan_of(const Plan& plan, const Split& split, Index piece) {
-    const Index extent = std::min(split.extent, split.block - piece * split.extent);
+Result<void> can_split(const Plan& plan, const Split& split) {
+    const auto no = [](std::string reason) { return fail(Code::plan, std::move(reason)); };
+    if (split.dim >= plan.source.dims.size())
+        return no(fmt::format("there is no dimension {} to split along", split.dim));
+    if (!are_ends(split))
+        return no(
+            fmt::format("the ends of pieces must ascend from at least 1 to the block of {} indices", split.block));
+    if (!is_order(split))
+        return no(fmt::format("the order must name each of {} pieces once, counted from 0", split.ends.size()));
+    if (keeps_blocks(split, plan)) return {};
+    if (!split.overlapped)
+        return no(
+            fmt::format("the plan cannot be split along dimension {} in blocks of {} indices", split.dim, split.block));
+    if (plan.steps.size() > 1 || !copies(plan))
+        return no(
+            fmt::format("pieces of a plan that {} need blocks that no layout on the way cuts; along dimension {} "
+                        "blocks of {} indices are cut",
+                        copies(plan) ? "has several steps" : "reduces or fills", split.dim, split.block));
+    // A block that reaches past 64 bits is as good as the dimension.
+    if (split.block > plan.source.dims[split.dim].extent)
+        return no(fmt::format("blocks of {} indices are longer than dimension {}, which has {}", split.block, split.dim,
+                              plan.source.dims[split.dim].extent));
+    return {};
+}
+
+Plan plan_of(const Plan& plan, const Split& split, Index extent) {
     Plan cut = plan;
     cut_blocks(cut.source, split, extent);
     cut_blocks(cut.target, split, extent);
@@ -54,28 +152,33 @@ Plan plan_of(const Plan& plan, const Split& split, Index piece) {
     return cut;
 }
 
-Storage storage_of(const Storage& whole, const Split& split, Index piece) {
+Plan plan_of_piece(const Plan& plan, const Split& split, std::size_t piece) {
+    return plan_of(plan, split, indices_of(split, piece).size());
+}
+
+Storage storage_of(const Storage& whole, const Split& split, std::size_t piece) {
     const auto place = whole.strides.begin() + static_cast<std::ptrdiff_t>(split.dim);
-    Storage cut{whole.offset + piece * split.extent * *place, {whole.strides.begin(), place}};
+    Storage cut{whole.offset + indices_of(split, piece).begin * *place, {whole.strides.begin(), place}};
     cut.strides.push_back(split.block * *place);
     cut.strides.insert(cut.strides.end(), place, whole.strides.end());
     return cut;
 }
 
 std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max) {
-    const auto whole = whole_blocks(plan);
+    const auto whole = largest_blocks(plan);
     if (!whole) return std::nullopt;
     const auto fits = [&](Index extent) {
-        return workspace_bytes(plan, Split{whole->dim, whole->block, extent}, false) <= workspace_bytes_max;
+        const Split blocks{whole->dim, whole->block, {}};
+        return assign_buffers(plan_of(plan, blocks, extent), {}).workspace_bytes <= workspace_bytes_max;
     };
-    if (!fits(1)) return std::nullopt;
-    Index low = 1;  // fits
+    Index low = ceil_divide(whole->block, pieces_max);
+    if (!fits(low)) return std::nullopt;
     Index high = whole->block;
     while (high - low > 1) {
         const Index middle = low + (high - low) / 2;
         (fits(middle) ? low : high) = middle;
     }
-    return Split{whole->dim, whole->block, low};
+    return even_split(whole->dim, whole->block, low);
 }
 
 }  // namespace reshard

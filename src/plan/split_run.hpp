@@ -5,19 +5,31 @@
 
 namespace reshard {
 
+/// Of a split run; past it a run would be all beginnings.
+inline constexpr Index pieces_max = Index{1} << 20;
+
 /// The fewest pieces, two or more, of which one takes at most so many bytes of workspace. nullopt when even pieces of
-/// one index take more, or when no dimension can be cut: each has blocks of one index, or does not divide somewhere on
-/// the way.
+/// one index take more, when that takes more than pieces_max, or when no dimension can be cut: each has blocks of one
+/// index, or does not divide somewhere on the way.
 [[nodiscard]] std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max);
 
-/// True when no layout on the way cuts the blocks, and there are no more indices in a piece than in a block.
-[[nodiscard]] bool is_split_of(const Split& split, const Plan& plan);
+/// True when no layout on the way cuts the blocks, so that pieces are plans of their own. pre: can_split.
+[[nodiscard]] bool keeps_blocks(const Split& split, const Plan& plan);
 
-/// The plan of piece number `piece`: the dimension that is cut is seen as two, its blocks and the indices in a block,
-/// of which there are fewer. pre: is_split_of.
-[[nodiscard]] Plan plan_of(const Plan& plan, const Split& split, Index piece);
+/// The indices that a piece has of a block, from its first.
+[[nodiscard]] Interval indices_of(const Split& split, std::size_t piece);
+
+/// So many indices has the largest piece of a block.
+[[nodiscard]] Index largest_extent(const Split& split);
+
+/// The plan of so many indices of each block: the dimension that is cut is seen as two, its blocks and the indices in a
+/// block. pre: keeps_blocks.
+[[nodiscard]] Plan plan_of(const Plan& plan, const Split& split, Index extent);
+
+/// The plan of a piece. pre: keeps_blocks.
+[[nodiscard]] Plan plan_of_piece(const Plan& plan, const Split& split, std::size_t piece);
 
 /// Where the piece's tile lies, seen so, in the memory of the whole tile, which `whole` describes.
-[[nodiscard]] Storage storage_of(const Storage& whole, const Split& split, Index piece);
+[[nodiscard]] Storage storage_of(const Storage& whole, const Split& split, std::size_t piece);
 
 }  // namespace reshard

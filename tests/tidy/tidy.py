@@ -44,7 +44,8 @@ HEADERS = {
     "rules": ["notation", "rows"],
     "synthesize": ["problem", "algebra/list"],
     "plan_cache": ["synthesize"],
-    "algebra/backend": ["algebra/schedule", "capabilities"],
+    "algebra/run": ["algebra/integer", "result"],
+    "algebra/backend": ["algebra/run", "algebra/schedule", "capabilities"],
     "elements": ["layout"],
     "execute": ["algebra/backend", "algebra/list", "elements"],
     "redistribute": ["execute", "plan_cache"],
@@ -77,7 +78,7 @@ ROOMS = {
     "src/schedule": (["src/plan", "src/copy", "src/copy/kernels"],
                      ["algebra/backend", "algebra/view", "algebra/normalize_devices", "rows"]),
     "src/portable": ([], ["text", "algebra/refinement", "algebra/view", "portable/interpret", "portable/write"]),
-    "src/execute": (["src/plan", "src/copy", "src/copy/kernels"], ["execute", "redistribute"]),
+    "src/execute": (["src/plan", "src/copy", "src/copy/kernels", "src/schedule"], ["execute", "redistribute"]),
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/list": ([], PLANNER + ["synthesize"]),

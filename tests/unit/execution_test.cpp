@@ -93,8 +93,9 @@ TEST(ExecutionUnit, WhatRanksMustAgreeOnIsInTheFingerprint) {
     const Plan plan = turns();
     EXPECT_EQ(fingerprint(plan, AsSteps{}), fingerprint(plan));
     std::set<std::uint64_t> all;
-    const std::vector<Execution> executions = {AsSteps{}, AsOneExchange{}, Split{0, 4, 2}, Split{0, 4, 1},
-                                               Split{1, 4, 2}};
+    const std::vector<Execution> executions = {
+        AsSteps{},           AsOneExchange{},     even_split(0, 4, 2),         even_split(0, 4, 1),
+        even_split(1, 4, 2), Split{0, 4, {1, 4}}, Split{0, 4, {1, 4}, {1, 0}}, Split{0, 4, {1, 4}, {}, true}};
     const std::vector<MemoryPolicy> policies = {{},
                                                 {.footprint_bytes_max = 0},
                                                 {.footprint_bytes_max = 4096},
@@ -109,6 +110,40 @@ TEST(ExecutionUnit, WhatRanksMustAgreeOnIsInTheFingerprint) {
             all.insert(fingerprint(list, memory));
         }
     EXPECT_EQ(all.size(), 2 * executions.size() * policies.size());
+}
+
+TEST(ExecutionUnit, AnOrderThatIsSaidOrNotIsOne) {
+    EXPECT_EQ(fingerprint(turns(), Split{0, 4, {1, 4}, {0, 1}}), fingerprint(turns(), Split{0, 4, {1, 4}}));
+}
+
+TEST(ExecutionUnit, AnExecutionIsText) {
+    const std::vector<std::pair<const char*, Execution>> all = {
+        {"steps", AsSteps{}},
+        {"one_exchange", AsOneExchange{}},
+        {"split dim 1 block 64 ends 16,40,64", Split{1, 64, {16, 40, 64}}},
+        {"split dim 0 block 3 ends 1,2,3 order 2,0,1 overlapped", Split{0, 3, {1, 2, 3}, {2, 0, 1}, true}},
+        {"split dim 0 block 9223372036854775807 ends 9223372036854775807 overlapped",
+         Split{0, index_max, {index_max}, {}, true}}};
+    for (const auto& [text, execution] : all) {
+        EXPECT_EQ(format(execution), text);
+        EXPECT_EQ(parse_execution(text).value(), execution);
+    }
+    const std::vector<std::pair<const char*, std::size_t>> wrong = {
+        {"", 0},
+        {"stages", 0},
+        {"steps 1", 6},
+        {"split 0", 6},
+        {"split dim 0 block 4 ends", 24},
+        {"split dim 0 block 4 ends 0,4", 25},
+        {"split dim 0 block 4 ends 4 order -1", 33},
+        {"split dim 0 block 4 ends 4 apart", 27},
+        {"split dim 0 block 9223372036854775808 ends 4", 18}};
+    for (const auto& [text, offset] : wrong) {
+        const auto read = parse_execution(text);
+        ASSERT_FALSE(read) << text;
+        EXPECT_EQ(read.error().offset, offset) << text;
+        EXPECT_EQ(read.error().text, text);
+    }
 }
 
 // One step, found without a search, which says how it runs.

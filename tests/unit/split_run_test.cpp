@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "reshard/algebra/list.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "src/plan/execution.hpp"
@@ -26,18 +27,17 @@ Plan three_steps() {
 TEST(SplitRunUnit, TheFewestPiecesThatFit) {
     const Plan plan = three_steps();
     EXPECT_EQ(workspace_bytes(plan, AsSteps{}, false), 80);
-    EXPECT_EQ(split_within(plan, 79), (Split{1, 10, 9}));
-    EXPECT_EQ(split_within(plan, 40), (Split{1, 10, 5}));
-    EXPECT_EQ(split_within(plan, 8), (Split{1, 10, 1}));
+    EXPECT_EQ(split_within(plan, 79), even_split(1, 10, 9));
+    EXPECT_EQ(split_within(plan, 40), even_split(1, 10, 5));
+    EXPECT_EQ(split_within(plan, 8), even_split(1, 10, 1));
     EXPECT_EQ(split_within(plan, 7), std::nullopt);
     for (Index room = 8; room < 80; ++room) {
         const auto split = split_within(plan, room);
         ASSERT_TRUE(split.has_value());
-        EXPECT_TRUE(is_split_of(*split, plan));
+        EXPECT_TRUE(can_split(plan, *split));
+        EXPECT_TRUE(keeps_blocks(*split, plan));
         EXPECT_LE(workspace_bytes(plan, *split, false), room);
-        const Index pieces = piece_count(*split);
-        EXPECT_GE(pieces * split->extent, 10);
-        EXPECT_LT((pieces - 1) * split->extent, 10);
+        EXPECT_EQ(piece_count(*split), ceil_divide(10, largest_extent(*split)));
     }
 }
 
@@ -58,9 +58,12 @@ TEST(SplitRunUnit, BlocksThatNoLayoutCuts) {
     Plan fine{at("f32[6@x,9]"), at("f32[6@y,9@x]"), {{StepKind::exchange, at("f32[6@y,9@x]")}}};
     EXPECT_EQ(split_within(fine, 1), std::nullopt);  // blocks of one index, and 9 over 2 does not divide
     // Blocks of 6 x 9 / 3 indices hold those of 1 x 3; what they do not, or no piece fills, is no split.
-    EXPECT_TRUE(is_split_of({1, 1, 1}, plan));
-    for (const Split& split : {Split{0, 12, 1}, Split{1, 2, 1}, Split{1, 3, 4}, Split{1, 3, 0}, Split{2, 1, 1}}) {
-        EXPECT_FALSE(is_split_of(split, plan));
+    EXPECT_TRUE(can_split(plan, even_split(1, 1, 1)));
+    for (const Split& split :
+         {even_split(0, 12, 1), even_split(1, 2, 1), Split{1, 3, {4}}, Split{1, 3, {0, 3}}, Split{1, 3, {2, 2, 3}},
+          Split{1, 3, {2}}, Split{1, 3, {}}, even_split(2, 1, 1), Split{1, 3, {1, 3}, {1}}, Split{1, 3, {1, 3}, {1, 1}},
+          Split{1, 3, {1, 3}, {1, 2}}, Split{1, 0, {0}}}) {
+        EXPECT_EQ(can_split(plan, split).error().code, Code::plan);
         EXPECT_EQ(check(plan, split).error().code, Code::plan);
     }
 }
@@ -71,8 +74,8 @@ TEST(SplitRunUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
         for (Index device = 0; device < device_count(plan.source); ++device) {
             const Tile whole = tile(plan.source, device);
             std::set<Index> written;
-            for (Index piece = 0; piece < piece_count(split); ++piece) {
-                const Plan part = plan_of(plan, split, piece);
+            for (std::size_t piece = 0; piece < split.ends.size(); ++piece) {
+                const Plan part = plan_of_piece(plan, split, piece);
                 const auto verdict = check(part);
                 ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
                 const Tile box = tile(part.source, device);
@@ -84,7 +87,7 @@ TEST(SplitRunUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
                             const Index place = storage.offset + i * storage.strides[0] + j * storage.strides[1] +
                                                 k * storage.strides[2];
                             // The index in a block, and the blocks before it, seen in the whole.
-                            const Index cut = piece * split.extent + (split.dim == 0 ? j : k);
+                            const Index cut = (piece == 0 ? 0 : split.ends[piece - 1]) + (split.dim == 0 ? j : k);
                             const Index row = split.dim == 0 ? i * split.block + cut : i;
                             const Index column = split.dim == 0 ? k : j * split.block + cut;
                             EXPECT_EQ(place, row * whole[1].size() + column);
@@ -94,10 +97,11 @@ TEST(SplitRunUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
             EXPECT_EQ(static_cast<Index>(written.size()), count(whole));
         }
     };
-    expect_whole(three_steps(), {1, 10, 3});
-    expect_whole(three_steps(), {0, 2, 1});
-    expect_whole(all_moved(), {1, 3, 1});
-    expect_whole(all_moved(), {0, 2, 1});
+    expect_whole(three_steps(), even_split(1, 10, 3));
+    expect_whole(three_steps(), {1, 10, {1, 7, 10}});
+    expect_whole(three_steps(), even_split(0, 2, 1));
+    expect_whole(all_moved(), {1, 3, {1, 3}, {1, 0}, true});
+    expect_whole(all_moved(), even_split(0, 2, 1));
 }
 
 TEST(SplitRunUnit, TheJudgeStatesTheFootprintOfTheExecution) {
@@ -105,9 +109,48 @@ TEST(SplitRunUnit, TheJudgeStatesTheFootprintOfTheExecution) {
     const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
     const Limits limits{.memory = {.footprint_bytes_max = ends + 40}};
     EXPECT_EQ(check(plan, limits).error().code, Code::infeasible);
-    EXPECT_EQ(check(plan, Split{1, 10, 5}, limits)->footprint_bytes, ends + 40);
-    EXPECT_EQ(check(plan, Split{1, 10, 6}, limits).error().code, Code::infeasible);
+    EXPECT_EQ(check(plan, even_split(1, 10, 5), limits)->footprint_bytes, ends + 40);
+    EXPECT_EQ(check(plan, even_split(1, 10, 6), limits).error().code, Code::infeasible);
     EXPECT_EQ(check(plan, AsOneExchange{}, limits)->footprint_bytes, ends);
+    // Two that overlap have a workspace each, and the largest counts.
+    EXPECT_EQ(check(plan, Split{1, 10, {1, 5, 10}, {}, true})->footprint_bytes, ends + 80);
+    EXPECT_EQ(check(plan, Split{1, 10, {2, 4, 6, 8, 10}, {}, true}, limits)->footprint_bytes, ends + 32);
+    EXPECT_EQ(check(plan, Split{1, 10, {10}, {}, true})->footprint_bytes, ends + 80);
+}
+
+// A step that copies is cut anywhere, where sizes divide and where they do not.
+TEST(SplitRunUnit, PiecesThatOverlapMayCutBlocksOfOneStep) {
+    const Plan uneven{at("f32[7@x,10]"), at("f32[7,10@y]"), {{StepKind::exchange, at("f32[7,10@y]")}}};
+    for (const Index block : {1, 2, 3, 4, 7}) EXPECT_TRUE(check(uneven, Split{0, block, {block}, {}, true}));
+    EXPECT_FALSE(check(uneven, Split{0, 8, {8}, {}, true}));
+    EXPECT_FALSE(check(uneven, Split{0, 4, {4}}));
+    const Plan plan = all_moved();
+    EXPECT_EQ(check(plan, Split{0, 12, {6, 12}, {}, true}).error().message,
+              "pieces of a plan that has several steps need blocks that no layout on the way cuts; along dimension 0 "
+              "blocks of 12 indices are cut");
+    const Plan sums{at("f32[12]{U:x}"), at("f32[12@x]"), {{StepKind::reduce_scatter, at("f32[12@x]")}}};
+    EXPECT_TRUE(check(sums, Split{0, 6, {1, 6}, {}, true}));
+    EXPECT_EQ(check(sums, Split{0, 12, {6, 12}, {}, true}).error().message.substr(0, 40),
+              "pieces of a plan that reduces or fills n");
+    ListPlan list = in_one_bucket({sums, plan});
+    list.executions = {Split{0, 6, {1, 6}, {}, true}, AsSteps{}};
+    EXPECT_EQ(check(list).error().code, Code::plan);
+}
+
+TEST(SplitRunUnit, APieceOfATile) {
+    const Tile whole{{{{0, 12}}}, {{{0, 5}, {7, 9}}}};
+    const Split slabs{0, 12, {5, 12}};
+    EXPECT_EQ(piece_of(whole, slabs, 1), (Tile{{{{5, 12}}}, {{{0, 5}, {7, 9}}}}));
+    const Split parts{0, 4, {1, 4}};
+    EXPECT_EQ(piece_of(whole, parts, 0)[0], (Side{{{0, 1}, {4, 5}, {8, 9}}}));
+    EXPECT_EQ(piece_of(whole, parts, 1)[0], (Side{{{1, 4}, {5, 8}, {9, 12}}}));
+    EXPECT_EQ(piece_of(whole, {0, 4, {4}}, 0)[0], (Side{{{0, 12}}}));
+    EXPECT_EQ(piece_of(whole, {1, 8, {1, 6, 8}}, 1)[1], (Side{{{1, 5}}}));
+    EXPECT_EQ(piece_of(whole, {1, 8, {1, 6, 8}}, 0)[1], (Side{{{0, 1}, {8, 9}}}));
+    EXPECT_EQ(count(piece_of(nothing(2), parts, 0)), 0);
+    const Tile far{{{{index_max - 5, index_max}}}};
+    EXPECT_EQ(count(piece_of(far, {0, index_max - 2, {index_max - 3, index_max - 2}}, 0)), 4);
+    EXPECT_EQ(count(piece_of(far, {0, index_max - 2, {index_max - 3, index_max - 2}}, 1)), 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "reshard/algebra/run.hpp"
 #include "reshard/algebra/schedule.hpp"
 #include "reshard/algebra/storage.hpp"
 #include "reshard/capabilities.hpp"
@@ -37,37 +38,6 @@ struct Buffers {
     std::span<std::byte> target;        ///< at least RankPlan::target_bytes
     std::span<std::byte> workspace;     ///< at least RankPlan::workspace_bytes
     std::span<std::byte> donated = {};  ///< the source, where it may be written
-};
-
-/// What has one owner and stays where it was made.
-struct NonCopyable {
-    NonCopyable() = default;
-    ~NonCopyable() = default;
-    NonCopyable(const NonCopyable&) = delete;
-    NonCopyable& operator=(const NonCopyable&) = delete;
-};
-
-/// A run in flight. Dropping it waits. An error names the step and, where one is known, the peer; after one nothing of
-/// the target's contents is promised.
-class Ticket : NonCopyable {
-public:
-    virtual ~Ticket() = default;
-    virtual Result<bool> test() = 0;  ///< true once all is delivered; makes progress; never blocks
-    virtual Result<void> wait();      ///< returns when all is delivered on this rank; by wait_for
-    /// As wait, but returns false when that takes longer than about so long. One test, where nobody has said how.
-    virtual Result<bool> wait_for(Index microseconds);
-};
-
-/// Buffers bound to prepared schedules; may be started any number of times, one run at a time.
-class Bound : NonCopyable {
-public:
-    virtual ~Bound() = default;
-    virtual Result<std::unique_ptr<Ticket>> start() = 0;  ///< begins a run. Errors: backend
-    /// As start, in the order of `queue`: of backends on devices a stream (cudaStream_t). A stream that is being
-    /// captured takes the run into its graph; the ticket is then done at once, and the graph is the caller's to launch,
-    /// while what was bound lives. Errors: as start; unsupported by backends without queues.
-    virtual Result<std::unique_ptr<Ticket>> start_on(void* queue);
-    [[nodiscard]] virtual std::vector<double> step_seconds() const = 0;  ///< last run, one per RankStep
 };
 
 /// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.

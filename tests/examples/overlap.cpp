@@ -1,0 +1,101 @@
+// A gather whose rows are used as they arrive, and a reduction whose summands are sent as they are made.
+#include <cstdio>
+#include <span>
+#include <vector>
+
+#include <reshard/mpi.hpp>
+#include <reshard/reshard.hpp>
+
+using namespace reshard;
+
+namespace {
+
+constexpr Index n = 256;     // columns
+constexpr Index rows = 128;  // of each rank
+
+// In place of a product of matrices: adds up rows, and looks at the transport now and then.
+double use(std::span<const double> matrix, const Side& some, Ticket& ticket) {
+    double sum = 0;
+    for (const Interval& interval : some.intervals)
+        for (Index row = interval.begin; row < interval.end; ++row) {
+            for (Index column = 0; column < n; ++column) sum += matrix[static_cast<std::size_t>(row * n + column)];
+            static_cast<void>(ticket.arrived());
+        }
+    return sum;
+}
+
+int gather(Backend& backend) {
+    const Mesh mesh{{"ranks", backend.size()}};
+    const Layout by_rows = make_layout(mesh, DType::f64, {rows * backend.size(), n}, P{"ranks", {}}).value();
+    const Layout whole = make_layout(mesh, DType::f64, {rows * backend.size(), n}, P{{}, {}}).value();
+    const Plan plan{by_rows, whole, {{StepKind::all_gather, whole}}};
+    const std::vector<double> mine(tile_count(by_rows, backend.rank()), static_cast<double>(backend.rank()));
+    std::vector<double> all(tile_count(whole, backend.rank()));
+    double sum = 0;
+
+    // [README overlap_arrived]
+    // Some rows of every rank at a time. The first piece is small: until it has arrived there is nothing to do.
+    const Split split{
+        .dim = 0, .block = rows, .ends = {rows / 16, rows / 4, rows / 2, rows}, .order = {}, .overlapped = true};
+    Executor executor = Executor::prepare(plan, split, backend).value();
+    const auto bound =
+        executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {}}).value();
+    const auto ticket = bound->start().value();
+    for (std::size_t used = 0; used < executor.arrival_count();) {
+        const std::size_t arrived = ticket->arrived().value();
+        for (; used < arrived; ++used) {
+            const Tile piece = piece_of(tile(whole, backend.rank()), split, piece_at(split, used));
+            sum += use(all, piece[0], *ticket);  // which calls ticket->arrived() every half millisecond
+        }
+    }
+    // [README overlap_arrived end]
+
+    const auto ranks = static_cast<double>(backend.size());
+    return sum == static_cast<double>(rows * n) * ranks * (ranks - 1) / 2 ? 0 : 1;
+}
+
+int reduce(Backend& backend) {
+    const Mesh mesh{{"ranks", backend.size()}};
+    const Layout summands = parse_layout(mesh, "f64[1024,256]{U:ranks}").value();
+    const Layout by_columns = parse_layout(mesh, "f64[1024,256@ranks]").value();
+    const Plan plan{summands, by_columns, {{StepKind::reduce_scatter, by_columns}}};
+    std::vector<double> mine(tile_count(summands, backend.rank()));
+    std::vector<double> sums(tile_count(by_columns, backend.rank()));
+    const auto make = [&](const Interval& some) {
+        for (Index i = some.begin * n; i < some.end * n; ++i) mine[static_cast<std::size_t>(i)] = 1;
+    };
+
+    // [README overlap_offer]
+    const Split split{.dim = 0, .block = 1024, .ends = {256, 512, 768, 960, 1024}, .order = {}, .overlapped = true};
+    Executor executor = Executor::prepare(plan, split, backend).value();
+    const auto bound =
+        executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(sums)), {}}).value();
+    const auto ticket = bound->start({.offers_withheld = true}).value();
+    for (std::size_t piece = 0; piece < split.ends.size(); ++piece) {
+        make({piece == 0 ? 0 : split.ends[piece - 1], split.ends[piece]});  // while the piece before it travels
+        if (!ticket->offer(piece)) return 1;
+    }
+    if (!ticket->wait()) return 1;
+    // [README overlap_offer end]
+
+    int wrong = 0;
+    for (const double sum : sums) wrong += sum == static_cast<double>(backend.size()) ? 0 : 1;
+    return wrong;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int wrong = 0;
+    int rank = 0;
+    {
+        const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
+        const int own = gather(*backend) + reduce(*backend);
+        MPI_Allreduce(&own, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    }
+    if (rank == 0) std::printf("wrong %d\n", wrong);
+    MPI_Finalize();
+    return wrong == 0 ? 0 : 1;
+}
