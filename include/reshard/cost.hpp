@@ -22,6 +22,8 @@ struct Machine {
     std::string name;                 ///< as it was specified
     std::vector<Level> levels;        ///< from the inside out
     Index copy_bytes_per_second = 1;  ///< of one device, read and written once
+    Index piece_ps = 0;               ///< that each piece of a run takes besides its messages (overlap/choose_pieces)
+    Index slowed_percent = 100;       ///< of its time that work takes on a core beside a transfer
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 
@@ -32,7 +34,7 @@ struct Machine {
 /// ethernet:nodes=N,per_node=P, mi300x, p3.8xlarge:hosts=N. Errors: syntax, overflow.
 [[nodiscard]] Result<Machine> make_machine(std::string_view specification);
 
-/// machine := "machine" name NL {level NL} "copy" rate NL
+/// machine := "machine" name NL {level NL} "copy" rate NL ["piece" time "slowed" count "%" NL]
 /// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"] ["pair"
 /// rate] Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it. Errors:
 /// syntax, overflow, mesh (levels that do not nest, a rate of 0).
