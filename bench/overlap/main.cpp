@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -32,6 +33,12 @@ double largest(double mine) {
     double all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return all;
+}
+
+void must(const Result<void>& done) {
+    if (done) return;
+    std::cerr << describe(done.error()) << '\n';
+    MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 double median(std::vector<double> values) {
@@ -128,7 +135,7 @@ private:
     double measure_transfer(Way& serial_way, int rounds) {
         std::vector<double> times;
         for (int round = 0; round <= rounds; ++round) {
-            const double seconds = timed([&] { serial_way.bound->start().value()->wait().value(); });
+            const double seconds = timed([&] { must(serial_way.bound->start().value()->wait()); });
             if (round > 0) times.push_back(seconds);
         }
         return median(times);
@@ -190,7 +197,7 @@ private:
     void serial(Way& way) {
         const Index rows = problem_.rows * ranks_;
         if (problem_.scatter) product_->run(used(), made(), 0, rows, [] {});
-        way.bound->start().value()->wait().value();
+        must(way.bound->start().value()->wait());
         if (!problem_.scatter) product_->run(used(), made(), 0, rows, [] {});
     }
 
@@ -205,9 +212,9 @@ private:
                 }
             }
             compute(split, piece, look);
-            if (problem_.scatter) ticket->offer(piece).value();
+            if (problem_.scatter) must(ticket->offer(piece));
         }
-        ticket->wait().value();
+        must(ticket->wait());
     }
 
     // Collective matmul: a shard travels on while the one before it is used.
