@@ -23,6 +23,8 @@ struct Machine {
     std::vector<Level> levels;        ///< from the inside out
     Index copy_bytes_per_second = 1;  ///< of one device, read and written once
     Index copy_run_ps = 0;  ///< per run of bytes that follow each other at both ends of a copy, beside its bytes
+    Index piece_ps = 0;               ///< that each piece of a run takes besides its messages (overlap/choose_pieces)
+    Index slowed_percent = 100;       ///< of its time that work takes on a core beside a transfer
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 
@@ -33,7 +35,7 @@ struct Machine {
 /// ethernet:nodes=N,per_node=P, mi300x, p3.8xlarge:hosts=N. Errors: syntax, overflow.
 [[nodiscard]] Result<Machine> make_machine(std::string_view specification);
 
-/// machine := "machine" name NL {level NL} "copy" rate ["run" time] NL
+/// machine := "machine" name NL {level NL} "copy" rate ["run" time] NL ["piece" time "slowed" count "%" NL]
 /// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"] ["pair"
 /// rate] Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it. Errors:
 /// syntax, overflow, mesh (levels that do not nest, a rate of 0).

@@ -89,6 +89,15 @@ Result<Index> scan_run(Scanner& scanner) {
     return time;
 }
 
+Result<void> scan_piece(Scanner& scanner, Machine& machine) {
+    RESHARD_ASSIGN(machine.piece_ps, scan_time(scanner));
+    if (scanner.word() != "slowed") return scanner.error(Code::syntax, "expected slowed, and a percentage from 100 on");
+    RESHARD_ASSIGN(machine.slowed_percent, scanner.integer("a percentage"));
+    if (machine.slowed_percent < 100) return scanner.error(Code::mesh, "work beside a transfer is not faster for it");
+    RESHARD_CHECK(scanner.expect('%'));
+    return scanner.expect_end();
+}
+
 bool nests(const Machine& machine, const Level& level) {
     if (machine.levels.empty()) return true;
     const Index inner = machine.levels.back().devices;
@@ -139,8 +148,11 @@ Result<Machine> parse_machine(std::string_view text) {
             if (!run) return placed(run.error());
             machine.copy_run_ps = *run;
             copies = true;
+        } else if (word == "piece") {
+            const auto scanned = scan_piece(scanner, machine);
+            if (!scanned) return placed(scanned.error());
         } else {
-            return placed({Code::syntax, "expected machine, level or copy", "", 0});
+            return placed({Code::syntax, "expected machine, level, copy or piece", "", 0});
         }
     }
     if (machine.name.empty() || machine.levels.empty() || !copies)
@@ -162,7 +174,10 @@ std::string format(const Machine& machine) {
     }
     text += fmt::format("copy {}", format_rate(machine.copy_bytes_per_second));
     if (machine.copy_run_ps != 0) text += fmt::format(" run {}", format_time(machine.copy_run_ps));
-    return text + '\n';
+    text += '\n';
+    if (machine.piece_ps != 0 || machine.slowed_percent != 100)
+        text += fmt::format("piece {} slowed {}%\n", format_time(machine.piece_ps), machine.slowed_percent);
+    return text;
 }
 
 Machine laptop() {

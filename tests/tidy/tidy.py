@@ -52,6 +52,7 @@ HEADERS = {
     "local": ["algebra/backend", "elements"],
     "mpi": ["algebra/backend", "elements"],
     "nccl": ["algebra/backend"],
+    "overlap/choose_pieces": ["cost"],
     "files/checkpoint": ["rules"],
     "files/convert": ["files/checkpoint"],
     "c/base": [],
@@ -82,6 +83,7 @@ ROOMS = {
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/list": ([], PLANNER + ["synthesize"]),
+    "synth/overlap": ([], ["overlap/choose_pieces"]),
     "synth": (["synth/search", "synth/rules", "synth/list"], PLANNER + ["plan_cache"]),
     "backends/common": ([], ["result", "algebra/backend"]),
     "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),

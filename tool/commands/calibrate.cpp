@@ -6,6 +6,7 @@
 
 #include "reshard/cost.hpp"
 #include "src/base/try.hpp"
+#include "tool/commands/calibrate_pieces.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/numbers.hpp"
@@ -130,7 +131,9 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
 
 Result<int> calibrate_rank(Rank& rank, const Arguments& arguments) {
     RESHARD_CHECK(may_write(rank, arguments.output, ""));
-    RESHARD_TRY(const auto& machine, calibrated(rank, arguments.rounds));
+    RESHARD_TRY(auto machine, calibrated(rank, arguments.rounds));
+    RESHARD_CHECK(measure_pieces(rank, arguments.rounds, machine));
+    if (machine.piece_ps > 0) machine.piece_ps = rounded(static_cast<double>(machine.piece_ps));
     const std::string text = format(machine);
     // To the file as it is by then.
     const auto write = [&] {

@@ -1,0 +1,35 @@
+// Products of matrices beside a transfer: what is transferred is used, or made, row by row.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <vector>
+
+#include "reshard/algebra/integer.hpp"
+
+namespace reshard::overlap {
+
+/// C = A B in rows of A and C, row-major, in single precision: A has `inner` columns, B and C `columns`.
+class Product {
+public:
+    Product(Index rows, Index inner, Index columns);
+
+    /// The rows from `begin` to `end` of C, a slice of about half a millisecond at a time, with a call of `look` behind
+    /// each.
+    void run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const;
+
+    /// Median seconds of a row when many are made. Sets how many make a slice.
+    double measure(const float* a, float* c);
+
+    [[nodiscard]] Index columns() const { return columns_; }
+
+private:
+    Index rows_;
+    Index inner_;
+    Index columns_;
+    Index slice_ = 1;  // rows
+    std::vector<float> b_;
+};
+
+}  // namespace reshard::overlap

@@ -1,0 +1,175 @@
+#include "synth/overlap/cuts.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace reshard {
+namespace {
+
+// When both are done with the pieces so far, and how that came about.
+struct Progress {
+    Index transfer = 0;
+    Index work = 0;
+    std::size_t place = 0;   // where the piece before ended
+    std::size_t number = 0;  // of the state there
+};
+
+struct PieceTimes {
+    Index transfer = 0;  // picoseconds
+    Index work = 0;
+};
+
+// Work that begins while a transfer goes on until `busy`.
+Index work_ends(Index begin, Index work, Index busy, Index slowed_percent) {
+    if (begin >= busy) return saturating_add(begin, work);
+    const Index room = scale_up(busy - begin, 100, slowed_percent);
+    if (work > room) return saturating_add(busy, work - room);
+    return saturating_add(begin, scale_up(work, slowed_percent, 100));
+}
+
+// One piece more. All transfers end at `last` where work comes second.
+void pass(const OverlapTimes& times, const PieceTimes& piece, Index last, Progress& state) {
+    if (times.work_first) {
+        state.work = work_ends(state.work, piece.work, state.transfer, times.slowed_percent);
+        state.transfer = saturating_add(std::max(state.work, state.transfer), piece.transfer);
+    } else {
+        state.transfer = saturating_add(state.transfer, piece.transfer);
+        state.work = work_ends(std::max(state.work, state.transfer), piece.work, last, times.slowed_percent);
+    }
+}
+
+Index done(const Progress& state) { return std::max(state.transfer, state.work); }
+
+Index last_transfer(const OverlapTimes& times, Index pieces) {
+    return saturating_add(saturating_multiply(pieces, times.piece), times.whole);
+}
+
+// Pieces with ends at some places, and the states that no other one beats in both times.
+class CutTable {
+public:
+    CutTable(const OverlapTimes& times, Index extent, Index places) : times_(times) {
+        for (Index i = 0; i <= places; ++i) ends_.push_back(scale_up(extent, i, places));
+        ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+        pieces_.assign(ends_.size() * ends_.size(), {});
+        for (std::size_t begin = 0; begin < ends_.size(); ++begin) {
+            for (std::size_t end = begin + 1; end < ends_.size(); ++end) {
+                pieces_[begin * ends_.size() + end] = {times.piece + scale_up(times.whole, ends_[end], extent) -
+                                                           scale_up(times.whole, ends_[begin], extent),
+                                                       times.work(ends_[begin], ends_[end])};
+            }
+        }
+    }
+
+    [[nodiscard]] Index most_pieces() const { return static_cast<Index>(ends_.size()) - 1; }
+
+    // The best ascending ones of exactly so many. pre: 1 <= count <= most_pieces().
+    [[nodiscard]] Cuts best(Index count) const {
+        const std::size_t places = ends_.size();
+        const Index last = last_transfer(times_, count);
+        std::vector<std::vector<std::vector<Progress>>> rows(1, std::vector<std::vector<Progress>>(places));
+        rows[0][0].push_back({});
+        for (Index k = 1; k <= count; ++k) {
+            const auto& before = rows.back();
+            std::vector<std::vector<Progress>> row(places);
+            const std::size_t left = static_cast<std::size_t>(count - k);  // pieces that need a place each
+            const std::size_t first = left == 0 ? places - 1 : static_cast<std::size_t>(k);
+            for (std::size_t end = first; end + left < places; ++end) {
+                for (std::size_t begin = 0; begin < end; ++begin) {
+                    for (std::size_t i = 0; i < before[begin].size(); ++i) {
+                        Progress state = before[begin][i];
+                        pass(times_, pieces_[begin * places + end], last, state);
+                        state.place = begin;
+                        state.number = i;
+                        keep(row[end], state);
+                    }
+                }
+            }
+            rows.push_back(std::move(row));
+        }
+        return trace(rows);
+    }
+
+private:
+    static void keep(std::vector<Progress>& states, const Progress& state) {
+        const auto beats = [](const Progress& a, const Progress& b) {
+            return a.transfer <= b.transfer && a.work <= b.work;
+        };
+        if (std::ranges::any_of(states, [&](const Progress& other) { return beats(other, state); })) return;
+        std::erase_if(states, [&](const Progress& other) { return beats(state, other); });
+        states.push_back(state);
+    }
+
+    [[nodiscard]] Cuts trace(const std::vector<std::vector<std::vector<Progress>>>& rows) const {
+        const auto& finals = rows.back().back();
+        const auto* state = &*std::ranges::min_element(finals, {}, done);
+        Cuts cuts;
+        cuts.time = done(*state);
+        std::size_t end = ends_.size() - 1;
+        for (std::size_t k = rows.size() - 1; k > 0; --k) {
+            cuts.ends.push_back(ends_[end]);
+            end = state->place;
+            state = &rows[k - 1][end][state->number];
+        }
+        std::ranges::reverse(cuts.ends);
+        cuts.order.resize(cuts.ends.size());
+        std::iota(cuts.order.begin(), cuts.order.end(), std::size_t{0});
+        return cuts;
+    }
+
+    const OverlapTimes& times_;
+    std::vector<Index> ends_;
+    std::vector<PieceTimes> pieces_;
+};
+
+std::vector<PieceTimes> pieces_of(const OverlapTimes& times, Index extent, const std::vector<Index>& ends) {
+    std::vector<PieceTimes> pieces;
+    Index begin = 0;
+    for (const Index end : ends) {
+        const Index transfer = scale_up(times.whole, end, extent) - scale_up(times.whole, begin, extent);
+        pieces.push_back({times.piece + transfer, times.work(begin, end)});
+        begin = end;
+    }
+    return pieces;
+}
+
+// Johnson, "Optimal two- and three-stage production schedules with setup times included", 1954.
+void order_by_johnson(const OverlapTimes& times, Index extent, Cuts& cuts) {
+    const std::vector<PieceTimes> pieces = pieces_of(times, extent, cuts.ends);
+    const auto first = [&](std::size_t i) { return times.work_first ? pieces[i].work : pieces[i].transfer; };
+    const auto second = [&](std::size_t i) { return times.work_first ? pieces[i].transfer : pieces[i].work; };
+    std::vector<std::size_t> order = cuts.order;
+    const auto falling =
+        std::ranges::stable_partition(order, [&](std::size_t i) { return first(i) < second(i); }).begin();
+    std::ranges::stable_sort(order.begin(), falling, {}, first);
+    std::ranges::stable_sort(falling, order.end(), std::ranges::greater{}, second);
+    const Index time = overlapped_time(times, extent, cuts.ends, order);
+    if (time < cuts.time) {
+        cuts.order = std::move(order);
+        cuts.time = time;
+    }
+}
+
+}  // namespace
+
+Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector<Index>& ends,
+                      const std::vector<std::size_t>& order) {
+    const std::vector<PieceTimes> pieces = pieces_of(times, extent, ends);
+    Progress state;
+    for (const std::size_t piece : order) {
+        pass(times, pieces[piece], last_transfer(times, static_cast<Index>(ends.size())), state);
+    }
+    return done(state);
+}
+
+Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max) {
+    const CutTable table(times, extent, std::min(places, extent));
+    Cuts best = table.best(1);
+    for (Index count = 2; count <= std::min(pieces_max, table.most_pieces()); ++count) {
+        Cuts cuts = table.best(count);
+        order_by_johnson(times, extent, cuts);
+        if (cuts.time < best.time) best = std::move(cuts);
+    }
+    return best;
+}
+
+}  // namespace reshard

@@ -1,0 +1,36 @@
+// Where to cut a transfer and the work beside it, so that both end soonest: two machines, transfer and work, that every
+// piece passes one after the other.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "reshard/algebra/integer.hpp"
+
+namespace reshard {
+
+/// Times in picoseconds. A transfer of `k` pieces takes k * piece + whole.
+struct OverlapTimes {
+    Index piece = 0;             ///< of the transfer, once per piece
+    Index whole = 0;             ///< of the transfer, in proportion to what a piece has
+    Index slowed_percent = 100;  ///< what work takes while a transfer runs beside it, of what it takes by itself
+    bool work_first = false;     ///< work makes what is transferred; else it uses what has arrived
+    std::function<Index(Index begin, Index end)> work;  ///< on the indices [begin, end)
+};
+
+struct Cuts {
+    std::vector<Index> ends;         ///< of the pieces, ascending; the last one is the extent
+    std::vector<std::size_t> order;  ///< in which they pass
+    Index time = 0;                  ///< picoseconds until both are done
+};
+
+/// Picoseconds until both are done, in pieces that pass in this order.
+[[nodiscard]] Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector<Index>& ends,
+                                    const std::vector<std::size_t>& order);
+
+/// The best ascending pieces of `extent` indices with ends at multiples of extent / places, by dynamic programming, for
+/// each number of pieces up to `pieces_max`; then, of those, the best order (Johnson 1954: shortest transfer first
+/// while work is longer, then longest work first). Of equally good ones the fewest pieces.
+[[nodiscard]] Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max);
+
+}  // namespace reshard

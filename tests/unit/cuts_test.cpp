@@ -1,0 +1,125 @@
+// Cuts of a transfer and the work beside it, against all cuts in all orders.
+#include "synth/overlap/cuts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace reshard {
+namespace {
+
+std::vector<std::size_t> ascending(std::size_t count) {
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    return order;
+}
+
+// The least of all ascending cuts at every index, and of those in every order.
+struct Least {
+    Index ascending = index_max;
+    Index any_order = index_max;
+};
+
+Least least_of_all(const OverlapTimes& times, Index extent, Index pieces_max) {
+    Least least;
+    for (Index mask = 0; mask < Index{1} << (extent - 1); ++mask) {
+        std::vector<Index> ends;
+        for (Index i = 1; i < extent; ++i) {
+            if ((mask >> (i - 1) & 1) != 0) ends.push_back(i);
+        }
+        ends.push_back(extent);
+        if (static_cast<Index>(ends.size()) > pieces_max) continue;
+        std::vector<std::size_t> order = ascending(ends.size());
+        least.ascending = std::min(least.ascending, overlapped_time(times, extent, ends, order));
+        do {
+            least.any_order = std::min(least.any_order, overlapped_time(times, extent, ends, order));
+        } while (std::ranges::next_permutation(order).found);
+    }
+    return least;
+}
+
+// Work that is some constant and something for each index, which may differ from index to index.
+OverlapTimes random_times(std::mt19937& random, Index extent) {
+    const auto below = [&](Index bound) { return static_cast<Index>(random() % static_cast<unsigned>(bound)); };
+    OverlapTimes times;
+    times.piece = below(60);
+    times.whole = 1 + below(2000);
+    times.slowed_percent = below(2) == 0 ? 100 : 100 + below(80);
+    times.work_first = below(2) == 0;
+    std::vector<Index> work{0};
+    const Index each = 1 + below(400);
+    const bool alike = below(2) == 0;
+    for (Index i = 0; i < extent; ++i) work.push_back(work.back() + (alike ? each : below(2 * each)));
+    times.work = [work, constant = below(80)](Index begin, Index end) {
+        return constant + work[static_cast<std::size_t>(end)] - work[static_cast<std::size_t>(begin)];
+    };
+    return times;
+}
+
+TEST(Cuts, AsGoodAsAllCuts) {
+    std::mt19937 random(5);
+    for (int i = 0; i < 300; ++i) {
+        const Index extent = 1 + static_cast<Index>(random() % 7);
+        const Index pieces_max = 1 + static_cast<Index>(random() % 6);
+        const OverlapTimes times = random_times(random, extent);
+        const Cuts cuts = best_cuts(times, extent, 64, pieces_max);
+        const Least least = least_of_all(times, extent, pieces_max);
+        SCOPED_TRACE(fmt::format("{}: ends {} order {}", i, cuts.ends, cuts.order));
+        ASSERT_LE(cuts.time, least.ascending);
+        ASSERT_GE(cuts.time, least.any_order);
+        ASSERT_EQ(cuts.time, overlapped_time(times, extent, cuts.ends, cuts.order)) << "what is said is so";
+        ASSERT_LE(static_cast<Index>(cuts.ends.size()), pieces_max);
+        ASSERT_EQ(cuts.ends.back(), extent);
+    }
+}
+
+// Equal pieces of any number that ends at the same places are no better, and nor is no overlap.
+TEST(Cuts, NoWorseThanEqualPieces) {
+    std::mt19937 random(6);
+    for (int i = 0; i < 20; ++i) {
+        const Index extent = 48;
+        const OverlapTimes times = random_times(random, extent);
+        const Cuts cuts = best_cuts(times, extent, 48, 16);
+        for (const Index pieces : {1, 2, 3, 4, 6, 8, 12, 16}) {
+            std::vector<Index> ends;
+            for (Index k = 1; k <= pieces; ++k) ends.push_back(extent * k / pieces);
+            ASSERT_LE(cuts.time, overlapped_time(times, extent, ends, ascending(ends.size()))) << i << ": " << pieces;
+        }
+    }
+}
+
+// Transfer and work that take as long as each other: in many pieces next to half of both; with dear pieces in few.
+TEST(Cuts, FewerWherePiecesAreDear) {
+    OverlapTimes times;
+    times.whole = 1'000'000;
+    times.work = [](Index begin, Index end) { return (end - begin) * 1000; };
+    const Cuts cheap = best_cuts(times, 1000, 64, 32);
+    EXPECT_LT(cheap.time, 1'050'000);
+    times.piece = 100'000;
+    const Cuts dear = best_cuts(times, 1000, 64, 32);
+    EXPECT_GT(dear.time, cheap.time);
+    EXPECT_LT(dear.ends.size(), cheap.ends.size());
+    times.piece = 2'000'000;
+    EXPECT_EQ(best_cuts(times, 1000, 64, 32).ends, std::vector<Index>{1000}) << "one piece";
+}
+
+// A first piece that arrives late and short work behind it: the order of Johnson's rule beats the ascending one.
+TEST(Cuts, OrderCounts) {
+    OverlapTimes times;
+    times.whole = 1000;
+    times.work = [](Index begin, Index end) {
+        const auto before = [](Index i) { return i <= 500 ? 0 : (i - 500) * 2; };  // all work is in the upper half
+        return before(end) - before(begin);
+    };
+    const Cuts cuts = best_cuts(times, 1000, 20, 20);
+    EXPECT_FALSE(std::ranges::is_sorted(cuts.order));
+    EXPECT_LT(cuts.time, 1100);
+}
+
+}  // namespace
+}  // namespace reshard
