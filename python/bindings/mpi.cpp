@@ -10,6 +10,9 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
+#ifdef RESHARD_PYTHON_FILES
+#include "python/bindings/files.hpp"
+#endif
 #include "src/base/try.hpp"
 
 namespace reshard::python {
@@ -116,6 +119,9 @@ NB_MODULE(_mpi, module) {
     nb::module_::import_("reshard._core");  // whose layouts and plans these take
     module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
     add_executors(module);
+#ifdef RESHARD_PYTHON_FILES
+    add_files(module);
+#endif
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));

@@ -39,9 +39,6 @@ public:
         }
     }
 
-    /// The dimension in which most boxes begin apart; 0 where none do.
-    [[nodiscard]] std::size_t along() const { return along_; }
-
 private:
     const StoredTensor* tensor_;
     std::vector<std::uint32_t> order_;  // of the boxes, by where they begin in one dimension

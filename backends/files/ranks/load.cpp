@@ -29,9 +29,8 @@ Result<std::vector<Part>> parts_of(const Checkpoint& source, const Wanted& wante
         const NewTensor& target = wanted.targets[move.target];
         const auto& box = wanted.parts[i].target.box;
         Box held = box ? *box : whole_box(shape(*target.layout));
-        const BoxIndex boxes(source.tensors[move.source]);
-        RESHARD_TRY(auto& part,
-                    make_part(move.target, move.source, std::move(held), move.from, target.dtype, boxes.along()));
+        RESHARD_TRY(auto& part, make_part(move.target, move.source, std::move(held), move.from, target.dtype,
+                                          source.tensors[move.source]));
         parts.push_back(std::move(part));
     }
     return parts;
@@ -87,6 +86,7 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     add_rounds(loading, backend.rank());
     complete(loading.job, options);
     loading.job.workers = workers_of(options, backend);
+    loading.job.granule = 1;  // what lies between is another rank's to read
     loading.targets = std::move(wanted.targets);
     return loading;
 }

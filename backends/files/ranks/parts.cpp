@@ -51,35 +51,40 @@ public:
 private:
     static constexpr std::ptrdiff_t parts_max = 256;  // whose buffers are compared with each other
 
-    // In the dimension in which files have most boxes, else in the first: what a rank gets lies together in files.
+    // In the dimension that is outermost in files: what a rank gets lies together there.
     Result<Layout> share_of(const Part& part) const {
         const std::vector<Index> extents = extents_of(part.held);
+        const Index ranks = std::ssize(dealt_);
         RESHARD_TRY(const auto& bytes, dense_bytes(part.dtype, extents));
-        if (bytes < granule_ || bytes / size_of(part.dtype) < std::ssize(dealt_)) {
-            const auto rank = std::ranges::min_element(dealt_) - dealt_.begin();
-            return make_layout(Mesh({{"one", 1}}, {static_cast<Index>(rank)}), part.dtype, extents, {});
+        if (bytes < granule_ || bytes / size_of(part.dtype) < ranks) {
+            const Index rank = std::ranges::min_element(dealt_) - dealt_.begin();
+            return make_layout(Mesh({{"one", 1}}, {rank}), part.dtype, extents, {});
         }
-        std::size_t cut = static_cast<std::size_t>(std::ranges::find_if(extents, [&](Index extent) {
-                                                       return extent >= std::ssize(dealt_);
-                                                   }) - extents.begin());
-        if (cut == extents.size()) cut = static_cast<std::size_t>(std::ranges::max_element(extents) - extents.begin());
-        for (std::size_t k = 0; k < extents.size(); ++k)
-            if (part.file_dims[k] == part.along && part.along > 0 && extents[k] >= std::ssize(dealt_)) cut = k;
         P spec(extents.size());
-        spec[cut] = "ranks";
-        return make_layout(Mesh{{"ranks", static_cast<Index>(dealt_.size())}}, part.dtype, extents, spec);
+        spec[cut_of(part, ranks)] = "ranks";
+        return make_layout(Mesh{{"ranks", ranks}}, part.dtype, extents, spec);
+    }
+
+    // The outermost dimension, if it has so many indices; else the first that has, or the longest.
+    static std::size_t cut_of(const Part& part, Index indices) {
+        const std::vector<Index> extents = extents_of(part.held);
+        for (std::size_t k = 0; k < extents.size(); ++k)
+            if (part.file_dims[k] == part.outermost && extents[k] >= indices) return k;
+        const auto enough = std::ranges::find_if(extents, [&](Index extent) { return extent >= indices; });
+        const auto cut = enough != extents.end() ? enough : std::ranges::max_element(extents);
+        return static_cast<std::size_t>(cut - extents.begin());
     }
 
     Result<void> put_halves(Part part) {
-        const auto longer = [](const Interval& side) { return side.size() > 1; };
-        const auto k = static_cast<std::size_t>(std::ranges::find_if(part.held, longer) - part.held.begin());
-        if (k == part.held.size())
-            return fail(Code::infeasible, fmt::format("{} bytes of memory are too few for an element of all files", room_));
+        if (count(part.held) == 1)
+            return fail(Code::infeasible,
+                        fmt::format("{} bytes of memory are too few for an element of all files", room_));
+        const std::size_t k = cut_of(part, 2);
         Part second = part;
         const Index half = part.held[k].size() / 2;
         second.held[k].begin = part.held[k].end = part.held[k].begin + half;
-        const std::size_t d = *part.file_dims[k];
-        second.in_file[d].begin = part.in_file[d].end = part.in_file[d].begin + half;
+        Interval& lower = part.in_file[*part.file_dims[k]];
+        second.in_file[*part.file_dims[k]].begin = lower.end = lower.begin + half;
         RESHARD_CHECK(put(std::move(part)));
         return put(std::move(second));
     }
@@ -101,10 +106,15 @@ private:
 
 }  // namespace
 
-Result<Part> make_part(std::size_t tensor, std::size_t stored, Box held, Box in_file, DType dtype, std::size_t along) {
+Result<Part> make_part(std::size_t tensor, std::size_t stored, Box held, Box in_file, DType dtype,
+                       const StoredTensor& files) {
     auto dims = match_dims(in_file, held);
     if (!dims) return fail(Code::mismatch, "a part differs in shape from what it is in files");
-    return Part{tensor, stored, std::move(held), std::move(in_file), *std::move(dims), along, dtype};
+    std::size_t outermost = 0;
+    if (!files.boxes.empty() && !files.shape.empty())
+        outermost = static_cast<std::size_t>(std::ranges::max_element(files.boxes.front().strides) -
+                                             files.boxes.front().strides.begin());
+    return Part{tensor, stored, std::move(held), std::move(in_file), *std::move(dims), outermost, dtype};
 }
 
 Box in_file_of(const Part& part, const Box& own) {

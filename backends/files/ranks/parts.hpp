@@ -14,13 +14,13 @@ struct Part {
     Box held;                ///< in the indices of the tensor's layout
     Box in_file;             ///< in those of the stored tensor
     std::vector<std::optional<std::size_t>> file_dims;  ///< of each dimension of `held`; none where its extent is 1
-    std::size_t along = 0;   ///< dimension of the stored tensor in which files have most boxes
-    DType dtype = DType::f32;  ///< on the ranks
+    std::size_t outermost = 0;  ///< dimension of the stored tensor, by its strides in files
+    DType dtype = DType::f32;   ///< on the ranks
 };
 
 /// Errors: mismatch (the boxes differ in other extents than 1).
 [[nodiscard]] Result<Part> make_part(std::size_t tensor, std::size_t stored, Box held, Box in_file, DType dtype,
-                                     std::size_t along);
+                                     const StoredTensor& files);
 
 /// The box of the stored tensor that a box of the part is, which counts from the part's own first indices.
 [[nodiscard]] Box in_file_of(const Part& part, const Box& own);

@@ -64,9 +64,8 @@ Result<std::vector<Part>> parts_of(const Job& job, const Wanted& wanted) {
         const Layout& layout = *wanted.sources[move.source].layout;
         const auto& box = wanted.parts[i].source.box;
         Box held = box ? *box : whole_box(shape(layout));
-        const BoxIndex boxes(job.target.what.tensors[move.target]);
-        RESHARD_TRY(auto& part,
-                    make_part(move.source, move.target, std::move(held), move.to, layout.dtype, boxes.along()));
+        RESHARD_TRY(auto& part, make_part(move.source, move.target, std::move(held), move.to, layout.dtype,
+                                          job.target.what.tensors[move.target]));
         parts.push_back(std::move(part));
     }
     return parts;
