@@ -1,7 +1,5 @@
 #include "python/bindings/files.hpp"
 
-#include <mpi.h>
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -11,20 +9,11 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
 #include "reshard/files/load.hpp"
-#include "reshard/mpi.hpp"
 
 namespace reshard::python {
 namespace {
 
 using namespace nb::literals;
-
-std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
-    auto found = [&] {
-        const nb::gil_scoped_release unlocked;
-        return mpi::backend_of(*reinterpret_cast<const MPI_Comm*>(address));
-    }();
-    return unwrap(std::move(found));
-}
 
 using Casts = std::vector<std::pair<std::string, std::string>>;  // pattern, element type
 

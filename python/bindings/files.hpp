@@ -2,8 +2,12 @@
 #pragma once
 
 #include "python/bindings/errors.hpp"
+#include "reshard/algebra/backend.hpp"
 
 namespace reshard::python {
+
+/// That of the communicator of mpi4py at this address.
+[[nodiscard]] std::shared_ptr<Backend> backend_at(std::uintptr_t address);
 
 void add_files(nb::module_& module);
 

@@ -10,9 +10,7 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
-#ifdef RESHARD_PYTHON_FILES
 #include "python/bindings/files.hpp"
-#endif
 #include "src/base/try.hpp"
 
 namespace reshard::python {
@@ -22,6 +20,8 @@ using namespace nb::literals;
 
 MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<const MPI_Comm*>(address); }
 
+}  // namespace
+
 std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
     auto found = [&] {
         const nb::gil_scoped_release unlocked;
@@ -29,6 +29,8 @@ std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
     }();
     return unwrap(std::move(found));
 }
+
+namespace {
 
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
                   nb::handle out) {

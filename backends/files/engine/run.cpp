@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <atomic>
+
 #include <fmt/format.h>
 
 #include "backends/files/base/cast.hpp"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr Index overhang = 16;  // the longest element begins before the end of a stretch and ends behind it
 constexpr Index write_max = Index{8} << 20;
+constexpr Index ahead_max = Index{64} << 20;  // bytes that the disk is asked for before they are read
 
 // A part of a read range.
 struct Stretch {
@@ -33,6 +36,32 @@ std::vector<Stretch> stretches_of(const Geometry& geometry, Index bytes) {
         }
     return all;
 }
+
+// Asks the disk for stretches before they are read, so that it always has many to do.
+class Ahead {
+public:
+    Ahead(const std::vector<Stretch>& stretches, Index distance, OpenFiles& files)
+        : stretches_(stretches), distance_(distance), files_(files) {}
+
+    /// Stretch `number` is read now.
+    void read(Index number) {
+        const Index wanted = std::min(number + distance_, std::ssize(stretches_));
+        for (Index next = asked_.load(); next < wanted; next = asked_.load()) {
+            if (!asked_.compare_exchange_weak(next, next + 1)) continue;
+            const Stretch& stretch = stretches_[static_cast<std::size_t>(next)];
+            const auto file = files_.at(stretch.range->file);
+            if (file)  // else the read says why not
+                (void)::posix_fadvise((*file)->descriptor(), stretch.begin, stretch.end - stretch.begin,
+                                      POSIX_FADV_WILLNEED);
+        }
+    }
+
+private:
+    const std::vector<Stretch>& stretches_;
+    Index distance_;
+    OpenFiles& files_;
+    std::atomic<Index> asked_{0};
+};
 
 // Copies the elements of an overlap that begin between two bytes of the file.
 class Placer {
@@ -120,7 +149,9 @@ Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory) {
             const Index end = geometry.overlaps[i].end;
             reach.push_back(i == range.first ? end : std::max(reach.back(), end));
         }
+    Ahead ahead(stretches, std::max<Index>(ahead_max / stretch_bytes_, 1), *files_);
     return for_each_number(std::ssize(stretches), job_->workers, [&](Index number, Index worker) -> Result<void> {
+        ahead.read(number);
         const Stretch& stretch = stretches[static_cast<std::size_t>(number)];
         const ReadRange& range = *stretch.range;
         std::byte* const bytes = stretches_.at() + worker * (stretch_bytes_ + overhang);

@@ -66,8 +66,10 @@ Result<void> Exchange::run(const Round& round, Way way, std::span<const RankTens
     for (std::size_t i = 0; i < round.size(); ++i) {
         const SharedPart& shared = round[i];
         RESHARD_TRY(const auto& part, part_tile(tensors[shared.part.tensor], shared.part.held, rank));
+        const auto bytes = static_cast<std::size_t>(share_bytes(shared, rank));
+        // Nothing lies nowhere: behind the last share is another's memory.
         const std::span<std::byte> share =
-            shares.subspan(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(share_bytes(shared, rank)));
+            bytes == 0 ? std::span<std::byte>() : shares.subspan(static_cast<std::size_t>(offsets[i]), bytes);
         const bool out = way == Way::to_tiles;
         RESHARD_TRY(const auto& made, out ? plans_.synthesize({shared.share, part.layout}, options)
                                           : plans_.synthesize({part.layout, shared.share}, options));
