@@ -149,7 +149,8 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
         if (options.progress) options.progress(progress);
     }
     account.close(done);
-    RESHARD_CHECK(unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, writer.sums), job.workers));
+    RESHARD_CHECK(
+        unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, writer.sums), job.workers));
     if (options.verify) {
         RESHARD_CHECK(read_again(job, unfinished.folder(), writer.sums, shares.stretch_bytes));
         done.verified = true;

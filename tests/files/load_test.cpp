@@ -121,8 +121,8 @@ void expect_loads(Index ranks, const std::string& from, const Model& model, cons
         ASSERT_EQ(all[rank]->tiles.size(), model.list.size());
         for (std::size_t i = 0; i < model.list.size(); ++i) {
             const LoadedTile& tile = all[rank]->tiles[i];
-            const auto which = static_cast<std::size_t>(
-                std::ranges::find(model.list, tile.name, &ListedTensor::name) - model.list.begin());
+            const auto which = static_cast<std::size_t>(std::ranges::find(model.list, tile.name, &ListedTensor::name) -
+                                                        model.list.begin());
             ASSERT_LT(which, model.list.size());
             const Bytes wanted = tile_of(model.bytes[which], *tile.layout, static_cast<Index>(rank));
             EXPECT_TRUE(std::ranges::equal(tile.bytes, wanted)) << tile.name << " on rank " << rank;
@@ -225,7 +225,8 @@ TEST(LoadAndSave, FusedTensorsAndCasts) {
             Bytes wanted;
             const auto add_row = [&](std::size_t tensor, std::size_t row) {
                 for (std::size_t i = 0; i < 12; ++i)
-                    for (const std::size_t byte : {2U, 3U}) wanted.push_back(model.bytes[tensor][(row * 12 + i) * 4 + byte]);
+                    for (const std::size_t byte : {2U, 3U})
+                        wanted.push_back(model.bytes[tensor][(row * 12 + i) * 4 + byte]);
             };
             if (along.empty()) {
                 for (std::size_t row = 0; row < 8; ++row) add_row(0, 8 * rank + row);
@@ -253,21 +254,22 @@ TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
         }
     };
     const auto load_all = [&](const std::function<ConvertOptions(Index)>& of, const std::string& other = "m") {
-        return on_all<Result<Loaded>>(3, [&](Backend& b) {
-            return load(b, folder / (b.rank() == 1 ? other : "m"), of(b.rank()));
-        });
+        return on_all<Result<Loaded>>(
+            3, [&](Backend& b) { return load(b, folder / (b.rank() == 1 ? other : "m"), of(b.rank())); });
     };
     const auto same = [](Index) { return options_of("target p=3\n*.w = [p, -]\notherwise = -\n"); };
     expect_failed(load_all(same, "nowhere"), Code::io, "nowhere");
     expect_failed(load_all([&](Index rank) { return rank == 2 ? options_of("nonsense") : same(0); }), Code::syntax, "");
     expect_failed(load_all([&](Index rank) { return rank == 2 ? options_of("target p=3\notherwise = -\n") : same(0); }),
                   Code::mismatch, "rank 2");
-    expect_failed(load_all([&](Index) { return options_of("target p=4\notherwise = -\n"); }), Code::mismatch, "4 ranks");
+    expect_failed(load_all([&](Index) { return options_of("target p=4\notherwise = -\n"); }), Code::mismatch,
+                  "4 ranks");
     expect_failed(load_all([&](Index) {
-        ConvertOptions little = same(0);
-        little.memory = 1 << 10;
-        return little;
-    }), Code::infeasible, "memory");
+                      ConvertOptions little = same(0);
+                      little.memory = 1 << 10;
+                      return little;
+                  }),
+                  Code::infeasible, "memory");
     // A tile of the wrong size on one rank.
     const auto saved = on_all<Result<Saved>>(2, [&](Backend& b) {
         const Bytes bytes(b.rank() == 0 ? 16 : 12);
@@ -275,7 +277,8 @@ TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
         return save(b, folder / "new", tiles, options_of("source x=2\nt = [x]\n"));
     });
     expect_failed(saved, Code::mismatch, "12 are given");
-    const auto unsaid = on_all<Result<Saved>>(2, [&](Backend& b) { return save(b, folder / "new", {}, options_of("")); });
+    const auto unsaid =
+        on_all<Result<Saved>>(2, [&](Backend& b) { return save(b, folder / "new", {}, options_of("")); });
     expect_failed(unsaid, Code::usage, "source");
     // Something is there already.
     expect_failed(save_all(2, folder / "m", model, options_of("source x=2\notherwise = -\n")), Code::io, "m'");

@@ -2,6 +2,8 @@
 launcher."""
 
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -74,6 +76,23 @@ class Ranks(unittest.TestCase):
             back = load_file(self.path(f"s{memory}.safetensors"))
             self.same(back, self.whole)
         self.comm.Barrier()
+
+    def test_what_the_page_shows(self):
+        from safetensors.numpy import save_file
+        page = (pathlib.Path(os.environ["RESHARD_ROOT"]) / "docs/checkpoints.md").read_text(encoding="utf-8")
+        lines, = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+        if self.rank == 0:
+            save_file(self.whole, self.path("model.safetensors"))
+        self.comm.Barrier()
+        os.chdir(self.folder)
+        names = {"reshard": reshard, "comm": self.comm}
+        exec(lines, names)
+        again = reshard.load(self.comm, self.path("again"))
+        self.assertEqual([names["tiles"][name].shape for name in ("embed", "l.0.o", "norm")], [(250, 64), (64, 16), (64,)])
+        for name, array in self.whole.items():
+            self.assertEqual(again[name].shape, array.shape)
+            numpy.testing.assert_array_equal(again[name].astype(array.dtype), array, name)
+        os.chdir("/")
 
     def test_a_fused_tensor_a_cast_and_replicas(self):
         reshard.save(self.comm, self.path("m"), self.tp_tiles(), TP.format("source"), shapes=SHAPES)

@@ -202,9 +202,8 @@ Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memo
             return put(part.file, part.begin, bytes_at(part.memory, part.begin, part.end));
         }
         const WriteRuns& runs = geometry.runs[static_cast<std::size_t>(number - ranges)];
-        return for_each_run(runs, [&](Index begin, Index end, Index at) {
-            return put(runs.file, begin, bytes_at(at, begin, end));
-        });
+        return for_each_run(
+            runs, [&](Index begin, Index end, Index at) { return put(runs.file, begin, bytes_at(at, begin, end)); });
     });
 }
 

@@ -1,5 +1,5 @@
-// A round between the ranks' shares, which they read or write, and the tiles that they have: plans of synthesize, run by
-// the executor.
+// A round between the ranks' shares, which they read or write, and the tiles that they have: plans of synthesize, run
+// by the executor.
 #pragma once
 
 #include "backends/files/ranks/parts.hpp"

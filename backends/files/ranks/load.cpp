@@ -51,7 +51,8 @@ void add_rounds(Loading& loading, Index rank) {
             const Tile own = tile(shared.share, rank);
             StoredTensor tensor{"", part.dtype, extents, {}};
             if (count(own) > 0)
-                tensor.boxes.push_back({as_box(own), file, end, dense_strides(reshard::extents(own), size_of(part.dtype))});
+                tensor.boxes.push_back(
+                    {as_box(own), file, end, dense_strides(reshard::extents(own), size_of(part.dtype))});
             loading.job.moves.push_back(
                 {part.stored, target.what.tensors.size(), part.in_file, whole_box(extents), part.file_dims});
             target.what.tensors.push_back(std::move(tensor));
@@ -81,8 +82,7 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     }
     RESHARD_TRY(auto& parts, parts_of(loading.job.source, wanted));
     RESHARD_TRY(const auto& room, room_of(options.memory, stretch_bytes_of(options.memory), options, backend));
-    RESHARD_ASSIGN(loading.rounds,
-                   rounds_of(std::move(parts), backend.size(), options.granule, room, &share_bytes));
+    RESHARD_ASSIGN(loading.rounds, rounds_of(std::move(parts), backend.size(), options.granule, room, &share_bytes));
     add_rounds(loading, backend.rank());
     complete(loading.job, options);
     loading.job.workers = workers_of(options, backend);
@@ -94,8 +94,8 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
 Result<Loaded> allocated(Backend& backend, const std::vector<NewTensor>& targets) {
     Loaded loaded;
     for (const NewTensor& target : targets) {
-        LoadedTile tile{target.name, target.layout, extents(real_tile(*target.layout, target.shape, backend.rank())),
-                        nullptr, {}};
+        LoadedTile tile{
+            target.name, target.layout, extents(real_tile(*target.layout, target.shape, backend.rank())), nullptr, {}};
         const auto bytes = static_cast<Index>(tile_count(*target.layout, backend.rank())) * size_of(target.dtype);
         if (bytes > 0) {
             RESHARD_ASSIGN(tile.memory, backend.allocate(bytes));
@@ -125,8 +125,7 @@ Result<Loaded> load(Backend& backend, const std::string& path, const ConvertOpti
     std::vector<RankTensor> tensors;
     for (const LoadedTile& tile : loaded.tiles) tensors.push_back({tile.layout, tile.bytes});
     RESHARD_TRY(const auto& shares, company.all_have(backend.allocate(std::max<Index>(loading.share_bytes, 1))));
-    RESHARD_TRY(auto& reader,
-                company.all_have(SourceReader::make(loading.job, stretch_bytes_of(options.memory))));
+    RESHARD_TRY(auto& reader, company.all_have(SourceReader::make(loading.job, stretch_bytes_of(options.memory))));
     Exchange exchange(backend);
     std::size_t first = 0;
     for (std::size_t i = 0; i < loading.rounds.size(); ++i) {

@@ -9,13 +9,13 @@ namespace reshard::files {
 
 /// A part of a tensor that ranks have, and the box in files that it is.
 struct Part {
-    std::size_t tensor = 0;  ///< that ranks have
-    std::size_t stored = 0;  ///< in files
-    Box held;                ///< in the indices of the tensor's layout
-    Box in_file;             ///< in those of the stored tensor
+    std::size_t tensor = 0;                             ///< that ranks have
+    std::size_t stored = 0;                             ///< in files
+    Box held;                                           ///< in the indices of the tensor's layout
+    Box in_file;                                        ///< in those of the stored tensor
     std::vector<std::optional<std::size_t>> file_dims;  ///< of each dimension of `held`; none where its extent is 1
-    std::size_t outermost = 0;  ///< dimension of the stored tensor, by its strides in files
-    DType dtype = DType::f32;   ///< on the ranks
+    std::size_t outermost = 0;                          ///< dimension of the stored tensor, by its strides in files
+    DType dtype = DType::f32;                           ///< on the ranks
 };
 
 /// Errors: mismatch (the boxes differ in other extents than 1).

@@ -14,9 +14,9 @@ std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
 
 std::uint64_t number_of(const ConvertOptions& options, std::string_view more) {
     std::uint64_t number = mixed(0xcbf29ce484222325U, options.rules);
-    number = mixed(number, fmt::format("{} {} {} {} {} {}", name(options.form), options.memory, options.granule,
-                                       options.file_bytes_max, fmt::join(options.chunks, ","),
-                                       fmt::join(options.shards, ",")));
+    number = mixed(number,
+                   fmt::format("{} {} {} {} {} {}", name(options.form), options.memory, options.granule,
+                               options.file_bytes_max, fmt::join(options.chunks, ","), fmt::join(options.shards, ",")));
     for (const Cast& cast : options.casts) number = mixed(number, cast.pattern + "=" + std::string(name(cast.dtype)));
     for (const ListedTensor& tensor : options.list)
         number = mixed(number, fmt::format("{} {}[{}]", tensor.name, name(tensor.dtype), fmt::join(tensor.shape, ",")));
@@ -25,7 +25,8 @@ std::uint64_t number_of(const ConvertOptions& options, std::string_view more) {
 
 Result<void> host_only(const Backend& backend) {
     if (!backend.on_device()) return {};
-    return fail(Code::unsupported, "files are read into and written from the host's memory, and this backend's is a device's");
+    return fail(Code::unsupported,
+                "files are read into and written from the host's memory, and this backend's is a device's");
 }
 
 Result<void> enough_ranks(const Backend& backend, const Layout& layout) {
@@ -53,7 +54,8 @@ Result<Index> room_of(Index memory, Index stretch_bytes, const ConvertOptions& o
     const Index room = memory - workers_of(options, backend) * (stretch_bytes + 4096);
     constexpr Index least = 1 << 16;
     if (room >= least) return room;
-    return fail(Code::infeasible, fmt::format("{} bytes of memory are too few; {} are the least", memory, memory - room + least));
+    return fail(Code::infeasible,
+                fmt::format("{} bytes of memory are too few; {} are the least", memory, memory - room + least));
 }
 
 }  // namespace reshard::files

@@ -93,8 +93,7 @@ Result<void> add_rounds(Saving& saving, Index rank) {
             }
             const auto dims = match_dims(part.held, part.in_file);
             if (!dims) return fail(Code::mismatch, "a part differs in shape from what it is in files");
-            saving.job.moves.push_back(
-                {source.tensors.size(), part.stored, whole_box(extents), part.in_file, *dims});
+            saving.job.moves.push_back({source.tensors.size(), part.stored, whole_box(extents), part.in_file, *dims});
             source.tensors.push_back(std::move(tensor));
             offsets.push_back(end);
             // Elements are aligned, whatever is before them.
@@ -163,8 +162,8 @@ public:
         RESHARD_TRY(const auto& batch, company_.all_have(Pages::allocate(saving_.batch_bytes)));
         for (std::size_t i = 0; i < saving_.rounds.size(); ++i) {
             const Round& round = saving_.rounds[i];
-            RESHARD_CHECK(exchange_.run(round, Exchange::Way::to_shares, saving_.tensors, shares->bytes(),
-                                        saving_.offsets[i]));
+            RESHARD_CHECK(
+                exchange_.run(round, Exchange::Way::to_shares, saving_.tensors, shares->bytes(), saving_.offsets[i]));
             RESHARD_CHECK(company_.all_well(write(round, shares->bytes().data(), batch.at())));
         }
         return company_.all_well(sync());
