@@ -1,7 +1,9 @@
 // Tiles of ranks saved to files and loaded from them, by the ranks of one process, each in its thread.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -173,6 +175,54 @@ TEST(LoadAndSave, WhatIsSavedInOneShardingIsLoadedInAnother) {
     }
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
         EXPECT_FALSE(entry.path().string().ends_with(".reshard-partial")) << entry.path();
+}
+
+// A line for each tensor, cut over axes of x=2,y=2 as they are drawn.
+std::string drawn_rules(const char* end, const Model& model, std::mt19937& random) {
+    std::string rules = fmt::format("{} x=2,y=2\n", end);
+    for (const ListedTensor& tensor : model.list) {
+        std::vector<std::string> entries(tensor.shape.size(), "-");
+        const auto some = [&] { return entries.empty() ? 0 : random() % entries.size(); };
+        if (!entries.empty() && random() % 4 == 0) {
+            entries[some()] = random() % 2 == 0 ? "(x,y)" : "(y,x)";
+        } else if (!entries.empty()) {
+            if (random() % 3 != 0) entries[some()] = "x";
+            const std::size_t other = some();
+            if (random() % 3 != 0 && entries[other] == "-") entries[other] = "y";
+        }
+        rules += fmt::format("{} = [{}]\n", tensor.name, fmt::join(entries, ", "));
+    }
+    return rules;
+}
+
+TEST(LoadAndSave, RandomModelsFormsAndLayouts) {
+    const char* const given = std::getenv("RESHARD_SEED");
+    const unsigned seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 20261123U;
+    const bool all = std::getenv("RESHARD_LONG") != nullptr;
+    const Folder folder;
+    for (unsigned round = 0; round < (all ? 1000U : 24U) && !testing::Test::HasFailure(); ++round) {
+        SCOPED_TRACE(fmt::format("RESHARD_SEED={} in place of round {}", seed + round, round));
+        std::mt19937 random(seed + round);
+        std::vector<ListedTensor> list;
+        for (unsigned i = 0; i < 1 + random() % 5; ++i) {
+            ListedTensor tensor{fmt::format("t{}", i), std::array{DType::f32, DType::u8, DType::f64}[random() % 3], {}};
+            for (unsigned k = random() % 4; k > 0; --k) tensor.shape.push_back(1 + static_cast<Index>(random() % 40));
+            list.push_back(std::move(tensor));
+        }
+        const Model model = model_of(std::move(list));
+        const Form form = std::array{Form::single, Form::index, Form::dcp, Form::ranks}[random() % 4];
+        const std::string files = drawn_rules("target", model, random);
+        const bool parts = form == Form::dcp || form == Form::ranks;
+        ConvertOptions options = options_of(drawn_rules("source", model, random) + (parts ? files : ""), form);
+        options.memory = Index{140 << 10} + static_cast<Index>(random() % 4) * (8 << 10);
+        options.granule = Index{1} << random() % 12;
+        const std::string to = folder / fmt::format("{}{}", round, form == Form::single ? ".safetensors" : "");
+        for (const auto& saved : save_all(4, to, model, options)) ASSERT_TRUE(saved) << saved.error().message;
+        options.rules = drawn_rules("target", model, random);
+        if (form == Form::ranks) options.rules = "source" + files.substr(6) + options.rules;
+        if (form == Form::ranks) options.list = model.list;
+        expect_loads(4, to, model, options);
+    }
 }
 
 // The files are those that convert makes of the same.
