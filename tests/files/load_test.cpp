@@ -196,9 +196,11 @@ std::string drawn_rules(const char* end, const Model& model, std::mt19937& rando
 }
 
 TEST(LoadAndSave, RandomModelsFormsAndLayouts) {
-    const char* const given = std::getenv("RESHARD_SEED");
-    const unsigned seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 20261123U;
     const bool all = std::getenv("RESHARD_LONG") != nullptr;
+    const char* const given = std::getenv("RESHARD_SEED");
+    const unsigned seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
+                          : all            ? std::random_device()()
+                                           : 20261123U;
     const Folder folder;
     for (unsigned round = 0; round < (all ? 1000U : 24U) && !testing::Test::HasFailure(); ++round) {
         SCOPED_TRACE(fmt::format("RESHARD_SEED={} in place of round {}", seed + round, round));
