@@ -133,7 +133,7 @@ def main():
                  ("columns16", "rows16", "dcp", [line.replace("[-, tp]", "[tp, -]") for line in rules("target", 16)] + embed),
                  ("rows16", "one.safetensors", "single", []),
                  ("one.safetensors", "tp8again", "ranks", rules("target", 8) + embed)]
-        for source, target, form, lines in pairs:
+        for number, (source, target, form, lines) in enumerate(pairs):
             with open(path("rules"), "w", encoding="utf-8") as file:
                 file.write("\n".join(lines) + "\n")
             options = ["--rules", path("rules")] if lines else []
@@ -154,6 +154,9 @@ def main():
                   f"anonymous {anonymous / 2**20:.0f} MiB of {asked.memory}   caches {how}\n    {line.strip()}", flush=True)
             print("    cp " + " ".join(f"{s:.2f}" for s in copies) + "   convert "
                   + " ".join(f"{s:.2f}" for s in converts), flush=True)
+            for one in (source, target):  # three of them are there at most
+                if not any(one == later for later, *_ in pairs[number + 1:]):
+                    remove(path(one))
     finally:
         shutil.rmtree(folder)
 

@@ -4,111 +4,31 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "backends/files/base/cast.hpp"
-#include "backends/files/base/crc32c.hpp"
 #include "backends/files/engine/run.hpp"
 #include "backends/files/engine/unfinished.hpp"
 #include "backends/files/formats/json_text.hpp"
-#include "backends/files/formats/safetensors.hpp"
+#include "backends/files/wanted.hpp"
 #include "src/base/try.hpp"
-#include "src/notation/name_pattern.hpp"
 
 namespace reshard::files {
 
 namespace {
 
-// True when a line of the rules begins with the word.
-bool has_end(std::string_view rules, std::string_view word) {
-    for (std::size_t at = 0; at < rules.size(); at = std::min(rules.find('\n', at), rules.size()) + 1) {
-        const std::size_t begin = std::min(rules.find_first_not_of(" \t", at), rules.size());
-        const std::string_view line = rules.substr(begin);
-        if (line.starts_with(word) && line.size() > word.size() &&
-            (line[word.size()] == ' ' || line[word.size()] == '\t'))
-            return true;
-    }
-    return false;
-}
-
-// Files say where all is; and a form of whole tensors, how all is wanted.
-std::string completed(const ConvertOptions& options) {
-    std::string rules = options.rules;
-    const bool whole = options.form != Form::ranks && options.form != Form::dcp;
-    if (!has_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
-    if (whole && !has_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
-    return rules;
-}
-
-bool floating(DType dtype) {
-    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64 ||
-           dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2;
-}
-
-Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast> casts) {
-    if (!floating(dtype)) return dtype;
-    for (const Cast& cast : casts) {
-        notation::Scanner scanner(cast.pattern);
-        RESHARD_TRY(const auto& pattern, notation::NamePattern::scan(scanner));
-        RESHARD_CHECK(scanner.expect_end());
-        notation::Bindings bindings;
-        if (!pattern.match(name, bindings)) continue;
-        if (cast.dtype == dtype || can_cast(dtype, cast.dtype)) return cast.dtype;
-        return fail(Code::unsupported, fmt::format("{} is {} and is not cast to {}: f32, bf16, f16, f8_e4m3fn and "
-                                                   "f8_e5m2 are, to each other",
-                                                   in_quotes(name), reshard::name(dtype), reshard::name(cast.dtype)));
-    }
-    return dtype;
-}
-
-Result<void> covered(const StoredTensor& tensor) {
-    const Coverage found = coverage(tensor);
-    if (found.twice)
-        return fail(Code::io, fmt::format("{} has elements that are in two places", in_quotes(tensor.name)));
-    if (found.missing == 0 || !tensor.fill.empty()) return {};
-    return fail(Code::io, fmt::format("{} lacks {} of its elements", in_quotes(tensor.name), found.missing));
-}
-
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
-    const std::string rules = completed(options);
+    const std::string rules = with_ends(options.rules, options.form);
     Job job;
     RESHARD_ASSIGN(job.source, open_checkpoint(from));
     RESHARD_ASSIGN(job.source, joined(std::move(job.source), rules, options.list));
     RESHARD_TRY(const auto& list, list_of(job.source));
-    RESHARD_TRY(const auto& model, apply_rules(rules, list));
-    std::vector<NewTensor> wanted;
-    for (const PlacedTensor& target : model.targets) {
-        RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, options.casts));
-        wanted.push_back({target.name, dtype, target.shape, target.layout});
-    }
-    RESHARD_ASSIGN(job.target, new_files(wanted, options, file, job.source.rest));
-    std::vector<bool> used(list.size(), false);
-    for (std::size_t i = 0; i < model.moves.size(); ++i) {
-        Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
-        const PartProblem& parts = model.moves[i];
-        move.from = parts.source.box ? *parts.source.box : whole_box(list[move.source].shape);
-        move.to = parts.target.box ? *parts.target.box : whole_box(wanted[move.target].shape);
-        auto dims = match_dims(move.from, move.to);
-        if (!dims)
-            return fail(Code::mismatch,
-                        fmt::format("{} and the part of {} that it becomes differ in shape",
-                                    in_quotes(list[move.source].name), in_quotes(wanted[move.target].name)));
-        move.source_dims = *std::move(dims);
-        used[move.source] = true;
-        while (job.first_move.size() <= move.target) job.first_move.push_back(i);
-        job.moves.push_back(std::move(move));
-    }
-    while (job.first_move.size() <= wanted.size()) job.first_move.push_back(job.moves.size());
-    for (std::size_t i = 0; i < list.size(); ++i)
-        if (used[i]) RESHARD_CHECK(covered(job.source.tensors[i]));
-    for (const StoredTensor& tensor : job.source.tensors) job.source_boxes.emplace_back(tensor);
-    for (const StoredTensor& tensor : job.target.what.tensors) job.target_boxes.emplace_back(tensor);
-    job.granule = options.granule;
-    const auto processors = static_cast<Index>(std::thread::hardware_concurrency());
-    job.workers = options.jobs > 0 ? options.jobs : std::clamp<Index>(processors, 1, 8);
+    RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
+    RESHARD_ASSIGN(job.target, new_files(wanted.targets, options, file, job.source.rest));
+    job.moves = std::move(wanted.moves);
+    RESHARD_CHECK(covered(job.source, job.moves));
+    complete(job, options);
     return job;
 }
 
@@ -150,20 +70,6 @@ std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::s
     std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
     for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
     return fmt::format("{:016x}", hash);
-}
-
-std::string manifest_of(const Job& job, const std::string& fingerprint, std::span<const std::uint32_t> sums) {
-    Json files = Json::object();
-    for (const StoredFile& file : job.target.what.files)
-        files[file.path] = {{"bytes", file.bytes}, {"tensors", Json::object()}};
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-        const SummedBytes& one = job.target.summed[i];
-        const std::string& file = job.target.what.files[static_cast<std::size_t>(one.file)].path;
-        const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
-        files[file]["tensors"][one.tensor] = {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}};
-    }
-    const Json json = {{"schema", 1}, {"made_by", "reshard convert"}, {"job", fingerprint}, {"files", files}};
-    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 // Adds up what batches read and write.
@@ -225,8 +131,10 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     const bool single = is_one_file(options.form);
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
     RESHARD_CHECK(unfinished.reserve(job.target));
-    RESHARD_TRY(auto& runner, Runner::make(job, shares, unfinished.folder()));
-    runner.sums = unfinished.journal().sums();
+    RESHARD_TRY(const auto& memory, Pages::allocate(shares.batch_bytes));
+    RESHARD_TRY(auto& reader, SourceReader::make(job, shares.stretch_bytes));
+    TargetWriter writer(job, unfinished.folder());
+    writer.sums = unfinished.journal().sums();
     done.resumed = unfinished.journal().batches();
     Account account(job);
     ConvertProgress progress{0, done.target_bytes};
@@ -235,14 +143,16 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
         account.add(geometry);
         progress.written_bytes += geometry.memory_bytes;
         if (static_cast<Index>(i) < done.resumed) continue;
-        RESHARD_CHECK(runner.run(geometry));
-        RESHARD_CHECK(unfinished.journal().add(runner.sums));
+        RESHARD_CHECK(reader.read(geometry, memory.at()));
+        RESHARD_CHECK(writer.write(geometry, memory.at()));
+        RESHARD_CHECK(unfinished.journal().add(writer.sums));
         if (options.progress) options.progress(progress);
     }
     account.close(done);
-    RESHARD_CHECK(unfinished.flush(job.target, manifest_of(job, fingerprint, runner.sums), job.workers));
+    RESHARD_CHECK(
+        unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, writer.sums), job.workers));
     if (options.verify) {
-        RESHARD_CHECK(read_again(job, unfinished.folder(), runner.sums, shares.stretch_bytes));
+        RESHARD_CHECK(read_again(job, unfinished.folder(), writer.sums, shares.stretch_bytes));
         done.verified = true;
     }
     return unfinished.finish(job.target);

@@ -10,6 +10,7 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
+#include "python/bindings/files.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::python {
@@ -19,6 +20,8 @@ using namespace nb::literals;
 
 MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<const MPI_Comm*>(address); }
 
+}  // namespace
+
 std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
     auto found = [&] {
         const nb::gil_scoped_release unlocked;
@@ -26,6 +29,8 @@ std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
     }();
     return unwrap(std::move(found));
 }
+
+namespace {
 
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
                   nb::handle out) {
@@ -116,6 +121,9 @@ NB_MODULE(_mpi, module) {
     nb::module_::import_("reshard._core");  // whose layouts and plans these take
     module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
     add_executors(module);
+#ifdef RESHARD_PYTHON_FILES
+    add_files(module);
+#endif
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));

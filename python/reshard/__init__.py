@@ -14,13 +14,14 @@ from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Ma
                     explain,
                     notations, parse_layout, parse_mesh, planning_rules, portable, synthesize, synthesize_list, translate)
 from ._local import Local, local
+from .checkpoints import load, save
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
 from .rows import ModelMoves, RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
 __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation", "InfeasibleError", "InputError",
            "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Operation", "Plan", "RowSchedule", "Step", "TileProgram", "UnsupportedError", "empty_tile", "errors",
-           "explain", "join", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "planning_rules", "portable", "row_dtype", "schedule_rows", "split",
+           "explain", "join", "load", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "planning_rules", "portable", "row_dtype", "save", "schedule_rows", "split",
            "synthesize", "synthesize_list", "translate"]
 
 

@@ -55,6 +55,7 @@ HEADERS = {
     "overlap/choose_pieces": ["cost"],
     "files/checkpoint": ["rules"],
     "files/convert": ["files/checkpoint"],
+    "files/load": ["files/convert", "algebra/backend"],
     "c/base": [],
     "c/layout": ["c/base"],
     "c/plan": ["c/layout"],
@@ -91,7 +92,8 @@ ROOMS = {
 MPI_ROOMS = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
 NCCL_ROOMS = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch",
               "backends/nccl"]
-FILES_ROOMS = ["backends/files/base", "backends/files/formats", "backends/files/engine", "backends/files"]
+FILES_ROOMS = ["backends/files/base", "backends/files/formats", "backends/files/engine", "backends/files",
+               "backends/files/ranks"]
 TOOL_ROOMS = ["tool/console", "tool/report", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands",
               "tool"]
 BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl", "bindings/scalapack"]
@@ -104,6 +106,7 @@ for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, 
                              (BINDING_ROOMS, ["tool/console", "tool/report"], list(HEADERS))):
     for number, room in enumerate(rooms):
         ROOMS[room] = (below + rooms[:number], public)
+ROOMS["backends/files/ranks"] = (ROOMS["backends/files/ranks"][0], ["files/load", "redistribute"])  # a door: it plans
 ROOMS["python/bindings"] = (["tool/console", "tool/report"], list(HEADERS))
 for room, (below, public) in list(ROOMS.items()):
     ROOMS[room] = (["src/base", *below], public)

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <atomic>
+
 #include <fmt/format.h>
 
 #include "backends/files/base/cast.hpp"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr Index overhang = 16;  // the longest element begins before the end of a stretch and ends behind it
 constexpr Index write_max = Index{8} << 20;
+constexpr Index ahead_max = Index{64} << 20;  // bytes that the disk is asked for before they are read
 
 // A part of a read range.
 struct Stretch {
@@ -33,6 +36,32 @@ std::vector<Stretch> stretches_of(const Geometry& geometry, Index bytes) {
         }
     return all;
 }
+
+// Asks the disk for stretches before they are read, so that it always has many to do.
+class Ahead {
+public:
+    Ahead(const std::vector<Stretch>& stretches, Index distance, OpenFiles& files)
+        : stretches_(stretches), distance_(distance), files_(files) {}
+
+    /// Stretch `number` is read now.
+    void read(Index number) {
+        const Index wanted = std::min(number + distance_, std::ssize(stretches_));
+        for (Index next = asked_.load(); next < wanted; next = asked_.load()) {
+            if (!asked_.compare_exchange_weak(next, next + 1)) continue;
+            const Stretch& stretch = stretches_[static_cast<std::size_t>(next)];
+            const auto file = files_.at(stretch.range->file);
+            if (file)  // else the read says why not
+                (void)::posix_fadvise((*file)->descriptor(), stretch.begin, stretch.end - stretch.begin,
+                                      POSIX_FADV_WILLNEED);
+        }
+    }
+
+private:
+    const std::vector<Stretch>& stretches_;
+    Index distance_;
+    OpenFiles& files_;
+    std::atomic<Index> asked_{0};
+};
 
 // Copies the elements of an overlap that begin between two bytes of the file.
 class Placer {
@@ -95,33 +124,23 @@ std::vector<std::string> paths_of(const std::vector<StoredFile>& files, const st
 
 }  // namespace
 
-Runner::Runner(const Job& job, const MemoryShares& shares, const std::string& folder, Pages batch, Pages stretches)
-    : sums(job.target.summed.size(), 0),
-      job_(&job),
-      stretch_bytes_(shares.stretch_bytes),
-      batch_(std::move(batch)),
+SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches)
+    : job_(&job),
+      stretch_bytes_(stretch_bytes),
       stretches_(std::move(stretches)),
-      sources_(std::make_unique<OpenFiles>(paths_of(job.source.files, ""), &File::open_to_read)),
-      targets_(std::make_unique<OpenFiles>(paths_of(job.target.what.files, folder), &File::open_to_update)),
-      mutex_(std::make_unique<std::mutex>()) {}
+      files_(std::make_unique<OpenFiles>(paths_of(job.source.files, ""), &File::open_to_read)) {}
 
-Result<Runner> Runner::make(const Job& job, const MemoryShares& shares, const std::string& folder) {
-    RESHARD_TRY(auto& batch, Pages::allocate(shares.batch_bytes));
-    RESHARD_TRY(auto& stretches, Pages::allocate(job.workers * (shares.stretch_bytes + overhang)));
-    return Runner(job, shares, folder, std::move(batch), std::move(stretches));
+Result<SourceReader> SourceReader::make(const Job& job, Index stretch_bytes) {
+    RESHARD_TRY(auto& stretches, Pages::allocate(job.workers * (stretch_bytes + overhang)));
+    return SourceReader(job, stretch_bytes, std::move(stretches));
 }
 
-Result<void> Runner::run(const Geometry& geometry) {
+Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory) {
     RESHARD_CHECK(for_each_number(std::ssize(geometry.fills), job_->workers, [&](Index number, Index) -> Result<void> {
         const FilledBox& filled = geometry.fills[static_cast<std::size_t>(number)];
-        BoxFill(filled.in_memory, filled.element).run(batch_.at());
+        BoxFill(filled.in_memory, filled.element).run(memory);
         return {};
     }));
-    RESHARD_CHECK(read(geometry));
-    return write(geometry);
-}
-
-Result<void> Runner::read(const Geometry& geometry) {
     const std::vector<Stretch> stretches = stretches_of(geometry, stretch_bytes_);
     // Of each overlap how far those up to it reach: where one must begin to look.
     std::vector<Index> reach;
@@ -130,25 +149,45 @@ Result<void> Runner::read(const Geometry& geometry) {
             const Index end = geometry.overlaps[i].end;
             reach.push_back(i == range.first ? end : std::max(reach.back(), end));
         }
+    Ahead ahead(stretches, std::max<Index>(ahead_max / stretch_bytes_, 1), *files_);
     return for_each_number(std::ssize(stretches), job_->workers, [&](Index number, Index worker) -> Result<void> {
+        ahead.read(number);
         const Stretch& stretch = stretches[static_cast<std::size_t>(number)];
         const ReadRange& range = *stretch.range;
         std::byte* const bytes = stretches_.at() + worker * (stretch_bytes_ + overhang);
         const Index end = std::min(stretch.end + overhang - 1, range.end);
-        RESHARD_TRY(const auto& file, sources_->at(range.file));
+        RESHARD_TRY(const auto& file, files_->at(range.file));
         RESHARD_CHECK(file->read({bytes, static_cast<std::size_t>(end - stretch.begin)}, stretch.begin));
         const auto from = reach.begin() + static_cast<std::ptrdiff_t>(range.first);
         const auto to = reach.begin() + static_cast<std::ptrdiff_t>(range.last);
         auto i = static_cast<std::size_t>(std::upper_bound(from, to, stretch.begin) - reach.begin());
         for (; i < range.last && geometry.overlaps[i].begin < stretch.end; ++i) {
             const Overlap& overlap = geometry.overlaps[i];
-            Placer(overlap, stretch.begin, stretch.end, bytes, batch_.at()).place(overlap.in_file, overlap.in_memory);
+            Placer(overlap, stretch.begin, stretch.end, bytes, memory).place(overlap.in_file, overlap.in_memory);
         }
         return {};
     });
 }
 
-Result<void> Runner::write(const Geometry& geometry) {
+void place_from_memory(const Job& job, const Geometry& geometry, const std::byte* source, std::byte* memory) {
+    // Nothing fails: there are no fills without a file, and no bytes that are not there.
+    (void)for_each_number(std::ssize(geometry.overlaps), job.workers, [&](Index number, Index) -> Result<void> {
+        const Overlap& overlap = geometry.overlaps[static_cast<std::size_t>(number)];
+        Placer(overlap, 0, overlap.end, source, memory).place(overlap.in_file, overlap.in_memory);
+        return {};
+    });
+}
+
+TargetWriter::TargetWriter(const Job& job, const std::string& folder)
+    : sums(job.target.summed.size(), 0),
+      job_(&job),
+      files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files, folder), &File::open_to_update)),
+      mutex_(std::make_unique<std::mutex>()) {}
+
+Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory) {
+    const auto bytes_at = [&](Index at, Index begin, Index end) {
+        return std::span(memory + at, static_cast<std::size_t>(end - begin));
+    };
     std::vector<WriteRange> parts;
     for (const WriteRange& range : geometry.writes)
         for (Index begin = range.begin; begin < range.end;) {
@@ -160,25 +199,24 @@ Result<void> Runner::write(const Geometry& geometry) {
     return for_each_number(ranges + std::ssize(geometry.runs), job_->workers, [&](Index number, Index) -> Result<void> {
         if (number < ranges) {
             const WriteRange& part = parts[static_cast<std::size_t>(number)];
-            return put(part.file, part.begin, part.end, part.memory);
+            return put(part.file, part.begin, bytes_at(part.memory, part.begin, part.end));
         }
         const WriteRuns& runs = geometry.runs[static_cast<std::size_t>(number - ranges)];
-        return for_each_run(runs,
-                            [&](Index begin, Index end, Index memory) { return put(runs.file, begin, end, memory); });
+        return for_each_run(
+            runs, [&](Index begin, Index end, Index at) { return put(runs.file, begin, bytes_at(at, begin, end)); });
     });
 }
 
-Result<void> Runner::put(Index number, Index begin, Index end, Index memory) {
-    const std::span<const std::byte> bytes(batch_.at() + memory, static_cast<std::size_t>(end - begin));
-    RESHARD_TRY(const auto& file, targets_->at(number));
+Result<void> TargetWriter::put(Index number, Index begin, std::span<const std::byte> bytes) {
+    RESHARD_TRY(const auto& file, files_->at(number));
     RESHARD_CHECK(file->write(bytes, begin));
     sum(number, begin, bytes);
     // The disk begins at once, not when all is written.
-    (void)::sync_file_range(file->descriptor(), begin, end - begin, SYNC_FILE_RANGE_WRITE);
+    (void)::sync_file_range(file->descriptor(), begin, std::ssize(bytes), SYNC_FILE_RANGE_WRITE);
     return {};
 }
 
-void Runner::sum(Index file, Index begin, std::span<const std::byte> bytes) {
+void TargetWriter::sum(Index file, Index begin, std::span<const std::byte> bytes) {
     const std::vector<SummedBytes>& summed = job_->target.summed;
     const Index end = begin + std::ssize(bytes);
     auto at = std::ranges::upper_bound(summed, std::pair(file, begin), {},

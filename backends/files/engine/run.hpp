@@ -14,30 +14,45 @@ struct MemoryShares {
     Index batch_bytes = 0;    ///< of the target
 };
 
-class Runner {
+/// Reads source files, each byte of a batch once in the order of the files, and puts it in place.
+class SourceReader {
 public:
-    /// `folder`: where the target files are, all of their full size. Errors: infeasible.
-    [[nodiscard]] static Result<Runner> make(const Job& job, const MemoryShares& shares, const std::string& folder);
+    /// Reads at most `stretch_bytes` at once with each worker. Errors: infeasible.
+    [[nodiscard]] static Result<SourceReader> make(const Job& job, Index stretch_bytes);
 
-    /// Errors: io.
-    [[nodiscard]] Result<void> run(const Geometry& geometry);
+    /// All that the geometry has in memory. Errors: io.
+    [[nodiscard]] Result<void> read(const Geometry& geometry, std::byte* memory);
+
+private:
+    SourceReader(const Job& job, Index stretch_bytes, Pages stretches);
+
+    const Job* job_;
+    Index stretch_bytes_;
+    Pages stretches_;
+    std::unique_ptr<OpenFiles> files_;
+};
+
+/// The same where the one source file is memory from `source` on.
+void place_from_memory(const Job& job, const Geometry& geometry, const std::byte* source, std::byte* memory);
+
+/// Writes target files, and sums up what it writes.
+class TargetWriter {
+public:
+    /// `folder`: where the target files are, all of their full size.
+    TargetWriter(const Job& job, const std::string& folder);
+
+    /// What the geometry has in memory. Errors: io.
+    [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory);
 
     /// The raw checksum of each of the job's summed bytes, of what has been written so far.
     std::vector<std::uint32_t> sums;
 
 private:
-    Runner(const Job& job, const MemoryShares& shares, const std::string& folder, Pages batch, Pages stretches);
-    [[nodiscard]] Result<void> read(const Geometry& geometry);
-    [[nodiscard]] Result<void> write(const Geometry& geometry);
-    [[nodiscard]] Result<void> put(Index file, Index begin, Index end, Index memory);
+    [[nodiscard]] Result<void> put(Index file, Index begin, std::span<const std::byte> bytes);
     void sum(Index file, Index begin, std::span<const std::byte> bytes);
 
     const Job* job_;
-    Index stretch_bytes_;
-    Pages batch_;
-    Pages stretches_;
-    std::unique_ptr<OpenFiles> sources_;
-    std::unique_ptr<OpenFiles> targets_;
+    std::unique_ptr<OpenFiles> files_;
     std::unique_ptr<std::mutex> mutex_;  // of sums
 };
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -141,16 +142,23 @@ Result<void> Unfinished::reserve(const NewFiles& files) {
     return {};
 }
 
+Result<void> sync_files(const std::string& folder, const NewFiles& files, std::span<const Index> numbers,
+                        Index workers) {
+    // Many files, and the folders that they are in, reach the disk by one call.
+    if (std::ssize(numbers) > files_synced_max) return sync_everything(folder);
+    return for_each_number(std::ssize(numbers), workers, [&](Index number, Index) -> Result<void> {
+        const auto which = static_cast<std::size_t>(numbers[static_cast<std::size_t>(number)]);
+        RESHARD_TRY(auto& file, File::open_to_update(folder + "/" + files.what.files[which].path));
+        return file.finish();
+    });
+}
+
 Result<void> Unfinished::flush(const NewFiles& files, const std::string& manifest, Index workers) {
     for (const auto& [name, text] : files.texts) RESHARD_CHECK(write_whole(folder() + "/" + name, text));
     RESHARD_CHECK(write_whole(folder() + "/" + manifest_name, manifest));
-    // Many files, and the folders that they are in, reach the disk by one call.
-    if (std::ssize(files.what.files) > files_synced_max) return sync_everything(folder());
-    RESHARD_CHECK(for_each_number(std::ssize(files.what.files), workers, [&](Index number, Index) -> Result<void> {
-        RESHARD_TRY(auto& file,
-                    File::open_to_update(folder() + "/" + files.what.files[static_cast<std::size_t>(number)].path));
-        return file.finish();
-    }));
+    std::vector<Index> all(files.what.files.size());
+    std::iota(all.begin(), all.end(), Index{0});
+    RESHARD_CHECK(sync_files(folder(), files, all, workers));
     sync_folder(folder());
     return {};
 }

@@ -16,6 +16,8 @@ public:
     ~Unfinished();  ///< removes it, unless it was finished or is to be resumed
 
     [[nodiscard]] std::string folder() const { return partial_ + "/files"; }  ///< of the target files
+    /// The same of a target that another process makes.
+    [[nodiscard]] static std::string folder_of(const std::string& to) { return to + ".reshard-partial/files"; }
     [[nodiscard]] Journal& journal() { return journal_; }
 
     /// Makes the files, of their full size and with their headers. Errors: io.
@@ -35,6 +37,10 @@ private:
     bool keep_;
     Journal journal_;
 };
+
+/// What was written to these files is on the disk after it. Errors: io.
+[[nodiscard]] Result<void> sync_files(const std::string& folder, const NewFiles& files, std::span<const Index> numbers,
+                                      Index workers);
 
 /// Where the checksums of a target are.
 [[nodiscard]] std::string manifest_path(const std::string& to, bool single);

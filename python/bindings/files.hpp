@@ -1,0 +1,14 @@
+// Checkpoints between files and the ranks of a communicator, for the module reshard._mpi.
+#pragma once
+
+#include "python/bindings/errors.hpp"
+#include "reshard/algebra/backend.hpp"
+
+namespace reshard::python {
+
+/// That of the communicator of mpi4py at this address.
+[[nodiscard]] std::shared_ptr<Backend> backend_at(std::uintptr_t address);
+
+void add_files(nb::module_& module);
+
+}  // namespace reshard::python

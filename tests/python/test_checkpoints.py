@@ -1,0 +1,170 @@
+"""reshard.load and reshard.save on four ranks, against the `safetensors` package; this file starts itself under the
+launcher."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy
+
+import reshard
+
+RANKS = 4
+MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
+INSIDE = "RESHARD_RANK_OF_TEST" in os.environ
+
+SHAPES = {"embed": (1000, 64), "l.0.q": (64, 64), "l.0.k": (16, 64), "l.0.v": (16, 64), "l.0.o": (64, 64), "norm": (64,),
+          "steps": ()}
+TP = "{} tp=4\nembed = [tp, -]\nl.{{n}}.q = [tp, -]\nl.{{n}}.k = [tp, -]\nl.{{n}}.v = [tp, -]\nl.{{n}}.o = [-, tp]\notherwise = -\n"
+FUSED = ("target tp=2,dp=2\nembed = [-, tp]\nl.{n}.qkv = [tp, -] <- l.{n}.q + l.{n}.k + l.{n}.v\nl.{n}.o = [(tp,dp), -]\n"
+         "norm = -\nsteps = -\n")
+
+
+def tensors():
+    rng = numpy.random.default_rng(3)
+    whole = {name: rng.integers(-99, 99, shape).astype(numpy.float32) for name, shape in SHAPES.items()}
+    whole["steps"] = numpy.array(12345, numpy.int64)
+    return whole
+
+
+def band(array, dim, index, count):
+    return numpy.split(array, count, dim)[index]
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        from mpi4py import MPI
+        self.comm = MPI.COMM_WORLD
+        self.rank = self.comm.rank
+        self.folder = self.comm.bcast(tempfile.mkdtemp() if self.rank == 0 else None)
+        self.whole = tensors()
+
+    def tearDown(self):
+        self.comm.Barrier()
+        if self.rank == 0:
+            subprocess.run(["rm", "-r", self.folder], check=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def tp_tiles(self):
+        cut = {"embed": 0, "l.0.q": 0, "l.0.k": 0, "l.0.v": 0, "l.0.o": 1}
+        return {name: band(array, cut[name], self.rank, RANKS) if name in cut else array
+                for name, array in self.whole.items()}
+
+    def same(self, tiles, wanted):
+        self.assertEqual(sorted(tiles), sorted(wanted))
+        for name, tile in tiles.items():
+            self.assertEqual((tile.dtype, tile.shape), (wanted[name].dtype, wanted[name].shape), name)
+            numpy.testing.assert_array_equal(tile, wanted[name], name)
+
+    def test_from_the_package_s_file_to_tiles_and_back(self):
+        from safetensors.numpy import load_file, save_file
+        if self.rank == 0:
+            save_file(self.whole, self.path("m.safetensors"))
+        self.comm.Barrier()
+        self.same(reshard.load(self.comm, self.path("m.safetensors")), self.whole)
+        tiles = reshard.load(self.comm, self.path("m.safetensors"), TP.format("target"))
+        self.same(tiles, self.tp_tiles())
+        for memory in (1 << 28, 1 << 20):
+            reshard.save(self.comm, self.path(f"s{memory}.safetensors"), tiles, TP.format("source"), shapes=SHAPES, memory=memory)
+            back = load_file(self.path(f"s{memory}.safetensors"))
+            self.same(back, self.whole)
+        self.comm.Barrier()
+
+    def test_what_the_page_shows(self):
+        from safetensors.numpy import save_file
+        page = (pathlib.Path(os.environ["RESHARD_ROOT"]) / "docs/checkpoints.md").read_text(encoding="utf-8")
+        lines, = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+        if self.rank == 0:
+            save_file(self.whole, self.path("model.safetensors"))
+        self.comm.Barrier()
+        os.chdir(self.folder)
+        names = {"reshard": reshard, "comm": self.comm}
+        exec(lines, names)
+        again = reshard.load(self.comm, self.path("again"))
+        self.assertEqual([names["tiles"][name].shape for name in ("embed", "l.0.o", "norm")], [(250, 64), (64, 16), (64,)])
+        for name, array in self.whole.items():
+            self.assertEqual(again[name].shape, array.shape)
+            numpy.testing.assert_array_equal(again[name].astype(array.dtype), array, name)
+        os.chdir("/")
+
+    def test_a_fused_tensor_a_cast_and_replicas(self):
+        reshard.save(self.comm, self.path("m"), self.tp_tiles(), TP.format("source"), shapes=SHAPES)
+        tiles = reshard.load(self.comm, self.path("m"), FUSED, cast={"l.*": "bf16"})
+        tp, dp = divmod(self.rank, 2)
+        qkv = numpy.concatenate([band(self.whole[f"l.0.{part}"], 0, tp, 2) for part in "qkv"])
+        numpy.testing.assert_array_equal(tiles["l.0.qkv"].astype(numpy.float32), qkv)
+        self.assertEqual(tiles["l.0.qkv"].dtype.name, "bfloat16")
+        numpy.testing.assert_array_equal(tiles["embed"], band(self.whole["embed"], 1, tp, 2))
+        numpy.testing.assert_array_equal(tiles["l.0.o"].astype(numpy.float32), band(self.whole["l.0.o"], 0, 2 * tp + dp, 4))
+        # Each rank its file, as servers read them; the replica on dp is in both.
+        saved = {"qkv": tiles["l.0.qkv"], "norm": tiles["norm"]}
+        reshard.save(self.comm, self.path("served"), saved, "source tp=2,dp=2\nqkv = [tp, -]\nnorm = -\n"
+                     "target tp=2,dp=2\nqkv = [tp, -]\nnorm = -\n", shapes={"qkv": (96, 64)}, form="ranks")
+        from safetensors import safe_open
+        with safe_open(self.path(f"served/model-rank-{self.rank}-part-0.safetensors"), framework="np") as opened:
+            self.assertEqual(opened.get_slice("qkv").get_shape(), [48, 64])
+            numpy.testing.assert_array_equal(opened.get_tensor("norm"), self.whole["norm"])
+        again = reshard.load(self.comm, self.path("served"), "source tp=2,dp=2\nqkv = [tp, -]\nnorm = -\ntarget x=4\n"
+                             "otherwise = -\n")
+        self.assertEqual(again["qkv"].shape, (96, 64))
+        numpy.testing.assert_array_equal(band(again["qkv"], 0, tp, 2), tiles["l.0.qkv"])
+
+    def test_errors_are_those_of_all_ranks_and_leave_nothing(self):
+        begin = time.monotonic()
+        cases = [(reshard.Error, "nowhere", lambda: reshard.load(self.comm, self.path("nowhere" if self.rank == 2 else "m"))),
+                 (reshard.InputError, "", lambda: reshard.load(self.comm, self.path("m"), "no rules" if self.rank else "")),
+                 (reshard.InputError, "bytes", lambda: reshard.save(
+                     self.comm, self.path("new"), {"a": numpy.zeros(7 + self.rank)}, "source x=4\na = [x]\n", shapes={"a": (28,)})),
+                 (reshard.InputError, "source", lambda: reshard.save(self.comm, self.path("new"), {}, ""))]
+        reshard.save(self.comm, self.path("m"), self.tp_tiles(), TP.format("source"), shapes=SHAPES)
+        for kind, words, call in cases:
+            with self.assertRaises(kind) as caught:
+                call()
+            self.assertIn(words, str(caught.exception))
+        self.comm.Barrier()
+        if self.rank == 3:  # the header stays, the end goes
+            os.truncate(self.path("m/model-00001-of-00001.safetensors"), 100_000)
+        self.comm.Barrier()
+        with self.assertRaises(reshard.Error):
+            reshard.load(self.comm, self.path("m"))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["m"])
+        self.assertLess(time.monotonic() - begin, 20)
+        # The communicator is as good as before.
+        reshard.save(self.comm, self.path("m2"), self.tp_tiles(), TP.format("source"), shapes=SHAPES)
+        self.same(reshard.load(self.comm, self.path("m2"), TP.format("target")), self.tp_tiles())
+
+
+class Launched(unittest.TestCase):
+    def test_four_ranks(self):
+        ran = subprocess.run([MPIEXEC, "-n", str(RANKS), sys.executable, "-B", os.path.abspath(__file__)],
+                             env=dict(os.environ, RESHARD_RANK_OF_TEST="1"), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertEqual(ran.stderr.count("OK\n"), RANKS, ran.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        import ml_dtypes  # noqa: F401
+        import safetensors  # noqa: F401
+    except ImportError as missing:
+        print(f"skipped: {missing}")
+        sys.exit(77)
+    if not INSIDE and not (MPIEXEC and reshard.mpi.available()):
+        print("skipped: no MPI, or no mpi4py on it")
+        sys.exit(77)
+    if not hasattr(reshard.mpi._mpi, "load"):
+        print("skipped: this build of reshard reads no files")
+        sys.exit(77)
+    done = unittest.main(verbosity=1, failfast=True, exit=False, defaultTest="Ranks" if INSIDE else "Launched").result
+    if INSIDE and not done.wasSuccessful():  # others may wait for what this rank will not do
+        from mpi4py import MPI
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+    sys.exit(not done.wasSuccessful())
