@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -57,6 +57,16 @@ Print Assumptions reduce_bound_sound.
 (* A plan whose certified number is the printed lower bound cannot be beaten on the busiest receiver. *)
 Print Assumptions certified_optimal.
 Print Assumptions certified_optimal_sum.
+(* Between meshes: an accepted plan delivers the target on its own devices, and receives at most the certified number. *)
+Print Assumptions check_between_sound.
+(* ... no protocol among the devices of both meshes receives less than the printed bound, without and with sums ... *)
+Print Assumptions between_bound_sound.
+Print Assumptions between_sum_sound.
+(* ... and a plan at it cannot be beaten on the busiest receiver. *)
+Print Assumptions certified_between.
+Print Assumptions certified_between_sum.
+(* ... where one exchange is accepted and, without sums, at the bound. *)
+Print Assumptions direct_exchange_between.
 (* Prime atoms, sizes that divide: slice, exchange, gather stays in memory and receives at most the target tile ... *)
 Print Assumptions three_stage.
 (* ... which is within a factor of two of the best. *)
