@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Granules
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -67,6 +67,10 @@ Print Assumptions certified_between.
 Print Assumptions certified_between_sum.
 (* ... where one exchange is accepted and, without sums, at the bound. *)
 Print Assumptions direct_exchange_between.
+(* Files: one array cut in one dimension on each side.  No program, with any memory, touches fewer granules than the
+   printed bound, and one of enough memory touches no more. *)
+Print Assumptions two_cuts_bound.
+Print Assumptions bound_met.
 (* Prime atoms, sizes that divide: slice, exchange, gather stays in memory and receives at most the target tile ... *)
 Print Assumptions three_stage.
 (* ... which is within a factor of two of the best. *)
