@@ -51,6 +51,10 @@ Print Assumptions parts_lower_bound.
 Print Assumptions once_lower_bound.
 Print Assumptions joined_lower_bound.
 Print Assumptions copies_lower_bound.
+(* Each after is wanted on r devices, at most k of which hold a given one of what it is made of, k < r: some device
+   receives n (c + r - k - 1) / devices.  The costs of several after do not add up. *)
+Print Assumptions several_lower_bound.
+Print Assumptions ring.
 (* The lower bounds that the driver prints, without and with sums. *)
 Print Assumptions move_bound_sound.
 Print Assumptions reduce_bound_sound.
