@@ -2,10 +2,11 @@
    whole granules of any files, decides what comes next from all that it has read, and has all the memory it wants.
    needed_touched       a program that is right for every disk touches each granule that has a byte it needs or makes
    granules_bound       the number that `reshard convert` prints as the bound of such a job
-   two_cuts_bound       no program touches fewer *)
+   two_cuts_bound       no program touches fewer
+   once_needs_a_band    who touches each granule once holds a band of them: less memory, more granules *)
 From Coq Require Import List Arith Lia PeanoNat Bool.
 Import ListNotations.
-From Reshard Require Import Layout Schedule.
+From Reshard Require Import Layout Received Schedule.
 
 Inductive file := Source (i : nat) | Target (j : nat) | Scratch (k : nat).
 Definition file_eq : forall f g : file, {f = g} + {f <> g}.
@@ -246,3 +247,61 @@ Example bound_met D :
   right 2 at_once (targets columns [1; 1]) (want rows columns [0; 0] [1; 1] (fun _ _ => 7)) /\
   length (touched 2 at_once D) = granules_bound 2 rows columns [0; 0] [1; 1].
 Proof. split; [|reflexivity]. intros E a I. simpl in I. repeat (destruct I as [<-|I]; [reflexivity|]). destruct I. Qed.
+
+(* Where the memory is small the bound is out of reach.  Bytes are moved as they are: byte k of n lies in granule from k
+   of the source and in granule to k of the target.  Who reads and writes each granule once keeps what it has read until
+   it is written, so before the first write it keeps a band: all of the source's granules that have a byte of some
+   granule of the target. *)
+Section Band.
+Variables (n : nat) (from to : nat -> nat).
+Inductive access := takes (g : nat) | gives (h : nat).
+Definition access_eq : forall a b : access, {a = b} + {a <> b}.
+Proof. decide equality; apply Nat.eq_dec. Defined.
+Definition among (a : access) (s : list access) : bool := if in_dec access_eq a s then true else false.
+Definition kept (s : list access) : list nat :=
+  filter (fun k => among (takes (from k)) s && negb (among (gives (to k)) s)) (seq 0 n).
+Definition serves (s : list access) : Prop :=
+  forall k, k < n -> exists s1 s2, s = s1 ++ gives (to k) :: s2 /\ In (takes (from k)) s1.
+Definition band_of (h : nat) : list nat :=
+  filter (fun k => existsb (fun k' => (to k' =? h) && (from k' =? from k)) (seq 0 n)) (seq 0 n).
+
+(* One place alone has an element that is there once. *)
+Lemma one_place {A} (a : A) s1 s2 t1 t2 : NoDup (s1 ++ a :: s2) -> s1 ++ a :: s2 = t1 ++ a :: t2 -> s1 = t1.
+Proof.
+  revert t1; induction s1 as [|b s1 IH]; simpl; intros t1 ND E.
+  - destruct t1 as [|c t1]; auto. simpl in E. injection E as -> E. subst s2. inversion ND; subst. exfalso.
+    apply H1. apply in_or_app. right. simpl; auto.
+  - destruct t1 as [|c t1]; simpl in E; injection E as -> E.
+    + inversion ND; subst. exfalso. apply H1. apply in_or_app. right. simpl; auto.
+    + f_equal. inversion ND; subst. eapply IH; eauto.
+Qed.
+
+Theorem once_needs_a_band s M : 0 < n -> NoDup s -> serves s ->
+  (forall s1 s2, s = s1 ++ s2 -> length (kept s1) <= M) ->
+  exists k, k < n /\ length (band_of (to k)) <= M.
+Proof.
+  intros Hn ND SV FIT.
+  set (writes := fun a => existsb (fun k => if access_eq a (gives (to k)) then true else false) (seq 0 n)).
+  assert (FIRST : exists s1 a s2, s = s1 ++ a :: s2 /\ writes a = true /\ forall b, In b s1 -> writes b = false).
+  { destruct (SV 0 Hn) as [t1 [t2 [E _]]].
+    assert (EX : exists a, In a s /\ writes a = true).
+    { exists (gives (to 0)). split. { rewrite E. apply in_or_app. right. simpl; auto. }
+      apply existsb_exists. exists 0. split. { apply in_seq; lia. } destruct (access_eq _ _); auto. }
+    clear - EX. induction s as [|b s IH]; [destruct EX as [a [[] _]]|]. destruct (writes b) eqn:W.
+    - exists [], b, s. split; auto. split; auto. intros c [].
+    - destruct IH as [s1 [a [s2 [E [Wa N]]]]].
+      + destruct EX as [a [[->|I] Wa]]; [congruence|]. exists a; auto.
+      + exists (b :: s1), a, s2. simpl. rewrite E. split; auto. split; auto. intros c [<-|I]; auto. }
+  destruct FIRST as [s1 [a [s2 [E [W N]]]]]. apply existsb_exists in W as [k0 [K0 W]]. apply in_seq in K0.
+  destruct (access_eq a (gives (to k0))) as [->|]; [|discriminate].
+  exists k0. split; [lia|]. etransitivity; [|apply (FIT s1 (gives (to k0) :: s2)); auto].
+  apply filter_le. intros k Hk B. apply existsb_exists in B as [k' [K' B]].
+  apply andb_true_iff in B as [B1 B2]. apply Nat.eqb_eq in B1, B2. apply in_seq in Hk, K'.
+  destruct (SV k' ltac:(lia)) as [t1 [t2 [E' I]]]. rewrite B1 in E'.
+  assert (s1 = t1) as <-. { eapply one_place; [rewrite <- E; exact ND|rewrite <- E; exact E']. }
+  rewrite B2 in I. unfold among. destruct (in_dec access_eq (takes (from k)) s1); [|tauto].
+  destruct (in_dec access_eq (gives (to k)) s1) as [J|]; auto. exfalso. apply N in J.
+  rewrite <- not_true_iff_false in J. apply J. apply existsb_exists. exists k. split. { apply in_seq; lia. }
+  destruct (access_eq _ _); auto.
+Qed.
+End Band.

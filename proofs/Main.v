@@ -75,6 +75,8 @@ Print Assumptions direct_exchange_between.
    printed bound, and one of enough memory touches no more. *)
 Print Assumptions two_cuts_bound.
 Print Assumptions bound_met.
+(* ... but whoever touches each granule once holds a band of granules at some time. *)
+Print Assumptions once_needs_a_band.
 (* Prime atoms, sizes that divide: slice, exchange, gather stays in memory and receives at most the target tile ... *)
 Print Assumptions three_stage.
 (* ... which is within a factor of two of the best. *)
