@@ -92,9 +92,7 @@ Definition foreign_on (s : list (nat * dev)) (L L' : layout) (p : nat * dev) : n
 Definition foreign_between (P P' : placed) : nat :=
   let s := stands P in fold_right Nat.max 0 (map (foreign_on s (lay P) (lay P')) (stands P')).
 
-(* index i of the tile of x is inside the array, and y holds it in dimension d *)
-Definition held_at (m : mesh) (d : dim) (y : dev) (m' : mesh) (e : dim) (x : dev) (i : nat) : bool :=
-  inside m' e x i && ((tile_extent m' e * ev m' (atoms e) x + i) / tile_extent m d =? ev m (atoms d) y).
+(* y holds the index in every dimension *)
 Fixpoint held_ats m (t : list dim) y m' (t' : list dim) x : list (nat -> bool) :=
   match t, t' with d :: t, e :: t' => held_at m d y m' e x :: held_ats m t y m' t' x | _, _ => [] end.
 
@@ -121,24 +119,6 @@ Proof.
   revert t' l; induction t as [|d t IH]; destruct t' as [|e t'], l as [|i l]; simpl; intros HL H2 H; try lia; auto.
   apply andb_true_iff in H as [H1 H3]. unfold held_at in H1. apply andb_true_iff in H1 as [H1 _].
   rewrite H1. apply IH; auto.
-Qed.
-Lemma count_held m d y m' e x : mesh_ok m = true -> extent d = extent e ->
-  count (held_at m d y m' e x) (tile_extent m' e) =
-  Nat.min (ends m d y) (ends m' e x) - Nat.max (begins m d y) (begins m' e x).
-Proof.
-  intros Hm EX. set (c := tile_extent m d). set (c' := tile_extent m' e). set (k := ev m (atoms d) y).
-  set (b := c' * ev m' (atoms e) x).
-  rewrite (count_ext _ (fun i => (k * c <=? b + i) && (b + i <? Nat.min (extent e) ((k + 1) * c)))).
-  - rewrite count_interval. unfold begins, ends. fold c c' k. rewrite EX. unfold b. nia.
-  - intros i Hi. unfold held_at, inside. fold c c' k b.
-    destruct (Nat.ltb_spec (b + i) (extent e)) as [H|H]; simpl.
-    + assert (C : 0 < c) by (apply ceil_div_pos; [apply mesh_ok_prodsz; auto|lia]).
-      pose proof (Nat.div_mod (b + i) c ltac:(lia)). pose proof (Nat.mod_upper_bound (b + i) c ltac:(lia)).
-      destruct (Nat.eqb_spec ((b + i) / c) k) as [E|E].
-      * symmetry. apply andb_true_iff. rewrite Nat.leb_le, Nat.ltb_lt. nia.
-      * symmetry. apply andb_false_iff. rewrite Nat.leb_gt, Nat.ltb_ge.
-        destruct (Nat.lt_ge_cases ((b + i) / c) k); [left|right]; nia.
-    + symmetry. apply andb_false_iff. right. apply Nat.ltb_ge. lia.
 Qed.
 Lemma counts_shared m t y m' t' x : mesh_ok m = true -> same_shape t t' ->
   counts (held_ats m t y m' t' x) (extents_of m' t') = shared m t y m' t' x.
