@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Granules
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -51,12 +51,32 @@ Print Assumptions parts_lower_bound.
 Print Assumptions once_lower_bound.
 Print Assumptions joined_lower_bound.
 Print Assumptions copies_lower_bound.
+(* Each after is wanted on r devices, at most k of which hold a given one of what it is made of, k < r: some device
+   receives n (c + r - k - 1) / devices.  The costs of several after do not add up. *)
+Print Assumptions several_lower_bound.
+Print Assumptions ring.
 (* The lower bounds that the driver prints, without and with sums. *)
 Print Assumptions move_bound_sound.
 Print Assumptions reduce_bound_sound.
 (* A plan whose certified number is the printed lower bound cannot be beaten on the busiest receiver. *)
 Print Assumptions certified_optimal.
 Print Assumptions certified_optimal_sum.
+(* Between meshes: an accepted plan delivers the target on its own devices, and receives at most the certified number. *)
+Print Assumptions check_between_sound.
+(* ... no protocol among the devices of both meshes receives less than the printed bound, without and with sums ... *)
+Print Assumptions between_bound_sound.
+Print Assumptions between_sum_sound.
+(* ... and a plan at it cannot be beaten on the busiest receiver. *)
+Print Assumptions certified_between.
+Print Assumptions certified_between_sum.
+(* ... where one exchange is accepted and, without sums, at the bound. *)
+Print Assumptions direct_exchange_between.
+(* Files: one array cut in one dimension on each side.  No program, with any memory, touches fewer granules than the
+   printed bound, and one of enough memory touches no more. *)
+Print Assumptions two_cuts_bound.
+Print Assumptions bound_met.
+(* ... but whoever touches each granule once holds a band of granules at some time. *)
+Print Assumptions once_needs_a_band.
 (* Prime atoms, sizes that divide: slice, exchange, gather stays in memory and receives at most the target tile ... *)
 Print Assumptions three_stage.
 (* ... which is within a factor of two of the best. *)

@@ -19,11 +19,13 @@ Fixpoint counts (ps : list (nat -> bool)) (cs : list nat) : nat :=
   match ps, cs with p :: ps, c :: cs => count p c * counts ps cs | _, _ => 1 end.
 
 Definition extents_of (m : mesh) (t : list dim) : list nat := map (tile_extent m) t.
-(* index i of the tile of x is inside the array; and x holds it in dimension d before *)
+(* index i of the tile of x is inside the array; and x holds it in dimension d before, or y of another mesh does *)
 Definition inside (m : mesh) (e : dim) (x : dev) (i : nat) : bool :=
   tile_extent m e * ev m (atoms e) x + i <? extent e.
 Definition at_home (m : mesh) (d e : dim) (x : dev) (i : nat) : bool :=
   inside m e x i && ((tile_extent m e * ev m (atoms e) x + i) / tile_extent m d =? ev m (atoms d) x).
+Definition held_at (m : mesh) (d : dim) (y : dev) (m' : mesh) (e : dim) (x : dev) (i : nat) : bool :=
+  inside m' e x i && ((tile_extent m' e * ev m' (atoms e) x + i) / tile_extent m d =? ev m (atoms d) y).
 Fixpoint at_homes (m : mesh) (t t' : list dim) (x : dev) : list (nat -> bool) :=
   match t, t' with d :: t, e :: t' => at_home m d e x :: at_homes m t t' x | _, _ => [] end.
 Definition insides (m : mesh) (t : list dim) (x : dev) : list (nat -> bool) := map (fun e => inside m e x) t.
@@ -428,15 +430,15 @@ Proof.
                                   (tile_extent m e * ev m (atoms e) x + i <? extent e))) by auto.
   rewrite count_interval. unfold begins, ends. nia.
 Qed.
-Lemma count_at_home m d e x : mesh_ok m = true -> extent d = extent e ->
-  count (at_home m d e x) (tile_extent m e) =
-  Nat.min (ends m d x) (ends m e x) - Nat.max (begins m d x) (begins m e x).
+Lemma count_held m d y m' e x : mesh_ok m = true -> extent d = extent e ->
+  count (held_at m d y m' e x) (tile_extent m' e) =
+  Nat.min (ends m d y) (ends m' e x) - Nat.max (begins m d y) (begins m' e x).
 Proof.
-  intros Hm EX. set (c := tile_extent m d). set (c' := tile_extent m e). set (k := ev m (atoms d) x).
-  set (b := c' * ev m (atoms e) x).
+  intros Hm EX. set (c := tile_extent m d). set (c' := tile_extent m' e). set (k := ev m (atoms d) y).
+  set (b := c' * ev m' (atoms e) x).
   rewrite (count_ext _ (fun i => (k * c <=? b + i) && (b + i <? Nat.min (extent e) ((k + 1) * c)))).
   - rewrite count_interval. unfold begins, ends. fold c c' k. rewrite EX. unfold b. nia.
-  - intros i Hi. unfold at_home, inside. fold c c' k b.
+  - intros i Hi. unfold held_at, inside. fold c c' k b.
     destruct (Nat.ltb_spec (b + i) (extent e)) as [H|H]; simpl.
     + assert (C : 0 < c) by (apply ceil_div_pos; [apply mesh_ok_prodsz; auto|lia]).
       pose proof (Nat.div_mod (b + i) c ltac:(lia)). pose proof (Nat.mod_upper_bound (b + i) c ltac:(lia)).
@@ -446,6 +448,10 @@ Proof.
         destruct (Nat.lt_ge_cases ((b + i) / c) k); [left|right]; nia.
     + symmetry. apply andb_false_iff. right. apply Nat.ltb_ge. lia.
 Qed.
+Lemma count_at_home m d e x : mesh_ok m = true -> extent d = extent e ->
+  count (at_home m d e x) (tile_extent m e) =
+  Nat.min (ends m d x) (ends m e x) - Nat.max (begins m d x) (begins m e x).
+Proof. exact (count_held m d x m e x). Qed.
 Lemma counts_wanted m t x : counts (insides m t x) (extents_of m t) = wanted m t x.
 Proof. induction t as [|e t IH]; auto. simpl. rewrite count_inside, IH. auto. Qed.
 Lemma counts_kept m t t' x : mesh_ok m = true -> same_shape t t' ->

@@ -4,7 +4,10 @@
    parts_lower_bound    some device receives at least n (c - m) / devices
    once_lower_bound     where each is wanted on one device, and k stay for nothing: at least n (c - k) / (2 devices)
    joined_lower_bound   where one after is made of a before, and wanted on r devices: at least n (a + r - 2) / devices
-   copies_lower_bound   where r devices want a summand that they do not have: at least n r / devices *)
+   copies_lower_bound   where r devices want a summand that they do not have: at least n r / devices
+   several_lower_bound  where each after is wanted on r devices, of which at most k hold a given one of what it is made
+                        of: at least n (c + r - k - 1) / devices
+   ring                 the costs of several after do not add up: one message may serve them all *)
 From Coq Require Import List Arith Lia PeanoNat Bool.
 Import ListNotations.
 From Reshard Require Import Received Protocol Schedule Reduce.
@@ -129,6 +132,79 @@ Proof.
     destruct (stays K i') eqn:S'; auto. exfalso. apply NE. eapply stay_apart; eauto.
 Qed.
 
+(* Summands of `need` are each wanted on w devices that do not hold them.  Each is sent for the first time by one of its
+   holders, who holds no other; before the last of these first times that summand was only where it was at first, so
+   all who want it are served from then on. *)
+Lemma needed_cost e ts K need wanted w : at_most_one K -> NoDup need -> need <> [] ->
+  (forall i, In i need -> NoDup (wanted i) /\ 1 <= w <= length (wanted i) /\
+    forall d, In d (wanted i) -> In i (learn e K ts d) /\ ~ In i (K d)) ->
+  length need + w <= length (about e ts) + 1.
+Proof.
+  intros A ND NN H.
+  set (sent := fun l i => existsb (fun t => mem i (K (from t))) (about e l)).
+  assert (SE : forall l i, sent l i = true <-> exists t, In t (about e l) /\ In i (K (from t))).
+  { intros l i. unfold sent. rewrite existsb_exists. split; intros [t [H1 H2]]; exists t; split; auto; apply mem_in; auto. }
+  assert (ALL : forallb (sent ts) need = true).
+  { apply forallb_forall. intros i Hi. destruct (H i Hi) as [_ [L HW]]. destruct (wanted i) as [|d ds]; [simpl in L; lia|].
+    destruct (HW d (or_introl eq_refl)) as [I N]. apply SE.
+    destruct (learn_origin Dv El deq eeq e ts K d i I) as [|S]; [tauto|]. exact S. }
+  assert (SP : exists l t l', ts = l ++ t :: l' /\ forallb (sent l) need = false /\ forallb (sent (l ++ [t])) need = true).
+  { assert (G : forall l' l, ts = l ++ l' -> forallb (sent l) need = false ->
+      exists l t l', ts = l ++ t :: l' /\ forallb (sent l) need = false /\ forallb (sent (l ++ [t])) need = true).
+    { induction l' as [|t l' IH]; intros l E F; [rewrite app_nil_r in E; subst; congruence|].
+      destruct (forallb (sent (l ++ [t])) need) eqn:F'.
+      - exists l, t, l'. auto.
+      - apply (IH (l ++ [t])); auto. rewrite <- app_assoc. exact E. }
+    apply (G ts []); auto. destruct need as [|i need']; [congruence|]. reflexivity. }
+  destruct SP as [l [t [l' [E [F F']]]]].
+  assert (EX : exists i, In i need /\ sent l i = false).
+  { clear - F. induction need as [|i n IH]; simpl in *; [discriminate|]. destruct (sent l i) eqn:S; simpl in F.
+    - destruct (IH F) as [j [J1 J2]]. exists j; auto.
+    - exists i; auto. }
+  destruct EX as [i [Hi S]]. destruct (H i Hi) as [NW [L HW]].
+  assert (E1 : about e ts = about e (l ++ [t]) ++ about e l').
+  { rewrite E. unfold Reduce.about. rewrite <- filter_app, <- app_assoc. reflexivity. }
+  assert (C1 : length need <= length (about e (l ++ [t]))).
+  { transitivity (length (flat_map (fun u => K (from u)) (about e (l ++ [t])))).
+    - apply NoDup_incl_length; auto. intros j Hj. rewrite forallb_forall in F'. apply F', SE in Hj as [u [U1 U2]].
+      apply in_flat_map. exists u; auto.
+    - clear - A. induction (about e (l ++ [t])) as [|u us IH]; simpl; auto. rewrite app_length. pose proof (A (from u)).
+      lia. }
+  set (late := filter (fun d => if deq d (to t) then false else true) (wanted i)).
+  assert (L2 : length (wanted i) <= 1 + length late).
+  { transitivity (length (to t :: late)); auto. apply NoDup_incl_length; auto. intros d I.
+    destruct (deq d (to t)) as [->|N]; [simpl; auto|]. right. apply filter_In. split; auto. destruct (deq d (to t)); tauto. }
+  assert (C2 : length late <= length (about e l')).
+  { apply (received_once e l' (learn e K (l ++ [t]))). { apply NoDup_filter; auto. }
+    intros d I. apply filter_In in I as [I N]. destruct (HW d I) as [I1 I2]. exists i. split.
+    - unfold Reduce.learn. rewrite <- fold_left_app, <- app_assoc. simpl. rewrite <- E. exact I1.
+    - assert (LT : learn e K (l ++ [t]) = learn1 Dv El deq eeq e (learn e K l) t)
+        by (unfold Reduce.learn; rewrite fold_left_app; reflexivity).
+      intros J. rewrite LT in J. unfold learn1 in J.
+      assert (J' : In i (learn e K l d)).
+      { destruct (eeq (what Dv El t) e); auto. destruct (deq d (to t)); [discriminate N|auto]. }
+      destruct (learn_origin Dv El deq eeq e l K d i J') as [|S']; [tauto|]. apply SE in S'. congruence. }
+  rewrite E1, app_length. lia.
+Qed.
+
+Lemma several_cost e ts K r k : at_most_one K -> 1 <= c -> k < r -> delivers e K ts ->
+  (forall i, i < c -> NoDup (copies (goes i)) /\ length (copies (goes i)) = r /\
+    length (filter (fun d => mem i (K d)) (copies (goes i))) <= k) ->
+  c + r - k - 1 <= length (about e ts).
+Proof.
+  intros A Hc Hk D H.
+  pose proof (needed_cost e ts K (seq 0 c) (fun i => filter (fun d => negb (mem i (K d))) (copies (goes i))) (r - k))
+    as B.
+  rewrite seq_length in B. assert (c + (r - k) <= length (about e ts) + 1); [|lia]. apply B; auto.
+  - apply seq_NoDup.
+  - destruct c; [lia|discriminate].
+  - intros i Hi. apply in_seq in Hi. destruct (H i ltac:(lia)) as [N [L Kp]]. split; [apply NoDup_filter; auto|].
+    split.
+    + pose proof (filter_split (fun d => mem i (K d)) (copies (goes i))) as S. lia.
+    + intros d I. apply filter_In in I as [I M]. apply negb_true_iff in M. split; [apply D; auto; lia|].
+      intros X. apply mem_in in X. congruence.
+Qed.
+
 (* Those that one summand after is made of, renamed to the first numbers. *)
 Fixpoint place (l : list nat) (i : nat) : nat :=
   match l with [] => 0 | a :: l' => if i =? a then 0 else S (place l' i) end.
@@ -235,4 +311,32 @@ Proof.
   destruct devices as [ND [NN HT]]. intros D. apply (busiest Dv El deq eeq); auto. intros e He.
   destruct (D e He) as [N [L H]]. rewrite <- L. apply (received_once Dv El deq eeq e ts (K e)); auto.
 Qed.
+(* Nothing is said of how many after there are: with k = 1 no several cost less than one of all. *)
+Theorem several_lower_bound c m goes copies r k : 1 <= c -> k < r ->
+  (forall e, In e es -> delivers Dv El deq eeq c m (goes e) (copies e) e (K e) ts /\
+    forall i, i < c -> NoDup (copies e (goes e i)) /\ length (copies e (goes e i)) = r /\
+      length (filter (fun d => mem i (K e d)) (copies e (goes e i))) <= k) ->
+  exists d, In d ds /\ length es * (c + r - k - 1) <= length ds * recv d ts.
+Proof.
+  destruct devices as [ND [NN HT]]. intros Hc Hk D. apply (busiest Dv El deq eeq); auto. intros e He.
+  destruct (D e He) as [D1 D2].
+  apply (several_cost Dv El deq eeq c m (goes e) (copies e) e ts (K e) r k); auto.
+Qed.
 End Elements.
+
+(* Nine devices in a ring, each with a summand of its own; three of these are wanted, added up, on the next three
+   devices.  11 messages, once around and two further, do what each sum by itself takes 3 * (3 + 3 - 2) = 12 for; and
+   11 = c + r - 1 is what several_lower_bound says of k = 0. *)
+Definition ring_messages : list (Protocol.transfer nat nat) :=
+  map (fun n => Protocol.Transfer nat nat (n mod 9) (S n mod 9) 0) (seq 0 11).
+Example ring : delivers nat nat Nat.eq_dec Nat.eq_dec 9 3 (fun i => i / 3) (fun j => nth j [[3; 4; 5]; [6; 7; 8]; [0; 1; 2]] [])
+    0 (fun d => [d]) ring_messages /\ length ring_messages = 11.
+Proof.
+  split; [|reflexivity]. intros i Hi.
+  assert (C : forallb (fun i => forallb (fun d => mem i (Reduce.learn nat nat Nat.eq_dec Nat.eq_dec 0 (fun d => [d])
+    ring_messages d)) (nth (i / 3) [[3; 4; 5]; [6; 7; 8]; [0; 1; 2]] [])) (seq 0 9) = true) by (vm_compute; reflexivity).
+  split; [apply Nat.div_lt_upper_bound; lia|]. split.
+  - do 9 (destruct i as [|i]; [discriminate|]). lia.
+  - rewrite forallb_forall in C. specialize (C i ltac:(apply in_seq; lia)). rewrite forallb_forall in C.
+    intros d I. apply mem_in, C, I.
+Qed.

@@ -2,13 +2,14 @@
 
    line     = (check (mesh n..) (shape n..) [(bound n)] (source L) (target L) (plan step..))
             | (schedules (mesh n..) (shape n..) (before L) (step kind L) (ranks rank..))
-   L        = DIMS UNREDUCED [(mesh n..)]      DIMS = ((atom..)..)   UNREDUCED = (atom..)
+   L        = DIMS UNREDUCED [(mesh n..)] [(devices d..)]      DIMS = ((atom..)..)   UNREDUCED = (atom..)
    step     = (kind L)
    rank     = (rank (sends move..) (receives move..) (fills box..))
    move     = (peer (begin end)..)             box = ((begin end)..)
 
    mesh: sizes of the digits of the device number, most major first, all devices: their product; atoms: positions in it.
-   peer: a device number.  Ranks in order from 0. *)
+   devices: the number of the device at each place of the mesh; 0, 1, .. without it.  A plan whose layouts have other
+   meshes or devices is judged between meshes.  peer: a device number.  Ranks in order from 0. *)
 open Checker
 
 type sx = A of string | L of sx list
@@ -43,22 +44,36 @@ let guard mesh shape =
   if List.exists (fun s -> s < 1) mesh then raise (Bad "a mesh size below 1");
   ignore (List.fold_left (fun p v -> times p (max 1 v)) 1 (mesh @ shape))
 
-let layout mesh shape = function
+(* a layout, and the devices that it names *)
+let placed_layout mesh shape = function
   | L dims :: unreduced :: rest ->
-    let mesh = match rest with
-      | [] -> mesh
-      | [L (A "mesh" :: m)] -> let m = List.map int m in guard m shape; m
+    let mesh, rest = match rest with
+      | L (A "mesh" :: m) :: rest -> let m = List.map int m in guard m shape; m, rest
+      | rest -> mesh, rest in
+    let devices = match rest with
+      | [] -> None
+      | [L (A "devices" :: d)] -> Some (List.map int d)
       | _ -> raise (Bad "layout") in
     if List.length dims <> List.length shape then raise (Bad "as many lists of atoms as dimensions expected");
     let dims = List.map2 (fun n a -> { extent = n; atoms = ints a }) shape dims in
-    { mesh_of = mesh; dims; unreduced = ints unreduced }
+    { mesh_of = mesh; dims; unreduced = ints unreduced }, devices
   | _ -> raise (Bad "layout")
+let layout mesh shape l = match placed_layout mesh shape l with
+  | l, None -> l
+  | _, Some _ -> raise (Bad "devices in schedules")
+
+(* Places are looked for one by one. *)
+let placed_devices_max = 4096
+let placed (l, devices) =
+  let n = List.fold_left ( * ) 1 l.mesh_of in
+  if n > placed_devices_max then raise (Bad "more than 4096 devices between meshes");
+  { lay = l; numbers = match devices with Some d -> d | None -> List.init n Fun.id }
 
 let kinds = ["slice", Slice; "all_gather", All_gather; "all_to_all", All_to_all; "permute", Permute;
              "reduce_scatter", Reduce_scatter; "all_reduce", All_reduce; "zero_fill", Zero_fill; "exchange", Exchange]
 let kind k = match List.assoc_opt k kinds with Some k -> k | None -> raise (Bad ("kind " ^ k))
-let step mesh shape = function
-  | L (A k :: l) -> (kind k, layout mesh shape l)
+let step layout = function
+  | L (A k :: l) -> (kind k, layout l)
   | _ -> raise (Bad "step")
 
 let reason = function
@@ -70,8 +85,8 @@ let reason = function
   | Over_bound n -> Printf.sprintf "step %d is over the bound" n
   | Wrong_end -> "the plan does not end at its target"
 
-let verdict source target v =
-  let optimal = match lower_bound source target with
+let verdict bound v =
+  let optimal = match bound with
     | None -> "lower_bound=none"
     | Some b when v.received_total <= b -> Printf.sprintf "lower_bound=%d optimal" b
     | Some 0 -> "lower_bound=0"
@@ -109,16 +124,27 @@ let run line = match answer (parse line) with
   | `Check (m, n, bound, s, t, p) ->
     let mesh = List.map int m and shape = List.map int n in
     guard mesh shape;
-    let source = layout mesh shape s and target = layout mesh shape t in
-    (match check_plan { source; target; steps = List.map (step mesh shape) p } bound with
-     | Accept v -> (true, verdict source target v)
+    let source = placed_layout mesh shape s and target = placed_layout mesh shape t in
+    let steps = List.map (step (placed_layout mesh shape)) p in
+    let one_mesh (l, devices) = l.mesh_of = (fst source).mesh_of && devices = None in
+    let answer, proved =
+      if one_mesh source && one_mesh target && List.for_all (fun (_, l) -> one_mesh l) steps then
+        let source = fst source and target = fst target in
+        check_plan { source; target; steps = List.map (fun (k, (l, _)) -> (k, l)) steps } bound,
+        lazy (lower_bound source target)
+      else
+        let begins_at = placed source and ends_at = placed target in
+        check_between { begins_at; ends_at; way = List.map (fun (k, l) -> (k, placed l)) steps } bound,
+        lazy (bound_between begins_at ends_at) in
+    (match answer with
+     | Accept v -> (true, verdict (Lazy.force proved) v)
      | Reject r -> (false, "reject: " ^ reason r))
   | `Schedules (m, n, b, s, r) ->
     let mesh = List.map int m and shape = List.map int n in
     guard mesh shape;
     if List.fold_left ( * ) 1 mesh > 64 then raise (Bad "more than 64 devices");
     let before = layout mesh shape b in
-    let k, after = step mesh shape (L s) in
+    let k, after = step (layout mesh shape) (L s) in
     (* a send names a rank of the mesh after, a receive one of the mesh before *)
     let rank = function
       | L [A "rank"; L (A "sends" :: ss); L (A "receives" :: rs); L (A "fills" :: fs)] ->

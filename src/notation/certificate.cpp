@@ -37,32 +37,19 @@ Result<void> legible(const Layout& layout) {
     return {};
 }
 
-/// The common refinement of the digits of some layouts of one array, and how atoms are written in it.
+/// The common refinement of the digits of some layouts over one order of devices, and how atoms are written in it.
 class Digits {
 public:
     static Result<Digits> of(const std::vector<const Layout*>& layouts) {
-        const Layout& first = *layouts.front();
-        std::vector<Index> borders = {1, device_count(first)};
-        for (const Layout* layout : layouts) {
-            RESHARD_CHECK(legible(*layout));
-            RESHARD_CHECK(same_array(first, *layout));
-            if (!same_order(first.mesh, layout->mesh))
-                return fail(Code::unsupported, "the checker knows one mesh, and the plan moves between two");
-            append_borders(*layout, borders);
-        }
+        const Index devices = device_count(*layouts.front());
+        std::vector<Index> borders = {1, devices};
+        for (const Layout* layout : layouts) append_borders(*layout, borders);
         auto digits = refinement(std::move(borders));
         if (!digits)
             return fail(Code::unsupported,
                         "the digits of the device number that the layouts use have no common refinement, so the "
                         "plan cannot be written down for the checker");
-        if (combinations(*digits) != device_count(first))
-            return fail(Code::layout, "an atom lies beyond the devices of the mesh");
-        Index product = device_count(first);
-        for (const Dim& dim : first.dims) {
-            product = saturating_multiply(product, std::max<Index>(1, dim.extent));
-            if (dim.extent >= number_max || product >= product_max)
-                return fail(Code::unsupported, "devices times elements are more than the checker can count (2^56)");
-        }
+        if (combinations(*digits) != devices) return fail(Code::layout, "an atom lies beyond the devices of the mesh");
         return Digits(std::move(*digits));
     }
 
@@ -73,18 +60,6 @@ public:
         return text + ")";
     }
 
-    /// What the checker calls L: a list of lists of positions, and the unreduced ones.
-    std::string print(const Layout& layout) const {
-        std::string text = "(";
-        for (const Dim& dim : layout.dims) text += fmt::format("{}{}", text.size() > 1 ? " " : "", print(dim.atoms));
-        return text + ") " + print(layout.unreduced);
-    }
-
-    std::string print(const Step& step) const { return fmt::format("{} {}", name(step.kind), print(step.layout)); }
-
-private:
-    explicit Digits(AtomList digits) : digits_(std::move(digits)) {}
-
     std::string print(const AtomList& atoms) const {
         std::string text = "(";
         for (const Atom& atom : atoms)
@@ -93,7 +68,74 @@ private:
         return text + ")";
     }
 
+private:
+    explicit Digits(AtomList digits) : digits_(std::move(digits)) {}
+
     AtomList digits_;  // of all devices
+};
+
+/// The meshes of a plan, the source's first, and how layouts over them are written. Layouts over the same devices in
+/// the same order share their digits.
+class Meshes {
+public:
+    static Result<Meshes> of(const std::vector<const Layout*>& layouts) {
+        const Layout& first = *layouts.front();
+        std::vector<std::vector<const Layout*>> alike;
+        Index devices = 1;
+        for (const Layout* layout : layouts) {
+            RESHARD_CHECK(legible(*layout));
+            RESHARD_CHECK(same_array(first, *layout));
+            devices = std::max(devices, device_count(*layout));
+            const auto known = std::ranges::find_if(
+                alike, [&](const auto& list) { return same_order(list.front()->mesh, layout->mesh); });
+            (known == alike.end() ? alike.emplace_back() : *known).push_back(layout);
+        }
+        if (alike.size() > 1 && devices > certified_between_max)
+            return fail(Code::unsupported, fmt::format("the checker judges plans between meshes of at most {} devices",
+                                                       certified_between_max));
+        Index product = devices;
+        for (const Dim& dim : first.dims) {
+            product = saturating_multiply(product, std::max<Index>(1, dim.extent));
+            if (dim.extent >= number_max || product >= product_max)
+                return fail(Code::unsupported, "devices times elements are more than the checker can count (2^56)");
+        }
+        Meshes meshes;
+        for (const auto& list : alike) {
+            RESHARD_TRY(auto& digits, Digits::of(list));
+            meshes.known_.push_back({list.front()->mesh, std::move(digits)});
+        }
+        return meshes;
+    }
+
+    [[nodiscard]] bool is_one() const { return known_.size() == 1; }
+
+    /// That of the source.
+    std::string mesh() const { return known_.front().digits.mesh(); }
+
+    /// What the checker calls L: a list of lists of positions, the unreduced ones, and between meshes which it is.
+    std::string print(const Layout& layout) const {
+        const auto at =
+            std::ranges::find_if(known_, [&](const Known& one) { return same_order(one.mesh, layout.mesh); });
+        std::string text = "(";
+        for (const Dim& dim : layout.dims)
+            text += fmt::format("{}{}", text.size() > 1 ? " " : "", at->digits.print(dim.atoms));
+        text += ") " + at->digits.print(layout.unreduced);
+        if (is_one()) return text;
+        if (at != known_.begin()) text += " " + at->digits.mesh();
+        if (at->mesh.devices.in_order()) return text;
+        text += " (devices";
+        for (Index i = 0; i < device_count(at->mesh); ++i) text += fmt::format(" {}", device_at(at->mesh, i));
+        return text + ")";
+    }
+
+    std::string print(const Step& step) const { return fmt::format("{} {}", name(step.kind), print(step.layout)); }
+
+private:
+    struct Known {
+        Mesh mesh;
+        Digits digits;
+    };
+    std::vector<Known> known_;
 };
 
 std::string print_shape(const Layout& layout) {
@@ -148,17 +190,18 @@ Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_
     std::vector<const Layout*> layouts = {&plan.source, &plan.target};
     for (const Step& step : plan.steps) layouts.push_back(&step.layout);
     RESHARD_CHECK(one_reduction(layouts));
-    RESHARD_TRY(const auto& digits, Digits::of(layouts));
-    std::string text = "(check " + digits.mesh() + " " + print_shape(plan.source);
+    RESHARD_TRY(const auto& meshes, Meshes::of(layouts));
+    std::string text = "(check " + meshes.mesh() + " " + print_shape(plan.source);
     if (elements_max) text += fmt::format(" (bound {})", std::min(*elements_max, number_max - 1));
-    text += fmt::format(" (source {}) (target {}) (plan", digits.print(plan.source), digits.print(plan.target));
-    for (const Step& step : plan.steps) text += fmt::format(" ({})", digits.print(step));
+    text += fmt::format(" (source {}) (target {}) (plan", meshes.print(plan.source), meshes.print(plan.target));
+    for (const Step& step : plan.steps) text += fmt::format(" ({})", meshes.print(step));
     return text + "))";
 }
 
 Result<std::string> certificate(const Layout& before, const Step& step, const std::vector<Schedule>& schedules) {
     RESHARD_CHECK(one_reduction({&before, &step.layout}));
-    RESHARD_TRY(const auto& digits, Digits::of({&before, &step.layout}));
+    RESHARD_TRY(const auto& meshes, Meshes::of({&before, &step.layout}));
+    if (!meshes.is_one()) return fail(Code::unsupported, "the checker judges schedules on one mesh");
     if (!before.mesh.devices.in_order())
         return fail(Code::unsupported, "the checker numbers ranks by their position in the mesh");
     const Index devices = device_count(before);
@@ -167,8 +210,8 @@ Result<std::string> certificate(const Layout& before, const Step& step, const st
                                                    certified_ranks_max, devices));
     if (static_cast<Index>(schedules.size()) != devices)
         return fail(Code::plan, fmt::format("{} schedules for {} devices", schedules.size(), devices));
-    std::string text = "(schedules " + digits.mesh() + " " + print_shape(before) + " (before " + digits.print(before) +
-                       ") (step " + digits.print(step) + ") (ranks";
+    std::string text = "(schedules " + meshes.mesh() + " " + print_shape(before) + " (before " + meshes.print(before) +
+                       ") (step " + meshes.print(step) + ") (ranks";
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         if (schedules[i].rank != static_cast<Index>(i) || schedules[i].kind != step.kind)
             return fail(Code::plan, fmt::format("schedule {} belongs to another rank or step", i));

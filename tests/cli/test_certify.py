@@ -108,6 +108,12 @@ class Certify(tool.Case):
             ran = self.ran_well(tool.reshard(*QUESTION, "--checker", BUILT, *arguments))
             self.assertIn("certified: " + claim, ran.out)
 
+    @unittest.skipUnless(os.path.exists(BUILT), "this build has no checker")
+    def test_the_proved_one_between_meshes(self):
+        ran = self.ran_well(tool.reshard("plan", "--mesh", "a=4", "--target-mesh", "c=4[4-7]", "f32[4096@a,64]",
+                                         "f32[4096,64@c]", "--certify", "--checker", BUILT))
+        self.assertIn("certified: proved optimal   peak 256.0 KiB   received at most 256.0 KiB a device", ran.out)
+
 
 if __name__ == "__main__":
     tool.main()

@@ -74,20 +74,6 @@ void show(int& shown, const Plan& plan, const std::string& cpp, const std::strin
     if (++shown <= shown_max) ADD_FAILURE() << format(plan) << "C++: " << cpp << "\nCoq: " << coq;
 }
 
-/// Empty when the numbers are the same.
-std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answer) {
-    const Index size = size_of(plan.source.dtype);
-    if (answer.peak * size != verdict.peak_bytes) return "peak " + std::to_string(verdict.peak_bytes / size);
-    if (answer.received * size != verdict.received_bytes)
-        return "received " + std::to_string(verdict.received_bytes / size);
-    // No bound is proved where the target has summands; C++ says 0 there, which is none.
-    const Index bound = verdict.lower_bound_bytes / size;
-    const bool none = !answer.lower_bound && summand_count(plan.target) > 1;
-    if (!none && answer.lower_bound != bound) return "lower bound " + std::to_string(bound);
-    if (answer.optimal != (answer.lower_bound && answer.received <= bound)) return "optimal";
-    return "";
-}
-
 TEST_F(Certificate, PlansAreAcceptedWithTheSameNumbers) {
     const std::size_t wanted = long_run() ? 100000 : 10000;
     Draw draw(seed);

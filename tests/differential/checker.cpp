@@ -37,6 +37,19 @@ Answer read_answer(const std::string& text) {
     return answer;
 }
 
+std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answer) {
+    const Index size = size_of(plan.source.dtype);
+    if (answer.peak * size != verdict.peak_bytes) return "peak " + std::to_string(verdict.peak_bytes / size);
+    if (answer.received * size != verdict.received_bytes)
+        return "received " + std::to_string(verdict.received_bytes / size);
+    // No bound is proved where the target has summands; C++ says 0 there, which is none.
+    const Index bound = verdict.lower_bound_bytes / size;
+    const bool none = !answer.lower_bound && summand_count(plan.target) > 1;
+    if (!none && answer.lower_bound != bound) return "lower bound " + std::to_string(bound);
+    if (answer.optimal != (answer.lower_bound && answer.received <= bound)) return "optimal";
+    return "";
+}
+
 // Tests of one program may run side by side, so the name of the test is in the name of the file.
 Checker::Checker(const std::string& name) : path_(::testing::TempDir() + "reshard_" + name), questions_(path_) {}
 

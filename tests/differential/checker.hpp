@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/check.hpp"
 
 namespace reshard::test {
 
@@ -21,6 +21,9 @@ struct Answer {
 };
 
 [[nodiscard]] Answer read_answer(const std::string& text);
+
+/// What the two judges say differently of a plan that both accept; empty when the numbers are the same.
+[[nodiscard]] std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answer);
 
 /// Lines for one process, collected in a file.
 class Checker {

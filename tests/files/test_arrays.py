@@ -60,6 +60,29 @@ class Arrays(suite.Case):
         self.assertTrue(same(self.read("time2.zarr"), array))
         self.assertIn("zarr v3 with shards: 3 files", self.runs("inspect", "shards.zarr"))
 
+    def test_the_bound_is_the_one_proved(self):
+        """granules_bound of proofs/Granules.v, of one array cut in one dimension on each side: all granules of all
+        files."""
+        def granules(name, granule):
+            path = self.path(name)
+            parts = [os.path.join(at, file) for at, _, found in os.walk(path) for file in found
+                     if not file.endswith(".json")]
+            return sum(-(-os.path.getsize(part) // granule) for part in parts or [path])
+
+        array = self.rng.standard_normal((24, 36, 20)).astype(np.float32)
+        np.save(self.path("whole.npy"), array)
+        for granule in (129, 1000, 4096, int(self.rng.integers(129, 9000))):
+            for source, target, chunks in (("whole.npy", "rows.zarr", "4,36,20"),
+                                           ("rows.zarr", "columns.zarr", "24,12,20"),
+                                           ("columns.zarr", "inner.zarr", "24,36,5"), ("inner.zarr", "back.npy", "")):
+                options = ["--chunks", chunks] if chunks else []
+                answer = json.loads(self.runs("convert", source, target, "--granule", str(granule), "--json", *options))
+                self.assertEqual(answer["granules_bound"], granules(source, granule) + granules(target, granule))
+                self.assertGreaterEqual(answer["granules"], answer["granules_bound"])
+            for name in ("rows.zarr", "columns.zarr", "inner.zarr"):
+                shutil.rmtree(self.path(name))
+            os.remove(self.path("back.npy"))
+
     def test_fortran_order(self):
         array = np.asfortranarray(self.rng.integers(0, 1000, (300, 200, 5)).astype(np.int32))
         np.save(self.path("in.npy"), array)

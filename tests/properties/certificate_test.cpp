@@ -124,6 +124,10 @@ TEST(CertificateProperty, LinesAreThoseOfTheGrammar) {
               "(plan (exchange ((1 2) ()) (0))))");
     EXPECT_EQ(certificate(plan_of("", "f32[]", "f32[]")),
               "(check (mesh) (shape) (source () ()) (target () ()) (plan (exchange () ())))");
+    const Layout there = at("c=2,d=2[2-5]", "f32[12@(d,c)]");
+    EXPECT_EQ(certificate(Plan{at("a=2", "f32[12@a]"), there, {{StepKind::exchange, there}}}),
+              "(check (mesh 2) (shape 12) (source ((0)) ()) (target ((1 0)) () (mesh 2 2) (devices 2 3 4 5)) "
+              "(plan (exchange ((1 0)) () (mesh 2 2) (devices 2 3 4 5))))");
     const Step step{StepKind::zero_fill, at("x=2", "f32[4]{U:x}")};
     const Layout before = at("x=2", "f32[4@x]");
     EXPECT_EQ(certificate(before, step, {schedule(before, step, 0), schedule(before, step, 1)}),
@@ -150,6 +154,12 @@ TEST(CertificateProperty, WhatCannotBeWrittenDownSaysWhy) {
     EXPECT_TRUE(certificate(plan_of("x=2", "f32[4]{max:x}", "f32[4]")).has_value());
     EXPECT_TRUE(refused(certificate(plan_of("x=2,y=2", "f32[4]{max:x}", "f32[4]{prod:y}")), Code::unsupported,
                         "reduces by max and by prod"));
+    const Layout many = at("c=4097", "f32[12]");
+    EXPECT_TRUE(refused(certificate(Plan{at("a=2", "f32[12@a]"), many, {{StepKind::exchange, many}}}),
+                        Code::unsupported, "at most 4096 devices"));
+    const Layout other = at("x=2[1,0]", "f32[4]");
+    EXPECT_TRUE(refused(certificate(at("x=2", "f32[4@x]"), {StepKind::exchange, other}, {}), Code::unsupported,
+                        "schedules on one mesh"));
     const Layout before = at("x=65", "f32[65@x]");
     const Step step{StepKind::all_gather, at("x=65", "f32[65]")};
     EXPECT_TRUE(refused(certificate(before, step, {}), Code::unsupported, "at most 64 devices"));

@@ -268,7 +268,13 @@ def words(root):
 
 
 def proofs(root):
-    """Nothing is assumed and nothing is left open."""
+    """Nothing is assumed, nothing is left open, and what is proved of each planning rule is said."""
+    table, said = root / "synth/rule_table.cpp", root / "proofs/README.md"
+    if table.is_file() and said.is_file():
+        rows = [row.split("|")[1] for row in said.read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
+        for rule in re.findall(r'\{\{"(\w+)",', table.read_text(encoding="utf-8")):
+            if not any(f"`{rule}`" in row for row in rows):
+                yield f"proofs/README.md:1: nothing is said of the rule {rule}"
     for path, name in files(root, (".v",)):
         text = path.read_text(encoding="utf-8")
         text = re.sub(r"\(\*.*?\*\)", lambda match: re.sub(r"[^\n]", " ", match.group(0)), text, flags=re.S)
