@@ -135,7 +135,7 @@ def table(rows):
                          f"{min(times):.2f}x | {mean(ratio(row, 'received') for row in some):.2f}x | "
                          f"{mean(ratio(row, 'temp') for row in some):.2f}x |")
     apart = sorted(max(row["noise"], 1 / row["noise"]) for row in rows)
-    slower = [f"{row['id']} {row['faster']:.2f}x" for row in rows if row["faster"] < 0.9]
+    slower = [f"{row['id']} {row['faster']:.2f}x (noise {row['noise']:.2f}x)" for row in rows if row["faster"] < 0.9]
     more = [row["id"] for row in rows if row["ours_received"] > row["xla_received"]]
     lines += ["", f"XLA's program beside itself: within {statistics.median(apart):.2f}x for half of the pairs, "
                   f"{apart[int(0.9 * (len(apart) - 1))]:.2f}x for 90%, {apart[-1]:.2f}x at most.",

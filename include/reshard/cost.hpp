@@ -22,9 +22,9 @@ struct Machine {
     std::string name;                 ///< as it was specified
     std::vector<Level> levels;        ///< from the inside out
     Index copy_bytes_per_second = 1;  ///< of one device, read and written once
-    Index copy_run_ps = 0;  ///< per run of bytes that follow each other at both ends of a copy, beside its bytes
-    Index piece_ps = 0;               ///< that each piece of a run takes besides its messages (overlap/choose_pieces)
-    Index slowed_percent = 100;       ///< of its time that work takes on a core beside a transfer
+    Index copy_run_ps = 0;       ///< per run of bytes that follow each other at both ends of a copy, beside its bytes
+    Index piece_ps = 0;          ///< that each piece of a run takes besides its messages (overlap/choose_pieces)
+    Index slowed_percent = 100;  ///< of its time that work takes on a core beside a transfer
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 

@@ -14,6 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import Error, Layout, parse_layout, synthesize
 from . import _hlo, _shardy
+from ._quiet import without_complaints
 from ._report import Explained, Row
 
 _ELEMENT = {"i1": "bool", "ui8": "u8", "ui16": "u16", "ui32": "u32", "ui64": "u64", "complex<f32>": "c64",
@@ -46,7 +47,8 @@ def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
 def _compiled(lowered: Any) -> str:
     """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized."""
     fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
-    return lowered.compile(compiler_options=fast).as_text()
+    with without_complaints():  # each of them is a row of what explain returns
+        return lowered.compile(compiler_options=fast).as_text()
 
 
 def _row(found: _shardy.Found, count: int) -> Row:

@@ -2,8 +2,10 @@
 exactly these are found, and its lines, pasted, make XLA's complaints go away."""
 
 import json
+import os
 import pathlib
 import re
+import sys
 import tempfile
 import time
 import unittest
@@ -14,6 +16,7 @@ import jax.numpy as jnp
 import numpy
 import reshard.jax
 from reshard.jax import _hlo
+from reshard.jax._quiet import without_complaints
 
 MESH = devices.mesh_of(x=2, y=4)
 PROGRAM = '''import jax
@@ -74,10 +77,11 @@ class Explain(unittest.TestCase):
             model = loaded(PROGRAM, folder, "model")
             complaints, before = warned(model, values)
             self.assertGreater(complaints, 0)
-            with jax.set_mesh(MESH):
+            with jax.set_mesh(MESH), devices.complaints() as said:
                 begin = time.process_time()
                 found = reshard.jax.explain(jax.jit(model), *values)
                 seconds = time.process_time() - begin
+                self.assertNotIn("rematerialization", said())  # rows say it
             self.assertLess(seconds, 5)
             wasteful = [row for row in found.rows if row.waste > 1]
             lines = PROGRAM.splitlines()
@@ -122,6 +126,15 @@ class Explain(unittest.TestCase):
         with self.assertRaisesRegex(reshard.jax.WasteError, r"test_explain\.py:\d+: XLA receives 8x"):
             found.require(waste_max=1.1)
         found.require(waste_max=8)
+
+    def test_only_complaints_are_kept_out_of_stderr(self):
+        with devices.complaints() as said:
+            with without_complaints():
+                os.write(2, b"W1 spmd.cc:1] [SPMD] Involuntary full rematerialization. As ever\nanother line\n")
+                print("of Python", file=sys.stderr)
+                os.write(2, b"without an end")
+            os.write(2, b", and after")
+            self.assertEqual(said(), "another line\nof Python\nwithout an end, and after")
 
     def test_collectives_of_a_program_with_loops(self):
         def program(x):
