@@ -48,8 +48,8 @@ struct Synthesis : Judged<Plan> {
     /// Nothing better for this objective exists in this vocabulary: no plan over the axes and sub-axes of the mesh with
     /// ceil-div tiles and the peak at the floor whose steps add up to less (in bytes: of each its busiest receiver).
     /// Where sizes do not divide also none that cuts whole axes by turns (cut_by_turns) throughout, but for the time on
-    /// several levels; where an end is cut so, that alone, axes of prime size. Not meant are plans that number devices in
-    /// another order on the way, or that make summands between ends without.
+    /// several levels; where an end is cut so, that alone, axes of prime size. Not meant are plans that number devices
+    /// in another order on the way, or that make summands between ends without.
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded

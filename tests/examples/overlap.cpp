@@ -54,6 +54,37 @@ int gather(Backend& backend) {
     return sum == static_cast<double>(rows * n) * ranks * (ranks - 1) / 2 ? 0 : 1;
 }
 
+// Work of a known length behind a gather over a known network.
+int choose(Backend& backend) {
+    const Index ranks = backend.size();
+    const Mesh mesh{{"ranks", ranks}};
+    const Layout by_rows = make_layout(mesh, DType::f64, {rows * ranks, n}, P{"ranks", {}}).value();
+    const Layout whole = make_layout(mesh, DType::f64, {rows * ranks, n}, P{{}, {}}).value();
+    const Plan plan{by_rows, whole, {{StepKind::all_gather, whole}}};
+    const Machine machine = make_machine("ethernet:nodes=8,per_node=1").value();
+    const double row_seconds = 1e-6;
+    std::vector<double> mine(tile_count(by_rows, backend.rank()), 1.0);
+    std::vector<double> all(tile_count(whole, backend.rank()));
+
+    // [README overlap_choose]
+    PieceWork work;
+    work.dim = 0;
+    work.block = rows;
+    work.seconds = [&](Index begin, Index end) { return row_seconds * static_cast<double>((end - begin) * ranks); };
+    const Judged<Plan> judged = judge(plan, AsSteps{}).value();
+    const PieceChoice choice = choose_pieces(judged, machine, work).value();
+    Executor executor =
+        Executor::prepare(plan, choice.split ? Execution(*choice.split) : judged.execution(), backend).value();
+    // [README overlap_choose end]
+
+    const auto bound =
+        executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {}}).value();
+    if (!bound->start().value()->wait()) return 1;
+    int wrong = choice.picoseconds <= choice.serial_picoseconds ? 0 : 1;
+    for (const double value : all) wrong += value == 1.0 ? 0 : 1;
+    return wrong;
+}
+
 int reduce(Backend& backend) {
     const Mesh mesh{{"ranks", backend.size()}};
     const Layout summands = parse_layout(mesh, "f64[1024,256]{U:ranks}").value();
@@ -91,7 +122,7 @@ int main(int argc, char** argv) {
     int rank = 0;
     {
         const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
-        const int own = gather(*backend) + reduce(*backend);
+        const int own = gather(*backend) + choose(*backend) + reduce(*backend);
         MPI_Allreduce(&own, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     }
