@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """two_nodes.py MPIEXEC RESHARD: a plan for two nodes against the direct exchange, over a real link of a known rate.
 
-Two network namespaces with a host name each are the nodes; a pair of virtual cards with a token bucket (tc tbf) at
-either end is the link; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] ->
-f32[N,M@x]: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
+Network namespaces with a host name each are the nodes; each has a virtual card on one bridge with a token bucket (tc
+tbf) at either end; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] -> f32[N,M@x]
+on two nodes: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
 with --check judges: the plan's time against bytes / rate of the link, and how much faster than the direct exchange it
 is against what was predicted. Exits 77 where there are no tools or privileges for it.
+
+--case NAME runs one of CASES instead, moves between meshes and a sum, and prints the plan beside what MPI programs
+write by hand, and against the time that was predicted: bytes / rate of its busiest card, step by step.
 
 The namespaces live as long as the processes that hold them, which end with this one however it ends."""
 
@@ -19,6 +22,14 @@ import tempfile
 
 MESSAGE_SECONDS = 300
 NODES = 2
+# Nodes, ranks of each, and the question. "case" as in Alpa's suite (cross_mesh.py), N rows.
+CASES = {
+    "1": (4, 2, "--mesh a=2,b=2[0-3] --target-mesh c=2,d=2[4-7] f32[N@a,M] f32[N@c,M]"),
+    "6": (5, 2, "--mesh a=2,b=2[0-3] --target-mesh c=3,d=2[4-9] f32[N@a,M] f32[N@c,M]"),
+    "1to2x2": (3, 2, "--mesh a=1[0] --target-mesh c=2,d=2[2-5] f32[N,M] f32[N,M]"),
+    "1to4x2": (5, 2, "--mesh a=1[0] --target-mesh c=4,d=2[2-9] f32[N,M] f32[N,M]"),
+    "sum": (2, 4, "--mesh x=2,y=4 f32[N,M]{U:x,y} f32[N,M]"),
+}
 TIMES_BOUND = 1.3  # the plan against bytes / rate
 FACTOR_BOUND = 0.25  # predicted factor against measured
 
@@ -53,11 +64,12 @@ def need(*command):
 
 
 class Nodes:
-    """Two namespaces, linked, while the context lasts."""
+    """Namespaces on a bridge, which has one of its own, while the context lasts."""
 
-    def __init__(self, folder, rate):
+    def __init__(self, folder, rate, count):
         self.folder = folder
         self.rate = rate
+        self.count = count
         self.holders = []
 
     def __enter__(self):
@@ -77,8 +89,8 @@ class Nodes:
         for tool in ("ip", "tc", "nsenter", "unshare"):
             if shutil.which(tool) is None:
                 raise Skip(f"there is no {tool} here")
-        for node in range(NODES):
-            name = f"node{node}"
+        for node in range(self.count + 1):
+            name = f"node{node}" if node < self.count else "bridge"
             hold = f"hostname {name} && echo held && read end"  # until the pipe closes
             self.holders.append(subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", hold], text=True,
                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
@@ -86,14 +98,20 @@ class Nodes:
                 raise Skip(f"no namespaces: {self.holders[-1].stderr.read().strip()}")
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(str(self.holders[-1].pid))
-        pids = [str(holder.pid) for holder in self.holders]
-        need(*self.inside(0), "ip", "link", "add", "card", "type", "veth", "peer", "name", "card", "netns", pids[1])
-        for node in range(NODES):
-            need(*self.inside(node), "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
+        bridge = self.inside(self.count)
+        need(*bridge, "ip", "link", "add", "bridge", "mtu", "9000", "type", "bridge")
+        need(*bridge, "ip", "link", "set", "bridge", "up")
+        for node in range(self.count):
+            own, port = self.inside(node), f"port{node}"
+            need(*own, "ip", "link", "add", "card", "mtu", "9000", "type", "veth", "peer", "name", port, "mtu", "9000",
+                 "netns", str(self.holders[-1].pid))
+            need(*own, "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
             for card in ("lo", "card"):
-                need(*self.inside(node), "ip", "link", "set", card, "mtu", "9000", "up")
-            need(*self.inside(node), "tc", "qdisc", "add", "dev", "card", "root", "tbf", "rate", f"{8 * self.rate}bit",
-                 "burst", "128kb", "latency", "50ms")
+                need(*own, "ip", "link", "set", card, "up")
+            need(*bridge, "ip", "link", "set", port, "master", "bridge", "up")
+            for inside, card in ((own, "card"), (bridge, port)):
+                need(*inside, "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * self.rate}bit",
+                     "burst", "128kb", "latency", "50ms")
 
     def inside(self, node):
         return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts"]
@@ -105,15 +123,17 @@ class Nodes:
             with open(agent, "w", encoding="utf-8") as file:
                 file.write(AGENT.format(folder=self.folder))
             os.chmod(agent, 0o755)
-        hosts = ",".join(f"node{node}:{per_node}" for node in range(NODES))
+        hosts = ",".join(f"node{node}:{per_node}" for node in range(self.count))
         settings = {"plm_rsh_agent": agent, "oob_tcp_if_include": "card", "btl_tcp_if_include": "card",
                     "pml": "ob1", "btl": "self,vader,tcp"}
         words = [word for key, value in settings.items() for word in ("--mca", key, value)]
-        return run(*self.inside(0), mpiexec, "-n", str(NODES * per_node), "--host", hosts, *words, *command)
+        return run(*self.inside(0), mpiexec, "-n", str(self.count * per_node), "--host", hosts, *words, *command)
 
 
 def question(asked):
     rows, columns = asked.rows, asked.columns
+    if asked.case:
+        return CASES[asked.case][2].replace("N", str(rows)).replace("M", str(columns)).split()
     return ["--mesh", f"x={NODES},y={asked.per_node}", f"f32[{rows}@(x,y),{columns}]", f"f32[{rows},{columns}@x]"]
 
 
@@ -139,8 +159,10 @@ def measure(asked, folder):
     with open(machine, "w", encoding="utf-8") as file:
         file.write(MACHINE.format(per_node=asked.per_node, rate=asked.rate))
     plan = predicted(asked, machine)
+    if asked.case:
+        return measure_case(asked, folder, machine, plan)
     direct = predicted(asked, machine, "--first", f"exchange {question(asked)[-1]}")
-    with Nodes(folder, asked.rate) as nodes:
+    with Nodes(folder, asked.rate, NODES) as nodes:
         ran = measured(asked, nodes, machine)
     # Of a node's half of the columns, the half that its own rows hold is there already.
     least = asked.rows * asked.columns * 4 // NODES // NODES / asked.rate
@@ -164,6 +186,29 @@ def measure(asked, folder):
     }
 
 
+def measure_case(asked, folder, machine, plan):
+    """The plan's estimate is what its schedule puts on the busiest card, beside latencies and what nodes do inside."""
+    count, per_node, _ = CASES[asked.case]
+    with Nodes(folder, asked.rate, count) as nodes:
+        ran = measured(asked, nodes, machine)
+    seconds = ran["this plan"]["seconds_median"]
+    others = {name: one["seconds_median"] for name, one in ran.items() if "seconds_median" in one}
+    return {
+        "case": asked.case,
+        "ranks": count * per_node,
+        "link_bytes_per_second": asked.rate,
+        "rule": plan["rule"],
+        "steps": [step["kind"] for step in plan["steps"]],
+        "seconds": seconds,
+        "least": min(ran["this plan"]["seconds"]),
+        "seconds_predicted": plan["seconds_estimate"],
+        "over_predicted": seconds / plan["seconds_estimate"],
+        "seconds_of_all": others,
+        "no_part": {name: one["error"]["message"] for name, one in ran.items() if "error" in one},
+        "wrong": sum(one.get("wrong", 0) for one in ran.values()),
+    }
+
+
 def faults(result, slack):
     """By the fastest rounds: others may use the machine, and a link is never faster than its rate."""
     over, faster, expected = result["least"]["over_link_rate"], result["least"]["faster"], result["faster_predicted"]
@@ -181,6 +226,8 @@ def report(asked):
         print(json.dumps(result), flush=True)
         if result["wrong"] != 0:
             sys.exit("wrong: elements did not arrive as they should")
+        if asked.case:
+            return
         found = list(faults(result, asked.slack))
         if not found:
             break
@@ -196,11 +243,14 @@ def main():
     parser.add_argument("--rate", type=int, default=125_000_000, help="of the link, bytes a second each way")
     parser.add_argument("--rows", type=int, default=4096)
     parser.add_argument("--columns", type=int, default=4096)
+    parser.add_argument("--case", choices=list(CASES), help="a move between meshes or a sum, with nodes of its own")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--check", action="store_true", help="fail where the bounds are not kept")
     parser.add_argument("--slack", type=float, default=1, help="the bounds are so many times as wide: where others run")
     parser.add_argument("--attempts", type=int, default=1, help="launches, until one keeps the bounds")
     asked = parser.parse_args()
+    if asked.case:
+        asked.per_node = CASES[asked.case][1]
     asked.reshard = os.path.abspath(asked.reshard)
     try:
         report(asked)
