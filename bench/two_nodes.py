@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """two_nodes.py MPIEXEC RESHARD: a plan for two nodes against the direct exchange, over a real link of a known rate.
 
-Two network namespaces with a host name each are the nodes; a pair of virtual cards with a token bucket (tc tbf) at
-either end is the link; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] ->
-f32[N,M@x]: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
+Network namespaces with a host name each are the nodes; each has a virtual card on one bridge with a token bucket (tc
+tbf) at either end; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] -> f32[N,M@x]
+on two nodes: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
 with --check judges: the plan's time against bytes / rate of the link, and how much faster than the direct exchange it
 is against what was predicted. Exits 77 where there are no tools or privileges for it.
 
@@ -53,11 +53,12 @@ def need(*command):
 
 
 class Nodes:
-    """Two namespaces, linked, while the context lasts."""
+    """Namespaces on a bridge, which has one of its own, while the context lasts."""
 
-    def __init__(self, folder, rate):
+    def __init__(self, folder, rate, count):
         self.folder = folder
         self.rate = rate
+        self.count = count
         self.holders = []
 
     def __enter__(self):
@@ -77,8 +78,8 @@ class Nodes:
         for tool in ("ip", "tc", "nsenter", "unshare"):
             if shutil.which(tool) is None:
                 raise Skip(f"there is no {tool} here")
-        for node in range(NODES):
-            name = f"node{node}"
+        for node in range(self.count + 1):
+            name = f"node{node}" if node < self.count else "bridge"
             hold = f"hostname {name} && echo held && read end"  # until the pipe closes
             self.holders.append(subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", hold], text=True,
                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
@@ -86,14 +87,20 @@ class Nodes:
                 raise Skip(f"no namespaces: {self.holders[-1].stderr.read().strip()}")
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(str(self.holders[-1].pid))
-        pids = [str(holder.pid) for holder in self.holders]
-        need(*self.inside(0), "ip", "link", "add", "card", "type", "veth", "peer", "name", "card", "netns", pids[1])
-        for node in range(NODES):
-            need(*self.inside(node), "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
+        bridge = self.inside(self.count)
+        need(*bridge, "ip", "link", "add", "bridge", "mtu", "9000", "type", "bridge")
+        need(*bridge, "ip", "link", "set", "bridge", "up")
+        for node in range(self.count):
+            own, port = self.inside(node), f"port{node}"
+            need(*own, "ip", "link", "add", "card", "mtu", "9000", "type", "veth", "peer", "name", port, "mtu", "9000",
+                 "netns", str(self.holders[-1].pid))
+            need(*own, "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
             for card in ("lo", "card"):
-                need(*self.inside(node), "ip", "link", "set", card, "mtu", "9000", "up")
-            need(*self.inside(node), "tc", "qdisc", "add", "dev", "card", "root", "tbf", "rate", f"{8 * self.rate}bit",
-                 "burst", "128kb", "latency", "50ms")
+                need(*own, "ip", "link", "set", card, "up")
+            need(*bridge, "ip", "link", "set", port, "master", "bridge", "up")
+            for inside, card in ((own, "card"), (bridge, port)):
+                need(*inside, "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * self.rate}bit",
+                     "burst", "128kb", "latency", "50ms")
 
     def inside(self, node):
         return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts"]
@@ -105,11 +112,11 @@ class Nodes:
             with open(agent, "w", encoding="utf-8") as file:
                 file.write(AGENT.format(folder=self.folder))
             os.chmod(agent, 0o755)
-        hosts = ",".join(f"node{node}:{per_node}" for node in range(NODES))
+        hosts = ",".join(f"node{node}:{per_node}" for node in range(self.count))
         settings = {"plm_rsh_agent": agent, "oob_tcp_if_include": "card", "btl_tcp_if_include": "card",
                     "pml": "ob1", "btl": "self,vader,tcp"}
         words = [word for key, value in settings.items() for word in ("--mca", key, value)]
-        return run(*self.inside(0), mpiexec, "-n", str(NODES * per_node), "--host", hosts, *words, *command)
+        return run(*self.inside(0), mpiexec, "-n", str(self.count * per_node), "--host", hosts, *words, *command)
 
 
 def question(asked):
@@ -140,7 +147,7 @@ def measure(asked, folder):
         file.write(MACHINE.format(per_node=asked.per_node, rate=asked.rate))
     plan = predicted(asked, machine)
     direct = predicted(asked, machine, "--first", f"exchange {question(asked)[-1]}")
-    with Nodes(folder, asked.rate) as nodes:
+    with Nodes(folder, asked.rate, NODES) as nodes:
         ran = measured(asked, nodes, machine)
     # Of a node's half of the columns, the half that its own rows hold is there already.
     least = asked.rows * asked.columns * 4 // NODES // NODES / asked.rate

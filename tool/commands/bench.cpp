@@ -32,7 +32,8 @@ Question with_default_problem(Question question, Index ranks) {
     return question;
 }
 
-std::vector<Contestant> contestants(const Request& asked, const Synthesis& made, bool mpi) {
+std::vector<Contestant> contestants(Rank& rank, const Request& asked, const Synthesis& made) {
+    const bool mpi = rank.backend().name() == "mpi";
     const Problem& problem = asked.problem;
     std::vector<Contestant> all;
     const auto as_steps = [](const Plan& plan) { return judge(plan, AsSteps{}); };
@@ -41,6 +42,10 @@ std::vector<Contestant> contestants(const Request& asked, const Synthesis& made,
     const auto direct = as_steps({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
     if (made.plan().steps.size() > 1 && direct) all.emplace_back("direct exchange", direct, Carrier::own);
     if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
+    if (mpi && asked.options.capabilities.ranks_per_node < rank.size()) {  // between nodes
+        all.emplace_back("isend and irecv of boxes", direct, Carrier::messages_of_boxes);
+        all.emplace_back("MPI_Bcast per unit task", direct, Carrier::broadcasts);
+    }
     if (mpi && asked.options.capabilities.ranks_per_node > 1) {
         all.emplace_back(callers_name, within(made, {}), Carrier::callers_memory);
         all.emplace_back(registered_name, within(made, {}), Carrier::registered);
@@ -52,7 +57,7 @@ std::vector<Score> measure(Rank& rank, const Request& asked, const Synthesis& ma
     const Layout& source = asked.problem.source;
     const bool reduced = summand_count(source) > 1 || summand_count(asked.problem.target) > 1;
     const auto values = generated(source, reduced);
-    std::vector<Contestant> all = contestants(asked, made, rank.backend().name() == "mpi");
+    std::vector<Contestant> all = contestants(rank, asked, made);
     std::vector<Contestant*> order;
     for (Contestant& one : all) order.push_back(&one);
     Progress progress(rank.index() == 0);

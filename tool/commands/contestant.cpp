@@ -6,6 +6,19 @@
 
 namespace reshard::cli {
 
+namespace {
+
+// None: the rank's own backend.
+Result<std::unique_ptr<Backend>> baseline_of(Rank& rank, Carrier carrier) {
+    if (carrier == Carrier::messages) return rank.messages();
+    if (carrier == Carrier::alltoallw) return rank.by_hand(ByHand::alltoallw);
+    if (carrier == Carrier::messages_of_boxes) return rank.by_hand(ByHand::messages_of_boxes);
+    if (carrier == Carrier::broadcasts) return rank.by_hand(ByHand::broadcasts);
+    return nullptr;
+}
+
+}  // namespace
+
 Contestant::Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carrier)
     : plan_(std::move(plan)), carrier_(carrier) {
     score_.name = std::move(name);
@@ -13,9 +26,7 @@ Contestant::Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carr
 }
 
 Result<void> Contestant::set_up(Rank& rank, Values& values, Progress& progress) {
-    if (carrier_ == Carrier::messages || carrier_ == Carrier::alltoallw) {
-        RESHARD_ASSIGN(baseline_, agree(rank, carrier_ == Carrier::alltoallw ? rank.alltoallw() : rank.messages()));
-    }
+    RESHARD_ASSIGN(baseline_, agree(rank, baseline_of(rank, carrier_)));
     const TileMemory tiles = carrier_ == Carrier::callers_memory ? TileMemory::callers
                              : carrier_ == Carrier::registered   ? TileMemory::registered
                                                                  : TileMemory::allocated;

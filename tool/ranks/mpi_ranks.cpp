@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bench/baseline/alltoallw.hpp"
+#include "bench/baseline/unit_tasks.hpp"
 #include "reshard/mpi.hpp"
 #include "src/base/try.hpp"
 
@@ -21,8 +22,10 @@ public:
     Backend& backend() override { return backend_; }
     void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
     bool one_process() const override { return backend_.size() == 1; }
-    Result<std::unique_ptr<Backend>> alltoallw() override {
-        return mpi::make_alltoallw_backend(MPI_COMM_WORLD, timeout_);
+    Result<std::unique_ptr<Backend>> by_hand(ByHand way) override {
+        if (way == ByHand::alltoallw) return mpi::make_alltoallw_backend(MPI_COMM_WORLD, timeout_);
+        return mpi::make_unit_tasks_backend(
+            MPI_COMM_WORLD, way == ByHand::broadcasts ? mpi::UnitTasks::broadcasts : mpi::UnitTasks::messages);
     }
     Result<std::unique_ptr<Backend>> messages() override {
         mpi::Options options;

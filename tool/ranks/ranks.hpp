@@ -12,6 +12,9 @@
 
 namespace reshard::cli {
 
+/// How MPI programs move boxes without this library: one call for all, or Alpa's unit tasks (bench/baseline).
+enum class ByHand { alltoallw, messages_of_boxes, broadcasts };
+
 /// One rank, as its own code sees it. All verbs but the plain facts are collective.
 class Rank {
 public:
@@ -23,7 +26,7 @@ public:
 
     /// Backends for baselines: that moves without a plan, and that runs a plan step by step in messages. Not for
     /// threads.
-    [[nodiscard]] virtual Result<std::unique_ptr<Backend>> alltoallw() = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<Backend>> by_hand(ByHand way) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Backend>> messages() = 0;
 
     [[nodiscard]] Index index() { return backend().rank(); }

@@ -36,8 +36,8 @@ public:
     void barrier() override { barrier_.barrier.arrive_and_wait(); }
     bool one_process() const override { return true; }
     std::vector<std::string> share(std::string mine) override { return barrier_.share(index(), std::move(mine)); }
-    Result<std::unique_ptr<Backend>> alltoallw() override {
-        return fail(Code::unsupported, "MPI_Alltoallw needs the mpi backend");
+    Result<std::unique_ptr<Backend>> by_hand(ByHand) override {
+        return fail(Code::unsupported, "baselines of MPI need the mpi backend");
     }
     Result<std::unique_ptr<Backend>> messages() override {
         return fail(Code::unsupported, "MPI messages need the mpi backend");
