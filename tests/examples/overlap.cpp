@@ -62,7 +62,7 @@ int choose(Backend& backend) {
     const Layout whole = make_layout(mesh, DType::f64, {rows * ranks, n}, P{{}, {}}).value();
     const Plan plan{by_rows, whole, {{StepKind::all_gather, whole}}};
     const Machine machine = make_machine("ethernet:nodes=8,per_node=1").value();
-    const double row_seconds = 1e-6;
+    const auto seconds = [&](Index begin, Index end) { return 1e-6 * static_cast<double>((end - begin) * ranks); };
     std::vector<double> mine(tile_count(by_rows, backend.rank()), 1.0);
     std::vector<double> all(tile_count(whole, backend.rank()));
 
@@ -70,7 +70,7 @@ int choose(Backend& backend) {
     PieceWork work;
     work.dim = 0;
     work.block = rows;
-    work.seconds = [&](Index begin, Index end) { return row_seconds * static_cast<double>((end - begin) * ranks); };
+    work.seconds = seconds;  // (begin, end): of work on those rows of every rank
     const Judged<Plan> judged = judge(plan, AsSteps{}).value();
     const PieceChoice choice = choose_pieces(judged, machine, work).value();
     Executor executor =
