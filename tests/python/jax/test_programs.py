@@ -1,7 +1,7 @@
 """Random programs, with everywhere() and without: values and gradients equal; over all programs fewer bytes received and no
 more held (arguments and temp). One program may be worse: a constraint fixes the sharding of what makes the value, where the
 operand of a move takes it by propagation; how many are, and by how much, is printed and bounded. Free producers, pinned
-ends, elementwise operations, sums, products with weights, transposes, scans, several constraints, grad and vmap. Six of
+ends, elementwise operations, sums, products with weights, transposes, scans, several constraints, grad and vmap. Twelve of
 them; 200 with RESHARD_LONG=1. RESHARD_SEED draws other ones."""
 
 import math
@@ -103,7 +103,7 @@ def both(program):
 
 
 def main():
-    begin, count = time.monotonic(), 200 if devices.LONG else 6
+    begin, count = time.monotonic(), 200 if devices.LONG else 12
     totals, worse = numpy.zeros((2, 2)), [[], []]
     for seed in range(devices.SEED * 1000, devices.SEED * 1000 + count):
         costs = numpy.array(both(Program(seed)), float)
