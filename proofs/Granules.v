@@ -243,7 +243,7 @@ Definition at_once : program :=
   let n l i := nth i l 0 in
   write (Target 0, 0) [7; n a 0] (write (Target 0, 1) [n a 1; n c 0] (write (Target 0, 2) [n c 1; 0]
   (write (Target 1, 0) [7; n b 0] (write (Target 1, 1) [n b 1; n d 0] (write (Target 1, 2) [n d 1; 0] done))))))))).
-Example bound_met D :
+Theorem bound_met D :
   right 2 at_once (targets columns [1; 1]) (want rows columns [0; 0] [1; 1] (fun _ _ => 7)) /\
   length (touched 2 at_once D) = granules_bound 2 rows columns [0; 0] [1; 1].
 Proof. split; [|reflexivity]. intros E a I. simpl in I. repeat (destruct I as [<-|I]; [reflexivity|]). destruct I. Qed.

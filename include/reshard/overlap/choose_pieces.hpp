@@ -15,10 +15,11 @@ struct PieceWork {
     /// Seconds that the work takes on the indices from `begin` to `end` of all blocks; 0 <= begin < end <= block. Asked
     /// once for each pair of places where a piece may end.
     std::function<double(Index begin, Index end)> seconds = {};
-    Index pieces_max = 32;
-    Index places = 64;  ///< at which pieces may end, evenly over a block
+    Index pieces_max = 32;  ///< at least 1
+    Index places = 64;      ///< at which pieces may end, evenly over a block
 };
 
+/// Into which pieces a run is cut, and how long it and the work take then.
 struct PieceChoice {
     std::optional<Split> split;    ///< nullopt: in one piece, as the plan runs by itself
     Index picoseconds = 0;         ///< until transfer and work are done, so cut
@@ -29,8 +30,8 @@ struct PieceChoice {
 /// in their order, by dynamic programming over their ends; then the best order of those (Johnson 1954). A run of k
 /// pieces is priced as the plan, with its latencies and Machine::piece_ps k times; work beside it takes
 /// Machine::slowed_percent of its own time. The same on all ranks that are told the same seconds: measure on one and
-/// tell the others. Errors: usage (no function, seconds
-/// that are negative or no number, a limit below 1), plan (can_split).
+/// tell the others. Errors: usage (no function, seconds that are negative or no number, a limit below 1), plan
+/// (can_split).
 [[nodiscard]] Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machine,
                                                 const PieceWork& work);
 
