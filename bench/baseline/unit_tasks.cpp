@@ -135,7 +135,7 @@ const RankStep* only_step(const RankPlan& plan) {
     if (plan.steps.size() != 1) return nullptr;
     const Schedule& schedule = plan.steps.front().schedule;
     const auto whole = [](const Tile& tile) {
-        return std::ranges::all_of(tile, [](const Side& side) { return side.intervals.size() <= 1; });
+        return std::ranges::all_of(tile, [](const auto& side) { return side.intervals.size() <= 1; });
     };
     const bool copies = schedule.combine == Combine::copy && schedule.fills.empty() && schedule.scaled.empty();
     return copies && whole(plan.steps.front().from.tile) && whole(plan.steps.front().to.tile) ? &plan.steps.front()
