@@ -65,7 +65,7 @@ class Written(tool.Case):
         now = state(self.path("new"))
         if now != before and writer == "calibrate --output":
             with open(self.path("new"), encoding="utf-8") as file:
-                self.assertRegex(file.read(), r"\Amachine calibrated\n(level .*\n)+copy \d+[kMG]?B/s\n\Z")
+                self.assertRegex(file.read(), r"\Amachine calibrated\n(level .*\n)+copy \d+[kMG]?B/s( run \d+[pnum]*s)?\n(piece .*%\n)?\Z")
         elif now != before:
             self.assertTrue(now == self.new(writer), "neither what was there nor the whole of the new")
         self.assertEqual([name for name in os.listdir(self.folder) if name != "new" and name not in leftovers], [])
