@@ -12,11 +12,8 @@ import unittest
 
 import numpy
 
+import four_ranks
 import reshard
-
-RANKS = 4
-MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
-INSIDE = "RESHARD_RANK_OF_TEST" in os.environ
 
 SHAPES = {"embed": (1000, 64), "l.0.q": (64, 64), "l.0.k": (16, 64), "l.0.v": (16, 64), "l.0.o": (64, 64), "norm": (64,),
           "steps": ()}
@@ -54,7 +51,7 @@ class Ranks(unittest.TestCase):
 
     def tp_tiles(self):
         cut = {"embed": 0, "l.0.q": 0, "l.0.k": 0, "l.0.v": 0, "l.0.o": 1}
-        return {name: band(array, cut[name], self.rank, RANKS) if name in cut else array
+        return {name: band(array, cut[name], self.rank, four_ranks.RANKS) if name in cut else array
                 for name, array in self.whole.items()}
 
     def same(self, tiles, wanted):
@@ -141,12 +138,7 @@ class Ranks(unittest.TestCase):
         self.same(reshard.load(self.comm, self.path("m2"), TP.format("target")), self.tp_tiles())
 
 
-class Launched(unittest.TestCase):
-    def test_four_ranks(self):
-        ran = subprocess.run([MPIEXEC, "-n", str(RANKS), sys.executable, "-B", os.path.abspath(__file__)],
-                             env=dict(os.environ, RESHARD_RANK_OF_TEST="1"), capture_output=True, text=True, timeout=120)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
-        self.assertEqual(ran.stderr.count("OK\n"), RANKS, ran.stderr)
+Launched = four_ranks.launched(120)
 
 
 if __name__ == "__main__":
@@ -156,14 +148,11 @@ if __name__ == "__main__":
     except ImportError as missing:
         print(f"skipped: {missing}")
         sys.exit(77)
-    if not INSIDE and not (MPIEXEC and reshard.mpi.available()):
-        print("skipped: no MPI, or no mpi4py on it")
-        sys.exit(77)
     if not hasattr(reshard.mpi._mpi, "load"):
         print("skipped: this build of reshard reads no files")
         sys.exit(77)
-    done = unittest.main(verbosity=1, failfast=True, exit=False, defaultTest="Ranks" if INSIDE else "Launched").result
-    if INSIDE and not done.wasSuccessful():  # others may wait for what this rank will not do
+    done = four_ranks.main(failfast=True, exit=False).result
+    if four_ranks.INSIDE and not done.wasSuccessful():  # others may wait for what this rank will not do
         from mpi4py import MPI
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)

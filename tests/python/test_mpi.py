@@ -1,20 +1,13 @@
 """reshard.mpi on four ranks: this file starts itself under the launcher."""
 
-import os
-import subprocess
-import sys
 import threading
 import time
 import unittest
 
 import numpy
 
+import four_ranks
 import reshard
-
-RANKS = 4
-MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
-INSIDE = "RESHARD_RANK_OF_TEST" in os.environ
-
 
 def whole(layout):
     return (numpy.arange(int(numpy.prod(layout.shape))) % 120).reshape(layout.shape).astype(layout.numpy_dtype)
@@ -193,16 +186,8 @@ class Ranks(unittest.TestCase):
             self.assertGreater(sum(begin < tick < end for tick in ticks), 10)
 
 
-class Launched(unittest.TestCase):
-    def test_four_ranks(self):
-        ran = subprocess.run([MPIEXEC, "-n", str(RANKS), sys.executable, "-B", os.path.abspath(__file__)],
-                             env=dict(os.environ, RESHARD_RANK_OF_TEST="1"), capture_output=True, text=True, timeout=300)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
-        self.assertEqual(ran.stderr.count("OK\n"), RANKS, ran.stderr)
+Launched = four_ranks.launched(300)
 
 
 if __name__ == "__main__":
-    if not INSIDE and not (MPIEXEC and reshard.mpi.available()):
-        print("skipped: no MPI, or no mpi4py on it")
-        sys.exit(77)
-    unittest.main(verbosity=1, defaultTest="Ranks" if INSIDE else "Launched")
+    four_ranks.main()

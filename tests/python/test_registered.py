@@ -4,7 +4,6 @@ import contextlib
 import mmap
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -12,11 +11,9 @@ import unittest
 
 import numpy
 
+import four_ranks
 import reshard
 
-RANKS = 4
-MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
-INSIDE = "RESHARD_RANK_OF_TEST" in os.environ
 SEQUENCES = int(os.environ.get("RESHARD_SEQUENCES") or (2000 if os.environ.get("RESHARD_LONG") else 25))
 NEIGHBOUR = 0x3C
 TAIL = 2000
@@ -191,7 +188,7 @@ class Ranks(unittest.TestCase):
         reshard.mpi.capabilities(self.comm)  # the first call, which is collective
 
     def ends(self, source="64@x,320", target="64,320@x", dtype="f32"):
-        mesh = reshard.Mesh({"x": RANKS})
+        mesh = reshard.Mesh({"x": four_ranks.RANKS})
         return tuple(reshard.parse_layout(mesh, f"{dtype}[{end}]") for end in (source, target))
 
     def raises(self, kind, words, call):
@@ -305,16 +302,8 @@ class Ranks(unittest.TestCase):
             comm.Free()
 
 
-class Launched(unittest.TestCase):
-    def test_four_ranks(self):
-        ran = subprocess.run([MPIEXEC, "-n", str(RANKS), sys.executable, "-B", os.path.abspath(__file__)],
-                             env=dict(os.environ, RESHARD_RANK_OF_TEST="1"), capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
-        self.assertEqual(ran.stderr.count("OK\n"), RANKS, ran.stderr)
+Launched = four_ranks.launched()
 
 
 if __name__ == "__main__":
-    if not INSIDE and not (MPIEXEC and reshard.mpi.available()):
-        print("skipped: no MPI, or no mpi4py on it")
-        sys.exit(77)
-    unittest.main(verbosity=1, defaultTest="Ranks" if INSIDE else "Launched")
+    four_ranks.main()
