@@ -47,15 +47,9 @@ void add_rounds(Loading& loading, Index rank) {
         Index end = 0;
         for (const SharedPart& shared : round) {
             const Part& part = shared.part;
-            const std::vector<Index> extents = shape(shared.share);
-            const Tile own = tile(shared.share, rank);
-            StoredTensor tensor{"", part.dtype, extents, {}};
-            if (count(own) > 0)
-                tensor.boxes.push_back(
-                    {as_box(own), file, end, dense_strides(reshard::extents(own), size_of(part.dtype))});
-            loading.job.moves.push_back(
-                {part.stored, target.what.tensors.size(), part.in_file, whole_box(extents), part.file_dims});
-            target.what.tensors.push_back(std::move(tensor));
+            loading.job.moves.push_back({part.stored, target.what.tensors.size(), part.in_file,
+                                         whole_box(shape(shared.share)), part.file_dims});
+            target.what.tensors.push_back(stored_share(shared, rank, file, end));
             offsets.push_back(end);
             end += share_bytes(shared, rank);
         }

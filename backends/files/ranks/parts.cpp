@@ -131,6 +131,15 @@ Index share_bytes(const SharedPart& shared, Index rank) {
     return count(tile(shared.share, rank)) * size_of(shared.part.dtype);
 }
 
+StoredTensor stored_share(const SharedPart& shared, Index rank, Index file, Index begin) {
+    const Tile own = tile(shared.share, rank);
+    const DType dtype = shared.part.dtype;
+    StoredTensor tensor{"", dtype, shape(shared.share), {}};
+    if (count(own) > 0)
+        tensor.boxes.push_back({as_box(own), file, begin, dense_strides(reshard::extents(own), size_of(dtype))});
+    return tensor;
+}
+
 Result<std::vector<Round>> rounds_of(std::vector<Part> parts, Index ranks, Index granule, Index room,
                                      const Weigh& weigh) {
     Rounds rounds(ranks, granule, room, weigh);

@@ -46,4 +46,7 @@ using Weigh = std::function<Index(const SharedPart& shared, Index rank)>;
 /// Bytes of the rank's share.
 [[nodiscard]] Index share_bytes(const SharedPart& shared, Index rank);
 
+/// The rank's share as a tensor of a file that has it from byte `begin` on; without a box where it is empty.
+[[nodiscard]] StoredTensor stored_share(const SharedPart& shared, Index rank, Index file, Index begin);
+
 }  // namespace reshard::files

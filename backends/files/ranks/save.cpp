@@ -83,17 +83,12 @@ Result<void> add_rounds(Saving& saving, Index rank) {
         Index batch = 0;
         for (const SharedPart& shared : round) {
             const Part& part = shared.part;
-            const std::vector<Index> extents = shape(shared.share);
-            const Tile own = tile(shared.share, rank);
-            StoredTensor tensor{"", part.dtype, extents, {}};
-            if (count(own) > 0) {
-                tensor.boxes.push_back(
-                    {as_box(own), 0, end, dense_strides(reshard::extents(own), size_of(part.dtype))});
-                batch += target_bytes(saving.job, block_of(shared, rank));
-            }
+            StoredTensor tensor = stored_share(shared, rank, 0, end);
+            if (!tensor.boxes.empty()) batch += target_bytes(saving.job, block_of(shared, rank));
             const auto dims = match_dims(part.held, part.in_file);
             if (!dims) return fail(Code::mismatch, "a part differs in shape from what it is in files");
-            saving.job.moves.push_back({source.tensors.size(), part.stored, whole_box(extents), part.in_file, *dims});
+            saving.job.moves.push_back(
+                {source.tensors.size(), part.stored, whole_box(shape(shared.share)), part.in_file, *dims});
             source.tensors.push_back(std::move(tensor));
             offsets.push_back(end);
             // Elements are aligned, whatever is before them.
