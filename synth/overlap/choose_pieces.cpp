@@ -53,7 +53,7 @@ Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machi
     };
     Cuts cuts = best_cuts(times, work.block, work.places, work.pieces_max);
     PieceChoice choice;
-    choice.serial_picoseconds = saturating_add(price, times.work(0, work.block));
+    choice.serial_picoseconds = saturating_add(price, cuts.whole_work);
     if (wrong) return tl::unexpected(*wrong);
     choice.picoseconds = choice.serial_picoseconds;
     if (cuts.ends.size() == 1 || cuts.time >= choice.serial_picoseconds) return choice;

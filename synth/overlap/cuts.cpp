@@ -44,6 +44,19 @@ Index last_transfer(const OverlapTimes& times, Index pieces) {
     return saturating_add(saturating_multiply(pieces, times.piece), times.whole);
 }
 
+// Until both are done with pieces that pass in this order.
+Index time_of(const OverlapTimes& times, const std::vector<PieceTimes>& pieces, const std::vector<std::size_t>& order) {
+    const Index last = last_transfer(times, static_cast<Index>(pieces.size()));
+    Progress progress;
+    for (const std::size_t piece : order) pass(times, pieces[piece], last, progress);
+    return done(progress);
+}
+
+// What a piece takes of the transfer.
+Index transfer_of(const OverlapTimes& times, Index extent, Index begin, Index end) {
+    return times.piece + scale_up(times.whole, end, extent) - scale_up(times.whole, begin, extent);
+}
+
 // Pieces with ends at some places, and the states that no other one beats in both times.
 class CutTable {
 public:
@@ -53,14 +66,31 @@ public:
         pieces_.assign(ends_.size() * ends_.size(), {});
         for (std::size_t begin = 0; begin < ends_.size(); ++begin) {
             for (std::size_t end = begin + 1; end < ends_.size(); ++end) {
-                pieces_[begin * ends_.size() + end] = {times.piece + scale_up(times.whole, ends_[end], extent) -
-                                                           scale_up(times.whole, ends_[begin], extent),
+                pieces_[begin * ends_.size() + end] = {transfer_of(times, extent, ends_[begin], ends_[end]),
                                                        times.work(ends_[begin], ends_[end])};
             }
         }
     }
 
     [[nodiscard]] Index most_pieces() const { return static_cast<Index>(ends_.size()) - 1; }
+    [[nodiscard]] Index whole_work() const { return pieces_[ends_.size() - 1].work; }
+
+    // Johnson, "Optimal two- and three-stage production schedules with setup times included", 1954.
+    void order(Cuts& cuts) const {
+        const std::vector<PieceTimes> pieces = pieces_of(cuts);
+        const auto first = [&](std::size_t i) { return times_.work_first ? pieces[i].work : pieces[i].transfer; };
+        const auto second = [&](std::size_t i) { return times_.work_first ? pieces[i].transfer : pieces[i].work; };
+        std::vector<std::size_t> order = cuts.order;
+        const auto falling =
+            std::ranges::stable_partition(order, [&](std::size_t i) { return first(i) < second(i); }).begin();
+        std::ranges::stable_sort(order.begin(), falling, {}, first);
+        std::ranges::stable_sort(falling, order.end(), std::ranges::greater{}, second);
+        const Index time = time_of(times_, pieces, order);
+        if (time < cuts.time) {
+            cuts.order = std::move(order);
+            cuts.time = time;
+        }
+    }
 
     // The best ascending ones of exactly so many. pre: 1 <= count <= most_pieces().
     [[nodiscard]] Cuts best(Index count) const {
@@ -99,6 +129,17 @@ private:
         states.push_back(state);
     }
 
+    [[nodiscard]] std::vector<PieceTimes> pieces_of(const Cuts& cuts) const {
+        std::vector<PieceTimes> pieces;
+        std::size_t begin = 0;
+        for (const Index end : cuts.ends) {
+            const auto place = static_cast<std::size_t>(std::ranges::lower_bound(ends_, end) - ends_.begin());
+            pieces.push_back(pieces_[begin * ends_.size() + place]);
+            begin = place;
+        }
+        return pieces;
+    }
+
     [[nodiscard]] Cuts trace(const std::vector<std::vector<std::vector<Progress>>>& rows) const {
         const auto& finals = rows.back().back();
         const auto* state = &*std::ranges::min_element(finals, {}, done);
@@ -121,44 +162,17 @@ private:
     std::vector<PieceTimes> pieces_;
 };
 
-std::vector<PieceTimes> pieces_of(const OverlapTimes& times, Index extent, const std::vector<Index>& ends) {
-    std::vector<PieceTimes> pieces;
-    Index begin = 0;
-    for (const Index end : ends) {
-        const Index transfer = scale_up(times.whole, end, extent) - scale_up(times.whole, begin, extent);
-        pieces.push_back({times.piece + transfer, times.work(begin, end)});
-        begin = end;
-    }
-    return pieces;
-}
-
-// Johnson, "Optimal two- and three-stage production schedules with setup times included", 1954.
-void order_by_johnson(const OverlapTimes& times, Index extent, Cuts& cuts) {
-    const std::vector<PieceTimes> pieces = pieces_of(times, extent, cuts.ends);
-    const auto first = [&](std::size_t i) { return times.work_first ? pieces[i].work : pieces[i].transfer; };
-    const auto second = [&](std::size_t i) { return times.work_first ? pieces[i].transfer : pieces[i].work; };
-    std::vector<std::size_t> order = cuts.order;
-    const auto falling =
-        std::ranges::stable_partition(order, [&](std::size_t i) { return first(i) < second(i); }).begin();
-    std::ranges::stable_sort(order.begin(), falling, {}, first);
-    std::ranges::stable_sort(falling, order.end(), std::ranges::greater{}, second);
-    const Index time = overlapped_time(times, extent, cuts.ends, order);
-    if (time < cuts.time) {
-        cuts.order = std::move(order);
-        cuts.time = time;
-    }
-}
-
 }  // namespace
 
 Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector<Index>& ends,
                       const std::vector<std::size_t>& order) {
-    const std::vector<PieceTimes> pieces = pieces_of(times, extent, ends);
-    Progress state;
-    for (const std::size_t piece : order) {
-        pass(times, pieces[piece], last_transfer(times, static_cast<Index>(ends.size())), state);
+    std::vector<PieceTimes> pieces;
+    Index begin = 0;
+    for (const Index end : ends) {
+        pieces.push_back({transfer_of(times, extent, begin, end), times.work(begin, end)});
+        begin = end;
     }
-    return done(state);
+    return time_of(times, pieces, order);
 }
 
 Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max) {
@@ -166,9 +180,10 @@ Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index piec
     Cuts best = table.best(1);
     for (Index count = 2; count <= std::min(pieces_max, table.most_pieces()); ++count) {
         Cuts cuts = table.best(count);
-        order_by_johnson(times, extent, cuts);
+        table.order(cuts);
         if (cuts.time < best.time) best = std::move(cuts);
     }
+    best.whole_work = table.whole_work();
     return best;
 }
 

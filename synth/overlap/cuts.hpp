@@ -22,6 +22,7 @@ struct Cuts {
     std::vector<Index> ends;         ///< of the pieces, ascending; the last one is the extent
     std::vector<std::size_t> order;  ///< in which they pass
     Index time = 0;                  ///< picoseconds until both are done
+    Index whole_work = 0;            ///< picoseconds of all work in one piece, by itself
 };
 
 /// Picoseconds until both are done, in pieces that pass in this order.
@@ -30,7 +31,8 @@ struct Cuts {
 
 /// The best ascending pieces of `extent` indices with ends at multiples of extent / places, by dynamic programming, for
 /// each number of pieces up to `pieces_max`; then, of those, the best order (Johnson 1954: shortest transfer first
-/// while work is longer, then longest work first). Of equally good ones the fewest pieces.
+/// while work is longer, then longest work first). Of equally good ones the fewest pieces. Asks for the work between
+/// two places once.
 [[nodiscard]] Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max);
 
 }  // namespace reshard
