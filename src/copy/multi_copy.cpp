@@ -10,7 +10,6 @@ using NestLoop = LoopNest::Loop;
 // A block reaches over so many bytes of the tile: what one other memory takes of it stays in the first cache for those
 // that take its neighbours.
 constexpr Index block_span = Index{64} << 10;
-constexpr std::uintptr_t line_bytes = 64;
 
 Index stride_in_tile(const NestLoop& loop, MultiCopy::Kind kind) {
     return kind == MultiCopy::Kind::push ? loop.source_stride : loop.target_stride;
@@ -199,7 +198,8 @@ void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store s
 void MultiCopy::move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
     Leaf block = *part.transposed;
     const std::byte* run = lane.target - row * block.unit_bytes;
-    const Index shift = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(run) % line_bytes) / block.unit_bytes;
+    const auto into_line = static_cast<Index>(reinterpret_cast<std::uintptr_t>(run) % line_bytes);
+    const Index shift = (line_bytes - into_line) % line_bytes / block.unit_bytes;
     const Index begin = row == 0 ? 0 : std::min(row + shift, part.rows);
     block.plane.inner = std::min(row + rows + shift, part.rows) - begin;
     if (block.plane.inner == 0) return;

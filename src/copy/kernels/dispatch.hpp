@@ -15,6 +15,9 @@
 
 namespace reshard {
 
+/// Of a cache line.
+inline constexpr std::int64_t line_bytes = 64;
+
 /// How a copy writes: through the caches, or whole cache lines by non-temporal stores. After these store_fence() must
 /// come before another thread or process is told.
 enum class Store { cached, streaming };

@@ -11,8 +11,6 @@
 namespace reshard::KERNELS_NAMESPACE {
 namespace {
 
-constexpr Size line_bytes = 64;
-
 [[gnu::always_inline]] inline void stream_line(std::byte* target, const std::byte* line) {
 #if defined(__AVX512F__)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(target), _mm512_loadu_si512(line));
