@@ -19,7 +19,7 @@ def tile_of(layout, rank):
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; what fails on one rank alone may hang the others, until the timeout."""
+    """Each rank runs every test, in one order; a rank that fails ends all."""
 
     def setUp(self):
         from mpi4py import MPI
