@@ -1,8 +1,9 @@
 #include "synth/rules/three_stage.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "synth/rules/prime_axes.hpp"
+#include "synth/rules/one_permute.hpp"
 
 namespace reshard {
 
@@ -100,11 +101,30 @@ private:
     void connect(const PrimeAxes& goal) {
         const Layout after = layout(goal);
         const bool direct = type_step(here(), {StepKind::all_to_all, after}).has_value();
-        if (!direct && vocabulary_ == Vocabulary::collectives) repair(goal);
+        if (!direct && vocabulary_ == Vocabulary::collectives) return connect_in_steps(goal);
         now_ = goal;
-        step_to(direct                                                ? StepKind::all_to_all
-                : vocabulary_ == Vocabulary::all && !same_shape(goal) ? StepKind::exchange
-                                                                      : StepKind::permute);
+        step_to(direct              ? StepKind::all_to_all
+                : !same_shape(goal) ? StepKind::exchange
+                                    : StepKind::permute);
+    }
+
+    // By the way with fewer permutes, and of those that with fewer steps.
+    void connect_in_steps(const PrimeAxes& goal) {
+        const auto chain = by_one_permute(now_, goal);
+        std::vector<Step> before = steps_;
+        repair(goal);
+        now_ = goal;
+        step_to(StepKind::permute);
+        if (!chain) return;
+        std::swap(before, steps_);
+        for (const PrimeAxes& lists : *chain) {
+            now_ = lists;
+            step_to(&lists == &chain->front() ? StepKind::permute : StepKind::all_to_all);
+        }
+        const auto cost = [](const std::vector<Step>& steps) {
+            return std::pair(std::ranges::count(steps, StepKind::permute, &Step::kind), steps.size());
+        };
+        if (cost(before) <= cost(steps_)) std::swap(before, steps_);
     }
 
     struct Transfer {
