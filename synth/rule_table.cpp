@@ -127,9 +127,9 @@ void search_digits(Inquiry& asked) {
 void take_one_step(Inquiry& asked) {
     const Problem& problem = asked.problem;
     for (const StepKind kind : all_step_kinds) {
+        if (name_of_step(kind) != asked.rule) continue;
         const Step step{kind, problem.target};
-        if (name_of_step(kind) == asked.rule && type_valid_step(problem.source, step))
-            asked.consider(Plan{problem.source, problem.target, {step}});
+        if (type_valid_step(problem.source, step)) asked.consider(Plan{problem.source, problem.target, {step}});
     }
 }
 

@@ -34,6 +34,48 @@ struct Leg {
     bool reached = false;
 };
 
+// What shards and summands say of a step before it is typed, which takes longer.
+struct Change {
+    bool grows = false;    // some dimension has more shards
+    bool shrinks = false;  // some has fewer
+    bool axes = false;     // the unreduced axes are others
+    bool sums = false;     // or what they are reduced by
+};
+
+Change change_between(const Layout& before, const Layout& after) {
+    Change change;
+    for (std::size_t i = 0; i < before.dims.size(); ++i) {
+        const Index b = shard_count(before.dims[i]);
+        const Index a = shard_count(after.dims[i]);
+        change.grows = change.grows || a > b;
+        change.shrinks = change.shrinks || a < b;
+    }
+    change.axes = before.unreduced != after.unreduced;
+    change.sums = !same_summands(before, after);
+    return change;
+}
+
+// False where no step of the kind is typed.
+bool can_be(StepKind kind, Change change) {
+    switch (kind) {
+        case StepKind::slice:
+            return !change.shrinks && !change.axes;
+        case StepKind::all_gather:
+            return !change.grows && !change.axes;
+        case StepKind::all_to_all:
+            return change.grows && change.shrinks && !change.axes;
+        case StepKind::permute:
+            return !change.grows && !change.shrinks;
+        case StepKind::reduce_scatter:
+        case StepKind::all_reduce:
+        case StepKind::zero_fill:
+            return change.sums;
+        case StepKind::exchange:
+            break;
+    }
+    return true;
+}
+
 }  // namespace
 
 Plan shortcut(Plan plan, const Options& options) {
@@ -57,9 +99,11 @@ Plan shortcut(Plan plan, const Options& options) {
                 }
                 continue;
             }
+            const Change change = change_between(before, after);
+            Step step{StepKind::slice, after};
             for (const StepKind kind : all_step_kinds) {
-                if (!allows(options.vocabulary, kind)) continue;
-                const Step step{kind, after};
+                if (!allows(options.vocabulary, kind) || !can_be(kind, change)) continue;
+                step.kind = kind;
                 const auto move = type_valid_step(before, step);
                 if (!move) continue;
                 const Leg leg{legs[from].price + price_of(before, step, *move, options), from, legs[from].legs + 1,

@@ -1,6 +1,7 @@
 // One test for each rule that `explain` names, by its name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "reshard/synthesize.hpp"
@@ -64,6 +65,32 @@ TEST(RuleUnit, three_stage) {
             EXPECT_EQ(verdict->peak_bytes, verdict->floor_bytes);
             EXPECT_LE(verdict->received_bytes, 2 * verdict->lower_bound_bytes);
         }
+}
+
+// Where primes are too many to search them all, tiles are numbered once, as the target needs them: each pair needs that
+// for another reason, and Shardy's pass receives as little on all but the fourth, where it receives more.
+TEST(RuleUnit, OnePermute) {
+    struct Pair {
+        Mesh mesh;
+        const char* source;
+        const char* target;
+        Index received;  // KiB
+    };
+    const Pair pairs[] = {
+        {{{"a", 4}, {"b", 8}, {"c", 3}}, "f32[64,384@a,1152@b]", "f32[64,384@b,1152@(a,c)]", 1728},
+        {{{"a", 2}, {"b", 2}, {"c", 6}, {"d", 4}}, "f32[1536@(c,d),384@b,64@a]", "f32[1536@d,384@c,64@b]", 4096},
+        {{{"a", 6}, {"b", 3}, {"c", 5}}, "f32[160,32,240@c,24@b]", "f32[160@c,32,240@b,24@a]", 2304},
+        {{{"a", 5}, {"b", 4}, {"c", 3}, {"d", 2}}, "f32[240@(a,c),480@b,64,8]", "f32[240@c,480@a,64@(b,d),8]", 4896},
+        {{{"a", 6}, {"b", 6}, {"c", 3}}, "f32[288@a,1728,64]", "f32[288@c,1728@(a,b),64]", 1728},
+    };
+    for (const auto& [axes, source, target, received] : pairs) {
+        const Problem problem{*parse_layout(axes, source), *parse_layout(axes, target)};
+        const Synthesis found = made(problem, Vocabulary::collectives, Objective::bytes);
+        EXPECT_EQ(found.verdict().received_bytes_max_device, received * 1024) << format(found.plan());
+        EXPECT_LE(found.verdict().peak_bytes, found.verdict().floor_bytes);
+        EXPECT_EQ(std::ranges::count(found.plan().steps, StepKind::permute, &Step::kind), 1);
+        EXPECT_FALSE(found.search_complete && !found.optimal);
+    }
 }
 
 // Each element enters a node of 3 once, at one of the devices that want it.
