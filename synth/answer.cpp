@@ -64,7 +64,9 @@ private:
     void propose_in_digits() {
         ask(Stage::search);
         stop_ = inquiry_.searched.stopped.value_or(stop_);
-        if (settled_by_search()) choice_.settle();
+        const bool settled = settled_by_search();
+        if (permutes_twice()) ask(Stage::numbers);
+        if (settled) choice_.settle();
         if (choice_.settled() && !options_.explain) return;
         ask_one_step();
         if (!choice_.settled() && done()) choice_.settle();
@@ -118,6 +120,13 @@ private:
         if (best == nullptr || moving_steps(best->plan()) > 1 || !unbeatable(*best, options_.objective)) return false;
         stop_ = StopReason::one_step;
         return true;
+    }
+
+    // What a permute costs can be saved where it numbers the tiles as no axes of the mesh do.
+    bool permutes_twice() const {
+        const Alternative* best = choice_.best();
+        return best != nullptr && options_.vocabulary == Vocabulary::collectives &&
+               std::ranges::count(best->plan().steps, StepKind::permute, &Step::kind) > 1;
     }
 
     void ask_levels() {

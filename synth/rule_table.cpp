@@ -10,6 +10,7 @@
 #include "synth/rules/cross_mesh.hpp"
 #include "synth/rules/fetch_once.hpp"
 #include "synth/rules/fuse_steps.hpp"
+#include "synth/rules/renumber.hpp"
 #include "synth/rules/three_stage.hpp"
 #include "synth/search/search.hpp"
 
@@ -181,10 +182,18 @@ void reorder_last(Inquiry& asked) {
         asked.consider(reordered(asked.problem, steps_in_one_order(*made, asked.options)));
 }
 
+void renumber(Inquiry& asked) {
+    asked.consider(renumbered_to_target(asked.problem));
+    asked.consider(renumbered_to_source(asked.problem));
+}
+
 // In the order in which they are asked: of plans that cost the same the first is chosen.
-constexpr std::array<RuleEntry, 15> table = {{
+constexpr std::array<RuleEntry, 16> table = {{
     {{"identity", "both ends hold the same: nothing moves"}, Stage::nothing, do_nothing},
     {{"search", "the shortest path over typed steps, in the digits of the mesh"}, Stage::search, search_digits},
+    {{"renumber", "the devices are numbered anew, so that digits cross the axes of the mesh; one permute"},
+     Stage::numbers,
+     renumber},
     {{"one_step", "one collective leads from end to end"}, Stage::one_step, take_one_step},
     {{"direct_exchange", "one universal exchange from end to end"}, Stage::one_step, take_one_step, Vocabulary::all},
     {{"three_stage", "slice, move equal tiles, gather; sliced no more than the ends make necessary"},

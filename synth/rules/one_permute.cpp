@@ -15,6 +15,17 @@ bool take(std::vector<Index>& primes, Index prime) {
     return true;
 }
 
+// No atom spans axes: what is cut out of one would have no name.
+AtomList by_axes(const Mesh& mesh, const AtomList& atoms) {
+    AtomList parts;
+    for (const Atom& atom : atoms) {
+        const auto names = names_of(mesh, atom);
+        if (!names) parts.push_back(atom);
+        for (std::size_t i = 0; names && i < names->size(); ++i) parts.push_back(*atom_of(mesh, (*names)[i]));
+    }
+    return parts;
+}
+
 // A prime of the goal that another dimension holds first.
 struct Transfer {
     Atom atom;
@@ -24,11 +35,12 @@ struct Transfer {
 
 class OnePermute {
 public:
-    OnePermute(const PrimeAxes& now, const PrimeAxes& goal) : kept_(goal.size()), gives_(goal.size()) {
+    OnePermute(const Mesh& mesh, const PrimeAxes& now, const PrimeAxes& goal)
+        : kept_(goal.size()), gives_(goal.size()) {
         std::vector<AtomList> missing;
         for (std::size_t i = 0; i < goal.size(); ++i) {
             for (const Atom& atom : now[i]) gives_[i].push_back(atom.size);
-            missing.push_back(keep_prefix(i, canonical(goal[i])));
+            missing.push_back(keep_prefix(i, by_axes(mesh, canonical(goal[i]))));
             takes_.push_back(!missing.back().empty());
         }
         for (std::size_t to = 0; to < goal.size() && possible_; ++to)
@@ -110,8 +122,8 @@ private:
 
 }  // namespace
 
-std::optional<std::vector<PrimeAxes>> by_one_permute(const PrimeAxes& now, const PrimeAxes& goal) {
-    return OnePermute(now, goal).make();
+std::optional<std::vector<PrimeAxes>> by_one_permute(const Mesh& mesh, const PrimeAxes& now, const PrimeAxes& goal) {
+    return OnePermute(mesh, now, goal).make();
 }
 
 }  // namespace reshard

@@ -103,14 +103,12 @@ private:
         const bool direct = type_step(here(), {StepKind::all_to_all, after}).has_value();
         if (!direct && vocabulary_ == Vocabulary::collectives) return connect_in_steps(goal);
         now_ = goal;
-        step_to(direct              ? StepKind::all_to_all
-                : !same_shape(goal) ? StepKind::exchange
-                                    : StepKind::permute);
+        step_to(direct ? StepKind::all_to_all : !same_shape(goal) ? StepKind::exchange : StepKind::permute);
     }
 
     // By the way with fewer permutes, and of those that with fewer steps.
     void connect_in_steps(const PrimeAxes& goal) {
-        const auto chain = by_one_permute(now_, goal);
+        const auto chain = by_one_permute(problem_.source.mesh, now_, goal);
         std::vector<Step> before = steps_;
         repair(goal);
         now_ = goal;

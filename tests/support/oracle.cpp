@@ -87,6 +87,15 @@ Index digits(const AtomList& atoms, Index device) {
     return value;
 }
 
+/// Where a device stands in the mesh: a plan may list the devices anew on the way.
+Index listed_at(const Mesh& mesh, Index device) {
+    const auto list = mesh.devices.devices();
+    if (list.empty()) return device;
+    const auto found = std::ranges::find(list, device);
+    if (found == list.end()) throw std::logic_error("a mesh of other devices than 0, 1, ...");
+    return found - list.begin();
+}
+
 Combine combination(Reduction reduction) {
     static const std::map<Reduction, Combine> combinations = {{Reduction::sum, Combine::sum},
                                                               {Reduction::max, Combine::max},
@@ -166,14 +175,15 @@ std::vector<Holding> holdings(const Layout& layout) {
     for (const Axis& axis : layout.mesh.axes) devices *= axis.size;
     std::vector<Holding> held;
     for (Index device = 0; device < devices; ++device) {
+        const Index position = listed_at(layout.mesh, device);
         Holding holding;
         for (const Dim& dim : layout.dims) {
             Index parts = 1;
             for (const Atom& atom : dim.atoms) parts *= atom.size;
-            const Index shard = digits(dim.atoms, device);
+            const Index shard = digits(dim.atoms, position);
             holding.tile.push_back(dim.pieces.empty() ? cut(dim.extent, parts, shard) : piece_of(dim, shard));
         }
-        holding.summand = digits(layout.unreduced, device);
+        holding.summand = digits(layout.unreduced, position);
         holding.combine = combination(layout.reduction);
         held.push_back(std::move(holding));
     }

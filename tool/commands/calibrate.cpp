@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 
 #include "reshard/cost.hpp"
 #include "src/base/try.hpp"
@@ -48,9 +49,11 @@ Index copy_rate(Rank& rank, Index rounds) {
     return rounded(static_cast<double>(copied_bytes) / std::max(slowest, 1e-9));
 }
 
-/// Collective: median seconds of an all_to_all with tiles of so many elements, and a few more, among the members of one
-/// axis, which copies runs of `run` elements; of all of the part for a peer where it is 0.
-Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index run, Index rounds) {
+using Mover = std::unique_ptr<Session>;
+
+/// Collective: an all_to_all with tiles of so many elements, and a few more, among the members of one axis, which
+/// copies runs of `run` elements; of all of the part for a peer where it is 0.
+Result<Mover> exchange(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index run) {
     Index members = 1;
     for (const Axis& one : mesh.axes)
         if (one.name == axis) members = one.size;
@@ -61,19 +64,33 @@ Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, 
     RESHARD_TRY(const auto& plan, judge({source, target, {{StepKind::all_to_all, target}}}, AsSteps{}));
     RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), plan));
     std::ranges::fill(mover->source(), std::byte{1});
-    std::vector<double> times;
-    for (Index round = 0; round <= rounds; ++round) {
-        RESHARD_TRY(const auto& taken, mover->move(rank));
-        if (round > 0) times.push_back(taken);  // the first one warms up
-    }
-    return largest(rank, std::vector<double>{median(std::move(times))}).front();
+    return std::move(mover);
+}
+
+/// Collective: seconds of each round of each, in turn, so that who else is on the machine slows all alike.
+Result<std::vector<std::vector<double>>> rounds_of(Rank& rank, const std::vector<Mover>& movers, Index rounds) {
+    std::vector<std::vector<double>> times(movers.size());
+    for (Index round = 0; round <= rounds; ++round)
+        for (std::size_t i = 0; i < movers.size(); ++i) {
+            RESHARD_TRY(const auto& taken, movers[i]->move(rank));
+            if (round > 0) times[i].push_back(taken);  // the first one warms up
+        }
+    return times;
+}
+
+/// Collective: median seconds of one in runs as long as can be.
+Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index rounds) {
+    std::vector<Mover> movers(1);
+    RESHARD_ASSIGN(movers[0], exchange(rank, mesh, axis, tile, 0));
+    RESHARD_TRY(auto times, rounds_of(rank, movers, rounds));
+    return largest(rank, std::vector<double>{median(std::move(times[0]))}).front();
 }
 
 /// Collective: latency and bandwidth of the level that an axis of `members` ranks reaches.
 Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index copies, Index rounds,
                      Level& level) {
-    RESHARD_TRY(const auto& small, exchange_seconds(rank, mesh, axis, small_tile_elements, 0, rounds));
-    RESHARD_TRY(const auto& large, exchange_seconds(rank, mesh, axis, large_tile_elements, 0, rounds));
+    RESHARD_TRY(const auto& small, exchange_seconds(rank, mesh, axis, small_tile_elements, rounds));
+    RESHARD_TRY(const auto& large, exchange_seconds(rank, mesh, axis, large_tile_elements, rounds));
     const double tile = 4.0 * static_cast<double>(members * ceil_divide(large_tile_elements, members));
     const double load = tile * static_cast<double>(members - 1) / static_cast<double>(members);
     // The model pays for messages, for the link, and for one copy of the tile that arrives.
@@ -85,10 +102,15 @@ Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index membe
 
 /// Collective: what a run costs beside its bytes, through the level that an axis of `members` ranks reaches.
 Result<Index> run_picoseconds(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index rounds) {
-    RESHARD_TRY(const auto& whole, exchange_seconds(rank, mesh, axis, large_tile_elements, 0, rounds));
-    RESHARD_TRY(const auto& short_runs, exchange_seconds(rank, mesh, axis, large_tile_elements, run_elements, rounds));
+    std::vector<Mover> movers(2);
+    RESHARD_ASSIGN(movers[0], exchange(rank, mesh, axis, large_tile_elements, 0));
+    RESHARD_ASSIGN(movers[1], exchange(rank, mesh, axis, large_tile_elements, run_elements));
+    RESHARD_TRY(const auto& times, rounds_of(rank, movers, rounds));
+    std::vector<double> more;
+    for (std::size_t round = 0; round < times[0].size(); ++round) more.push_back(times[1][round] - times[0][round]);
+    const double slowest = largest(rank, std::vector<double>{median(std::move(more))}).front();
     const auto runs = static_cast<double>(members * ceil_divide(large_tile_elements, members * run_elements));
-    return rounded(std::max(short_runs - whole, 0.0) / runs * second_ps);
+    return rounded(std::max(slowest, 0.0) / runs * second_ps);
 }
 
 /// Collective: ranks of a node, when every node has as many and they follow one another; else 0.
