@@ -65,7 +65,7 @@ private:
         ask(Stage::search);
         stop_ = inquiry_.searched.stopped.value_or(stop_);
         const bool settled = settled_by_search();
-        if (permutes_twice()) ask(Stage::numbers);
+        if (may_gain_by_numbers()) ask(Stage::numbers);
         if (settled) choice_.settle();
         if (choice_.settled() && !options_.explain) return;
         ask_one_step();
@@ -122,11 +122,13 @@ private:
         return true;
     }
 
-    // What a permute costs can be saved where it numbers the tiles as no axes of the mesh do.
-    bool permutes_twice() const {
+    // Numbered anew, tiles take a permute and an all-to-all: no less than 3/2 of the bound.
+    bool may_gain_by_numbers() const {
         const Alternative* best = choice_.best();
-        return best != nullptr && options_.vocabulary == Vocabulary::collectives &&
-               std::ranges::count(best->plan().steps, StepKind::permute, &Step::kind) > 1;
+        if (best == nullptr || options_.vocabulary != Vocabulary::collectives) return false;
+        const Verdict& verdict = best->verdict();
+        return std::ranges::count(best->plan().steps, StepKind::permute, &Step::kind) > 1 ||
+               verdict.received_bytes_max_device / 3 > verdict.lower_bound_bytes / 2;
     }
 
     void ask_levels() {

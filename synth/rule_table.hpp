@@ -33,7 +33,7 @@ struct Inquiry {
 enum class Stage {
     nothing,   ///< both ends hold the same
     search,    ///< both ends are written in the digits of one mesh, or may be
-    numbers,   ///< as search, where its plan permutes twice or more
+    numbers,   ///< as search, where its plan leaves room for a permute of other digits
     one_step,  ///< every question
     built,     ///< as search, where it has not settled the question
     level,     ///< as built and, where there are several levels, between: for the least time, once for each level
