@@ -8,7 +8,8 @@ with --check judges: the plan's time against bytes / rate of the link, and how m
 is against what was predicted. Exits 77 where there are no tools or privileges for it.
 
 --case NAME runs one of CASES instead, moves between meshes and a sum, and prints the plan beside what MPI programs
-write by hand, and against the time that was predicted: bytes / rate of its busiest card, step by step.
+write by hand, and against the time that was predicted, step by step, and against bytes / rate of its busiest card.
+--cases runs all of CASES and prints a row of bench/README.md's table for each.
 
 The namespaces live as long as the processes that hold them, which end with this one however it ends."""
 
@@ -46,13 +47,27 @@ level link devices all message 100us bandwidth {rate}B/s shared
 copy 5GB/s
 """
 
+# The link alone: nothing inside a node takes time, so that a plan costs bytes / rate of its busiest card.
+LINK_ALONE = """machine link-alone
+level node devices {per_node} message 0us bandwidth 1000000GB/s
+level link devices all message 0us bandwidth {rate}B/s shared
+copy 1000000GB/s
+"""
+
+# What MPI programs write by hand: the last columns of the table of cases.
+BY_HAND = ("isend and irecv of boxes", "MPI_Bcast per unit task", "MPI_Alltoallw")
+
 
 class Skip(Exception):
     pass
 
 
-def run(*command, **more):
-    return subprocess.run(command, capture_output=True, text=True, timeout=MESSAGE_SECONDS, check=False, **more)
+def run(*command, seconds=MESSAGE_SECONDS):
+    """Ended after so many seconds, with the sentence of what did not end."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"wrong: no end after {seconds} seconds of {' '.join(command)}")
 
 
 def need(*command):
@@ -127,7 +142,9 @@ class Nodes:
         settings = {"plm_rsh_agent": agent, "oob_tcp_if_include": "card", "btl_tcp_if_include": "card",
                     "pml": "ob1", "btl": "self,vader,tcp"}
         words = [word for key, value in settings.items() for word in ("--mca", key, value)]
-        return run(*self.inside(0), mpiexec, "-n", str(self.count * per_node), "--host", hosts, *words, *command)
+        # Open MPI's own limit ends the ranks of all nodes; the later one here is for a launcher that hangs itself.
+        return run(*self.inside(0), mpiexec, "--timeout", str(MESSAGE_SECONDS), "-n", str(self.count * per_node),
+                   "--host", hosts, *words, *command, seconds=MESSAGE_SECONDS + 30)
 
 
 def question(asked):
@@ -166,8 +183,10 @@ def measure(asked, folder):
         ran = measured(asked, nodes, machine)
     # Of a node's half of the columns, the half that its own rows hold is there already.
     least = asked.rows * asked.columns * 4 // NODES // NODES / asked.rate
-    ours, straight = (ran[name]["seconds_median"] for name in ("this plan", "direct exchange"))
-    ours_least, straight_least = (min(ran[name]["seconds"]) for name in ("this plan", "direct exchange"))
+    # A plan of one step is the direct exchange, which then does not run a second time.
+    both = [ran["this plan"], ran.get("direct exchange", ran["this plan"])]
+    ours, straight = (one["seconds_median"] for one in both)
+    ours_least, straight_least = (min(one["seconds"]) for one in both)
     return {
         "ranks": NODES * asked.per_node,
         "link_bytes_per_second": asked.rate,
@@ -186,8 +205,30 @@ def measure(asked, folder):
     }
 
 
+def seconds_at_card(asked, folder, plan):
+    """Bytes / rate of the plan's busiest card, step by step; None where the link alone has another plan chosen."""
+    machine = os.path.join(folder, "link-alone.machine")
+    with open(machine, "w", encoding="utf-8") as file:
+        file.write(LINK_ALONE.format(per_node=asked.per_node, rate=asked.rate))
+    alone = predicted(asked, machine)
+    same = [(step["kind"], step["layout"]) for step in alone["steps"]] == [
+        (step["kind"], step["layout"]) for step in plan["steps"]]
+    return alone["seconds_estimate"] if same else None
+
+
+def row(result):
+    """Of the table in bench/README.md, in milliseconds."""
+    card = result["seconds_at_card"]
+    others = result["seconds_of_all"]
+    cells = [result["case"], ", ".join(result["steps"]), "-" if card is None else f"{1e3 * card:.0f}",
+             f"{1e3 * result['seconds']:.0f}", "-" if card is None else f"{result['seconds'] / card:.2f}",
+             f"{1e3 * result['seconds_predicted']:.0f}", f"{result['over_predicted']:.2f}"]
+    cells += [f"{1e3 * others[name]:.0f}" if name in others else "no part" for name in BY_HAND]
+    return f"| {' | '.join(cells)} |"
+
+
 def measure_case(asked, folder, machine, plan):
-    """The plan's estimate is what its schedule puts on the busiest card, beside latencies and what nodes do inside."""
+    """A case's plan beside what is written by hand."""
     count, per_node, _ = CASES[asked.case]
     with Nodes(folder, asked.rate, count) as nodes:
         ran = measured(asked, nodes, machine)
@@ -202,6 +243,7 @@ def measure_case(asked, folder, machine, plan):
         "seconds": seconds,
         "least": min(ran["this plan"]["seconds"]),
         "seconds_predicted": plan["seconds_estimate"],
+        "seconds_at_card": seconds_at_card(asked, folder, plan),
         "over_predicted": seconds / plan["seconds_estimate"],
         "seconds_of_all": others,
         "no_part": {name: one["error"]["message"] for name, one in ran.items() if "error" in one},
@@ -216,6 +258,20 @@ def faults(result, slack):
         yield f"{over:.2f} times bytes / rate, {TIMES_BOUND * slack} are allowed"
     if not max(1, (1 - FACTOR_BOUND) * expected / slack) <= faster <= (1 + FACTOR_BOUND) * expected * slack:
         yield f"{faster:.2f} times faster than the direct exchange, predicted was {expected:.2f}"
+
+
+def report_cases(asked):
+    """All cases, a row as soon as it is there; the whole results go to stderr."""
+    print("| case | steps | bytes / rate (ms) | the plan | over it | predicted | over predicted | "
+          f"{' | '.join(BY_HAND)} |\n|{'---|' * (7 + len(BY_HAND))}", flush=True)
+    for name, (_, per_node, _) in CASES.items():
+        asked.case, asked.per_node = name, per_node
+        with tempfile.TemporaryDirectory() as folder:
+            result = measure(asked, folder)
+        print(json.dumps(result), file=sys.stderr, flush=True)
+        print(row(result), flush=True)
+        if result["wrong"] != 0:
+            sys.exit(f"wrong: elements of case {name} did not arrive as they should")
 
 
 def report(asked):
@@ -244,6 +300,7 @@ def main():
     parser.add_argument("--rows", type=int, default=4096)
     parser.add_argument("--columns", type=int, default=4096)
     parser.add_argument("--case", choices=list(CASES), help="a move between meshes or a sum, with nodes of its own")
+    parser.add_argument("--cases", action="store_true", help="all cases, as rows of a table")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--check", action="store_true", help="fail where the bounds are not kept")
     parser.add_argument("--slack", type=float, default=1, help="the bounds are so many times as wide: where others run")
@@ -253,7 +310,10 @@ def main():
         asked.per_node = CASES[asked.case][1]
     asked.reshard = os.path.abspath(asked.reshard)
     try:
-        report(asked)
+        if asked.cases:
+            report_cases(asked)
+        else:
+            report(asked)
     except Skip as reason:
         print(f"skipped: {reason}")
         return 77
