@@ -158,6 +158,7 @@ TEST(PiecesOnStreams, WrongUseIsSaidAndTheRunGoesOn) {
     on_every_rank([](Backend& backend) {
         const InPieces drawn = turning();
         auto executor = Executor::prepare(judged(drawn), backend).value();
+        EXPECT_NE(executor.describe().find("in 4 pieces, one at a time"), std::string::npos) << executor.describe();
         DevicePieces bench(backend, drawn, 3, executor.workspace_bytes());
         const auto bound = executor.bind(bench.buffers()).value();
         const OwnStream stream;
