@@ -158,8 +158,9 @@ public:
         if (!made_) {
             RESHARD_ASSIGN(made_, Event::make(false));
         }
-        waits_ = true;
-        return checked(cudaEventRecord(made_->get(), static_cast<cudaStream_t>(queue)), "cudaEventRecord");
+        const cudaError_t recorded = cudaEventRecord(made_->get(), static_cast<cudaStream_t>(queue));
+        waits_ = recorded == cudaSuccess;
+        return checked(recorded, "cudaEventRecord");
     }
     [[nodiscard]] void* event() const override { return ends_.back().get(); }
 
