@@ -1,5 +1,5 @@
-// Runs of an executor: the buckets of a list one after another, pieces two at a time, and what all runs of one executor
-// share.
+// Runs of an executor: the buckets of a list one after another, pieces two at a time or on a queue, and what all runs
+// of one executor share.
 #pragma once
 
 #include "reshard/execute.hpp"
