@@ -48,9 +48,10 @@ struct Split {
     Index block = 1;                      ///< indices of a block
     std::vector<Index> ends = {1};        ///< ascending, from 1 on; the last one is `block`
     std::vector<std::size_t> order = {};  ///< in which pieces travel, each once; as they are numbered where it is empty
-    /// At most two pieces are on their way at once, each with a workspace of its own; a run says which have arrived
-    /// (Ticket::arrived), and takes their sources one by one (Ticket::offer). Of a plan by itself, not of a list. Else
-    /// pieces go one after the other in the workspace of one: a split run, whose memory is the least.
+    /// At most two pieces are on their way at once, each with a workspace of its own; on a device's queue all are,
+    /// which has them one after the other. A run says which have arrived (Ticket::arrived), and takes their sources one
+    /// by one (Ticket::offer). Of a plan by itself, not of a list. Else pieces go one after the other in the workspace
+    /// of one: a split run, whose memory is the least.
     bool overlapped = false;
     friend bool operator==(const Split&, const Split&) = default;
 };

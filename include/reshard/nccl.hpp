@@ -44,4 +44,24 @@ struct Options {
 /// (another backend); backend.
 [[nodiscard]] Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes);
 
+/// As Bound::start with these options, in the order of `stream`, on which all pieces travel one after the other, each
+/// when it has been offered; no look at the ticket is needed for that. A stream that is being captured, or becomes so
+/// by offers on streams that are, takes the pieces into its graph; the ticket is then done with the last offer. What
+/// computes on what has arrived belongs on another stream. Errors: as Bound::start_on; unsupported for what no executor
+/// of this backend has bound.
+[[nodiscard]] Result<std::unique_ptr<Ticket>> start(Bound& bound, cudaStream_t stream, const StartOptions& options);
+
+/// Recorded when piece `piece` of the run is complete on this rank: cudaStreamWaitEvent(yours, event) lets a stream use
+/// what has arrived while the host goes on. Pieces are those of an overlapped Split by their numbers, else the buckets
+/// of a list. All pieces have set out when the start returns, or with the offers of theirs and of those before them.
+/// The event belongs to what was bound, and the next start records it anew: ask for it in each run. It says nothing of
+/// faults, of which wait, test and arrived tell: after one it counts as reached. Errors: usage for a piece that there
+/// is not, or that has not set out; unsupported for a run of another backend; what the run failed of.
+[[nodiscard]] Result<cudaEvent_t> event(Ticket& run, std::size_t piece);
+
+/// As Ticket::offer, of a source that is made once all is done that is on `stream` now: the run's stream waits for
+/// that, the host does not. The timeout of a piece counts from here, so it has to hold the work on `stream` too. Errors
+/// also: unsupported for a run of another backend; backend.
+[[nodiscard]] Result<void> offer(Ticket& run, std::size_t piece, cudaStream_t stream);
+
 }  // namespace reshard::nccl

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/execute/flights.hpp"
 
 namespace reshard {
@@ -19,15 +21,27 @@ using Buckets = std::shared_ptr<const BoundBuckets>;  // a run keeps them: calle
 // Between two looks at the other runs.
 constexpr Index slice = 100;  // microseconds
 
-class GuardedTicket final : public Ticket, private Flight {
+// How a run was started.
+struct Started {
+    bool withheld = false;
+    std::optional<void*> queue;  // none: where the backend likes
+};
+
+Result<std::unique_ptr<Ticket>> start_one(Bound& bound, const std::optional<void*>& queue) {
+    return queue ? bound.start_on(*queue) : bound.start();
+}
+
+class GuardedTicket final : public Ticket, public QueuedTicket, private Flight {
 public:
-    GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state, bool withheld)
-        : buckets_(std::move(buckets)),
+    GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state, const Started& how)
+        : queue_(how.queue),
+          buckets_(std::move(buckets)),
           runs_(std::move(started)),
           state_(std::move(state)),
           flights_(Flights::of_this_thread()),
-          ready_(withheld ? 0 : buckets_->bounds.size()),
-          offered_(withheld ? buckets_->bounds.size() : 0) {
+          ready_(how.withheld ? 0 : buckets_->bounds.size()),
+          set_out_(runs_.size()),
+          offered_(how.withheld ? buckets_->bounds.size() : 0) {
         if (buckets_->bounds.empty()) {
             finish();
         } else {
@@ -81,22 +95,52 @@ public:
     }
     Result<void> offer(std::size_t piece) override {
         const std::lock_guard lock(mutex_);
+        RESHARD_CHECK(may_be_offered(piece));
+        return set_out_with(piece);
+    }
+    Result<void> offer_on(std::size_t piece, void* queue) override {
+        const std::lock_guard lock(mutex_);
+        RESHARD_CHECK(may_be_offered(piece));
+        RESHARD_TRY(const auto& bound, queued(piece));
+        RESHARD_CHECK(bound->wait_for_queue(queue));
+        return set_out_with(piece);
+    }
+    Result<void*> event(std::size_t piece) override {
+        const std::lock_guard lock(mutex_);
+        if (failed_) return tl::unexpected(state_->first_error);
+        if (piece >= buckets_->bounds.size()) return no_piece("event", piece);
+        RESHARD_TRY(const auto& bound, queued(piece));
+        if (place_of(piece) >= set_out_)
+            return fail(Code::usage, fmt::format("event: piece {} has not set out, which waits for offers", piece));
+        return bound->event();
+    }
+
+private:
+    [[nodiscard]] tl::unexpected<Error> no_piece(std::string_view call, std::size_t piece) const {
+        return fail(Code::usage,
+                    fmt::format("{}: there is no piece {}, the run has {}", call, piece, buckets_->bounds.size()));
+    }
+    [[nodiscard]] std::size_t place_of(std::size_t piece) const {
+        return buckets_->place_of.empty() ? piece : buckets_->place_of[piece];
+    }
+    [[nodiscard]] Result<QueuedBound*> queued(std::size_t piece) const {
+        if (auto* const bound = dynamic_cast<QueuedBound*>(buckets_->bounds[place_of(piece)].get())) return bound;
+        return fail(Code::unsupported, "this backend has no queues");
+    }
+    Result<void> may_be_offered(std::size_t piece) {
         if (offered_.empty()) return Ticket::offer(piece);
-        if (piece >= offered_.size())
-            return fail(Code::usage,
-                        fmt::format("offer: there is no piece {}, the run has {}", piece, offered_.size()));
-        const std::size_t place = buckets_->place_of.empty() ? piece : buckets_->place_of[piece];
-        if (offered_[place] != 0)
-            return fail(Code::usage, fmt::format("offer: piece {} has been offered before", piece));
-        offered_[place] = 1;
+        if (piece >= offered_.size()) return no_piece("offer", piece);
+        if (offered_[place_of(piece)] == 0) return {};
+        return fail(Code::usage, fmt::format("offer: piece {} has been offered before", piece));
+    }
+    Result<void> set_out_with(std::size_t piece) {
+        offered_[place_of(piece)] = 1;
         while (ready_ < offered_.size() && offered_[ready_] != 0) ++ready_;
         if (over_) return ended();
         set_out();
         leave();
         return over_ ? ended() : Result<void>();
     }
-
-private:
     Result<bool> look_at_all() {
         const auto done = advance([](Ticket& run) { return run.test(); });
         if (Flights::of_this_thread()->has_others(*this)) Flights::of_this_thread()->advance_others(this);
@@ -149,11 +193,13 @@ private:
     void set_out() {
         const std::size_t until = std::min(ready_, at_ + buckets_->in_flight_max());
         while (!over_ && runs_.size() < until) {
-            auto run = buckets_->bounds[runs_.size()]->start();
-            if (run)
+            auto run = start_one(*buckets_->bounds[runs_.size()], queue_);
+            if (run) {
                 runs_.push_back(std::move(*run));
-            else
+                set_out_ = runs_.size();
+            } else {
                 end(run.error());
+            }
         }
     }
     // A piece that has set out behind the one that is waited for moves too.
@@ -181,34 +227,36 @@ private:
         return {};
     }
 
+    std::optional<void*> queue_;
     Buckets buckets_;
-    std::vector<std::unique_ptr<Ticket>> runs_;  // of what has set out
+    std::vector<std::unique_ptr<Ticket>> runs_;  // of what has set out; none once it is over
     State state_;
     std::shared_ptr<Flights> flights_;  // of the thread that started it
     std::mutex mutex_;
     std::size_t at_ = 0;         // so many have arrived
     std::size_t ready_;          // so many have been offered, with all before them
+    std::size_t set_out_;        // so many have set out
     std::vector<char> offered_;  // in the order of travel; none where nothing is withheld
     bool listed_ = false;        // in the flights
     bool over_ = false;
     bool failed_ = false;
 };
 
-class GuardedBound final : public Bound {
+class GuardedBound final : public Bound, public WithheldOnQueue {
 public:
     GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
-        const std::size_t at_once = std::min(buckets_->in_flight_max(), buckets_->bounds.size());
-        return guarded(at_once, [](Bound& bound) { return bound.start(); });
+        return guarded(std::min(buckets_->in_flight_max(), buckets_->bounds.size()), {});
     }
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
-        return guarded(buckets_->bounds.size(), [&](Bound& bound) { return bound.start_on(queue); });
+        return guarded(buckets_->bounds.size(), {.withheld = false, .queue = queue});
     }
-    Result<std::unique_ptr<Ticket>> start_withheld() override {
-        return guarded(
-            0, [](Bound& bound) { return bound.start(); }, true);
+    Result<std::unique_ptr<Ticket>> start_withheld_on(void* queue) override {
+        if (!buckets_->queued()) return fail(Code::unsupported, "this backend has no queues");
+        return guarded(0, {.withheld = true, .queue = queue});
     }
+    Result<std::unique_ptr<Ticket>> start_withheld() override { return guarded(0, {.withheld = true, .queue = {}}); }
     // The time of all pieces of an array together.
     [[nodiscard]] std::vector<double> step_seconds() const override {
         std::vector<double> seconds;
@@ -224,8 +272,7 @@ public:
     }
 
 private:
-    template <class Start>
-    Result<std::unique_ptr<Ticket>> guarded(std::size_t at_once, const Start& start, bool withheld = false) {
+    Result<std::unique_ptr<Ticket>> guarded(std::size_t at_once, const Started& how) {
         if (state_->failed) {
             return fail(Code::backend, fmt::format("an earlier run of this executor failed, prepare it anew: {}",
                                                    state_->first_error.message));
@@ -233,7 +280,7 @@ private:
         if (state_->in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
         std::vector<std::unique_ptr<Ticket>> started;
         for (std::size_t i = 0; i < at_once; ++i) {
-            auto run = start(*buckets_->bounds[i]);
+            auto run = start_one(*buckets_->bounds[i], how.queue);
             if (!run && run.error().code == Code::unsupported && i == 0) {  // nothing was started
                 for (const auto& prepared : buckets_->prepared) prepared->excuse(named("start failed", run.error()));
                 return run;
@@ -245,7 +292,7 @@ private:
             started.push_back(std::move(*run));
         }
         state_->in_flight = true;
-        return std::make_unique<GuardedTicket>(buckets_, std::move(started), state_, withheld);
+        return std::make_unique<GuardedTicket>(buckets_, std::move(started), state_, how);
     }
 
     Buckets buckets_;
@@ -253,6 +300,15 @@ private:
 };
 
 }  // namespace
+
+bool BoundBuckets::queued() const {
+    return !bounds.empty() && dynamic_cast<const QueuedBound*>(bounds.front().get()) != nullptr;
+}
+
+std::size_t BoundBuckets::in_flight_max() const {
+    if (place_of.empty()) return 1;
+    return queued() ? bounds.size() : 2;
+}
 
 void Executor::RunState::fail(const Error& error) {
     failed = true;

@@ -1,8 +1,9 @@
-// Runs of an executor: the buckets of a list one after another, pieces two at a time, and what all runs of one executor
-// share.
+// Runs of an executor: the buckets of a list one after another, pieces two at a time or on a queue, and what all runs
+// of one executor share.
 #pragma once
 
 #include "reshard/execute.hpp"
+#include "src/execute/queued.hpp"
 
 namespace reshard {
 
@@ -28,8 +29,11 @@ struct BoundBuckets {
     std::vector<std::vector<std::size_t>> steps;
     std::vector<std::size_t> place_of = {};  ///< of pieces, by number; none of buckets
 
-    /// So many are on their way at once: more arrive together at the end, since a transport serves all alike.
-    [[nodiscard]] std::size_t in_flight_max() const { return place_of.empty() ? 1 : 2; }
+    /// True where the backend runs on queues of a device.
+    [[nodiscard]] bool queued() const;
+    /// So many are on their way at once. More than two pieces arrive together at the end where a transport serves all
+    /// alike; a queue has them one after the other.
+    [[nodiscard]] std::size_t in_flight_max() const;
 };
 
 /// Runs the buckets in order, each when the one before it is done, or all at once where a queue keeps the order; of

@@ -211,7 +211,8 @@ std::string Executor::describe() const {
         }
     }
     std::string text = fmt::format("{}", fmt::join(ways, "; then "));
-    if (arrival_count() > buckets_.size()) text += fmt::format(", in {} pieces, two at a time", arrival_count());
+    if (arrival_count() > buckets_.size())
+        text += fmt::format(", in {} pieces, {} at a time", arrival_count(), backend_->on_device() ? "one" : "two");
     return text;
 }
 

@@ -36,14 +36,15 @@ std::vector<Item> items_of(const std::string& problem, std::uint64_t seed) {
 
 TEST(Random, PairsArePlannedAndMoved) {
     std::vector<std::string> problems;
+    std::vector<std::vector<Item>> items;  // planned once, where ranks are threads
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(test::cases(150)); ++seed) {
         problems.push_back(harness().from_rank_0([&] { return test::random_pair(seed, harness().ranks()); }));
+        items.push_back(items_of(problems.back(), seed));
     }
     harness().on_every_rank([&](Backend& backend) {
         for (std::size_t i = 0; i < problems.size(); ++i) {
             SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, problems[i]));
-            const std::vector<Item> items = items_of(problems[i], i + 1);
-            expect_moves(backend, items, {1, i % 2 == 0, {}, i % 4 < 2});
+            expect_moves(backend, items[i], {1, i % 2 == 0, {}, i % 4 < 2});
             if (testing::Test::HasFatalFailure()) return;
         }
     });
@@ -93,21 +94,25 @@ TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
 TEST(Random, AnywhereIsPlannedAndMoved) {
     const Index ranks = harness().ranks();
     std::vector<std::string> questions;
+    std::vector<std::optional<Plan>> plans;
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(test::cases(100)); ++seed) {
         questions.push_back(harness().from_rank_0(
             [&] { return test::random_question(seed, seed % 3 == 0 && ranks > 1 ? ranks - 1 : ranks); }));
+        const Problem problem = test::problem_of(questions.back());
+        plans.emplace_back();
+        // Where summands arise on the way it is the plan's choice which device keeps the value.
+        const Index summands = summand_count(problem.target);
+        if (summands > 1 && summands != summand_count(problem.source)) continue;
+        const auto made = synthesize(problem);
+        ASSERT_TRUE(made) << made.error().message << '\n' << questions.back();
+        plans.back() = made->plan();
     }
     harness().on_every_rank([&](Backend& backend) {
         std::size_t moved = 0;
         for (std::size_t i = 0; i < questions.size(); ++i) {
             SCOPED_TRACE(fmt::format("seed {}\n{}", i + 1, questions[i]));
-            const Problem problem = test::problem_of(questions[i]);
-            // Where summands arise on the way it is the plan's choice which device keeps the value.
-            const Index summands = summand_count(problem.target);
-            if (summands > 1 && summands != summand_count(problem.source)) continue;
-            const auto made = synthesize(problem);
-            ASSERT_TRUE(made) << made.error().message;
-            const Item item{made->plan(), all_styles[i % all_styles.size()], all_styles[i / 5 % all_styles.size()]};
+            if (!plans[i]) continue;
+            const Item item{*plans[i], all_styles[i % all_styles.size()], all_styles[i / 5 % all_styles.size()]};
             expect_moves(backend, {item}, {1, i % 2 == 0});
             if (testing::Test::HasFatalFailure()) return;
             ++moved;

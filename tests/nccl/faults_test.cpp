@@ -144,6 +144,63 @@ TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
     }
 }
 
+// Four pieces of one exchange, started with offers withheld on a backend that gives up after 300 ms.
+void on_withheld(const std::function<void(Backend&, Party&, Bound&, Trial&, const Wanted&)>& body) {
+    const Wanted data = wanted(plan_of("x=4", "f32[64@x,64]", {{exchange, "f32[64,64@x]"}}), 3);
+    on_backends(300ms, [&](Backend& backend, Party& party) {
+        auto executor = Executor::prepare(data.plan, Split{0, 16, {4, 8, 12, 16}, {}, true}, backend);
+        ASSERT_TRUE(executor) << executor.error().message;
+        Trial trial(backend, data, executor->workspace_bytes());
+        const auto bound = executor->bind(trial.buffers()).value();
+        party.count_true(true);
+        body(backend, party, *bound, trial, data);
+        party.count_true(true);
+    });
+}
+
+TEST_F(Faults, AnOfferThatNeverComesIsNotWaitedForForever) {
+    on_withheld([](Backend& backend, Party& party, Bound& bound, Trial&, const Wanted&) {
+        auto run = bound.start({.offers_withheld = true}).value();
+        const std::size_t offers = backend.rank() == 2 ? 1 : 4;
+        for (std::size_t piece = 0; piece < offers; ++piece) ASSERT_TRUE(run->offer(piece));
+        if (backend.rank() == 2) {
+            party.count_true(true);  // the others have given up
+            run.reset();
+            const auto again = bound.start();
+            ASSERT_FALSE(again);
+            EXPECT_TRUE(names(again.error(), "dropped before piece 1 was offered")) << again.error().message;
+            EXPECT_TRUE(names(backend.agree(1).error(), "aborted"));
+            return;
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        auto arrived = run->arrived();
+        while (arrived) arrived = run->arrived();
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+        EXPECT_TRUE(names(arrived.error(), "no end within 300 ms")) << arrived.error().message;
+        EXPECT_TRUE(names(arrived.error(), "(exchange), with ranks")) << arrived.error().message;
+        EXPECT_EQ(event(*run, 0).error().message, arrived.error().message);
+        EXPECT_EQ(run->wait().error().message, arrived.error().message);
+        party.count_true(true);
+    });
+}
+
+TEST_F(Faults, AnErrorInThePiecesEndsTheRunOnAllRanks) {
+    auto* const fail_after = found<void(int, int)>("nccl_double_fail");
+    on_withheld([&](Backend& backend, Party& party, Bound& bound, Trial&, const Wanted&) {
+        if (backend.rank() == 1) fail_after(1, 2);
+        party.count_true(true);
+        const auto run = bound.start({.offers_withheld = true}).value();
+        Result<void> done;
+        for (std::size_t piece = 0; piece < 4 && done; ++piece) done = run->offer(piece);
+        if (done) done = run->wait();
+        ASSERT_FALSE(done);
+        if (backend.rank() == 1) {
+            EXPECT_TRUE(names(done.error(), "unhandled system error")) << done.error().message;
+        }
+        EXPECT_FALSE(run->arrived());
+    });
+}
+
 // The doubles themselves: what NCCL would hang on or take amiss is said, not survived.
 TEST_F(Faults, TheDoublesSpeakUp) {
     auto* const complaints = found<int()>("gpu_double_complaints");

@@ -137,6 +137,8 @@ public:
     }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
 
+    [[nodiscard]] Backend& inner() const { return inner_; }
+
 private:
     Backend& inner_;
 };
@@ -144,5 +146,6 @@ private:
 }  // namespace
 
 std::unique_ptr<Backend> mirrored(Backend& inner) { return std::make_unique<MirroredBackend>(inner); }
+Backend& behind_mirrors(Backend& backend) { return dynamic_cast<MirroredBackend&>(backend).inner(); }
 
 }  // namespace reshard::conformance

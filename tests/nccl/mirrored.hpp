@@ -11,4 +11,7 @@ namespace reshard::conformance {
 /// `inner` must outlive it.
 [[nodiscard]] std::unique_ptr<Backend> mirrored(Backend& inner);
 
+/// The inner one. pre: `mirrored` made it.
+[[nodiscard]] Backend& behind_mirrors(Backend& backend);
+
 }  // namespace reshard::conformance

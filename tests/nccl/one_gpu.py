@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """One real GPU, several ranks: one_gpu.py BUILD_FOLDER. Runs the device copies against the host's and beside the
-device's own, and the conformance suite over the real NCCL: ranks as processes with host ids of their own (any NCCL), and
+device's own, and the conformance suite and runs in pieces over the real NCCL: ranks as processes with host ids of their own (any NCCL), and
 as threads of one process where NCCL lets ranks share a device (2.30.3 or newer). Prints pass or fail for each case and
 ends with the number of failures; under 5 minutes in all. Without a GPU it measures nothing and says so (77).
 
@@ -66,7 +66,11 @@ def main(arguments):
     for ranks in (2, 4):
         cases.append((f"conformance, {ranks} processes", lambda n=ranks: ranks_as_processes(suite, n)))
     cases.append(("conformance in pieces, 2 processes", lambda: ranks_as_processes(suite, 2, "--staging=4096")))
+    pieces = tests / "pieces_nccl"
+    for ranks in (2, 4):
+        cases.append((f"pieces on streams, {ranks} processes", lambda n=ranks: ranks_as_processes(pieces, n)))
     cases.append(("conformance, 2 threads (NCCL 2.30.3 or newer)", lambda: ranks_as_threads(suite, 2)))
+    cases.append(("pieces on streams, 2 threads (NCCL 2.30.3 or newer)", lambda: ranks_as_threads(pieces, 2)))
     cases.append(("starts and graphs, 4 threads (NCCL 2.30.3 or newer)",
                   lambda: finish([start([tests / "nccl_start_test"], NCCL_MULTI_RANK_GPU_ENABLE="1",
                                         **SHARED_DEVICE)], 60)))

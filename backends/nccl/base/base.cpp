@@ -72,20 +72,23 @@ Result<void> Base::vote(std::span<std::uint64_t> values, ncclRedOp_t op) {
     void* const there = votes_.get();
     const auto once = [&](std::span<std::uint64_t> part) -> Result<void> {
         const std::size_t bytes = part.size_bytes();
-        const auto there_and_back = [&]() -> Result<void> {
+        const auto reduce = [&]() -> Result<void> {
             const cudaError_t up = cudaMemcpyAsync(there, part.data(), bytes, cudaMemcpyHostToDevice, stream());
             RESHARD_CHECK(checked(up, "cudaMemcpyAsync"));
             const ncclResult_t reduced =
                 ncclAllReduce(there, there, part.size(), ncclUint64, op, world_->get(), stream());
             RESHARD_CHECK(checked(reduced, "ncclAllReduce"));
-            RESHARD_CHECK(settle(world_->get(), options_.timeout));
-            const cudaError_t down = cudaMemcpyAsync(part.data(), there, bytes, cudaMemcpyDeviceToHost, stream());
-            return checked(down, "cudaMemcpyAsync");
+            return settle(world_->get(), options_.timeout);
         };
-        if (auto done = there_and_back(); !done) {
+        if (auto done = reduce(); !done) {
             abort(done.error());
             return done;
         }
+        RESHARD_CHECK(await(stream()));
+        // Not before: a copy to the program's memory may wait for all that is before it, and none may be left to write
+        // there after a wait that was given up.
+        const cudaError_t down = cudaMemcpyAsync(part.data(), there, bytes, cudaMemcpyDeviceToHost, stream());
+        RESHARD_CHECK(checked(down, "cudaMemcpyAsync"));
         return await(stream());
     };
     for (std::size_t begin = 0; begin < values.size(); begin += votes_at_once) {

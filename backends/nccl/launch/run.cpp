@@ -5,6 +5,7 @@
 
 #include "backends/nccl/launch/launch_list.hpp"
 #include "src/base/try.hpp"
+#include "src/execute/queued.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -66,6 +67,16 @@ public:
         }
     }
 
+    Result<bool> wait_for(Index microseconds) override {
+        const Clock::time_point until = Clock::now() + std::chrono::microseconds(microseconds);
+        Backoff backoff;
+        for (;;) {
+            const auto done = test();
+            if (!done || *done || Clock::now() >= until) return done;
+            backoff.pause();
+        }
+    }
+
 private:
     // After the abort the kernels end, and with them everything that was put on the stream behind them.
     void give_up(const Error& why) {
@@ -108,12 +119,13 @@ public:
     Result<void> wait() override { return {}; }
 };
 
-class NcclBound final : public Bound {
+class NcclBound final : public Bound, public QueuedBound {
 public:
     NcclBound(const Ready& ready, LaunchList script, std::vector<Event> ends)
         : ready_(ready), script_(std::move(script)), ends_(std::move(ends)), seconds_(script_.step_count(), 0.0) {}
     ~NcclBound() override {
         const OnDevice current(ready_.base->device());
+        made_.reset();
         ends_.clear();
         script_ = {};
     }
@@ -125,6 +137,10 @@ public:
         RESHARD_CHECK(base.fault());
         const OnDevice current(base.device());
         const cudaStream_t stream = queue != nullptr ? static_cast<cudaStream_t>(queue) : base.stream();
+        if (std::exchange(waits_, false)) {  // a stream that is captured takes this one into its graph
+            const cudaError_t waited = cudaStreamWaitEvent(stream, made_->get(), 0);
+            RESHARD_CHECK(checked(waited, "cudaStreamWaitEvent"));
+        }
         cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
         const cudaError_t asked = cudaStreamIsCapturing(stream, &capturing);
         RESHARD_CHECK(checked(asked, "cudaStreamIsCapturing"));
@@ -137,11 +153,26 @@ public:
         return std::make_unique<NcclRun>(ready_, script_, ends_, seconds_);
     }
 
+    Result<void> wait_for_queue(void* queue) override {
+        const OnDevice current(ready_.base->device());
+        if (!made_) {
+            RESHARD_ASSIGN(made_, Event::make(false));
+        }
+        const cudaError_t recorded = cudaEventRecord(made_->get(), static_cast<cudaStream_t>(queue));
+        waits_ = recorded == cudaSuccess;
+        return checked(recorded, "cudaEventRecord");
+    }
+    [[nodiscard]] void* event() const override { return ends_.back().get(); }
+
     [[nodiscard]] std::vector<double> step_seconds() const override { return seconds_; }
 
 private:
+    // A graph has but the last event: others may wait for it there.
     [[nodiscard]] Result<void> issue(cudaStream_t stream, bool captured) const {
-        if (captured) return script_.issue(ready_, stream, {});
+        if (captured) {
+            RESHARD_CHECK(script_.issue(ready_, stream, {}));
+            return checked(cudaEventRecord(ends_.back().get(), stream), "cudaEventRecord");
+        }
         const cudaError_t begun = cudaEventRecord(ends_.front().get(), stream);
         RESHARD_CHECK(checked(begun, "cudaEventRecord"));
         return script_.issue(ready_, stream, ends_);
@@ -149,7 +180,9 @@ private:
 
     const Ready& ready_;
     LaunchList script_;
-    std::vector<Event> ends_;  // the begin, and the end of every step
+    std::vector<Event> ends_;    // the begin, and the end of every step
+    std::optional<Event> made_;  // of sources that a queue makes
+    bool waits_ = false;         // the next start does, for that
     std::vector<double> seconds_;
 };
 
@@ -162,6 +195,11 @@ public:
     }
 
     [[nodiscard]] Index staging_bytes() const override { return ready_->staging_bytes; }
+    // NCCL takes operations in one order on all ranks, which is lost: what this rank starts from now on would hang.
+    void give_up(const Error& why) override {
+        const OnDevice current(ready_->base->device());
+        ready_->base->abort(why);
+    }
     [[nodiscard]] std::string describe() const override { return describe_ready(*ready_); }
 
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
