@@ -15,6 +15,7 @@ namespace {
 
 constexpr Index overhang = 16;  // the longest element begins before the end of a stretch and ends behind it
 constexpr Index write_max = Index{8} << 20;
+constexpr Index write_out_min = Index{1} << 20;
 
 std::vector<Stretch> stretches_of(const Geometry& geometry, Index bytes) {
     std::vector<Stretch> all;
@@ -223,10 +224,9 @@ Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memo
 
 Result<void> TargetWriter::put(Index number, Index begin, std::span<const std::byte> bytes) {
     RESHARD_TRY(const auto& file, files_->at(number));
-    RESHARD_CHECK(file->write(bytes, begin));
+    // Pages that are written in small parts are whole only later.
+    RESHARD_CHECK(std::ssize(bytes) >= write_out_min ? file->write_out(bytes, begin) : file->write(bytes, begin));
     sum(number, begin, bytes);
-    // The disk begins at once, not when all is written.
-    (void)::sync_file_range(file->descriptor(), begin, std::ssize(bytes), SYNC_FILE_RANGE_WRITE);
     return {};
 }
 
