@@ -1,162 +1,151 @@
 #!/usr/bin/env python3
-"""`reshard convert` against `cp` and `sync -f` of the same bytes: files.py TOOL [--gigabytes 1] [--memory 1GiB]
-[--rounds 3] [--folder .]
+"""`reshard convert` against `cp` and `sync -f` of the same bytes: files.py TOOL [--size 1] [--memory 1GiB] [--rounds 3]
+[--limited 0] [--folder .]
 
-A synthetic checkpoint of a Llama's shape is made in torch DCP's form over 64 ranks, then converted from form to form.
-Caches are dropped before each run where that is allowed, else the files' pages are given up one by one; copy and
-conversion take turns, and medians are printed. Anonymous memory is the largest RssAnon that was seen."""
+A synthetic checkpoint of a Llama's shape and of --size GB is made in torch DCP's form over 64 ranks, then converted from
+form to form. Caches are dropped before each run where that is allowed, else the files' pages are given up one by one;
+copy and conversion take turns, and medians are printed. Each pair's bytes are then compared by numpy, and what came
+back with what was there before. Anonymous memory is the largest RssAnon that was seen. --limited GB more are converted
+once, in a control group of --memory and 64 MiB. There is room for three times --size, and for twice --limited."""
 
 import argparse
-import json
 import os
 import shutil
 import statistics
-import struct
-import subprocess
+import sys
 import tempfile
-import threading
-import time
 
-HIDDEN, INNER, WORDS, KEYS = 4096, 14336, 128256, 1024
-LAYER = {"q_proj": (HIDDEN, HIDDEN), "k_proj": (KEYS, HIDDEN), "v_proj": (KEYS, HIDDEN), "o_proj": (HIDDEN, HIDDEN),
-         "gate_proj": (INNER, HIDDEN), "up_proj": (INNER, HIDDEN), "down_proj": (HIDDEN, INNER)}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "files"))
+import llama  # noqa: E402
+import watch  # noqa: E402
 
-
-def shapes(gigabytes):
-    """A Llama-3 8B has 32 layers and 16 GB; fewer layers have less."""
-    ends = 4 * WORDS * HIDDEN if gigabytes > 2 else 0  # bytes of the first tensor and the last
-    layers = max(1, round((gigabytes * 1e9 - ends) / (2 * sum(a * b for a, b in LAYER.values()))))
-    tensors = {"model.embed_tokens.weight": (WORDS, HIDDEN)} if ends else {}
-    for i in range(layers):
-        tensors.update({f"model.layers.{i}.{name}.weight": shape for name, shape in LAYER.items()})
-        tensors.update({f"model.layers.{i}.{name}.weight": (HIDDEN,) for name in ("input_norm", "post_norm")})
-    if ends:
-        tensors["lm_head.weight"] = (WORDS, HIDDEN)
-    return tensors
+GOAL = 1.15
 
 
-def make_fsdp(folder, tensors, ranks):
-    """bf16, cut by rows. The bytes are random, and each file's its own."""
-    os.makedirs(folder)
-    for rank in range(ranks):
-        header, offsets, at = {}, {}, 0
-        for name, shape in tensors.items():
-            rows = -(-shape[0] // ranks)
-            begin, end = min(rows * rank, shape[0]), min(rows * (rank + 1), shape[0])
-            size = 2 * (end - begin) * (shape[1] if len(shape) > 1 else 1)
-            header[name] = {"dtype": "BF16", "shape": [end - begin, *shape[1:]], "data_offsets": [at, at + size]}
-            offsets[name] = {"saved_offsets": [begin] + [0] * (len(shape) - 1)}
-            at += size
-        header["__metadata__"] = {"DCP_SHARDING_INFO": json.dumps(offsets), "DCP_VERSION": "1.0", "format": "pt"}
-        text = json.dumps(header).encode()
-        with open(os.path.join(folder, f"shard-{rank + 1:05}-model-00001-of-00001.safetensors"), "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            block = os.urandom(1 << 20)
-            for begin in range(0, at, len(block)):
-                file.write(block[:at - begin])
+def all_columns(name):
+    return llama.cut_dim(name, columns=True)
 
 
-def rules(end, ranks, columns=False):
-    """As vLLM cuts a Llama; `columns`: all by columns."""
-    lines = [f"{end} tp={ranks}", "*_norm.weight = -"]
-    for name in LAYER:
-        cut = "[-, tp]" if columns or name in ("o_proj", "down_proj") else "[tp, -]"
-        lines.append(f"*.{name}.weight = {cut}")
-    return lines
+def pairs(tensors):
+    """(source, target, form of the target, lines of the rules)."""
+    return [("fsdp64", "tp8", "ranks", llama.rules("target", 8, tensors)),
+            ("tp8", "tp4", "ranks", llama.rules("source", 8, tensors) + llama.rules("target", 4, tensors)),
+            ("fsdp64", "columns16", "dcp", llama.rules("target", 16, tensors, all_columns)),
+            ("columns16", "rows16", "dcp", llama.rules("target", 16, tensors, lambda name: 0)),
+            ("rows16", "one.safetensors", "single", []),
+            ("one.safetensors", "tp8again", "ranks", llama.rules("target", 8, tensors))]
 
 
-def drop_caches(*paths):
-    subprocess.run(["sync"], check=True)
-    try:
-        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
-            file.write("3\n")
-        return "dropped"
-    except OSError:
-        for path in paths:
-            for folder, _, names in os.walk(path):
-                for name in names:
-                    descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
-                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                    os.close(descriptor)
-        return "given up file by file"
+def ranks_of(name):
+    return {"tp8": 8, "tp4": 4, "tp8again": 8}.get(name, 1)
 
 
-def watched(command):
-    """Seconds, the largest RssAnon in bytes, what it printed."""
-    begin = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    most = [0]
+class Bench:
+    def __init__(self, tool, memory, folder):
+        self.tool, self.memory, self.folder = os.path.abspath(tool), memory, folder
+        self.above = []
 
-    def watch():
-        while process.poll() is None:
-            try:
-                with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-                    most[0] = max(most[0], *(1024 * int(line.split()[1]) for line in file if line.startswith("RssAnon")), 0)
-            except (OSError, TypeError, ValueError):
-                pass
-            time.sleep(0.01)
+    def path(self, name):
+        return os.path.join(self.folder, name)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    out, _ = process.communicate()
-    watcher.join()
-    if process.returncode != 0:
-        raise SystemExit(f"{command} ended with {process.returncode}")
-    return time.monotonic() - begin, most[0], out
+    def command(self, source, target, form, lines):
+        with open(self.path("rules"), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        return [self.tool, "convert", self.path(source), self.path(target), "--to", form, "--memory", self.memory,
+                *(["--rules", self.path("rules")] if lines else [])]
+
+    def check(self, source, target, tensors):
+        read = lambda name: llama.boxes(self.path(name), tensors, ranks_of(name))
+        wrong = llama.differences(read(source), read(target), tensors, ranks_of(target))
+        if wrong:
+            raise SystemExit("\n".join([f"{source} -> {target}:"] + wrong))
+
+    def pair(self, source, target, form, lines, tensors, rounds):
+        command = self.command(source, target, form, lines)
+        copies, converts, anonymous, line = [], [], 0, ""
+        for _ in range(rounds):
+            watch.remove(self.path("copy"))
+            how = watch.drop_caches(self.folder)
+            copies.append(watch.watched(["sh", "-c", 'cp -r "$0" "$1" && sync -f "$1"', self.path(source),
+                                         self.path("copy")])[0])
+            watch.remove(self.path("copy"))
+            watch.remove(self.path(target))
+            watch.drop_caches(self.folder)
+            seconds, most, line = watch.watched(command)
+            converts.append(seconds)
+            anonymous = max(anonymous, most)
+        self.check(source, target, tensors)
+        copy, convert = statistics.median(copies), statistics.median(converts)
+        if convert > GOAL * copy:
+            self.above.append(f"{source} -> {target}")
+        print(f"{source} -> {target}: cp {copy:.2f} s, convert {convert:.2f} s = {convert / copy:.2f}x   anonymous "
+              f"{anonymous / 2**20:.0f} MiB of {self.memory}   caches {how}, bytes right, load {os.getloadavg()[0]:.1f}")
+        print("    " + line.strip())
+        print("    cp " + " ".join(f"{s:.2f}" for s in copies) + "   convert "
+              + " ".join(f"{s:.2f}" for s in converts), flush=True)
+
+    def timed(self, gigabytes, rounds):
+        tensors = llama.shapes(gigabytes)
+        llama.make_dcp(self.path("fsdp64"), tensors, 64)
+        todo = pairs(tensors)
+        for number, (source, target, form, lines) in enumerate(todo):
+            self.pair(source, target, form, lines, tensors, rounds)
+            for one in (source, target):  # tp8 stays, to be compared
+                if one != "tp8" and not any(one == later for later, *_ in todo[number + 1:]):
+                    if one == "tp8again":
+                        self.compare("tp8", one, tensors)
+                    watch.remove(self.path(one))
+        watch.remove(self.path("tp8"))
+        print(f"above {GOAL}x: " + (", ".join(self.above) or "none"), flush=True)
+
+    def compare(self, one, other, tensors):
+        for a, b in ((one, other), (other, one)):
+            self.check(a, b, tensors)
+        print(f"{other} has what {one} has", flush=True)
+
+    def limited(self, gigabytes, memory_bytes):
+        """Runs to its end where the system grants no more than M + 64 MiB, pages of files among them."""
+        tensors = llama.shapes(gigabytes)
+        with watch.group_of(memory_bytes + (64 << 20)) as (join, name):
+            if join is None:
+                print(f"not run under a limit: {name}")
+                return
+            llama.make_dcp(self.path("fsdp64"), tensors, 64)
+            source, target, form, lines = pairs(tensors)[0]
+            watch.drop_caches(self.folder)
+            seconds, most, line = watch.watched(self.command(source, target, form, lines), join)
+        self.check(source, target, tensors)
+        print(f"{source} -> {target}, {gigabytes:g} GB in a {name} of {self.memory} + 64 MiB: {seconds:.1f} s, anonymous "
+              f"{most / 2**20:.0f} MiB, bytes right\n    {line.strip()}", flush=True)
+        if most > memory_bytes:
+            raise SystemExit("more anonymous memory than was stated")
 
 
-def remove(path):
-    shutil.rmtree(path, ignore_errors=True)
-    for one in (path, path + ".reshard.json"):
-        if os.path.isfile(one):
-            os.remove(one)
+def bytes_of(text):
+    for unit, power in (("KiB", 10), ("MiB", 20), ("GiB", 30)):
+        if text.endswith(unit):
+            return int(float(text[:-3]) * 2**power)
+    return int(text)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool")
-    parser.add_argument("--gigabytes", type=float, default=1)
+    parser.add_argument("--size", type=float, default=1, help="GB of the checkpoint that is timed; 0: none")
     parser.add_argument("--memory", default="1GiB")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limited", type=float, default=0, help="GB of the one that is converted under a limit; 0: none")
     parser.add_argument("--folder", default=".")
     asked = parser.parse_args()
-    tool = os.path.abspath(asked.tool)
     folder = tempfile.mkdtemp(dir=asked.folder)
-    path = lambda name: os.path.join(folder, name)
     try:
-        tensors = shapes(asked.gigabytes)
-        make_fsdp(path("fsdp64"), tensors, 64)
-        embed = [f"{name} = [tp, -]" for name in ("model.embed_tokens.weight", "lm_head.weight") if name in tensors]
-        pairs = [("fsdp64", "tp8", "ranks", rules("target", 8) + embed),
-                 ("tp8", "tp4", "ranks", rules("source", 8) + embed + rules("target", 4) + embed),
-                 ("fsdp64", "columns16", "dcp", rules("target", 16, True) + embed),
-                 ("columns16", "rows16", "dcp", [line.replace("[-, tp]", "[tp, -]") for line in rules("target", 16)] + embed),
-                 ("rows16", "one.safetensors", "single", []),
-                 ("one.safetensors", "tp8again", "ranks", rules("target", 8) + embed)]
-        for number, (source, target, form, lines) in enumerate(pairs):
-            with open(path("rules"), "w", encoding="utf-8") as file:
-                file.write("\n".join(lines) + "\n")
-            options = ["--rules", path("rules")] if lines else []
-            command = [tool, "convert", path(source), path(target), "--to", form, *options, "--memory", asked.memory]
-            copies, converts, anonymous, line = [], [], 0, ""
-            for _ in range(asked.rounds):
-                remove(path("copy"))
-                how = drop_caches(folder)
-                copies.append(watched(["sh", "-c", 'cp -r "$0" "$1" && sync -f "$1"', path(source), path("copy")])[0])
-                remove(path("copy"))
-                remove(path(target))
-                drop_caches(folder)
-                seconds, most, line = watched(command)
-                converts.append(seconds)
-                anonymous = max(anonymous, most)
-            copy, convert = statistics.median(copies), statistics.median(converts)
-            print(f"{source} -> {target}: cp {copy:.2f} s, convert {convert:.2f} s = {convert / copy:.2f}x   "
-                  f"anonymous {anonymous / 2**20:.0f} MiB of {asked.memory}   caches {how}\n    {line.strip()}", flush=True)
-            print("    cp " + " ".join(f"{s:.2f}" for s in copies) + "   convert "
-                  + " ".join(f"{s:.2f}" for s in converts), flush=True)
-            for one in (source, target):  # three of them are there at most
-                if not any(one == later for later, *_ in pairs[number + 1:]):
-                    remove(path(one))
+        bench = Bench(asked.tool, asked.memory, folder)
+        if asked.limited > 0:
+            bench.limited(asked.limited, bytes_of(asked.memory))
+            watch.remove(bench.path("fsdp64"))
+            watch.remove(bench.path("tp8"))
+        if asked.size > 0:
+            bench.timed(asked.size, asked.rounds)
     finally:
         shutil.rmtree(folder)
 

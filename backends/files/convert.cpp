@@ -130,21 +130,35 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
                        Converted& done) {
     const bool single = is_one_file(options.form);
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
+    RESHARD_TRY(auto& reader, SourceReader::make(job, shares.stretch_bytes));
+    done.resumed = unfinished.journal().batches();
+    // While a batch is written the disk reads some of the next, as much as the system keeps gladly.
+    const Index ahead_bytes = ahead_max + shares.batch_bytes / 8;
+    Geometry next = batches.empty() ? Geometry() : make_geometry(job, batches[0]);
+    std::unique_ptr<Ahead> ahead = reader.ahead_of(next);
+    if (done.resumed == 0) ahead->reach(ahead_max);
     RESHARD_CHECK(unfinished.reserve(job.target));
     RESHARD_TRY(const auto& memory, Pages::allocate(shares.batch_bytes));
-    RESHARD_TRY(auto& reader, SourceReader::make(job, shares.stretch_bytes));
     TargetWriter writer(job, unfinished.folder());
     writer.sums = unfinished.journal().sums();
-    done.resumed = unfinished.journal().batches();
     Account account(job);
     ConvertProgress progress{0, done.target_bytes};
     for (std::size_t i = 0; i < batches.size(); ++i) {
-        const Geometry geometry = make_geometry(job, batches[i]);
+        Geometry geometry = std::exchange(next, {});
         account.add(geometry);
         progress.written_bytes += geometry.memory_bytes;
-        if (static_cast<Index>(i) < done.resumed) continue;
-        RESHARD_CHECK(reader.read(geometry, memory.at()));
-        RESHARD_CHECK(writer.write(geometry, memory.at()));
+        const bool resumed = static_cast<Index>(i) < done.resumed;
+        if (!resumed) {
+            RESHARD_CHECK(reader.read(geometry, memory.at(), *ahead));
+        }
+        geometry.overlaps = {};  // there is memory for the lists of one
+        if (i + 1 < batches.size()) next = make_geometry(job, batches[i + 1]);
+        ahead = reader.ahead_of(next);
+        if (resumed) continue;
+        std::atomic<Index> asked{ahead_max / 4};
+        RESHARD_CHECK(writer.write(geometry, memory.at(), [&](Index bytes) {
+            ahead->reach(std::min(asked.fetch_add(bytes) + bytes, ahead_bytes));
+        }));
         RESHARD_CHECK(unfinished.journal().add(writer.sums));
         if (options.progress) options.progress(progress);
     }

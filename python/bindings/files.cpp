@@ -64,7 +64,7 @@ void save(std::uintptr_t address, const std::string& path, const std::vector<std
     std::vector<files::SavedTile> tiles;
     const auto options = or_tell(*backend, Call::prepare, [&] {
         auto made = options_of(rules, casts, memory, jobs);
-        made.form = unwrap(files::parse_form(form));
+        made.form = form.empty() ? files::form_of_path(path) : unwrap(files::parse_form(form));
         for (std::size_t i = 0; i < names.size(); ++i) {
             held.push_back(array_of(arrays[i], names[i].c_str(), Access::read));
             expect_host(held.back(), names[i].c_str());

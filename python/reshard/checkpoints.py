@@ -22,8 +22,6 @@ from .errors import UnsupportedError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_FORMS = {".safetensors": "single", ".npy": "npy", ".zarr": "zarr"}
-
 
 def _module(comm: MPI.Comm) -> tuple[Any, int]:
     address = mpi._address(comm)
@@ -77,8 +75,7 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
     arrays = [numpy.ascontiguousarray(tile) if isinstance(tile, numpy.ndarray) and tile.ndim else tile
               for tile in tiles.values()]
     whole = [[int(extent) for extent in (shapes or {}).get(name, array.shape)] for name, array in zip(tiles, arrays)]
-    form = form or _FORMS.get(os.path.splitext(os.fspath(path))[1], "index")
-    module.save(address, os.fspath(path), [*tiles], whole, arrays, form, rules, _casts(cast), memory, jobs)
+    module.save(address, os.fspath(path), [*tiles], whole, arrays, form or "", rules, _casts(cast), memory, jobs)
 
 
 __all__ = ["load", "save"]

@@ -10,27 +10,33 @@ GIL is not held while bytes move. No GPU has run this yet: it is tested on doubl
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ._core import Layout
 from .errors import UnsupportedError
 
-_absent = ""  # why there is no NCCL here
-try:
-    from . import _nccl
-except ImportError as reason:
-    _nccl = None  # type: ignore[assignment]
-    _absent = str(reason)
+
+@functools.cache
+def _loaded() -> tuple[Any, str]:
+    """The module, or None and why it is not here. Not before it is asked for: it brings the system's libnccl, and torch,
+    imported after it, would get that one in place of its own."""
+    try:
+        from . import _nccl
+        return _nccl, ""
+    except ImportError as reason:
+        return None, str(reason)
 
 
 def available() -> bool:
     """True where this package was built with NCCL, and its libraries are found."""
-    return _nccl is not None
+    return _loaded()[0] is not None
 
 
 def _pointer(communicator: Any) -> int:
-    if _nccl is None:
-        why = f": {_absent}" if "_nccl" not in _absent else ""
+    module, absent = _loaded()
+    if module is None:
+        why = f": {absent}" if "_nccl" not in absent else ""
         raise UnsupportedError(f"this build of reshard has no NCCL{why}; with CUDA 12 and NCCL 2.18 or newer installed, "
                                "`pip install ./python` again", "unsupported")
     pointer = getattr(communicator, "ptr", communicator)
@@ -55,8 +61,8 @@ def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, 
     """
     pointer = _pointer(communicator)
     if out is None:
-        out = _nccl.allocate(pointer, target, stream or 0)
-    _nccl.redistribute(pointer, array, source, target, out, stream or 0)
+        out = _loaded()[0].allocate(pointer, target, stream or 0)
+    _loaded()[0].redistribute(pointer, array, source, target, out, stream or 0)
     return out
 
 
@@ -65,13 +71,13 @@ def allocate(communicator: Any, layout: Layout, stream: int | None = None) -> An
 
     Errors: BackendError (there is not that much), UnsupportedError (no NCCL here).
     """
-    return _nccl.allocate(_pointer(communicator), layout, stream or 0)
+    return _loaded()[0].allocate(_pointer(communicator), layout, stream or 0)
 
 
 def clear(communicator: Any) -> None:
     """Gives back all that is kept for the communicator. Collective; before it is destroyed."""
     pointer = _pointer(communicator)
-    _nccl.clear(pointer)
+    _loaded()[0].clear(pointer)
 
 
 __all__ = ["allocate", "available", "clear", "redistribute"]

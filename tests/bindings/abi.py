@@ -24,8 +24,8 @@ def exported(library):
 
 def part(line):
     """The library that a line is about."""
-    for name in ("mpi", "nccl"):
-        if f" reshard_{name}_" in line:
+    for name, words in (("mpi", "mpi"), ("nccl", "nccl"), ("files", "files|checkpoint")):
+        if re.search(rf" reshard_({words})_", line):
             return f"libreshard_c_{name}"
     return line.split()[0] if line.startswith("lib") else "libreshard_c"
 

@@ -2,6 +2,9 @@
 #include <stdio.h>
 
 #include "reshard/c.h"
+#ifdef RESHARD_HAS_FILES
+#include "reshard/c/files.h"
+#endif
 #ifdef RESHARD_HAS_MPI
 #include "reshard/c_mpi.h"
 #endif
@@ -22,6 +25,13 @@ int main(void) {
     SIZE(reshard_storage), LAST(reshard_storage, dims);
     SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);
     SIZE(reshard_buffers), LAST(reshard_buffers, workspace_bytes);
+#ifdef RESHARD_HAS_FILES
+    SIZE(reshard_files_options), LAST(reshard_files_options, context);
+    SIZE(reshard_files_converted), LAST(reshard_files_converted, verified);
+    SIZE(reshard_checkpoint_tensor), LAST(reshard_checkpoint_tensor, reserved);
+    SIZE(reshard_checkpoint_box), LAST(reshard_checkpoint_box, dims);
+    SIZE(reshard_files_tile), LAST(reshard_files_tile, bytes);
+#endif
 #ifdef RESHARD_HAS_MPI
     SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);
 #endif

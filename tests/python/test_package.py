@@ -70,6 +70,11 @@ class Package(unittest.TestCase):
             best = min(best, (time.perf_counter() - begin) / 100)
         self.assertLess(best, 100e-6)  # 10 us, on a machine with other work and a library without optimization
 
+    def test_importing_it_brings_no_nccl(self):
+        """Else torch, imported after it, finds the system's libnccl in place of its own."""
+        program = "import sys, reshard; sys.exit('reshard._nccl' in sys.modules)"
+        subprocess.run([sys.executable, "-c", program], check=True)
+
     def test_without_mpi_it_plans_and_moves_here_and_says_so_under_mpi(self):
         program = """
 import reshard

@@ -63,6 +63,7 @@ HEADERS = {
     "c/run": ["c/plan"],
     "c": ["c/rows", "c/run"],
     "c/scalapack": [],
+    "c/files": ["c/run"],
     "c_mpi": ["c"],
     "c_nccl": ["c"],
 }
@@ -96,7 +97,7 @@ FILES_ROOMS = ["backends/files/base", "backends/files/formats", "backends/files/
                "backends/files/ranks"]
 TOOL_ROOMS = ["tool/console", "tool/report", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands",
               "tool"]
-BINDING_ROOMS = ["bindings/c", "bindings/c/mpi", "bindings/c/nccl", "bindings/scalapack"]
+BINDING_ROOMS = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl", "bindings/scalapack"]
 BELOW_BACKENDS = ["backends/common", "src/execute", "src/copy", "src/copy/kernels", "src/schedule"]
 for rooms, below, public in ((MPI_ROOMS, BELOW_BACKENDS, ["mpi"]), (NCCL_ROOMS, BELOW_BACKENDS, ["nccl"]),
                              (FILES_ROOMS, ["src/copy", "src/copy/kernels", "src/notation"],

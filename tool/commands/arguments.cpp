@@ -281,6 +281,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     calibrate->add_option("--backend", arguments.backend, "local or mpi; when not given mpi under mpirun, else local");
     calibrate->add_option("--output", arguments.output, "write the machine to this file");
     calibrate->add_option("--rounds", arguments.rounds, "timed rounds of every measurement; 7 when not given");
+    calibrate->add_option("--disk", arguments.disk, "instead: how much the disk of this folder is to move at once");
     add_translate(app, arguments);
     CLI::App* emit = ask(cli::emit, "emit", "the plan as a program for JAX, StableHLO or PyTorch");
     emit->add_option("--to", arguments.to, "jax, stablehlo or torch")->required();

@@ -44,6 +44,7 @@ struct Arguments {
     std::string form;          ///< convert: how, see files::Form; empty for what the name says
     std::string memory;        ///< convert: bytes; 1GiB when empty
     std::string granule;       ///< convert: bytes; 1MiB when empty
+    std::string disk;          ///< calibrate: a folder of it
     std::string file_bytes;    ///< convert: most bytes of a file; 5GB when empty
     std::vector<std::string> casts;  ///< convert: DTYPE or PATTERN=DTYPE
     std::string tensor;              ///< inspect: draw this one

@@ -7,6 +7,7 @@
 
 #include "reshard/cost.hpp"
 #include "src/base/try.hpp"
+#include "tool/commands/calibrate_disk.hpp"
 #include "tool/commands/calibrate_pieces.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
@@ -169,6 +170,7 @@ Result<int> calibrate_rank(Rank& rank, const Arguments& arguments) {
 }  // namespace
 
 Result<int> calibrate(const Arguments& arguments) {
+    if (!arguments.disk.empty()) return calibrate_disk(arguments);
     RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, default_rank_count(arguments.backend),
                                         std::chrono::seconds(arguments.timeout)));
     return ranks->each(arguments.json, [&](Rank& rank) { return calibrate_rank(rank, arguments); });

@@ -22,23 +22,12 @@ Result<Index> bytes_or(const char* option, const std::string& text, Index otherw
     return in(option, parse_bytes(text));
 }
 
-Result<files::Cast> cast_of(const std::string& text) {
-    const std::size_t equals = text.rfind('=');
-    const bool all = equals == std::string::npos;
-    RESHARD_TRY(const auto& dtype, in("--cast", parse_dtype(all ? text : text.substr(equals + 1))));
-    return files::Cast{all ? "*" : text.substr(0, equals), dtype};
-}
-
 Result<files::ConvertOptions> options_for(const Arguments& arguments) {
     files::ConvertOptions options;
     if (!arguments.form.empty()) {
         RESHARD_ASSIGN(options.form, in("--to", files::parse_form(arguments.form)));
-    } else if (arguments.into.ends_with(".safetensors")) {
-        options.form = files::Form::single;
-    } else if (arguments.into.ends_with(".npy")) {
-        options.form = files::Form::npy;
-    } else if (arguments.into.ends_with(".zarr")) {
-        options.form = files::Form::zarr;
+    } else {
+        options.form = files::form_of_path(arguments.into);
     }
     options.chunks = arguments.chunks;
     options.shards = arguments.shards;
@@ -50,7 +39,7 @@ Result<files::ConvertOptions> options_for(const Arguments& arguments) {
         RESHARD_ASSIGN(options.list, in("--list", parse_tensors(text)));
     }
     for (const std::string& text : arguments.casts) {
-        RESHARD_TRY(auto& cast, cast_of(text));
+        RESHARD_TRY(auto& cast, in("--cast", files::parse_cast(text)));
         options.casts.push_back(std::move(cast));
     }
     RESHARD_ASSIGN(options.memory, bytes_or("--memory", arguments.memory, options.memory));

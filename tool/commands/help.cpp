@@ -40,7 +40,8 @@ constexpr auto examples = std::to_array<Pair>({
     {"bench", "  mpirun -n 4 reshard bench --mesh x=4 'f32[1024@x,1024]' 'f32[1024,1024@x]' --rounds 5\n"},
     {"calibrate",
      "  mpirun -n 4 reshard calibrate --output here.machine\n"
-     "  reshard plan --mesh x=4 'f32[4096@x,64]' 'f32[4096,64@x]' --machine here.machine\n"},
+     "  reshard plan --mesh x=4 'f32[4096@x,64]' 'f32[4096,64@x]' --machine here.machine\n"
+     "  reshard calibrate --disk . --rounds 1\n"},
     {"emit", "  reshard emit --to jax --mesh x=2,y=4 'f32[16,8@x,16@y]' 'f32[16@(x,y),8,16]' > move.py\n"},
     {"translate", "  reshard translate --from hlo --to sdy --array 'f32[16,16,16]' '{devices=[2,1,4]<=[4,2]T(1,0)}'\n"},
     {"inspect",
@@ -74,6 +75,7 @@ constexpr auto values = std::to_array<Pair>({
     {"--timeout", "SECONDS"},
     {"--input", "FILE"},
     {"--output", "FILE"},
+    {"--disk", "FOLDER"},
     {"--tiles", "FOLDER"},
     {"--dtype", "DTYPE"},
     {"--list", "FILE"},

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -150,6 +152,24 @@ Result<void> File::write(std::span<const std::byte> from, Index offset) const {
         from = from.subspan(static_cast<std::size_t>(put));
         offset += put;
     }
+    return {};
+}
+
+Result<void> File::write_out(std::span<const std::byte> from, Index offset) const {
+    static std::atomic<bool> uncached{true};
+    constexpr int rwf_dontcache = 0x80;  // of Linux 6.14, which older headers do not name
+    while (!from.empty() && uncached) {
+        const iovec part{const_cast<std::byte*>(from.data()), from.size()};
+        const ssize_t put = ::pwritev2(descriptor_, &part, 1, offset, rwf_dontcache);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0 && (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS)) uncached = false;
+        if (put < 0 && uncached) return failed("write");
+        if (put < 0) break;
+        from = from.subspan(static_cast<std::size_t>(put));
+        offset += put;
+    }
+    RESHARD_CHECK(write(from, offset));
+    if (!from.empty()) (void)::sync_file_range(descriptor_, offset, std::ssize(from), SYNC_FILE_RANGE_WRITE);
     return {};
 }
 

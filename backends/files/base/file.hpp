@@ -49,6 +49,9 @@ public:
     [[nodiscard]] Result<Index> size() const;
     [[nodiscard]] Result<void> read(std::span<std::byte> into, Index offset) const;  ///< all of it, or an error
     [[nodiscard]] Result<void> write(std::span<const std::byte> from, Index offset) const;
+    /// The same of what is not read again: the disk begins at once, and its pages do not push out those of others, as
+    /// far as the system can do that.
+    [[nodiscard]] Result<void> write_out(std::span<const std::byte> from, Index offset) const;
     [[nodiscard]] Result<void> append(std::span<const std::byte> from) const;  ///< at the end of a stream
     [[nodiscard]] Result<void> reserve(Index bytes) const;  ///< makes the file this long and its space certain
     [[nodiscard]] Result<void> sync() const;                ///< to the disk

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 
-#include <atomic>
-
 #include <fmt/format.h>
 
 #include "backends/files/base/cast.hpp"
@@ -17,51 +15,20 @@ namespace {
 
 constexpr Index overhang = 16;  // the longest element begins before the end of a stretch and ends behind it
 constexpr Index write_max = Index{8} << 20;
-constexpr Index ahead_max = Index{64} << 20;  // bytes that the disk is asked for before they are read
-
-// A part of a read range.
-struct Stretch {
-    const ReadRange* range;
-    Index begin;
-    Index end;
-};
+constexpr Index write_out_min = Index{1} << 20;
 
 std::vector<Stretch> stretches_of(const Geometry& geometry, Index bytes) {
     std::vector<Stretch> all;
-    for (const ReadRange& range : geometry.reads)
+    for (std::size_t i = 0; i < geometry.reads.size(); ++i) {
+        const ReadRange& range = geometry.reads[i];
         for (Index begin = range.begin; begin < range.end;) {
             const Index end = std::min(range.end, (begin / bytes + 1) * bytes);
-            all.push_back({&range, begin, end});
+            all.push_back({range.file, begin, end, i});
             begin = end;
         }
+    }
     return all;
 }
-
-// Asks the disk for stretches before they are read, so that it always has many to do.
-class Ahead {
-public:
-    Ahead(const std::vector<Stretch>& stretches, Index distance, OpenFiles& files)
-        : stretches_(stretches), distance_(distance), files_(files) {}
-
-    /// Stretch `number` is read now.
-    void read(Index number) {
-        const Index wanted = std::min(number + distance_, std::ssize(stretches_));
-        for (Index next = asked_.load(); next < wanted; next = asked_.load()) {
-            if (!asked_.compare_exchange_weak(next, next + 1)) continue;
-            const Stretch& stretch = stretches_[static_cast<std::size_t>(next)];
-            const auto file = files_.at(stretch.range->file);
-            if (file)  // else the read says why not
-                (void)::posix_fadvise((*file)->descriptor(), stretch.begin, stretch.end - stretch.begin,
-                                      POSIX_FADV_WILLNEED);
-        }
-    }
-
-private:
-    const std::vector<Stretch>& stretches_;
-    Index distance_;
-    OpenFiles& files_;
-    std::atomic<Index> asked_{0};
-};
 
 // Copies the elements of an overlap that begin between two bytes of the file.
 class Placer {
@@ -116,6 +83,35 @@ private:
     std::byte* memory_;
 };
 
+// What is written at once. A file takes one writer at a time, so that each worker is given one of its own: as many
+// files as there are workers in turn.
+std::vector<WriteRange> parts_of(const std::vector<WriteRange>& writes, Index workers) {
+    struct Turn {
+        Index group;   // of as many files as there are workers
+        Index number;  // of the part in its file
+        WriteRange part;
+    };
+    std::vector<Turn> turns;
+    Index files = 0;  // so far
+    Index number = 0;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+        const WriteRange& range = writes[i];
+        if (i > 0 && range.file != writes[i - 1].file) {
+            ++files;
+            number = 0;
+        }
+        for (Index begin = range.begin; begin < range.end;) {
+            const Index end = std::min(range.end, (begin / write_max + 1) * write_max);
+            turns.push_back({files / workers, number++, {range.file, begin, end, range.memory + begin - range.begin}});
+            begin = end;
+        }
+    }
+    std::ranges::stable_sort(turns, {}, [](const Turn& turn) { return std::pair(turn.group, turn.number); });
+    std::vector<WriteRange> parts;
+    for (const Turn& turn : turns) parts.push_back(turn.part);
+    return parts;
+}
+
 std::vector<std::string> paths_of(const std::vector<StoredFile>& files, const std::string& folder) {
     std::vector<std::string> paths;
     for (const StoredFile& file : files) paths.push_back(folder.empty() ? file.path : folder + "/" + file.path);
@@ -123,6 +119,19 @@ std::vector<std::string> paths_of(const std::vector<StoredFile>& files, const st
 }
 
 }  // namespace
+
+void Ahead::reach(Index bytes) {
+    while (asked_bytes_ < bytes) {
+        const Index next = asked_++;
+        if (next >= std::ssize(stretches_)) return;
+        const Stretch& stretch = stretches_[static_cast<std::size_t>(next)];
+        asked_bytes_ += stretch.end - stretch.begin;
+        const auto file = files_->at(stretch.file);
+        if (file)  // else the read says why not
+            (void)::posix_fadvise((*file)->descriptor(), stretch.begin, stretch.end - stretch.begin,
+                                  POSIX_FADV_WILLNEED);
+    }
+}
 
 SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches)
     : job_(&job),
@@ -135,13 +144,21 @@ Result<SourceReader> SourceReader::make(const Job& job, Index stretch_bytes) {
     return SourceReader(job, stretch_bytes, std::move(stretches));
 }
 
+std::unique_ptr<Ahead> SourceReader::ahead_of(const Geometry& geometry) {
+    return std::make_unique<Ahead>(stretches_of(geometry, stretch_bytes_), *files_);
+}
+
 Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory) {
+    return read(geometry, memory, *ahead_of(geometry));
+}
+
+Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory, Ahead& ahead) {
     RESHARD_CHECK(for_each_number(std::ssize(geometry.fills), job_->workers, [&](Index number, Index) -> Result<void> {
         const FilledBox& filled = geometry.fills[static_cast<std::size_t>(number)];
         BoxFill(filled.in_memory, filled.element).run(memory);
         return {};
     }));
-    const std::vector<Stretch> stretches = stretches_of(geometry, stretch_bytes_);
+    const std::vector<Stretch>& stretches = ahead.stretches();
     // Of each overlap how far those up to it reach: where one must begin to look.
     std::vector<Index> reach;
     for (const ReadRange& range : geometry.reads)
@@ -149,11 +166,12 @@ Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory) {
             const Index end = geometry.overlaps[i].end;
             reach.push_back(i == range.first ? end : std::max(reach.back(), end));
         }
-    Ahead ahead(stretches, std::max<Index>(ahead_max / stretch_bytes_, 1), *files_);
+    std::atomic<Index> read_bytes{0};
     return for_each_number(std::ssize(stretches), job_->workers, [&](Index number, Index worker) -> Result<void> {
-        ahead.read(number);
         const Stretch& stretch = stretches[static_cast<std::size_t>(number)];
-        const ReadRange& range = *stretch.range;
+        const Index bytes_here = stretch.end - stretch.begin;
+        ahead.reach(read_bytes.fetch_add(bytes_here) + bytes_here + ahead_max);
+        const ReadRange& range = geometry.reads[stretch.range];
         std::byte* const bytes = stretches_.at() + worker * (stretch_bytes_ + overhang);
         const Index end = std::min(stretch.end + overhang - 1, range.end);
         RESHARD_TRY(const auto& file, files_->at(range.file));
@@ -184,22 +202,19 @@ TargetWriter::TargetWriter(const Job& job, const std::string& folder)
       files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files, folder), &File::open_to_update)),
       mutex_(std::make_unique<std::mutex>()) {}
 
-Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory) {
+Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory,
+                                 const std::function<void(Index)>& wrote) {
     const auto bytes_at = [&](Index at, Index begin, Index end) {
         return std::span(memory + at, static_cast<std::size_t>(end - begin));
     };
-    std::vector<WriteRange> parts;
-    for (const WriteRange& range : geometry.writes)
-        for (Index begin = range.begin; begin < range.end;) {
-            const Index end = std::min(range.end, (begin / write_max + 1) * write_max);
-            parts.push_back({range.file, begin, end, range.memory + begin - range.begin});
-            begin = end;
-        }
+    const std::vector<WriteRange> parts = parts_of(geometry.writes, job_->workers);
     const Index ranges = std::ssize(parts);
     return for_each_number(ranges + std::ssize(geometry.runs), job_->workers, [&](Index number, Index) -> Result<void> {
         if (number < ranges) {
             const WriteRange& part = parts[static_cast<std::size_t>(number)];
-            return put(part.file, part.begin, bytes_at(part.memory, part.begin, part.end));
+            RESHARD_CHECK(put(part.file, part.begin, bytes_at(part.memory, part.begin, part.end)));
+            if (wrote) wrote(part.end - part.begin);
+            return {};
         }
         const WriteRuns& runs = geometry.runs[static_cast<std::size_t>(number - ranges)];
         return for_each_run(
@@ -209,10 +224,9 @@ Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memo
 
 Result<void> TargetWriter::put(Index number, Index begin, std::span<const std::byte> bytes) {
     RESHARD_TRY(const auto& file, files_->at(number));
-    RESHARD_CHECK(file->write(bytes, begin));
+    // Pages that are written in small parts are whole only later.
+    RESHARD_CHECK(std::ssize(bytes) >= write_out_min ? file->write_out(bytes, begin) : file->write(bytes, begin));
     sum(number, begin, bytes);
-    // The disk begins at once, not when all is written.
-    (void)::sync_file_range(file->descriptor(), begin, std::ssize(bytes), SYNC_FILE_RANGE_WRITE);
     return {};
 }
 

@@ -2,6 +2,9 @@
 // target files.
 #pragma once
 
+#include <atomic>
+#include <functional>
+
 #include "backends/files/engine/geometry.hpp"
 #include "backends/files/engine/memory.hpp"
 #include "backends/files/engine/open_files.hpp"
@@ -14,14 +17,45 @@ struct MemoryShares {
     Index batch_bytes = 0;    ///< of the target
 };
 
+/// Bytes that the disk is asked for before they are read.
+constexpr Index ahead_max = Index{64} << 20;
+
+/// A part of a read range, read at once.
+struct Stretch {
+    Index file = 0;
+    Index begin = 0;
+    Index end = 0;
+    std::size_t range = 0;  ///< its number
+};
+
+/// Asks the disk for stretches before they are read, so that it always has many to do. Any thread may ask.
+class Ahead {
+public:
+    Ahead(std::vector<Stretch> stretches, OpenFiles& files) : stretches_(std::move(stretches)), files_(&files) {}
+
+    /// So many bytes from the first on have been asked for after it.
+    void reach(Index bytes);
+    [[nodiscard]] const std::vector<Stretch>& stretches() const { return stretches_; }
+
+private:
+    std::vector<Stretch> stretches_;
+    OpenFiles* files_;
+    std::atomic<Index> asked_{0};  // stretches
+    std::atomic<Index> asked_bytes_{0};
+};
+
 /// Reads source files, each byte of a batch once in the order of the files, and puts it in place.
 class SourceReader {
 public:
     /// Reads at most `stretch_bytes` at once with each worker. Errors: infeasible.
     [[nodiscard]] static Result<SourceReader> make(const Job& job, Index stretch_bytes);
 
-    /// All that the geometry has in memory. Errors: io.
+    /// Of what `read` will read.
+    [[nodiscard]] std::unique_ptr<Ahead> ahead_of(const Geometry& geometry);
+
+    /// All that the geometry has in memory. `ahead` is its own, and may have asked for some of it. Errors: io.
     [[nodiscard]] Result<void> read(const Geometry& geometry, std::byte* memory);
+    [[nodiscard]] Result<void> read(const Geometry& geometry, std::byte* memory, Ahead& ahead);
 
 private:
     SourceReader(const Job& job, Index stretch_bytes, Pages stretches);
@@ -41,8 +75,10 @@ public:
     /// `folder`: where the target files are, all of their full size.
     TargetWriter(const Job& job, const std::string& folder);
 
-    /// What the geometry has in memory. Errors: io.
-    [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory);
+    /// What the geometry has in memory. `wrote`, which may be empty, is told bytes as they are written, by any thread.
+    /// Errors: io.
+    [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory,
+                                     const std::function<void(Index)>& wrote = {});
 
     /// The raw checksum of each of the job's summed bytes, of what has been written so far.
     std::vector<std::uint32_t> sums;

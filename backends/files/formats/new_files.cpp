@@ -193,6 +193,19 @@ Result<Form> parse_form(std::string_view text) {
                 fmt::format("there is no form {}; single, index, ranks, dcp, npy and zarr are", in_quotes(text)));
 }
 
+Form form_of_path(std::string_view path) {
+    if (path.ends_with(".safetensors")) return Form::single;
+    if (path.ends_with(".npy")) return Form::npy;
+    return path.ends_with(".zarr") ? Form::zarr : Form::index;
+}
+
+Result<Cast> parse_cast(std::string_view text) {
+    const std::size_t equals = text.rfind('=');
+    const bool all = equals == std::string_view::npos;
+    RESHARD_TRY(const auto& dtype, parse_dtype(all ? text : text.substr(equals + 1)));
+    return Cast{all ? "*" : std::string(text.substr(0, equals)), dtype};
+}
+
 Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options, const std::string& file,
                            const std::string& rest) {
     std::set<std::string_view> names;

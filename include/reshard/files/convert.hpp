@@ -22,6 +22,8 @@ enum class Form {
 [[nodiscard]] std::string_view name(Form form);
 /// The form of that name. Errors: usage.
 [[nodiscard]] Result<Form> parse_form(std::string_view text);
+/// The form that the end of a path asks for: .safetensors, .npy and .zarr, else Form::index.
+[[nodiscard]] Form form_of_path(std::string_view path);
 
 /// True for forms that are one file and no folder.
 [[nodiscard]] constexpr bool is_one_file(Form form) { return form == Form::single || form == Form::npy; }
@@ -31,6 +33,9 @@ struct Cast {
     std::string pattern;       ///< of target names, as in rules
     DType dtype = DType::f32;  ///< wanted
 };
+
+/// `bf16` for all tensors, or `*.norm=f32` for some. Errors: as parse_dtype.
+[[nodiscard]] Result<Cast> parse_cast(std::string_view text);
 
 /// A conversion that has come so far.
 struct ConvertProgress {

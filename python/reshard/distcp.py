@@ -1,0 +1,122 @@
+"""What torch.distributed.checkpoint saves in .distcp files, as the safetensors that `reshard convert` and `reshard.load`
+read. Needs torch, whose own reader opens the checkpoint:
+
+    import reshard.distcp
+    reshard.distcp.to_safetensors("step_1000", "step_1000.st")   # then: reshard convert step_1000.st OUT --rules RULES
+
+As for torch itself, `.metadata` is a pickle: what opens it runs what it says, so it must be one that you trust."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import struct
+from typing import Any
+
+from .errors import UnsupportedError
+
+_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
+          "float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint8": "U8",
+          "bool": "BOOL"}
+
+
+def _torch() -> Any:
+    try:
+        import torch
+        import torch.distributed.checkpoint
+    except ImportError as error:
+        raise UnsupportedError(f".distcp files are read by torch, which is not here ({error}); `pip install torch`, or save "
+                               "with torch's HuggingFaceStorageWriter, whose files need no torch", "unsupported") from error
+    return torch
+
+
+def _boxes(metadata: Any) -> dict[str, list[tuple[str, Any, Any, Any]]]:
+    """For each file its boxes: name of the tensor, its metadata, where the box is in the tensor, where in the file."""
+    files: dict[str, list[tuple[str, Any, Any, Any]]] = {}
+    for index, place in metadata.storage_data.items():
+        tensor = metadata.state_dict_metadata[index.fqn]
+        if not hasattr(tensor, "chunks"):
+            continue  # an object of Python's own
+        if getattr(place, "transform_descriptors", None):
+            raise UnsupportedError(f"'{index.fqn}' is stored transformed ({place.transform_descriptors})", "unsupported")
+        box = next(box for box in tensor.chunks if tuple(box.offsets) == tuple(index.offset))
+        files.setdefault(place.relative_path, []).append((index.fqn, tensor, box, place))
+    for boxes in files.values():
+        boxes.sort(key=lambda box: box[3].offset)
+    return files
+
+
+def _apart(boxes: list[tuple[str, Any, Any, Any]]) -> list[list[tuple[str, Any, Any, Any]]]:
+    """In lists that have no name twice, as a safetensors file must."""
+    lists: list[list[tuple[str, Any, Any, Any]]] = []
+    seen: dict[str, int] = {}
+    for box in boxes:
+        number = seen.get(box[0], 0)
+        seen[box[0]] = number + 1
+        if number == len(lists):
+            lists.append([])
+        lists[number].append(box)
+    return lists
+
+
+def _write(torch: Any, source: str, target: str, boxes: list[tuple[str, Any, Any, Any]]) -> None:
+    header: dict[str, Any] = {}
+    at = 0
+    for name, tensor, box, _ in boxes:
+        dtype = tensor.properties.dtype
+        if str(dtype).removeprefix("torch.") not in _NAMES:
+            raise UnsupportedError(f"'{name}' has elements of {dtype}, which safetensors has not", "unsupported")
+        size = dtype.itemsize * box.sizes.numel()
+        header[name] = {"dtype": _NAMES[str(dtype).removeprefix("torch.")], "shape": list(box.sizes),
+                        "data_offsets": [at, at + size]}
+        at += size
+    saved = {name: {"saved_offsets": list(box.offsets)} for name, _, box, _ in boxes}
+    header["__metadata__"] = {"DCP_SHARDING_INFO": json.dumps(saved), "DCP_VERSION": "1.0", "format": "pt"}
+    text = json.dumps(header).encode()
+    with open(source, "rb") as stored, open(target, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name, tensor, box, place in boxes:
+            stored.seek(place.offset)
+            values = torch.load(io.BytesIO(stored.read(place.length)), map_location="cpu", weights_only=True)
+            if values.dtype != tensor.properties.dtype or values.shape != box.sizes:
+                raise UnsupportedError(f"'{name}' in '{source}' is {values.dtype}{list(values.shape)}, and the metadata "
+                                       f"has {tensor.properties.dtype}{list(box.sizes)}", "unsupported")
+            file.write(values.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def to_safetensors(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[str]:
+    """Writes a folder of torch DCP's safetensors with the same boxes, a file for each .distcp file (and one more where it
+    has several boxes of a tensor). Returns the names of what is no tensor and was left out.
+
+    path: the folder that torch.distributed.checkpoint.save wrote. out: is not there yet, and takes its name when it is
+    whole. Memory: the largest box, twice. Errors: UnsupportedError (no torch, elements that safetensors has not, boxes
+    that were stored transformed), FileExistsError, and what torch raises on a checkpoint that it cannot read.
+    """
+    torch = _torch()
+    source, target = os.fspath(path), os.fspath(out).rstrip("/")
+    if os.path.lexists(target):
+        raise FileExistsError(f"'{target}' is there already")
+    metadata = torch.distributed.checkpoint.FileSystemReader(source).read_metadata()
+    files = _boxes(metadata)
+    partial = target + ".reshard-partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    os.makedirs(partial)
+    try:
+        written = 0
+        for name in sorted(files):
+            for boxes in _apart(files[name]):
+                written += 1
+                _write(torch, os.path.join(source, name),
+                       os.path.join(partial, f"shard-{written:05}-model-00001-of-00001.safetensors"), boxes)
+        os.rename(partial, target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return sorted(name for name, one in metadata.state_dict_metadata.items() if not hasattr(one, "chunks"))
+
+
+__all__ = ["to_safetensors"]
