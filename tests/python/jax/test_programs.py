@@ -128,14 +128,27 @@ def both(program):
 
 
 def alone(program):
-    """Bytes received with plans that are not compared, and without."""
-    theirs = costs(program.compiled()[0])[1]
+    """Costs with plans that are not compared."""
     with reshard.jax.everywhere(compare=False):
-        return costs(program.compiled()[0])[1], theirs
+        return costs(program.compiled()[0])
+
+
+def faults_of_comparing():
+    """Program 1017 receives more by plans alone, not where they stand where JAX moves; 1014 holds more by both, and
+    stays as it was, with a warning."""
+    better, kept = Program(1017), Program(1014)
+    ours, theirs, _ = both(better)
+    if not ours[1] <= theirs[1] < alone(better)[1]:
+        yield f"program 1017 receives {ours[1]} B, {theirs[1]} without plans, {alone(better)[1]} if nobody compares"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ours, theirs, _ = both(kept)
+    if ours != theirs or alone(kept)[0] <= theirs[0] or not any(f"instead of {theirs[0]}:" in str(one.message) for one in said):
+        yield f"program 1014 costs {ours}, {theirs} without plans, {alone(kept)} if nobody compares; said {said}"
 
 
 def main():
-    begin, count = time.monotonic(), 200 if devices.LONG else 12
+    begin, count, faults = time.monotonic(), 200 if devices.LONG else 12, list(faults_of_comparing())
     totals, more, less, wrong = numpy.zeros((2, 2)), [], [0, 0], []
     for seed in range(devices.SEED * 1000, devices.SEED * 1000 + count):
         program = Program(seed)
@@ -154,9 +167,9 @@ def main():
         print(f"{name}: {totals[0, what] / totals[1, what]:.3f} of what it is without, less in {less[what]} of {count} programs")
     print(f"more in {len(more)}; JAX's own values wrong in {wrong}; {time.monotonic() - begin:.0f} s "
           f"({time.process_time():.0f} of CPU)")
-    ours, theirs = alone(Program(1017))
-    print(f"program 1017 would receive {ours} B instead of {theirs} if nobody compared")
-    return 1 if more or not any(less) or ours <= theirs else 0
+    for fault in faults:
+        print(fault)
+    return 1 if more or faults or not any(less) else 0
 
 
 if __name__ == "__main__":
