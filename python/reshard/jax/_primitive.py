@@ -12,7 +12,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from .. import Error, UnsupportedError
-from . import _devices, _partition, _program
+from . import _choice, _devices, _partition, _program
 from ._fallback import fall_back
 from ._originals import constrain, explicit_reshard
 from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout
@@ -92,7 +92,7 @@ def _lower(ctx, x, *, source, target, known):
         fall_back("it is inside a shard_map over some axes of the mesh")
         return [x]
     body = functools.partial(_body, source=source, target=target, known=known)
-    return mlir.lower_fun(body, multiple_results=False)(ctx, x)
+    return _choice.mark(mlir.lower_fun(body, multiple_results=False)(ctx, x))
 
 
 def _transpose(cotangent, x, *, source, target, known):

@@ -42,6 +42,30 @@ def reshards(lowered: Any) -> list[Found]:
         return list(_Program(copy).found())
 
 
+def sources(module: Any, mark: Any) -> dict[str, str | None]:
+    """Sharding that Shardy finds for the operand of each marked constraint that changes it; by mark, as an attribute's
+    text, None where calls differ. module: is propagated. mark: of an operation, None for what is none of ours."""
+    passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module.operation)
+    program, found = _Program(module), {}
+    for op in operations(module.operation):
+        word = mark(op) if op.name == "sdy.reshard" else None
+        if word is not None:
+            mesh, target = _split(str(op.attributes["sharding"]))
+            source = program.dims(op.operands[0]) or re.sub(r"\{[^{}]*\}", "{}", target)
+            text = None if source == target else f"#sdy.sharding<@{mesh}, {source}>"
+            found[word] = text if found.get(word, text) == text else None
+    return found
+
+
+def operations(op: Any) -> Iterator[Any]:
+    """All inside an operation, outer ones first."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from operations(inner.operation)
+
+
 class _Program:
     def __init__(self, module: Any) -> None:
         self.meshes, self.functions = {}, {}
@@ -78,7 +102,7 @@ class _Program:
     def _reshard(self, op: Any, times: int) -> Iterator[Found]:
         operand = op.operands[0]
         mesh, target = _split(str(op.attributes["sharding"]))
-        source = self._sharding(operand) or re.sub(r"\{[^{}]*\}", "{}", target)
+        source = self.dims(operand) or re.sub(r"\{[^{}]*\}", "{}", target)
         own = _word_and_place(op)
         if source == target or _is_made_here(operand) or any(word in own[0] or word in _words(operand) for word in _OWN):
             return
@@ -94,7 +118,8 @@ class _Program:
         yield Found(self.meshes.get(mesh, mesh), source, target, tuple(kind.shape), str(kind.element_type), times,
                     _is_asked(name), name, place, own)
 
-    def _sharding(self, value: Any) -> str | None:
+    def dims(self, value: Any) -> str | None:
+        """Dimension shardings of a value, None where it has none."""
         owner, number = value.owner, None
         if isinstance(owner, ir.Block):
             number, parent = ir.BlockArgument(value).arg_number, owner.owner

@@ -1,13 +1,14 @@
-"""Random programs, with everywhere() and without: values and gradients equal; over all programs fewer bytes received and no
-more held (arguments and temp). One program may be worse: a constraint fixes the sharding of what makes the value, where the
-operand of a move takes it by propagation; how many are, and by how much, is printed and bounded. Free producers, pinned
-ends, elementwise operations, sums, products with weights, transposes, scans, several constraints, grad and vmap. Twelve of
-them; 200 with RESHARD_LONG=1. RESHARD_SEED draws other ones."""
+"""Random programs, with everywhere() and without: values and gradients equal; none receives more, none holds more (arguments
+and temp; XLA rounds up by at most 1 KiB). Free producers, pinned ends, elementwise operations, sums, products with weights,
+transposes, scans, several constraints, grad and vmap. Where both differ the program without constraints says who is right:
+XLA's partitioner is wrong in one of 200 (program 1082, jaxlib 0.10.2). Twelve programs; 200 with RESHARD_LONG=1. RESHARD_SEED
+draws other ones."""
 
 import math
 import random
 import sys
 import time
+import warnings
 
 import devices
 import jax
@@ -26,7 +27,7 @@ class Program:
     def __init__(self, seed):
         draw = random.Random(f"programs {seed}")
         self.mesh = devices.mesh_of(**draw.choice(MESHES))
-        self.draw = draw
+        self.draw, self.free = draw, False
         self.argument = draw.choice([self.spec(), None])
         self.steps = [draw.choice(["pin", "pin", "pin", "wave", "scale", "matmul", "turn", "add", "scan", "made"])
                       for _ in range(draw.randint(4, 9))] + ["pin", "wave"]
@@ -46,6 +47,8 @@ class Program:
 
     def pin(self, x, spec):
         """As a user writes it."""
+        if self.free:
+            return x
         return jax.lax.with_sharding_constraint(x, devices.named(self.mesh, *spec))
 
     def step(self, kind, x, spec, other, weights):
@@ -90,36 +93,83 @@ class Program:
         return program, program(x, weights)
 
 
+def free(program):
+    """Its values where nothing is constrained and one device has all."""
+    program.free, held, end = True, program.argument, program.result
+    program.argument = program.result = None
+    values = program.compiled()[1]
+    program.free, program.argument, program.result = False, held, end
+    return values
+
+
+def apart(one, other):
+    """Values differ by more than the order of sums."""
+    return not numpy.allclose(one, other, rtol=2e-4, atol=2e-4 * float(numpy.abs(other).max()))
+
+
+def costs(compiled):
+    """Bytes held, bytes received."""
+    held = compiled.memory_analysis()
+    return held.argument_size_in_bytes + held.temp_size_in_bytes, _hlo.received(compiled.as_text())
+
+
 def both(program):
-    """(bytes held, bytes received) with everywhere() and without. Raises AssertionError where values differ."""
+    """What costs say with everywhere() and without; and whether JAX's own values are wrong. Raises AssertionError where
+    those with everywhere() are, and not because it keeps JAX's own program."""
     theirs, wanted = program.compiled()
     with reshard.jax.everywhere():
         ours, result = program.compiled()
-    numpy.testing.assert_allclose(result, wanted, rtol=2e-4, atol=2e-4 * float(numpy.abs(wanted).max()), err_msg=program.text)
-    def costs(compiled):
-        held = compiled.memory_analysis()
-        return held.argument_size_in_bytes + held.temp_size_in_bytes, _hlo.received(compiled.as_text())
-    return costs(ours), costs(theirs)
+    wrong = False
+    if apart(result, wanted):
+        true = free(program)
+        wrong = apart(wanted, true)
+        assert wrong and not apart(result, true), f"wrong values: {program.text}"
+    return costs(ours), costs(theirs), wrong
+
+
+def alone(program):
+    """Costs with plans that are not compared."""
+    with reshard.jax.everywhere(compare=False):
+        return costs(program.compiled()[0])
+
+
+def faults_of_comparing():
+    """Program 1017 receives more by plans alone, not where they stand where JAX moves; 1014 holds more by both, and
+    stays as it was, with a warning."""
+    better, kept = Program(1017), Program(1014)
+    ours, theirs, _ = both(better)
+    if not ours[1] <= theirs[1] < alone(better)[1]:
+        yield f"program 1017 receives {ours[1]} B, {theirs[1]} without plans, {alone(better)[1]} if nobody compares"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ours, theirs, _ = both(kept)
+    if ours != theirs or alone(kept)[0] <= theirs[0] or not any(f"instead of {theirs[0]}:" in str(one.message) for one in said):
+        yield f"program 1014 costs {ours}, {theirs} without plans, {alone(kept)} if nobody compares; said {said}"
 
 
 def main():
-    begin, count = time.monotonic(), 200 if devices.LONG else 12
-    totals, worse = numpy.zeros((2, 2)), [[], []]
+    begin, count, faults = time.monotonic(), 200 if devices.LONG else 12, list(faults_of_comparing())
+    totals, more, less, wrong = numpy.zeros((2, 2)), [], [0, 0], []
     for seed in range(devices.SEED * 1000, devices.SEED * 1000 + count):
-        costs = numpy.array(both(Program(seed)), float)
-        totals += costs
-        for what, bad in enumerate(worse):
-            if costs[0, what] > costs[1, what] * 1.01 + 1024:  # XLA rounds buffers up
-                bad.append((costs[0, what] / max(costs[1, what], 1), seed))
-    failed = 0
+        program = Program(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", reshard.jax.FallbackWarning)  # JAX's own program is kept
+            *found, of_jax = both(program)
+        found = numpy.array(found, float)
+        totals += found
+        wrong += [seed] * of_jax
+        for what, slack in enumerate((1024, 0)):
+            less[what] += found[0, what] < found[1, what]
+            if found[0, what] > found[1, what] + slack:
+                more.append(seed)
+                print(f"program {seed}: {found[0, what]:.0f} B instead of {found[1, what]:.0f}: {program.text}")
     for what, name in enumerate(("held", "received")):
-        ratio = totals[0, what] / max(totals[1, what], 1)
-        worst = max(worse[what], default=(1, "none"))
-        print(f"{name}: {ratio:.3f} of what it is without, over {count} programs; more in {len(worse[what])}, at most "
-              f"{worst[0]:.2f}x (program {worst[1]})")
-        failed += ratio > 1 or worst[0] > 1.6 or len(worse[what]) > count // 4
-    print(f"{count} programs, {time.monotonic() - begin:.0f} s ({time.process_time():.0f} of CPU)")
-    return 1 if failed else 0
+        print(f"{name}: {totals[0, what] / totals[1, what]:.3f} of what it is without, less in {less[what]} of {count} programs")
+    print(f"more in {len(more)}; JAX's own values wrong in {wrong}; {time.monotonic() - begin:.0f} s "
+          f"({time.process_time():.0f} of CPU)")
+    for fault in faults:
+        print(fault)
+    return 1 if more or faults or not any(less) else 0
 
 
 if __name__ == "__main__":
