@@ -37,7 +37,7 @@ def fixed(rows, width):
 
 
 def measured(asked, problems):
-    with tempfile.TemporaryDirectory() as folder, Nodes(folder, asked.rate) as nodes:
+    with tempfile.TemporaryDirectory() as folder, Nodes(folder, asked.rate, NODES) as nodes:
         machine = os.path.join(folder, "link.machine")
         done = nodes.launch(asked.mpiexec, 1, asked.reshard, "calibrate", "--rounds", str(asked.rounds), "--output", machine)
         if done.returncode != 0:

@@ -8,6 +8,7 @@
 
 #include "backends/mpi/base.hpp"
 #include "backends/mpi/base/agree.hpp"
+#include "backends/mpi/base/transport.hpp"
 #include "backends/mpi/messages/messages.hpp"
 #include "backends/mpi/shm/registry.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
@@ -280,9 +281,12 @@ public:
                 .registration_bytes = nodes_.members.size() > 1 ? RegisteredPages::step_bytes : 0};
     }
 
-    // Collective. Tries once which ranks reach each other's memory.
+    // Collective. Tries once which ranks reach each other's memory, and asks how messages travel between the others.
     Result<void> find_node() {
         RESHARD_ASSIGN(nodes_, find_nodes(communicator(), options_, arena()));
+        if (nodes_.is_all()) return {};
+        RESHARD_TRY(const auto& at_once, bytes_sent_at_once(communicator()));
+        options_.piece_bytes = std::min(options_.piece_bytes, at_once);
         return {};
     }
 

@@ -32,8 +32,8 @@ struct Options {
     /// Bytes of the bounce buffer of each rank, for unregistered buffers: peers write into it and the rank copies out.
     /// A list that moves in several passes (between nodes, and with sums) has one for each.
     Index bounce_bytes = Index{1} << 20;
-    /// Bytes of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. 0: each
-    /// transfer is one message, moved by MPI's datatypes without staging.
+    /// Bytes of a message between nodes: longer transfers are cut, shorter ones to one peer share a message. Over Open
+    /// MPI's TCP at most its eager limit. 0: each transfer is one message, moved by MPI's datatypes without staging.
     Index piece_bytes = Index{1} << 18;
     /// Bytes of staging of each rank, for messages that are packed or unpacked: four under way to and from every peer.
     /// Where that is more, messages are smaller; where they would be too small, it is as with messages of 0 bytes.

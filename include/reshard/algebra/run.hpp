@@ -37,7 +37,7 @@ public:
     /// every rank. Never blocks. Errors: usage where nothing is withheld, for a piece that there is not, and for one
     /// that was offered before; the run goes on. Until all are offered, test and wait_for return false, and wait
     /// returns usage once nothing else is left to wait for. A run that is dropped before is a failure, of which peers
-    /// are told; peers wait for an offer as long as for a rank that does not come.
+    /// are told (by NCCL not before their timeout); they wait for an offer as long as for a rank that does not come.
     virtual Result<void> offer(std::size_t piece);
 };
 
