@@ -270,13 +270,15 @@ Result<void> Messages::make_sum_plans(std::size_t arrays) {
     return well;
 }
 
-// As large as every rank has room for, so that all cut alike.
+// As large as every rank has room for, so that all cut alike, and no longer than a message: MPI sends a part one way
+// and then back, and the next one meets it.
 Result<void> Messages::find_part_bytes() {
     constexpr int smallest = 4;  // powers of 2: an element of any dtype,
     constexpr int largest = 20;  // and what a bounce buffer has too
     const Index room = std::min(setting_.options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     int power = smallest;
-    while (power < largest && staging_slots << (power + 1) <= room) ++power;
+    const Index message = setting_.options.piece_bytes > 0 ? setting_.options.piece_bytes : Index{1} << largest;
+    while (power < largest && Index{2} << power <= message && staging_slots << (power + 1) <= room) ++power;
     RESHARD_TRY(const auto& agreed, least(setting_.communicator, {static_cast<char>(power)}));
     part_bytes_max_ = Index{1} << agreed.front();
     return {};
