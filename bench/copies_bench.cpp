@@ -52,6 +52,21 @@ void scattered_rows(benchmark::State& state, const CopyKernels* kernels, Store s
     count_bytes(state, total);
 }
 
+// Matrices of columns that become one of rows of 8 KiB, one after another, as when a checkpoint's files are put
+// together.
+void joined_columns(benchmark::State& state, const CopyKernels* kernels) {
+    const Index run = state.range(0);
+    const Index row = 8192;
+    const Index rows = (Index{256} << 20) / row;
+    for (auto _ : state) {
+        for (Index i = 0; i < row / run; ++i) {
+            kernels->rows[static_cast<std::size_t>(Store::cached)](
+                {rows, run, run, row}, pages(1).data() + i * rows * run, pages(0).data() + i * run);
+        }
+    }
+    count_bytes(state, rows * row);
+}
+
 // One rank's part of a redistribution: a tile of `rows` rows of 8 runs, each run to another memory, one after another
 // or with as much room between; source and targets begin so many bytes into a cache line.
 void swept(benchmark::State& state, Store store, Index apart) {
@@ -133,6 +148,9 @@ int main(int argc, char** argv) {
         benchmark::RegisterBenchmark("sweep/transposed", swept_transposed)->Arg(offset);
     }
     for (const CopyKernels* kernels : all_copy_kernels()) {
+        auto* columns =
+            benchmark::RegisterBenchmark((std::string("columns/") + kernels->name).c_str(), joined_columns, kernels);
+        for (const int run : {8, 32, 128, 512, 2048}) columns->Arg(run);
         for (const Store store : {Store::cached, Store::streaming}) {
             const std::string name = std::string(kernels->name) + (store == Store::cached ? "/cached" : "/streaming");
             auto* rows = benchmark::RegisterBenchmark(("rows/" + name).c_str(), scattered_rows, kernels, store);
