@@ -82,7 +82,8 @@ public:
         : frame_(frame),
           options_(options),
           levels_(options.objective == Objective::time && machine.levels.size() > 1),
-          moves_(frame, levels_, options.objective != Objective::bytes),
+          moves_(frame, levels_, options.objective != Objective::bytes,
+                 options.objective == Objective::time && machine.copy_run_ps > 0),
           prices_(frame, options.objective, machine),
           effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
         nodes_.reserve(64);
