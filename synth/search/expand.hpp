@@ -57,8 +57,8 @@ public:
     [[nodiscard]] Edge exchange(const State& state, const State& next) const;
     /// Where an exchange may lead: the target, what is filled to make it, and their tiles split further by what they
     /// leave unused; up to `most` states. With `anywhere` every state, with the target's summands where nothing is
-    /// added up, if those are fewer than `most`.
-    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most) const;
+    /// added up, if those are fewer than `most`; `all` says whether they are.
+    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most, bool& all) const;
 
 private:
     struct Expansion {

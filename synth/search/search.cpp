@@ -195,8 +195,7 @@ private:
         if (exchanged_.empty()) {
             const bool anywhere = levels_ || frame_.sums();
             const std::size_t most = anywhere ? anywhere_max : behind_max;
-            const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most);
-            all_exchanges_ = anywhere && states.size() < most;
+            const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most, all_exchanges_);
             for (const State& next : states)
                 if (moves_.sides_of(next).tile <= options_.tile_max)
                     exchanged_.push_back({next, summands(next), prices_.at_least(moves_.least_to_target(next))});
