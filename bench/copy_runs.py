@@ -3,15 +3,17 @@
 
 Whether the price of copies by their runs tells which of two plans is faster: 40 pairs of plans with the same ends, of
 which one passes through a layout that cuts an outer dimension and the other through one that cuts the innermost. Four
-ranks of `local`, or of MPI with --mpirun. `reshard plan` prices both, on `laptop` or on another --machine, and `reshard
-bench` measures them in turn; a time is the median of all rounds of all turns. On a machine that others use the fastest
-round says more: both counts are printed, of all pairs and of those whose times differ by more than the noise."""
+ranks of `local`, or of MPI with --mpirun. `reshard plan` prices both, on `laptop` or on another --machine (`calibrated`:
+what `reshard calibrate` writes, through the same backend), and `reshard bench` measures them in turn; a time is the
+median of all rounds of all turns. On a machine that others use the fastest round says more: both counts are printed, of
+all pairs and of those whose times differ by more than the noise. Equal prices tell nothing: they count as wrong."""
 
 import argparse
 import json
 import statistics
 import subprocess
 import sys
+import tempfile
 
 INNERMOST = (2, 4, 8, 12, 16, 24, 32, 64)
 ELEMENTS = 1 << 20
@@ -36,6 +38,14 @@ def answer(options, *words):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def calibrated(options, path):
+    """Writes this machine, as the same ranks find it, and returns the path."""
+    mpi = [options.mpirun, "-n", "4"] if options.mpirun else []
+    backend = "mpi" if options.mpirun else "local"
+    subprocess.run([*mpi, options.tool, "calibrate", "--backend", backend, "--output", path], check=True, capture_output=True)
+    return path
+
+
 def question(source, target, first, machine):
     return ("--mesh", "x=2,y=2", "--vocabulary", "collectives", "--machine", machine, f"--first={first}", source, target)
 
@@ -57,6 +67,16 @@ def main():
     asked.add_argument("--machine", default="laptop")
     asked.add_argument("--details", action="store_true")
     options = asked.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.machine == "calibrated":
+            options.machine = calibrated(options, f"{folder}/machine")
+            with open(options.machine, encoding="utf-8") as text:
+                print(text.read(), end="", flush=True)
+        sys.exit(compared(options))
+
+
+def compared(options):
+    """0 where the price is right of 90% of the pairs whose times the noise does not hide."""
     right = {statistics.median: [0, 0, 0], min: [0, 0, 0]}  # of all; of those told apart; how many those are
     ratios = []
     for form in FORMS:
@@ -86,4 +106,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Granules
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber Granules
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -71,6 +71,12 @@ Print Assumptions certified_between.
 Print Assumptions certified_between_sum.
 (* ... where one exchange is accepted and, without sums, at the bound. *)
 Print Assumptions direct_exchange_between.
+(* Devices numbered anew: one permute is accepted within one tile, and receives at most one ... *)
+Print Assumptions renumber_accepted.
+(* ... so that a plan of the other numbering is one of this, for as much; for nothing where no device's box changes. *)
+Print Assumptions renumber_first.
+Print Assumptions renumber_last.
+Print Assumptions renamed_for_nothing.
 (* Files: one array cut in one dimension on each side.  No program, with any memory, touches fewer granules than the
    printed bound, and one of enough memory touches no more. *)
 Print Assumptions two_cuts_bound.

@@ -175,8 +175,8 @@ struct Times {
 
 /// Time of one step of a plan made for the machine: for each level that it uses start + latency x messages + load /
 /// bandwidth, by device or by pair, whichever takes longer; then local copies: the tile after it, and its runs beyond
-/// the first. A slice is a view. Saturating. Devices beyond the outermost level's count are reached through it all the
-/// same.
+/// the first. A slice is a view: it costs the runs into which it parts a tile, for whoever reads them. Saturating.
+/// Devices beyond the outermost level's count are reached through it all the same.
 [[nodiscard]] Times step_times(const Layout& before, const Step& step, const Move& move, const Machine& machine);
 /// total(step_times(...)).
 [[nodiscard]] Index step_picoseconds(const Layout& before, const Step& step, const Move& move, const Machine& machine);

@@ -36,4 +36,25 @@ template <class Dims>
     return saturating_multiply(std::max<Index>(ceil_divide(tile, run), 1) - 1, machine.copy_run_ps);
 }
 
+/// One dimension of the tile behind a slice, and whether the slice cuts it.
+struct SlicedDim {
+    Index side = 1;
+    bool cut = false;
+};
+
+/// The runs of what a slice leaves of a tile, beyond the first: whoever reads the view comes to as many more. Each
+/// dimension that is cut parts as many rows as lie outside of it. Cut one by one, the outermost first, dimensions come
+/// to the same in sum, and in no other order to less. Saturating.
+template <class Dims>
+[[nodiscard]] Index sliced_runs(std::size_t rank, const Dims& dim) {
+    Index rows = 1;
+    Index runs = 0;
+    for (std::size_t i = 0; i < rank; ++i) {
+        const auto [side, cut] = dim(i);
+        if (cut) runs = saturating_add(runs, std::max<Index>(rows, 1) - 1);
+        rows = saturating_multiply(rows, side);
+    }
+    return runs;
+}
+
 }  // namespace reshard

@@ -168,10 +168,19 @@ Index total(const Times& times) {
 
 namespace {
 
+Index runs_of_slice(const Layout& before, const Layout& after) {
+    return sliced_runs(std::min(before.dims.size(), after.dims.size()), [&](std::size_t i) -> SlicedDim {
+        return {tile_extent(after.dims[i]), shard_count(before.dims[i]) != shard_count(after.dims[i])};
+    });
+}
+
 Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                const Network& network) {
     Times times{std::vector<Index>(machine.levels.size()), 0};
-    if (step.kind == StepKind::slice) return times;  // a view; plan_times charges the copy of a last one
+    if (step.kind == StepKind::slice) {  // a view, whose runs another step reads; plan_times adds a last one's copy
+        times.copies = saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
+        return times;
+    }
     const Index element = size_of(before.dtype);
     if (machine.copy_run_ps > 0)
         times.copies = runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine);

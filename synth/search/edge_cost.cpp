@@ -164,6 +164,13 @@ Index EdgeCosts::tile_of(const State& state) const {
 
 Index EdgeCosts::runs(const State& before, const Edge& hop) const {
     if (machine_.copy_run_ps == 0) return 0;
+    if (hop.kind == StepKind::slice) {
+        const Index runs = sliced_runs(frame_.dims(), [&](std::size_t i) -> SlicedDim {
+            const List list = hop.state.lists[i];
+            return {ceil_divide(frame_.extents[i], frame_.shards(list)), before.lists[i] != list};
+        });
+        return saturating_multiply(runs, machine_.copy_run_ps);
+    }
     const Index run = run_elements(frame_.dims(), [&](std::size_t i) -> CutDim {
         const Index shards = frame_.shards(before.lists[i]);
         const bool alike = before.lists[i] == hop.state.lists[i];
@@ -174,7 +181,7 @@ Index EdgeCosts::runs(const State& before, const Edge& hop) const {
 
 // As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
-    if (hop.kind == StepKind::slice) return arrives ? last_copy_ : 0;
+    if (hop.kind == StepKind::slice) return saturating_add(arrives ? last_copy_ : 0, runs(before, hop));
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
     time = saturating_add(time, runs(before, hop));
     if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;

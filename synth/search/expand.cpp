@@ -4,10 +4,11 @@
 
 namespace reshard {
 
-Moves::Moves(const SearchSpace& frame, bool grouped, bool fills)
+Moves::Moves(const SearchSpace& frame, bool grouped, bool fills, bool sliced_at_once)
     : frame_(frame),
       grouped_(grouped),
       fills_(fills),
+      sliced_at_once_(sliced_at_once),
       there_(sides_of(frame.target)),
       foreign_(frame.exact ? std::make_unique<MissingElements>(frame) : nullptr) {
     for (const Index extent : frame.extents) whole_ = saturating_multiply(whole_, extent);
@@ -97,7 +98,7 @@ void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& 
 }
 
 void Moves::append_slices(const Expansion& from) const {
-    if (frame_.exact) {
+    if (frame_.exact || sliced_at_once_) {
         for (std::size_t i = 0; i < dims(); ++i) append_slices_of(from, from.state, i, from.sides.clashes);
         return;
     }

@@ -31,13 +31,14 @@ struct Sides {
     bool even = true;           ///< all tiles have one shape
 };
 
-/// Sizes of one state, and the moves out of it. Slices are given one digit at a time, or, where sizes do not divide, in
-/// one dimension at a time: they cost nothing and add up. The other kinds are given as wide as they come.
+/// Sizes of one state, and the moves out of it. Slices are given one digit at a time, where they cost nothing; where
+/// they cost runs, or sizes do not divide, in one dimension at a time: such costs add up (sliced_runs). The other kinds
+/// are given as wide as they come.
 class Moves {
 public:
     /// `grouped`: permutes and exchanges say who takes part, which only a network of several levels asks for. `fills`:
-    /// also what is not unreduced in the target may become so on the way.
-    Moves(const SearchSpace& frame, bool grouped, bool fills);
+    /// also what is not unreduced in the target may become so on the way. `sliced_at_once`: slices cost runs.
+    Moves(const SearchSpace& frame, bool grouped, bool fills, bool sliced_at_once);
 
     [[nodiscard]] Sides sides_of(const State& state) const;
     /// At least this is received by the busiest device on any way from `state` to the target (theorem
@@ -56,8 +57,8 @@ public:
     [[nodiscard]] Edge exchange(const State& state, const State& next) const;
     /// Where an exchange may lead: the target, what is filled to make it, and their tiles split further by what they
     /// leave unused; up to `most` states. With `anywhere` every state, with the target's summands where nothing is
-    /// added up, if those are fewer than `most`.
-    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most) const;
+    /// added up, if those are fewer than `most`; `all` says whether they are.
+    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most, bool& all) const;
 
 private:
     struct Expansion {
@@ -129,6 +130,7 @@ private:
     const SearchSpace& frame_;
     const bool grouped_;
     const bool fills_;
+    const bool sliced_at_once_;
     const Sides there_;                               ///< of the target
     Index whole_ = 1;                                 ///< elements before any cut
     const std::unique_ptr<MissingElements> foreign_;  ///< where sizes do not divide and all devices can be looked at

@@ -214,8 +214,9 @@ Edge Moves::exchange(const State& state, const State& next) const {
     return hop;
 }
 
-std::vector<State> Moves::states_to_exchange_to(bool anywhere, std::size_t most) const {
+std::vector<State> Moves::states_to_exchange_to(bool anywhere, std::size_t most, bool& all) const {
     std::vector<State> states;
+    all = false;
     const List wanted = frame_.target.lists[dims()];
     const auto add = [&](const State& state) {
         states.push_back(state);
@@ -228,7 +229,8 @@ std::vector<State> Moves::states_to_exchange_to(bool anywhere, std::size_t most)
         else
             none.lists[dims()] = wanted;
         add(none);
-        if (states.size() < most) return states;
+        all = states.size() < most;
+        if (all) return states;
         states.clear();
     }
     // The target, and what becomes the target when it is filled.

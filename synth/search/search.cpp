@@ -82,7 +82,8 @@ public:
         : frame_(frame),
           options_(options),
           levels_(options.objective == Objective::time && machine.levels.size() > 1),
-          moves_(frame, levels_, options.objective != Objective::bytes),
+          moves_(frame, levels_, options.objective != Objective::bytes,
+                 options.objective == Objective::time && machine.copy_run_ps > 0),
           prices_(frame, options.objective, machine),
           effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
         nodes_.reserve(64);
@@ -194,8 +195,7 @@ private:
         if (exchanged_.empty()) {
             const bool anywhere = levels_ || frame_.sums();
             const std::size_t most = anywhere ? anywhere_max : behind_max;
-            const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most);
-            all_exchanges_ = anywhere && states.size() < most;
+            const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most, all_exchanges_);
             for (const State& next : states)
                 if (moves_.sides_of(next).tile <= options_.tile_max)
                     exchanged_.push_back({next, summands(next), prices_.at_least(moves_.least_to_target(next))});

@@ -110,10 +110,9 @@ private:
                 const Step step{kind, end};
                 const auto move = type_valid_step(reference_.layouts()[before], step);
                 if (!move) continue;
-                const Index last = kind == StepKind::slice
-                                       ? copy
-                                       : priced(objective_, reference_.layouts()[before], step, *move, machine_);
-                best = std::min(best, saturating_add(least[before], last));
+                const Index last = priced(objective_, reference_.layouts()[before], step, *move, machine_);
+                const Index copied = kind == StepKind::slice ? copy : 0;
+                best = std::min(best, saturating_add(least[before], saturating_add(last, copied)));
             }
         }
         return best;

@@ -27,6 +27,8 @@ struct Field {
     /// Digits cut one after another; for bytes also pairs without sums. Fewer steps can be had without sums by making
     /// some, which is not searched.
     bool by_turns = false;
+    /// At the optimum at least, of a thousand pairs: below 1000 where the search ends at its budget, and says so.
+    Index per_mille = 1000;
 };
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
@@ -152,7 +154,8 @@ TEST_P(SumsTest, PlansWithSumsAreAtTheExactOptimum) {
             // Of so many states exchanges lead to some only, and the plan does not say that it is complete: 4 of
             // 15,215.
             const bool some = field.heavy && vocabulary == Vocabulary::all && objective == Objective::steps;
-            EXPECT_GE(tally.at_optimum, some ? tally.pairs - tally.pairs / 1000 : tally.pairs) << tally.worst_pair;
+            const Index missed = tally.pairs * (1000 - field.per_mille + (some ? 1 : 0)) / 1000;
+            EXPECT_GE(tally.at_optimum, tally.pairs - missed) << tally.worst_pair;
         }
 }
 
@@ -179,6 +182,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Field{"2x3x2_rank_3_tight", mesh_232, digits_232, {2, 3, 4}, 500, 20000},
                       Field{"4x4_rank_2_wide", mesh_44, digits_2222, {64, 32}, 0, 20000, true},
                       Field{"4x4_rank_2_tight", mesh_44, digits_2222, {8, 4}, 0, 20000, true},
+                      Field{"4x4_rank_3_wide", mesh_44, digits_2222, {64, 32, 16}, 0, 3000, true, false, 995},
+                      Field{"4x4_rank_3_tight", mesh_44, digits_2222, {4, 2, 8}, 0, 3000, true, false, 960},
                       Field{"2x2x2_turns", mesh_222, digits_222, {7, 9}, 1000, 0, false, true},
                       Field{"2x2x2_turns_wide", mesh_222, digits_222, {61, 37}, 500, 0, false, true},
                       Field{"2x3x2_turns", mesh_232, digits_232, {7, 5}, 1000, 0, false, true},

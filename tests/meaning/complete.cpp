@@ -114,9 +114,8 @@ Index optimum_of(const Reference& reference, const Answer& answer, std::size_t s
             const Step step{kind, reference.layouts()[target]};
             if (before[last] == index_max) continue;
             if (const auto move = type_step(reference.layouts()[last], step))
-                least = std::min(least, before[last] + (kind == StepKind::slice
-                                                            ? copy
-                                                            : cost(reference.layouts()[last], step, *move, options)));
+                least = std::min(least, before[last] + cost(reference.layouts()[last], step, *move, options) +
+                                            (kind == StepKind::slice ? copy : 0));
         }
     return least;
 }

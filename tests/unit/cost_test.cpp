@@ -91,9 +91,22 @@ TEST(CostUnit, RunsBeyondTheFirstArePaidFor) {
     EXPECT_EQ(copies_of(Mesh{{"x", 2}, {"y", 2}}, "u8[64@(x,y)]", permuted, 1000),
               copies_of(Mesh{{"x", 2}, {"y", 2}}, "u8[64@(x,y)]", permuted, 0));
     EXPECT_EQ(copies_of(mesh, "u8[64@x,32]", cut, index_max), index_max);
-    // A slice is a view.
-    const Step sliced{StepKind::slice, *parse_layout(mesh, "u8[64,32@x]")};
-    EXPECT_EQ(copies_of(mesh, "u8[64,32]", sliced, 1000), 0);
+}
+
+TEST(CostUnit, ASliceCostsTheRunsOfItsView) {
+    const Mesh mesh{{"x", 4}, {"y", 2}};
+    const auto cost = [&](const char* after) {
+        return copies_of(mesh, "u8[64,32,8]", {StepKind::slice, *parse_layout(mesh, after)}, 1000);
+    };
+    EXPECT_EQ(cost("u8[64@x,32,8]"), 0);
+    EXPECT_EQ(cost("u8[64,32@x,8]"), (64 - 1) * 1000);
+    EXPECT_EQ(cost("u8[64,32,8@x]"), (64 * 32 - 1) * 1000);
+    // One dimension after the other, the outermost first.
+    EXPECT_EQ(cost("u8[64,32@x,8@y]"), (64 - 1 + 64 * 8 - 1) * 1000);
+    EXPECT_EQ(copies_of(mesh, "u8[64,32@x,8]", {StepKind::slice, *parse_layout(mesh, "u8[64,32@x,8@y]")}, 1000),
+              (64 * 8 - 1) * 1000);
+    EXPECT_EQ(copies_of(mesh, "u8[64,32,8]", {StepKind::slice, *parse_layout(mesh, "u8[64,32,8@x]")}, index_max),
+              index_max);
 }
 
 TEST(CostUnit, TheLaptopIsOneLevelThatReachesAll) {
