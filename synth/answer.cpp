@@ -102,8 +102,10 @@ private:
         if (!searched.exhausted || (has_summands(problem_) && (timed || !searched.sums_settled))) return false;
         const Alternative& best = *choice_.best();
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
-        complete_ = options_.first_steps.empty() &&
-                    (!timed || (options_.vocabulary == Vocabulary::collectives && piece_count(best.execution()) == 1));
+        const bool all_kinds =
+            options_.vocabulary == Vocabulary::collectives ||
+            (searched.sums_settled && searched.even && !searched.estimates && !options_.capabilities.one_exchange);
+        complete_ = options_.first_steps.empty() && (!timed || (all_kinds && piece_count(best.execution()) == 1));
         // Exchanges between ragged tiles are not all looked at for the time, nor priced by the messages that they take;
         // and what the busiest device receives in all may be less than the sum over the steps, which is searched.
         const auto even = [](const Step& step) { return divides(step.layout); };

@@ -68,9 +68,10 @@ struct Traffic {
 };
 
 /// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of the
-/// schedules of all ranks: in closed form where sizes divide and the devices of a block differ in digits of their
-/// position, else by looking at all devices, up to 4096 of them; beyond, an upper estimate. On one level it is what the
-/// typing rule says. An all_reduce carries 2 T (g - 1) / g a device, to each of the others as much.
+/// schedules of all ranks: in closed form where sizes divide, else by sums over each dimension where the devices of a
+/// block differ in digits of their position, else by looking at all transfers between up to 4096 devices; beyond, no
+/// less. Beyond 4096 devices `pair`, and with replicas `messages`, are estimates. On one level it is what the typing
+/// rule says. An all_reduce carries 2 T (g - 1) / g a device, to each of the others as much.
 [[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                                  const Network& network);
 /// Its elements, for a plan made for this machine.
@@ -94,6 +95,10 @@ public:
     [[nodiscard]] bool exact() const { return exact_; }
     /// No block parts the digit.
     [[nodiscard]] bool exact(Atom atom) const;
+    /// visit(low, high, level) for each digit, most major first; its value is position / low mod high / low.
+    void each_digit(const auto& visit) const {
+        for (const Digit& digit : digits_) visit(digit.low, digit.high, digit.level);
+    }
 
 private:
     struct Digit {
@@ -144,11 +149,15 @@ private:
         bool avoidable = false;  // some block has none inside, and as many within the level as any
     };
 
+    using Parts = std::pair<Index, Index>;  // of a tile: within the level, and inside it
+
     [[nodiscard]] Digit digit(Atom atom);
     void look_for_overlaps();
     void add_replicas(std::span<const Atom> atoms);
     template <class Outer, class Inner>
     [[nodiscard]] Agreeing agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner) const;
+    [[nodiscard]] Parts parts(Index tile, Digit Place::*own, Digit Place::*other, const auto& outer,
+                              const auto& inner) const;
     [[nodiscard]] Index received(std::size_t level, bool shared, Index wanted) const;
     [[nodiscard]] Index sent(std::size_t level, bool shared, Index held);
     [[nodiscard]] std::span<const Digit> holders() const { return std::span(replicas_).first(holders_); }

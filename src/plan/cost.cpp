@@ -5,7 +5,9 @@
 
 #include "reshard/algebra/refinement.hpp"
 #include "src/plan/carried.hpp"
+#include "src/plan/carried_by_digits.hpp"
 #include "src/plan/copy_runs.hpp"
+#include "src/plan/level_price.hpp"
 
 namespace reshard {
 
@@ -26,63 +28,46 @@ bool has_pair_rate(const Machine& machine) {
     return std::ranges::any_of(machine.levels, [](const Level& level) { return level.pair_bytes_per_second > 0; });
 }
 
-// Of `messages` peers, those that a level reaches; at least one where something goes over it.
-std::vector<Index> messages_by_level(const Move& move, std::span<const Index> elements, std::vector<Index> members) {
-    const Index others = std::max<Index>(move.group_size - 1, 1);
-    for (std::size_t i = 0; i < members.size(); ++i)
-        members[i] = elements[i] == 0 ? 0 : std::max<Index>(1, scale_up(move.messages, members[i], others));
-    return members;
-}
-
-Traffic traffic_of_group(const Layout& before, StepKind kind, const Move& move, const NetworkDigits& network,
-                         const Machine& machine) {
-    std::vector<Index> members(machine.levels.size());
-    network.count_members(move.group, members);
-    const bool sums = kind == StepKind::all_reduce;
-    const Index others = sums ? move.group_size : std::max<Index>(move.group_size - 1, 1);
-    const Index load = sums ? saturating_multiply(2, tile_elements(before)) : std::max(move.received, move.sent);
-    Traffic traffic;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        const Index block = i > 0 && machine.levels[i].shared ? network.devices_inside(i) : 1;
-        traffic.elements.push_back(scale_up(saturating_multiply(load, block), members[i], others));
-        traffic.pair.push_back(members[i] == 0 ? 0 : ceil_divide(load, others));
-    }
-    traffic.messages = messages_by_level(move, traffic.elements, members);
-    return traffic;
-}
-
 struct Estimate {
     Traffic traffic;
     bool exact = false;
 };
 
-// In closed form over the digits of one order of devices.
-Estimate by_digits(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
-    const Layout& after = step.layout;
+// The blocks of a machine in the digits of two layouts in one order of devices.
+NetworkDigits digits_of(const Layout& before, const Layout& after, const Machine& machine) {
     std::vector<Index> borders;
     append_borders(before, borders);
     append_borders(after, borders);
-    const NetworkDigits network(before.mesh, std::move(borders), machine);
+    return {before.mesh, std::move(borders), machine};
+}
+
+// In closed form, where sizes divide.
+Estimate by_digits(const Layout& before, const Step& step, const Move& move, const Machine& machine,
+                   const NetworkDigits& network) {
+    const Layout& after = step.layout;
     const bool even = divides(before) && divides(after) && network.exact();
-    if (step.kind != StepKind::exchange && step.kind != StepKind::permute) {
-        return {traffic_of_group(before, step.kind, move, network, machine), even};
-    }
-    LevelTraffic traffic(network);
-    for (std::size_t i = 0; i < before.dims.size(); ++i) traffic.match(before.dims[i].atoms, after.dims[i].atoms);
-    traffic.match(before.unreduced, after.unreduced);
-    const AtomList holders = common_digits(complement(used_atoms(before), device_count(before)), used_atoms(after));
-    const AtomList wanters = common_digits(complement(used_atoms(after), device_count(after)), used_atoms(before));
-    traffic.replicate(holders, wanters);
-    Estimate made{{std::vector<Index>(machine.levels.size()), std::vector<Index>(machine.levels.size()), {}}};
+    const std::size_t levels = machine.levels.size();
+    Estimate made{{std::vector<Index>(levels), std::vector<Index>(levels), std::vector<Index>(levels)}, even};
     auto& [elements, pair, messages] = made.traffic;
-    if (step.kind == StepKind::permute)
-        traffic.raise_permute(tile_elements(before), machine, elements, pair);
-    else
-        traffic.raise(tile_elements(before), tile_elements(after), machine, elements, pair);
-    made.exact = even && traffic.exact();
-    std::vector<Index> members(machine.levels.size());
-    network.count_members(move.group, members);
-    messages = messages_by_level(move, elements, std::move(members));
+    const LevelSpans spans{elements, pair, messages};
+    if (step.kind == StepKind::exchange || step.kind == StepKind::permute) {
+        LevelTraffic traffic(network);
+        for (std::size_t i = 0; i < before.dims.size(); ++i) traffic.match(before.dims[i].atoms, after.dims[i].atoms);
+        traffic.match(before.unreduced, after.unreduced);
+        const AtomList holders = common_digits(complement(used_atoms(before), device_count(before)), used_atoms(after));
+        const AtomList wanters = common_digits(complement(used_atoms(after), device_count(after)), used_atoms(before));
+        traffic.replicate(holders, wanters);
+        if (step.kind == StepKind::permute)
+            traffic.raise_permute(tile_elements(before), machine, elements, pair);
+        else
+            traffic.raise(tile_elements(before), tile_elements(after), machine, elements, pair);
+        made.exact = even && traffic.exact();
+    } else {
+        const bool sums = step.kind == StepKind::all_reduce;
+        const Index load = sums ? tile_elements(before) : std::max(move.received, move.sent);
+        spread_load(network, machine, move.group, move.group_size, step.kind, load, spans);
+    }
+    spread_messages(network, move.group, move.group_size, move.messages, spans);
     return made;
 }
 
@@ -128,14 +113,23 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
     if (levels == 1 && !has_pair_rate(machine)) return {{load}, {load}, {move.messages}};
     const Index devices = std::max(device_count(before), device_count(step.layout));
     const bool one_order = same_order(before.mesh, step.layout.mesh);
-    Estimate made;
-    if (one_order) made = by_digits(before, step, move, machine);
+    const bool counted = devices <= enumerated_devices_max;
+    const bool chosen = chooses(before, step);
     const bool nearest =
-        !chooses(before, step) ||
-        network == network_of(machine, std::max(world_size(before.mesh), world_size(step.layout.mesh)));
-    if (made.exact && nearest) return made.traffic;
-    if (devices <= enumerated_devices_max) return carried(before, step, move, machine, network);
-    return one_order && nearest ? made.traffic : at_most(before, move, machine);
+        !chosen || network == network_of(machine, std::max(world_size(before.mesh), world_size(step.layout.mesh)));
+    if (one_order && nearest) {
+        const NetworkDigits digits = digits_of(before, step.layout, machine);
+        const bool even = divides(before) && divides(step.layout);
+        Estimate made;
+        if (even) made = by_digits(before, step, move, machine, digits);
+        if (made.exact) return made.traffic;
+        if (!counted || (!chosen && !has_pair_rate(machine)))
+            if (auto traffic = carried_by_digits(before, step, move, machine, digits)) return *std::move(traffic);
+        // No less, where replicas are paired.
+        if (!counted && even && digits.exact()) return made.traffic;
+    }
+    if (counted) return carried(before, step, move, machine, network);
+    return at_most(before, move, machine);
 }
 
 std::vector<Index> level_loads(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
@@ -188,16 +182,8 @@ Times times_of(const Layout& before, const Step& step, const Move& move, const M
         saturating_add(times.copies, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
     const Traffic traffic = traffic_of(before, step, move, machine, network);
     for (std::size_t i = 0; i < times.levels.size(); ++i) {
-        if (traffic.elements[i] == 0) continue;
-        const Level& level = machine.levels[i];
-        const auto seconds = [&](Index elements, Index rate) {
-            return rate == 0 ? 0 : transfer_picoseconds(saturating_multiply(elements, element), rate);
-        };
-        times.levels[i] = saturating_add(
-            saturating_add(level.start_ps,
-                           saturating_multiply(std::max<Index>(traffic.messages[i], 1), level.latency_ps)),
-            std::max(seconds(traffic.elements[i], std::max<Index>(level.bytes_per_second, 1)),
-                     seconds(traffic.pair[i], level.pair_bytes_per_second)));
+        times.levels[i] =
+            level_picoseconds(machine.levels[i], traffic.elements[i], traffic.pair[i], traffic.messages[i], element);
     }
     return times;
 }

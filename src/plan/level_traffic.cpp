@@ -142,21 +142,29 @@ LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, co
     return made;
 }
 
+// The elements of a tile of one end that agree with a device of the other in the digits that this end has not: within
+// the level, and inside it.
+LevelTraffic::Parts LevelTraffic::parts(Index tile, Digit Place::*own, Digit Place::*other, const auto& outer,
+                                        const auto& inner) const {
+    Index within = tile;
+    Index inside = tile;
+    for (const Place& place : places_) {
+        if ((place.*own).atom.size > 1 || !place.aligned) continue;
+        if (outer(place)) within = ceil_divide(within, (place.*other).atom.size);
+        if (inner(place)) inside = ceil_divide(inside, (place.*other).atom.size);
+    }
+    return {within, inside};
+}
+
 // A device finds the part of its tile within a border whose holders agree with it in all digits beyond that. The
 // busiest one finds as much as can be within the level, and nothing inside it where that can be.
 Index LevelTraffic::received(std::size_t level, bool shared, Index wanted) const {
     const auto outer = [&](const Place& place) { return place.holder.atom.size > 1 && place.holder.level > level; };
     const auto inner = [&](const Place& place) { return place.holder.atom.size > 1 && place.holder.level >= level; };
-    Index within = wanted;
-    Index inside = wanted;
-    for (const Place& place : places_) {
-        if (place.wanter.atom.size > 1 || !place.aligned) continue;
-        if (outer(place)) within = ceil_divide(within, place.holder.atom.size);
-        if (inner(place)) inside = ceil_divide(inside, place.holder.atom.size);
-    }
+    const auto [within, inside] = parts(wanted, &Place::wanter, &Place::holder, outer, inner);
     const Agreeing agreed = agreeing(level, shared, outer, inner);
-    const Index found = agreed.avoidable ? 0 : saturating_multiply(inside, agreed.inner);
-    return std::max<Index>(saturating_multiply(within, agreed.outer) - found, 0);
+    const Index near = agreed.avoidable ? 0 : saturating_multiply(inside, agreed.inner);
+    return std::max<Index>(saturating_multiply(within, agreed.outer) - near, 0);
 }
 
 // All that devices within the level want of a tile, without what those want that find it inside, shared by its holders
@@ -169,13 +177,7 @@ Index LevelTraffic::sent(std::size_t level, bool shared, Index held) {
     const auto inner = [&](const Place& place) {
         return outer(place) || (place.wanter.atom.size > 1 && place.wanter.level == level && !serves(place.wanter));
     };
-    Index within = held;
-    Index inside = held;
-    for (const Place& place : places_) {
-        if (place.holder.atom.size > 1 || !place.aligned) continue;
-        if (outer(place)) within = ceil_divide(within, place.wanter.atom.size);
-        if (inner(place)) inside = ceil_divide(inside, place.wanter.atom.size);
-    }
+    auto [within, inside] = parts(held, &Place::holder, &Place::wanter, outer, inner);
     for (const Digit& digit : wanters()) {
         if (digit.level <= level) within = saturating_multiply(within, digit.atom.size);
         if (digit.level < level) inside = saturating_multiply(inside, digit.atom.size);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/plan/copy_runs.hpp"
+#include "src/plan/level_price.hpp"
 
 namespace reshard {
 
@@ -21,6 +22,8 @@ EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machin
     if (objective != Objective::time) return;
     if (machine.levels.size() > 1 || machine.levels[0].pair_bytes_per_second > 0)
         network_.emplace(frame.like->mesh, borders_of(frame), machine);
+    if (machine.levels.size() > 1 && machine.levels.size() <= levels_max) needs_.emplace(frame, machine, *network_);
+    if (needs_ && !needs_->known()) needs_.reset();
     last_copy_ =
         transfer_picoseconds(saturating_multiply(tile_of(frame.target), element_), machine.copy_bytes_per_second);
     first_message_ = index_max;
@@ -43,17 +46,40 @@ EdgeCost EdgeCosts::of(const State& before, const Edge& hop, bool arrives) const
     return {moves, hop.received};
 }
 
+// Where sizes do not divide and tiles are not looked at, the typing rule may count more than what goes.
+bool EdgeCosts::sure(const Edge& hop) const { return frame_.even || (frame_.exact && hop.kind != StepKind::permute); }
+
 EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
     if (objective_ != Objective::time) return {0, 0};
     const Index moves = is_local(hop.kind) ? 0 : 1;
     if (hop.kind == StepKind::slice) return {arrives ? last_copy_ : 0, moves};
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
-    // Where sizes do not divide, the typing rule may count more than what goes.
-    if (moves > 0 && hop.received > 0 && frame_.even) {
+    if (moves > 0 && hop.received > 0 && sure(hop)) {
         time = saturating_add(time, first_message_);
         time = saturating_add(time, transfer_picoseconds(saturating_multiply(hop.received, element_), fastest_));
     }
     return {time, moves};
+}
+
+EdgeCost EdgeCosts::floor_by_levels(const State& before, const Edge& hop, bool arrives) const {
+    const EdgeCost least = floor_of(hop, arrives);
+    if (!needs_ || is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return least;
+    const Index copies = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
+    const Index time = saturating_add(copies, needs_->picoseconds(before, hop.state, sure(hop) ? hop.received : 0));
+    return {std::max(least.first, time), least.second};
+}
+
+EdgeCost EdgeCosts::exchange_floor(const State& before, const State& after, Index tile) const {
+    if (!needs_ || objective_ != Objective::time) return {0, 1};
+    const Index copies = transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second);
+    return {saturating_add(copies, needs_->picoseconds(before, after, 0)), 1};
+}
+
+EdgeCost EdgeCosts::at_least(const State& state, Index elements) const {
+    const EdgeCost least = at_least(elements);
+    if (!needs_ || objective_ != Objective::time) return least;
+    return {std::max(least.first, saturating_add(last_copy_, needs_->picoseconds(state, frame_.target, elements))),
+            least.second};
 }
 
 EdgeCost EdgeCosts::at_least(Index elements) const {
@@ -86,7 +112,7 @@ AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
 }
 
 // True when it is what schedules carry, where sizes divide.
-bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, Carried& carried) const {
+bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, const LevelSpans& spans) const {
     std::uint32_t used = 0;
     std::uint32_t wanted = 0;
     LevelTraffic traffic(*network_);
@@ -99,13 +125,10 @@ bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, Carried& 
     }
     traffic.replicate(atoms_of(wanted & ~used), atoms_of(used & ~wanted));
     const Index tile = tile_of(before);
-    const std::size_t levels = machine_.levels.size();
-    const std::span elements(carried.elements.data(), levels);
-    const std::span pair(carried.pair.data(), levels);
     if (hop.kind == StepKind::permute)
-        traffic.raise_permute(tile, machine_, elements, pair);
+        traffic.raise_permute(tile, machine_, spans.elements, spans.pair);
     else
-        traffic.raise(tile, hop.tile, machine_, elements, pair);
+        traffic.raise(tile, hop.tile, machine_, spans.elements, spans.pair);
     return traffic.exact();
 }
 
@@ -122,21 +145,14 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     bool exact = network_->exact() && frame_.even;
     const bool countable = device_count(frame_.like->mesh) <= counted_devices_max && counted_ < counted_moves_max;
     if (exact || !countable) {
-        std::array<Index, levels_max> members{};
-        network_->count_members(group, std::span(members.data(), levels));
-        if (moves) exact = exchange_traffic(before, hop, carried) && exact;
+        const auto of = [&](std::array<Index, levels_max>& numbers) { return std::span(numbers.data(), levels); };
+        const LevelSpans spans{of(carried.elements), of(carried.pair), of(carried.messages)};
         const bool sums = hop.kind == StepKind::all_reduce;
-        const Index others = std::max<Index>(hop.group_size - 1, 1);
-        for (std::size_t i = 0; i < levels; ++i) {
-            if (!moves) {
-                const Index block = i > 0 && machine_.levels[i].shared ? network_->devices_inside(i) : 1;
-                const Index all = sums ? saturating_multiply(2, hop.tile) : load;
-                const Index parts = sums ? hop.group_size : others;
-                carried.elements[i] = scale_up(saturating_multiply(all, block), members[i], parts);
-                carried.pair[i] = members[i] == 0 ? 0 : ceil_divide(all, parts);
-            }
-            carried.messages[i] = std::max<Index>(1, scale_up(hop.messages, members[i], others));
-        }
+        if (moves)
+            exact = exchange_traffic(before, hop, spans) && exact;
+        else
+            spread_load(*network_, machine_, group, hop.group_size, hop.kind, sums ? hop.tile : load, spans);
+        spread_messages(*network_, group, hop.group_size, hop.messages, spans);
     }
     if (exact) return carried;
     if (!countable) {
@@ -186,17 +202,9 @@ Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives)
     time = saturating_add(time, runs(before, hop));
     if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;
     const Carried over = carried(before, hop);
-    for (std::size_t i = 0; i < machine_.levels.size(); ++i) {
-        if (over.elements[i] == 0) continue;
-        const Level& level = machine_.levels[i];
-        const auto seconds = [&](Index count, Index rate) {
-            return rate == 0 ? 0 : transfer_picoseconds(saturating_multiply(count, element_), rate);
-        };
-        const Index messages = saturating_multiply(std::max<Index>(over.messages[i], 1), level.latency_ps);
-        time = saturating_add(time, saturating_add(level.start_ps, messages));
-        time = saturating_add(time, std::max(seconds(over.elements[i], std::max<Index>(level.bytes_per_second, 1)),
-                                             seconds(over.pair[i], level.pair_bytes_per_second)));
-    }
+    for (std::size_t i = 0; i < machine_.levels.size(); ++i)
+        time = saturating_add(
+            time, level_picoseconds(machine_.levels[i], over.elements[i], over.pair[i], over.messages[i], element_));
     return time;
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 
 #include "synth/search/expand.hpp"
+#include "synth/search/level_needs.hpp"
 
 namespace reshard {
+
+struct LevelSpans;
 
 /// Two costs, compared in order: bytes and moves, moves and bytes, or time and moves.
 struct EdgeCost {
@@ -14,9 +17,6 @@ struct EdgeCost {
         return {saturating_add(a.first, b.first), saturating_add(a.second, b.second)};
     }
 };
-
-/// The most network levels that a search prices.
-inline constexpr std::size_t levels_max = 16;
 
 /// Up to so many devices are looked at for each move where no closed form holds, in so many moves of a search; beyond,
 /// the closed form is an upper estimate, and the search is not said to be complete.
@@ -32,15 +32,24 @@ public:
     [[nodiscard]] EdgeCost of(const State& before, const Edge& hop, bool arrives) const;
     /// A lower bound of it that takes no time: all over the fastest level.
     [[nodiscard]] EdgeCost floor_of(const Edge& hop, bool arrives) const;
+    /// No less, and takes less time than the cost: what each level carries at least.
+    [[nodiscard]] EdgeCost floor_by_levels(const State& before, const Edge& hop, bool arrives) const;
+    /// A lower bound of an exchange between the states, which leaves tiles of so many elements.
+    [[nodiscard]] EdgeCost exchange_floor(const State& before, const State& after, Index tile) const;
     /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
     /// the target is not reached yet.
     [[nodiscard]] EdgeCost at_least(Index elements) const;
+    /// The same for every path from `state` to the target, no less.
+    [[nodiscard]] EdgeCost at_least(const State& state, Index elements) const;
+    /// What levels carry at least is looked at.
+    [[nodiscard]] bool by_levels() const { return needs_.has_value(); }
     /// All prices so far are those of the judge.
     [[nodiscard]] bool exact() const { return exact_; }
 
 private:
     [[nodiscard]] Index picoseconds(const State& before, const Edge& hop, bool arrives) const;
     [[nodiscard]] Index tile_of(const State& state) const;  ///< elements
+    [[nodiscard]] bool sure(const Edge& hop) const;         ///< some device receives as much
     /// What the runs of its copies cost beside their bytes.
     [[nodiscard]] Index runs(const State& before, const Edge& hop) const;
     /// As Traffic, without allocating.
@@ -50,13 +59,14 @@ private:
         std::array<Index, levels_max> messages{};
     };
     [[nodiscard]] Carried carried(const State& before, const Edge& hop) const;
-    bool exchange_traffic(const State& before, const Edge& hop, Carried& carried) const;
+    bool exchange_traffic(const State& before, const Edge& hop, const LevelSpans& spans) const;
     [[nodiscard]] AtomList atoms_of(std::uint32_t cover) const;
 
     const SearchSpace& frame_;
     const Objective objective_;
     const Machine& machine_;
     std::optional<NetworkDigits> network_;  ///< where there is more than the rate of one level
+    mutable std::optional<LevelNeeds> needs_;
     const Index element_;
     mutable bool exact_ = true;
     mutable Index counted_ = 0;  ///< moves

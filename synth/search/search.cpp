@@ -8,13 +8,13 @@ namespace {
 
 constexpr std::size_t behind_max = 64;     // states that an exchange may lead to
 constexpr std::size_t anywhere_max = 400;  // the same on several network levels
+constexpr std::size_t bounded_max = 2000;  // the same where what levels carry at least leaves most of them out
 
 constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
 
 struct Node {
     State state;
     EdgeCost paid;
-    Index least = 0;  // elements still to receive, at least
     std::uint32_t parent = 0;
     StepKind kind = StepKind::slice;
     bool closed = false;
@@ -23,6 +23,7 @@ struct Node {
 // Where an exchange may lead.
 struct Exchanged {
     State state;
+    Index tile = 1;  // elements
     Index summands = 1;
     EdgeCost least;  // to pay from there
 };
@@ -42,23 +43,25 @@ class Places {
 public:
     Places() : slots_(256) {}
 
-    /// The place for this code; 0 when it is new.
-    std::uint32_t& at(std::uint64_t code) {
+    struct Slot {
+        std::uint64_t code = 0;
+        std::uint32_t node = 0;  // plus one; 0 where there is none
+        bool asked = false;      // `least` is known
+        EdgeCost least;          // still to pay
+    };
+
+    /// The place for this code.
+    Slot& at(std::uint64_t code) {
         if (2 * (++used_) > slots_.size()) grow();
         Slot& slot = find(code);
         if (slot.code == code)
             --used_;
         else
-            slot = {code, 0};
-        return slot.node;
+            slot = {code, 0, false, {}};
+        return slot;
     }
 
 private:
-    struct Slot {
-        std::uint64_t code = 0;
-        std::uint32_t node = 0;
-    };
-
     Slot& find(std::uint64_t code) {
         std::size_t at = (code * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
         while (slots_[at].code != 0 && slots_[at].code != code) at = (at + 1) & (slots_.size() - 1);
@@ -92,8 +95,8 @@ public:
     }
 
     Found run() {
-        const auto nothing = [] { return EdgeCost{}; };
-        reach(frame_.source, {}, nothing, 0, StepKind::slice);
+        const auto nothing = [](auto...) { return EdgeCost{}; };
+        reach(frame_.source, {}, nothing, nothing, 0, StepKind::slice);
         Found found;
         while (!open_.empty()) {
             std::pop_heap(open_.begin(), open_.end());
@@ -125,35 +128,54 @@ public:
 private:
     [[nodiscard]] EdgeCost below() const { return arrived_ == 0 ? options_.below : nodes_[arrived_ - 1].paid; }
 
-    // On several levels prices take long: one is asked for only where its floor is not beaten already.
-    template <class Price>
-    void reach(const State& state, EdgeCost floor, const Price& price, std::uint32_t parent, StepKind kind) {
+    // On several levels prices take long: one is asked for only where its floors are not beaten already.
+    template <class Floor, class Price>
+    void reach(const State& state, EdgeCost paid_before, const Floor& floor, const Price& price, std::uint32_t parent,
+               StepKind kind) {
         const bool goal = state == frame_.target;
-        Index least = goal ? 0 : moves_.least_to_target(state);
-        const auto total_of = [&](EdgeCost paid) { return goal ? paid : paid + prices_.at_least(least); };
         const auto late = [&](EdgeCost total) { return total >= below(); };
-        const auto known = [&](std::uint32_t place, EdgeCost paid) {
-            return place != 0 && paid >= nodes_[place - 1].paid;
+        const auto known = [&](std::uint32_t node, EdgeCost paid) {
+            return node != 0 && paid >= nodes_[node - 1].paid;
         };
-        if (levels_ && (late(total_of(floor)) || known(places_.at(state.code(frame_.lists)), floor))) return;
-        const EdgeCost paid = price();
-        if (late(total_of(paid))) return;
-        std::uint32_t& place = places_.at(state.code(frame_.lists));
-        if (known(place, paid)) return;
-        if (frame_.exact && !goal) {
-            least = place != 0 ? nodes_[place - 1].least : moves_.foreign_to_target(state, least);
-            if (late(total_of(paid))) return;
+        EdgeCost least;
+        if (levels_) {
+            Places::Slot& slot = places_.at(state.code(frame_.lists));
+            if (known(slot.node, paid_before)) return;
+            if (!slot.asked) slot.least = goal ? EdgeCost{} : least_from(state, true);
+            slot.asked = true;
+            least = slot.least;
+            for (const bool by_levels : {false, true})
+                if (const EdgeCost paid = paid_before + floor(by_levels); late(paid + least) || known(slot.node, paid))
+                    return;
+        } else if (!goal) {
+            least = least_from(state, false);
         }
-        const Node node{state, paid, least, parent, kind, false};
-        if (place == 0) {
+        const EdgeCost paid = paid_before + price();
+        if (late(paid + least)) return;
+        Places::Slot& slot = places_.at(state.code(frame_.lists));
+        if (known(slot.node, paid)) return;
+        if (!levels_ && frame_.exact && !goal) {
+            if (!slot.asked) slot.least = least_from(state, true);
+            slot.asked = true;
+            least = slot.least;
+            if (late(paid + least)) return;
+        }
+        const Node node{state, paid, parent, kind, false};
+        if (slot.node == 0) {
             nodes_.push_back(node);
-            place = static_cast<std::uint32_t>(nodes_.size());
+            slot.node = static_cast<std::uint32_t>(nodes_.size());
         } else {
-            nodes_[place - 1] = node;
+            nodes_[slot.node - 1] = node;
         }
-        if (goal) arrived_ = place;
-        open_.push_back({total_of(paid), place - 1, paid});
+        if (goal) arrived_ = slot.node;
+        open_.push_back({paid + least, slot.node - 1, paid});
         std::push_heap(open_.begin(), open_.end());
+    }
+
+    /// Still to pay; `by_device`: no less, by looking at devices.
+    [[nodiscard]] EdgeCost least_from(const State& state, bool by_device) const {
+        const Index least = moves_.least_to_target(state);
+        return by_device ? prices_.at_least(state, moves_.foreign_to_target(state, least)) : prices_.at_least(least);
     }
 
     void expand(std::uint32_t index) {
@@ -167,9 +189,12 @@ private:
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
                 if ((hop.state == frame_.target) == arrives) {
-                    const EdgeCost floor = paid + (levels_ ? prices_.floor_of(hop, arrives) : EdgeCost{});
-                    const auto price = [&] { return paid + prices_.of(state, hop, arrives); };
-                    reach(hop.state, floor, price, index, hop.kind);
+                    const auto floor = [&](bool by_levels) {
+                        return by_levels ? prices_.floor_by_levels(state, hop, arrives)
+                                         : prices_.floor_of(hop, arrives);
+                    };
+                    const auto price = [&] { return prices_.of(state, hop, arrives); };
+                    reach(hop.state, paid, floor, price, index, hop.kind);
                 }
     }
 
@@ -194,16 +219,22 @@ private:
         }
         if (exchanged_.empty()) {
             const bool anywhere = levels_ || frame_.sums();
-            const std::size_t most = anywhere ? anywhere_max : behind_max;
+            const std::size_t among = prices_.by_levels() && frame_.even ? bounded_max : anywhere_max;
+            const std::size_t most = anywhere ? among : behind_max;
             const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most, all_exchanges_);
             for (const State& next : states)
-                if (moves_.sides_of(next).tile <= options_.tile_max)
-                    exchanged_.push_back({next, summands(next), prices_.at_least(moves_.least_to_target(next))});
+                if (const Index tile = moves_.sides_of(next).tile; tile <= options_.tile_max)
+                    exchanged_.push_back({next, tile, summands(next), least_from(next, levels_)});
         }
         for (const Exchanged& one : exchanged_) {
             const bool goal = one.state == frame_.target;
-            const bool late = !goal && paid + one.least >= below();
-            if (!late && one.summands == here && one.state != state) hops_.push_back(moves_.exchange(state, one.state));
+            if ((!goal && paid + one.least >= below()) || one.summands != here || one.state == state) continue;
+            if (levels_ && !goal) {
+                const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.tile);
+                const Places::Slot& slot = places_.at(one.state.code(frame_.lists));
+                if (floor + one.least >= below() || (slot.node != 0 && floor >= nodes_[slot.node - 1].paid)) continue;
+            }
+            hops_.push_back(moves_.exchange(state, one.state));
         }
     }
 

@@ -72,5 +72,54 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
     EXPECT_GT(compared, cases(3000) / 6);
 }
 
+// What is left out because of its floor could not have been cheaper.
+TEST(SearchProperty, NoPriceIsBelowItsFloor) {
+    int compared = 0;
+    int raised = 0;
+    check_property(cases(1500), [&] {
+        const Pair pair = *pairs({.uneven = *rc::gen::arbitrary<bool>(), .devices_max = 32});
+        const Problem problem{layout_of(pair.source), layout_of(pair.target)};
+        const auto frame = make_search_space(problem, true);
+        if (!frame) return;
+        const Machine machine = draw_machine();
+        RC_LOG() << repeat_line(pair) << " on\n" << format(machine);
+        const EdgeCosts prices(*frame, Objective::time, machine);
+        const Moves moves(*frame, true, true);
+        const auto least = [&](const State& state) {
+            return prices.at_least(state, moves.foreign_to_target(state, moves.least_to_target(state)));
+        };
+        State state = frame->source;
+        std::vector<Edge> hops;
+        for (int walked = 0; walked < 3; ++walked) {
+            hops.clear();
+            moves.append_moves(state, index_max, hops);
+            moves.append_permutes(state, hops);
+            if (state.lists[frame->dims()] == frame->target.lists[frame->dims()])
+                hops.push_back(moves.exchange(state, frame->target));
+            if (hops.empty()) return;
+            for (const Edge& hop : hops) {
+                if (hop.state == state) continue;  // nothing moves
+                const bool arrives = hop.state == frame->target;
+                const EdgeCost price = prices.of(state, hop, arrives);
+                RC_ASSERT(prices.floor_of(hop, arrives).first <= price.first);
+                RC_ASSERT(prices.floor_by_levels(state, hop, arrives).first <= price.first);
+                // A step to the target is a way there.
+                if (arrives && state != frame->target && hop.kind != StepKind::slice)
+                    RC_ASSERT(least(state).first <= price.first);
+                ++compared;
+                raised += prices.floor_of(hop, arrives) < prices.floor_by_levels(state, hop, arrives) ? 1 : 0;
+            }
+            state = hops[*between<std::size_t>(0, hops.size())].state;
+        }
+        SearchOptions options;
+        options.objective = Objective::time;
+        options.vocabulary = Vocabulary::all;
+        const Found found = search(*frame, options, machine);
+        if (found.arrived && !found.steps.empty()) RC_ASSERT(least(frame->source).first <= found.price.first);
+    });
+    EXPECT_GT(compared, cases(1500));
+    EXPECT_GT(raised, cases(1500) / 3);
+}
+
 }  // namespace
 }  // namespace reshard::test

@@ -153,5 +153,80 @@ TEST(TrafficProperty, OfEachKindOfStepThePriceIsWhatSchedulesCarry) {
     EXPECT_GE(compared, cases(1500) / 2);
 }
 
+/// Axes of a few thousand devices in all, from the major one.
+Mesh large_mesh(Random& random) {
+    const std::vector<std::vector<Index>> sizes = {{17, 31, 8}, {64, 4, 17}, {24, 9, 20},
+                                                   {3, 172, 8}, {65, 64},    {7, 4, 6, 25}};
+    Mesh mesh;
+    for (const Index size : sizes[static_cast<std::size_t>(below(random, std::ssize(sizes)))])
+        mesh.axes.push_back({"a" + std::to_string(mesh.axes.size()), size});
+    return mesh;
+}
+
+/// Axes on dimensions or on none, in any order.
+Layout large_layout(const Mesh& mesh, const std::vector<Index>& extents, Random& random) {
+    P spec(extents.size());
+    std::vector<std::string> axes;
+    for (const Axis& axis : mesh.axes) axes.push_back(axis.name);
+    std::ranges::shuffle(axes, random);
+    for (const std::string& axis : axes)
+        if (const auto dim = static_cast<std::size_t>(below(random, std::ssize(extents) + 1)); dim < spec.size())
+            spec[dim].axes.push_back(axis);
+    return *make_layout(mesh, DType::u8, extents, spec);
+}
+
+/// One or two borders between levels, at axes, or where digits do not tell blocks apart.
+Machine large_machine(const Mesh& mesh, bool told, Random& random) {
+    Machine machine{"large", {}, 1'000'000'000};
+    Index block = 1;
+    std::vector<Index> blocks;
+    for (auto axis = mesh.axes.rbegin(); axis + 1 != mesh.axes.rend(); ++axis) blocks.push_back(block *= axis->size);
+    if (!told) blocks = {1 + below(random, 100)};
+    for (const Index one : blocks) machine.levels.push_back({"l", one, 1000, 1'000'000'000, 0, below(random, 2) == 0});
+    machine.levels.push_back({"all", index_max, 1000, 1'000'000'000, 0, below(random, 2) == 0});
+    return machine;
+}
+
+// Beyond 4096 devices no transfer is looked at by itself.
+TEST(TrafficProperty, OfManyDevicesThePriceIsWhatSchedulesCarry) {
+    int compared = 0;
+    int uneven = 0;
+    check_property(cases(40), [&] {
+        Random random(*rc::gen::noShrink(between<std::uint64_t>(0, std::uint64_t{1} << 40)));
+        Mesh mesh = large_mesh(random);
+        if (below(random, 3) == 0) {
+            std::vector<Index> devices(static_cast<std::size_t>(device_count(mesh)));
+            for (std::size_t i = 0; i < devices.size(); ++i)
+                devices[i] = std::ssize(devices) - 1 - static_cast<Index>(i);
+            mesh.devices = devices;
+        }
+        const std::vector<Index> extents = {1 + below(random, 900), 1 + below(random, 900)};
+        const Layout source = large_layout(mesh, extents, random);
+        const Layout target = large_layout(mesh, extents, random);
+        const bool told = below(random, 4) > 0;
+        const Machine machine = large_machine(mesh, told, random);
+        for (const StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::exchange}) {
+            const Step step{kind, target};
+            const auto move = type_step(source, step);
+            if (!move || move->messages > 70) continue;
+            const Network network = network_of(machine, device_count(mesh));
+            const Traffic stated = traffic_of(source, step, *move, machine, network);
+            const Counted truth = counted(source, step, machine, network);
+            RC_LOG() << "mesh " << format(mesh) << "\n"
+                     << format(source) << " " << name(kind) << " " << format(target) << "\n"
+                     << format(machine) << "stated " << rc::toString(stated.elements) << ", carried "
+                     << rc::toString(truth.elements);
+            for (std::size_t i = 0; i < truth.elements.size(); ++i) {
+                RC_ASSERT(stated.elements[i] >= truth.elements[i]);
+                RC_ASSERT(!told || stated.elements[i] <= truth.elements[i] + truth.elements[i] / 100);
+            }
+            ++compared;
+            uneven += divides(source) && divides(target) ? 0 : 1;
+        }
+    });
+    EXPECT_GE(compared, cases(40) / 3);
+    EXPECT_GE(uneven, cases(40) / 4);
+}
+
 }  // namespace
 }  // namespace reshard::test

@@ -1,0 +1,206 @@
+#include "synth/search/level_needs.hpp"
+
+#include <algorithm>
+
+namespace reshard {
+
+namespace {
+
+/// Blocks of so many devices at most are looked at.
+constexpr Index devices_max = 1024;
+
+std::vector<Index> positions_of(const SearchSpace& frame) {
+    std::vector<Index> positions = {0};
+    for (const Piece& piece : frame.pieces) {
+        const std::size_t count = positions.size();
+        for (Index digit = 1; digit < piece.size; ++digit)
+            for (std::size_t i = 0; i < count; ++i) positions.push_back(positions[i] + digit * piece.stride);
+    }
+    return positions;
+}
+
+Index common_indices(std::span<const Interval> a, std::span<const Interval> b) {
+    Index sum = 0;
+    for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+        sum += std::max<Index>(0, std::min(a[i].end, b[j].end) - std::max(a[i].begin, b[j].begin));
+        if (a[i].end < b[j].end)
+            ++i;
+        else
+            ++j;
+    }
+    return sum;
+}
+
+}  // namespace
+
+LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network)
+    : frame_(frame), machine_(machine), network_(network), element_(size_of(frame.like->dtype)) {
+    const auto told = [&](const Piece& piece) { return network.exact({piece.size, piece.stride}); };
+    const std::size_t levels = machine.levels.size();
+    Index elements = 1;
+    for (const Index extent : frame.extents) elements = saturating_multiply(elements, extent);
+    if (frame.mixed || !(frame.even || frame.exact) || frame.devices > devices_max || elements == index_max ||
+        levels == 1 || !std::all_of(frame.pieces.begin(), frame.pieces.end(), told))
+        return;
+    std::vector<std::pair<Index, Index>> devices;
+    for (const Index position : positions_of(frame))
+        devices.emplace_back(device_at(frame.like->mesh, position), position);
+    std::ranges::sort(devices);
+    std::size_t unit = 0;  // the outermost level of which blocks share a connection
+    for (std::size_t level = 1; level < levels; ++level)
+        if (machine.levels[level].shared) unit = level;
+    const auto block_of = [&](std::size_t level, Index device) {
+        return level == 0 ? device : device / machine.levels[level - 1].devices;
+    };
+    for (std::size_t level = 0; level < levels; ++level) {
+        const std::size_t around = std::max(level, unit);
+        Border border{positions_.size(), {}, 1, network.devices_inside(around), {}};
+        for (std::size_t i = 0; i < devices.size() && around > 0; ++i) {  // what single devices receive is known
+            const auto begins = [&](std::size_t at) {
+                return i == 0 || block_of(at, devices[i].first) != block_of(at, devices[i - 1].first);
+            };
+            if (begins(around) && i > 0) border.ends.push_back(positions_.size());
+            if (begins(level)) positions_.emplace_back();
+            positions_.back().push_back(devices[i].second);
+        }
+        if (around > 0) border.ends.push_back(positions_.size());
+        border.times = border.devices * std::max<Index>(std::ssize(border.ends), 1) / std::ssize(devices);
+        for (const Piece& piece : frame.pieces)
+            border.tells.push_back(network.level({piece.size, piece.stride}) >= level);
+        borders_.push_back(std::move(border));
+    }
+    first_.resize(levels);
+    Index least = index_max;
+    for (std::size_t level = levels; level-- > 0;) {
+        least = std::min(least, saturating_add(machine.levels[level].start_ps, machine.levels[level].latency_ps));
+        first_[level] = least;
+    }
+    for (std::size_t level = 0; level < levels; ++level)
+        for (std::size_t outer = level; outer < levels; ++outer)
+            whole_ = whole_ && carries(outer, borders_[level]) == carries(level, borders_[level]);
+    if (!rises()) borders_.clear();
+}
+
+Index LevelNeeds::carries(std::size_t level, const Border& border) const {
+    const bool shared = level > 0 && machine_.levels[level].shared;
+    return shared ? border.devices / network_.devices_inside(level) : border.devices;
+}
+
+// No element is cheaper over a level than over those inside it, so that a level need not carry more than it must.
+bool LevelNeeds::rises() const {
+    const auto seconds = [&](std::size_t level) {
+        return transfer_picoseconds(element_, machine_.levels[level].bytes_per_second);
+    };
+    for (std::size_t level = 1; level < borders_.size(); ++level)
+        for (std::size_t inside = 0; inside < level; ++inside)
+            if (saturating_multiply(seconds(level) - 1, carries(inside, borders_[inside])) <
+                saturating_multiply(seconds(inside), carries(level, borders_[inside])))
+                return false;
+    return true;
+}
+
+const LevelNeeds::Unions& LevelNeeds::unions(std::size_t dim, List list) {
+    const auto [known, added] = unions_[dim].try_emplace(list.word());
+    if (!added) return known->second;
+    auto& [intervals, ends] = known->second;
+    ends.reserve(positions_.size());
+    std::vector<Index> shards;
+    for (const std::vector<Index>& block : positions_) {
+        shards.clear();
+        for (const Index position : block) {
+            Index shard = 0;
+            for (std::size_t j = 0; j < list.size(); ++j) {
+                const Piece& piece = frame_.pieces[list[j]];
+                shard = shard * piece.size + position / piece.stride % piece.size;
+            }
+            shards.push_back(shard);
+        }
+        std::ranges::sort(shards);
+        shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+        const std::size_t first = intervals.size();
+        for (const Index shard : shards) {
+            const Interval part = frame_.share(dim, list, shard);
+            if (part.begin >= part.end) continue;
+            if (intervals.size() > first && part.begin <= intervals.back().end)
+                intervals.back().end = std::max(intervals.back().end, part.end);
+            else
+                intervals.push_back(part);
+        }
+        ends.push_back(intervals.size());
+    }
+    return known->second;
+}
+
+// By block, indices of a dimension that its devices have in both cuts.
+const Index* LevelNeeds::common(std::size_t dim, List held, List wanted) {
+    const std::uint64_t both = static_cast<std::uint64_t>(held.word()) << 32 | wanted.word();
+    const auto [known, added] = common_[dim].try_emplace(both);
+    if (added) {
+        const Unions& one = unions(dim, held);
+        const Unions& other = unions(dim, wanted);
+        known->second.reserve(positions_.size());
+        const auto of = [&](const Unions& all, std::size_t block) {
+            const std::size_t first = block == 0 ? 0 : all.ends[block - 1];
+            return std::span(all.intervals).subspan(first, all.ends[block] - first);
+        };
+        for (std::size_t block = 0; block < positions_.size(); ++block)
+            known->second.push_back(common_indices(of(one, block), of(other, block)));
+    }
+    return known->second.data();
+}
+
+// The most elements that the blocks of a unit want and lack; none are known where summands change to others.
+Index LevelNeeds::entering(const Border& border, const State& held, const State& wanted) {
+    const std::size_t dims = frame_.dims();
+    const List summands = held.lists[dims];
+    bool lacks_all = false;  // of each element some summand is elsewhere
+    if (summands != wanted.lists[dims]) {
+        if (!wanted.lists[dims].empty()) return 0;
+        for (std::size_t j = 0; j < summands.size(); ++j) lacks_all = lacks_all || border.tells[summands[j]];
+    }
+    std::array<const Index*, lists_max> both{};
+    std::array<const Index*, lists_max> all{};
+    for (std::size_t i = 0; i < dims; ++i) {
+        all[i] = common(i, wanted.lists[i], wanted.lists[i]);
+        both[i] = common(i, held.lists[i], wanted.lists[i]);
+    }
+    Index most = 0;
+    std::size_t block = border.first;
+    for (const std::size_t end : border.ends) {
+        Index lacks = 0;
+        for (; block < end; ++block) {
+            Index wants = 1;
+            Index has = lacks_all ? 0 : 1;
+            for (std::size_t i = 0; i < dims; ++i) {
+                wants *= all[i][block];
+                has *= both[i][block];
+            }
+            lacks = saturating_add(lacks, wants - has);
+        }
+        most = std::max(most, lacks);
+    }
+    return saturating_multiply(most, border.times);
+}
+
+// What enters a block comes over its level or over those beyond it, and over these what must. Loads are whole elements
+// only where each level brings a unit as much.
+Index LevelNeeds::picoseconds(const State& held, const State& wanted, Index received) {
+    std::array<Index, levels_max> load{};
+    Index time = 0;
+    for (std::size_t level = borders_.size(); level-- > 0;) {
+        const Border& border = borders_[level];
+        Index rest = border.ends.empty() ? received : entering(border, held, wanted);
+        for (std::size_t outer = level + 1; outer < borders_.size(); ++outer)
+            rest -= std::min(rest, scale_up(load[outer], carries(outer, border), carries(outer, borders_[outer])));
+        if (rest == 0) continue;
+        if (time == 0) time = first_[level];
+        const Index units = carries(level, border);
+        load[level] = whole_ ? ceil_divide(rest, units) * units : rest;
+        const Index taken = transfer_picoseconds(saturating_multiply(load[level], element_),
+                                                 saturating_multiply(machine_.levels[level].bytes_per_second, units));
+        time = saturating_add(time, whole_ ? taken : std::max<Index>(taken - 1, 0));
+    }
+    return time;
+}
+
+}  // namespace reshard

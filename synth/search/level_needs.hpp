@@ -1,0 +1,65 @@
+// What the blocks of a network lack between two states: whatever the steps, its levels carry no less.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+#include "reshard/cost.hpp"
+#include "synth/search/space.hpp"
+
+namespace reshard {
+
+/// The most network levels that a search prices.
+inline constexpr std::size_t levels_max = 16;
+
+/// Looks at each block of devices of each level, with what it has of each dimension worked out once: no two dimensions
+/// have a digit in common, so what a block has is a product.
+class LevelNeeds {
+public:
+    /// Knows nothing where blocks are not told by digits, where tiles are not of one shape nor looked at one by one,
+    /// where devices are too many, and where an outer level is the faster one.
+    LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network);
+
+    /// Picoseconds that the levels take at least for any steps from `held` to `wanted` in which some device receives
+    /// `received` elements.
+    [[nodiscard]] Index picoseconds(const State& held, const State& wanted, Index received);
+    [[nodiscard]] bool known() const { return !borders_.empty(); }
+
+private:
+    // Between blocks of devices, counted in those that the search's digits tell apart. Blocks that share a connection
+    // farther out are one unit: what each of them lacks adds up.
+    struct Border {
+        std::size_t first = 0;          // its first block among all
+        std::vector<std::size_t> ends;  // behind the last block of each unit
+        Index times = 1;                // units of devices have as many times what these have
+        Index devices = 1;              // of such a unit
+        std::vector<bool> tells;        // by piece: its digits tell blocks apart
+    };
+    // What each block has of a dimension: disjoint intervals, ascending.
+    struct Unions {
+        std::vector<Interval> intervals;
+        std::vector<std::size_t> ends;  // behind those of each block
+    };
+    using Counts = std::vector<Index>;  // by block
+
+    [[nodiscard]] bool rises() const;
+    /// Elements that a unit of a border brings in at most where a level carries one.
+    [[nodiscard]] Index carries(std::size_t level, const Border& border) const;
+    [[nodiscard]] Index entering(const Border& border, const State& held, const State& wanted);
+    [[nodiscard]] const Index* common(std::size_t dim, List held, List wanted);
+    [[nodiscard]] const Unions& unions(std::size_t dim, List list);
+
+    const SearchSpace& frame_;
+    const Machine& machine_;
+    const NetworkDigits& network_;
+    const Index element_;
+    std::vector<Border> borders_;                // by level: what comes in over it and those beyond
+    std::vector<std::vector<Index>> positions_;  // of each block, of all levels one after another
+    std::array<std::unordered_map<std::uint32_t, Unions>, lists_max> unions_;  // by dimension
+    std::array<std::unordered_map<std::uint64_t, Counts>, lists_max> common_;  // by dimension
+    bool whole_ = true;         // each level brings a unit as much as any other
+    std::vector<Index> first_;  // by level: start and latency, the least of it and those beyond
+};
+
+}  // namespace reshard
