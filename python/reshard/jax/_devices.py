@@ -27,7 +27,7 @@ def mapped(program: _program.Program, source: NamedSharding, target: NamedShardi
 @functools.lru_cache(1024)
 def _on_one_mesh(source: NamedSharding, target: NamedSharding, shape: tuple[int, ...], dtype: Any) -> Any:
     layouts = [named_layout(end, shape, dtype) for end in (source, target)]
-    return jax.jit(mapped(_program.program(*layouts, _program.on_host(target.mesh.devices)), source, target))
+    return jax.jit(mapped(_program.program(*layouts, _program.on_host(target.mesh)), source, target))
 
 
 @functools.lru_cache(1024)

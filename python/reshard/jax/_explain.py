@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import math
 import re
@@ -46,10 +47,14 @@ def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
 
 
 def _compiled(lowered: Any) -> str:
-    """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized."""
-    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+    """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized, nor on who emits
+    what comes after it; the newer emitters take most of a compilation's time."""
+    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
     with without_complaints():  # each of them is a row of what explain returns
-        return lowered.compile(compiler_options=fast).as_text()
+        if fast:
+            with contextlib.suppress(jax.errors.JaxRuntimeError):  # a jaxlib that has no such option
+                return lowered.compile(compiler_options={**fast, "xla_cpu_use_fusion_emitters": False}).as_text()
+        return lowered.compile(compiler_options=fast or None).as_text()
 
 
 def _row(found: _shardy.Found, count: int, xla: list[_hlo.Collective] | None) -> Row:

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy
 from jax import lax
@@ -36,9 +37,12 @@ class Program:
 _HOST = Machine("machine xla-cpu\nlevel host devices all message 20us bandwidth 40GB/s start 100us\ncopy 10GB/s run 20ns\n")
 
 
-def on_host(devices: Any) -> bool:
-    """They are cores of a host. devices: an array or a sequence of JAX's devices; None where they are not known yet."""
-    return devices is not None and all(device.platform == "cpu" for device in numpy.asarray(devices).flat)
+def on_host(where: Any) -> bool:
+    """It runs on cores of a host, as far as is known. where: JAX's devices, or a mesh of them, which may be abstract."""
+    if isinstance(where, jax.sharding.AbstractMesh):
+        return False
+    found = where.devices.flat if isinstance(where, jax.sharding.Mesh) else where
+    return all(device.platform == "cpu" for device in found)
 
 
 @functools.lru_cache(4096)
