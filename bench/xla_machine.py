@@ -18,6 +18,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax
 import numpy
+import reshard
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -71,7 +72,7 @@ def machine(took, tile):
     """Its text."""
     empty = took["permute", SMALL]
     copy = max(took["transpose 4096", tile] - empty, 1e-9)
-    run = (took["transpose 16", tile] - took["transpose 4096", tile]) / (tile // 16)
+    run = max(0.0, took["transpose 16", tile] - took["transpose 4096", tile]) / (tile // 16)
     message = max(0.0, took["all_to_all 8", SMALL] - took["all_to_all 2", SMALL]) / 6
     parts = [(took["permute", tile] - empty - copy) / tile,
              (took["all_to_all 8", tile] - took["all_to_all 8", SMALL] - copy) / (tile * 7 // 8)]
@@ -89,7 +90,7 @@ def main():
     took = measured(tile, options.rounds)
     for (name, size), seconds in took.items():
         print(f"{name:>14} {size:9} B {1e6 * seconds:9.0f} us")
-    print(machine(took, tile), end="")
+    print(reshard.Machine(machine(took, tile)), end="")  # read back
     print(f"jaxlib {jax.lib.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.rounds} rounds")
 
 
