@@ -27,7 +27,7 @@ def mapped(program: _program.Program, source: NamedSharding, target: NamedShardi
 @functools.lru_cache(1024)
 def _on_one_mesh(source: NamedSharding, target: NamedSharding, shape: tuple[int, ...], dtype: Any) -> Any:
     layouts = [named_layout(end, shape, dtype) for end in (source, target)]
-    return jax.jit(mapped(_program.program(*layouts), source, target))
+    return jax.jit(mapped(_program.program(*layouts, _program.on_host(target.mesh)), source, target))
 
 
 @functools.lru_cache(1024)
@@ -36,7 +36,7 @@ def _on_one_set(source: Sharding, target: Sharding, shape: tuple[int, ...], dtyp
     order = list(target._device_assignment)
     flat = jax.sharding.Mesh(numpy.array(order), (_partition.AXIS,))
     layouts = [positional_layout(end, shape, dtype, order) for end in (source, target)]
-    program = _program.program(*layouts)
+    program = _program.program(*layouts, _program.on_host(order))
     tiles = PartitionSpec(_partition.AXIS)
     move = jax.shard_map(lambda tile: _program.run(program, tile, _partition.AXIS), mesh=flat, in_specs=tiles,
                          out_specs=tiles, check_vma=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import linecache
 import math
 import re
@@ -19,6 +19,7 @@ from ._report import Explained, Row
 
 _ELEMENT = {"i1": "bool", "ui8": "u8", "ui16": "u16", "ui32": "u32", "ui64": "u64", "complex<f32>": "c64",
             "complex<f64>": "c128"}
+_NAMED = "reshard_pair"  # and its number
 _LIKE = {1: numpy.uint8, 2: numpy.float16, 4: numpy.float32, 8: numpy.complex64}  # those of any size that JAX has
 
 
@@ -39,19 +40,24 @@ def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
     for one in found:
         if one.asked or places & {one.place, one.op, *one.maker}:
             kept[one] = kept.get(one, 0) + 1
-    rows = [_row(one, count) for one, count in kept.items()]
+    theirs = _of_xla([one.ends for one in kept])
+    rows = [_row(one, count, theirs.get(one.ends)) for one, count in kept.items()]
     rows = [row for row in rows if row.xla_bytes or row.bytes or row.problem]
     return Explained(sorted(rows, key=lambda row: -row.saved_bytes), len(made), sum(one.received * one.times for one in made))
 
 
 def _compiled(lowered: Any) -> str:
-    """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized."""
-    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+    """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized, nor on who emits
+    what comes after it; the newer emitters take most of a compilation's time."""
+    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
     with without_complaints():  # each of them is a row of what explain returns
-        return lowered.compile(compiler_options=fast).as_text()
+        if fast:
+            with contextlib.suppress(jax.errors.JaxRuntimeError):  # a jaxlib that has no such option
+                return lowered.compile(compiler_options={**fast, "xla_cpu_use_fusion_emitters": False}).as_text()
+        return lowered.compile(compiler_options=fast or None).as_text()
 
 
-def _row(found: _shardy.Found, count: int) -> Row:
+def _row(found: _shardy.Found, count: int, xla: list[_hlo.Collective] | None) -> Row:
     runs = found.times * count
     words = {"place": found.place, "op": found.op, "asked": found.asked, "times": runs,
              "line": _line(found)}
@@ -60,7 +66,6 @@ def _row(found: _shardy.Found, count: int) -> Row:
         plan = synthesize(source, target, vocabulary="collectives", objective="bytes")
     except Error as error:
         return Row(source=found.source, target=found.target, problem=str(error).partition("\n")[0], **words)
-    xla = _of_xla(found.mesh, found.source, found.target, found.shape, source.tile_bytes * source.ranks)
     tile = max(source.tile_bytes, target.tile_bytes)
     kinds = [step.kind for step in plan.steps]
     row = Row(source=str(source), target=str(target), bytes=plan.received_bytes, peak=plan.peak_bytes, plan=kinds,
@@ -77,21 +82,52 @@ def _layout(found: _shardy.Found, dims: str) -> Layout:
     return parse_layout(None, f"#sdy.sharding<mesh{found.mesh}, {dims}>", "sdy", array)
 
 
-@functools.lru_cache(1024)
-def _of_xla(mesh: str, source: str, target: str, shape: tuple[int, ...], bytes_of_all: int) -> list[_hlo.Collective] | None:
-    """XLA's own plan: its collectives of the identity between the ends; None where JAX cannot be asked."""
-    ends = shardings(mesh, source, target)
-    if ends is None:
-        return None
-    whole = math.prod(shape)
-    dtype = _LIKE.get(bytes_of_all // max(1, whole) if bytes_of_all % max(1, whole) == 0 else 0)
-    if dtype is None:
-        dtype = _LIKE[4]
+def _of_xla(asked: list[_shardy.Ends]) -> dict[_shardy.Ends, list[_hlo.Collective]]:
+    """XLA's own plans: its collectives of the identity between both ends of each; those are missing that JAX has no words
+    for. All stand in one program, each under a name that XLA keeps, since most of a compilation's time is for beginning it."""
+    programs: dict[int, dict[_shardy.Ends, tuple[NamedSharding, NamedSharding]]] = {}
+    for ends in asked:
+        pair = shardings(ends.mesh, ends.source, ends.target)
+        if pair is not None and all(_divides(end, ends.shape) for end in pair):
+            programs.setdefault(pair[0].num_devices, {})[ends] = pair
+    found = {}
+    for pairs in programs.values():
+        made = _moved(pairs)
+        if all(_name_of(one) in range(len(pairs)) for one in made):
+            found.update({ends: [one for one in made if _name_of(one) == at] for at, ends in enumerate(pairs)})
+        else:  # XLA has forgotten for whom one of them is
+            found.update({ends: _moved({ends: pair}) for ends, pair in pairs.items()})
+    return found
+
+
+def _moved(pairs: dict[_shardy.Ends, tuple[NamedSharding, NamedSharding]]) -> list[_hlo.Collective]:
+    """Collectives of the program that moves an array between each of these pairs, over the same devices."""
+    def program(*arrays):
+        for at, (x, (_, target)) in enumerate(zip(arrays, pairs.values())):
+            with jax.named_scope(f"{_NAMED}{at}"):
+                yield jax.lax.with_sharding_constraint(x, target)
+    held = [jax.ShapeDtypeStruct(ends.shape, _like(ends.element), sharding=source) for ends, (source, _) in pairs.items()]
+    return _hlo.collectives(_compiled(jax.jit(lambda *arrays: list(program(*arrays))).lower(*held)))
+
+
+def _name_of(one: _hlo.Collective) -> int | None:
+    """The number of the pair that a collective is for."""
+    name = re.search(rf"/{_NAMED}(\d+)/", one.op)
+    return int(name.group(1)) if name else None
+
+
+def _divides(sharding: NamedSharding, shape: tuple[int, ...]) -> bool:
     try:
-        held = jax.ShapeDtypeStruct(shape, dtype, sharding=ends[0])
-        return _hlo.collectives(_compiled(jax.jit(lambda x: x, out_shardings=ends[1]).lower(held)))
-    except ValueError:  # sizes that do not divide
-        return None
+        sharding.shard_shape(shape)
+    except ValueError:
+        return False
+    return True
+
+
+def _like(element: str) -> Any:
+    """A type of that size that JAX has."""
+    bits = int(found.group()) if (found := re.search(r"\d+", element)) else 32
+    return _LIKE.get(max(1, bits // 8) * (2 if "complex" in element else 1), numpy.float32)
 
 
 def shardings(mesh: str, source: str, target: str) -> tuple[NamedSharding, NamedSharding] | None:

@@ -42,7 +42,7 @@ def _partition(mesh, operands, result):
     flat = jax.sharding.Mesh(numpy.array(devices), (AXIS,))
     try:
         layouts = [positional_layout(end.sharding, end.shape, end.dtype, devices) for end in (operand, result)]
-        program = _program.program(*layouts)
+        program = _program.program(*layouts, _program.on_host(devices))
     except Error as error:
         fall_back(str(error).partition("\n")[0])
         return flat, lambda tile: tile, result.sharding, (result.sharding,)

@@ -77,7 +77,8 @@ def _body(x, *, source, target, known):
     if not known:
         return _partition.moved(x)
     try:
-        program = _program.program(*(named_layout(end, x.shape, x.dtype) for end in (source, target)))
+        layouts = [named_layout(end, x.shape, x.dtype) for end in (source, target)]
+        program = _program.program(*layouts, _program.on_host(target.mesh))
     except Error as error:
         fall_back(str(error).partition("\n")[0])
         return explicit_reshard(x, target) if axis_types(target.mesh) == {AxisType.Explicit} else x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir, passmanager
 
@@ -13,6 +13,16 @@ _PIPELINE = ("builtin.module(sdy-propagation-pipeline,func.func(sdy-insert-expli
              "sdy-sharding-constraint-to-reshard))")
 _MADE_HERE = {"sdy.constant", "stablehlo.constant", "stablehlo.iota"}
 _OWN = ("reshard_move", "CustomSPMDPartitioning")  # moved by a plan already
+
+
+class Ends(NamedTuple):
+    """An array between two shardings. mesh: sdy's text of it. source, target: sdy's dimension shardings."""
+
+    mesh: str
+    source: str
+    target: str
+    shape: tuple[int, ...]
+    element: str
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,10 @@ class Found:
     op: str
     place: str
     maker: tuple[str, str]
+
+    @property
+    def ends(self) -> Ends:
+        return Ends(self.mesh, self.source, self.target, self.shape, self.element)
 
 
 def reshards(lowered: Any) -> list[Found]:

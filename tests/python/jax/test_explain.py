@@ -77,17 +77,17 @@ class Explain(unittest.TestCase):
             model = loaded(PROGRAM, folder, "model")
             complaints, before = warned(model, values)
             self.assertGreater(complaints, 0)
-            with jax.set_mesh(MESH), devices.complaints():
-                begin = time.process_time()
-                jax.jit(lambda *values: model(*values)).lower(*values).compile({"xla_backend_optimization_level": 0})
-                once = time.process_time() - begin
-            with jax.set_mesh(MESH), devices.complaints() as said:
-                begin = time.process_time()
-                found = reshard.jax.explain(jax.jit(model), *values)
-                seconds = time.process_time() - begin - once
-                self.assertNotIn("rematerialization", said())  # rows say it
-            print(f"explain: {seconds:.2f} s of CPU beyond lowering and compiling once")
-            self.assertLess(seconds, 1)
+            seconds = []
+            for _ in range(3):  # the least, since other processes slow this one
+                with jax.set_mesh(MESH), devices.complaints() as said:
+                    begin = time.process_time()
+                    jax.jit(lambda *values: model(*values)).lower(*values)
+                    lowered = time.process_time()
+                    found = reshard.jax.explain(jax.jit(lambda *values: model(*values)), *values)
+                    seconds.append(time.process_time() - lowered - (lowered - begin))
+                    self.assertNotIn("rematerialization", said())  # rows say it
+            print(f"explain: {min(seconds):.2f} s of CPU beyond lowering, its compilations included")
+            self.assertLess(min(seconds), 1)
             wasteful = [row for row in found.rows if row.waste > 1]
             lines = PROGRAM.splitlines()
             self.assertEqual({(lines[int(row.place.rpartition(":")[2]) - 1].partition("# ")[2], row.times) for row in wasteful},

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy
 import reshard.jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
-from reshard.jax import _fallback, _hlo
+from reshard.jax import _fallback, _hlo, _program
+from reshard.jax._shardings import named_layout
 
 MESH = devices.mesh_of(x=2, y=4)
 X = numpy.arange(16 * 8 * 16, dtype=numpy.float32).reshape(16, 8, 16)
@@ -41,6 +42,20 @@ class Inside(unittest.TestCase):
             return jnp.cos(reshard.jax.reshard(x, TARGET))
         numpy.testing.assert_allclose(jax.jit(program)(self.x), numpy.cos(numpy.sin(X * 2)), atol=1e-5)
         self.assertEqual(kinds(jax.jit(program), self.x), ["all-to-all"])
+
+    def test_on_cores_of_a_host_a_permute_spares_copies_where_xla_receives_as_much(self):
+        mesh = devices.mesh_of(a=2, b=2, c=2)
+        ends = [devices.named(mesh, "a", "b"), devices.named(mesh, "c", None, ("b", "a"))]
+        layouts = [named_layout(end, (256, 64, 256), X.dtype) for end in ends]
+        host, other = (_program.program(*layouts, hosted).plan for hosted in (True, False))
+        self.assertEqual([step.kind for step in host.steps], ["slice", "permute", "all_to_all"])
+        self.assertEqual([step.kind for step in other.steps], ["slice", "all_to_all", "all_to_all"])
+        self.assertLess(other.received_bytes, host.received_bytes)
+        held = jax.ShapeDtypeStruct((256, 64, 256), X.dtype, sharding=ends[0])
+        ours, theirs = (_hlo.received(jax.jit(lambda x, move=move: move(x, ends[1])).lower(held).compile().as_text())
+                        for move in (reshard.jax.reshard, jax.lax.with_sharding_constraint))
+        self.assertEqual(ours, host.received_bytes)
+        self.assertLessEqual(ours, theirs)
 
     def test_a_producer_that_nobody_pinned_takes_the_target(self):
         free = jax.jit(lambda k: reshard.jax.reshard(jnp.outer(jnp.arange(16.0) + k, jnp.arange(64.0)), P("x", "y")))
