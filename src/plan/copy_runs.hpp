@@ -36,4 +36,7 @@ template <class Dims>
     return saturating_multiply(std::max<Index>(ceil_divide(tile, run), 1) - 1, machine.copy_run_ps);
 }
 
+/// Of the local copies of one step: the tile after it, and its runs. A slice is a view.
+[[nodiscard]] Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine);
+
 }  // namespace reshard

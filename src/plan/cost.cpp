@@ -166,17 +166,21 @@ Index total(const Times& times) {
     return sum;
 }
 
+Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine) {
+    if (step.kind == StepKind::slice) return 0;  // plan_times charges the copy of a last one
+    const Index runs = machine.copy_run_ps > 0
+                           ? runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine)
+                           : 0;
+    return saturating_add(runs, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
+}
+
 namespace {
 
 Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                const Network& network) {
-    Times times{std::vector<Index>(machine.levels.size()), 0};
-    if (step.kind == StepKind::slice) return times;  // a view; plan_times charges the copy of a last one
+    Times times{std::vector<Index>(machine.levels.size()), copies_picoseconds(before, step, machine)};
+    if (step.kind == StepKind::slice) return times;
     const Index element = size_of(before.dtype);
-    if (machine.copy_run_ps > 0)
-        times.copies = runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine);
-    times.copies =
-        saturating_add(times.copies, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
     const Traffic traffic = traffic_of(before, step, move, machine, network);
     for (std::size_t i = 0; i < times.levels.size(); ++i) {
         if (traffic.elements[i] == 0) continue;
