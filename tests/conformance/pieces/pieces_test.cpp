@@ -123,7 +123,7 @@ TEST(Pieces, ArriveWholeInAnyProgress) {
 // Every plan has several steps, of which those of two pieces go on at once.
 TEST(Pieces, ArriveWholeWhereTheSynthesizerCutsThemForTheirSteps) {
     if (harness().ranks() < 4) GTEST_SKIP() << "so few ranks have no two levels";
-    expect_all_arrive(static_cast<std::uint64_t>(test::cases(300)) * (test::long_run() ? 3 : 1), chosen_in_pieces);
+    expect_all_arrive(static_cast<std::uint64_t>(test::cases(150)) * (test::long_run() ? 3 : 1), chosen_in_pieces);
 }
 
 TEST(Pieces, WrongUseIsSaidAndTheRunGoesOn) {
