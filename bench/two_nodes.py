@@ -155,7 +155,11 @@ def question(asked):
 
 
 def predicted(asked, machine, *more):
-    """Seconds of the chosen plan, or of one whose first step is given."""
+    """The chosen plan, or one whose first step is given, as it runs between these nodes."""
+    return planned(asked, machine, "--backend", "mpi", "--ranks-per-node", str(asked.per_node), *more)
+
+
+def planned(asked, machine, *more):
     done = run(asked.reshard, "plan", "--json", "--machine", machine, *more, *question(asked))
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -210,7 +214,7 @@ def seconds_at_card(asked, folder, plan):
     machine = os.path.join(folder, "link-alone.machine")
     with open(machine, "w", encoding="utf-8") as file:
         file.write(LINK_ALONE.format(per_node=asked.per_node, rate=asked.rate))
-    alone = predicted(asked, machine)
+    alone = planned(asked, machine)
     same = [(step["kind"], step["layout"]) for step in alone["steps"]] == [
         (step["kind"], step["layout"]) for step in plan["steps"]]
     return alone["seconds_estimate"] if same else None

@@ -101,6 +101,8 @@ private:
         // Reductions in pieces of mixed cuts are not all looked at, nor are their times on several levels.
         if (!searched.exhausted || (has_summands(problem_) && (timed || !searched.sums_settled))) return false;
         const Alternative& best = *choice_.best();
+        // What the search adds up does not end so late where steps overlap: other plans may end sooner.
+        if (timed && overlaps()) return false;
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         const bool all_kinds =
             options_.vocabulary == Vocabulary::collectives ||
@@ -115,6 +117,9 @@ private:
         }
         return searched.even || at_bound(best);
     }
+
+    // Steps that go over one level add up all the same.
+    bool overlaps() const { return options_.capabilities.steps_overlap && options_.machine.levels.size() > 1; }
 
     // True when the best plan has one moving step and cannot be beaten.
     bool done() {

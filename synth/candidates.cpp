@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "reshard/text.hpp"
+#include "synth/overlap/overlap_steps.hpp"
 #include "synth/rules/fuse_steps.hpp"
 
 namespace reshard {
@@ -32,22 +33,6 @@ Rank rank_of(const Alternative& candidate, Objective objective) {
             break;
     }
     return {moves, received, time, steps, peak};
-}
-
-// A plan in pieces starts its steps and waits for its messages once for each.
-Index time_of(const Judged<Plan>& candidate, const Machine& machine) {
-    const Verdict& verdict = candidate.verdict();
-    const Index pieces = piece_count(candidate.execution());
-    Index time = plan_picoseconds(candidate.plan(), verdict, machine);
-    for (std::size_t i = 0; i < candidate.plan().steps.size() && pieces > 1; ++i) {
-        if (verdict.moves[i].messages == 0) continue;
-        Index first = index_max;
-        for (const Level& level : machine.levels)
-            first = std::min(first, saturating_add(level.start_ps,
-                                                   saturating_multiply(verdict.moves[i].messages, level.latency_ps)));
-        time = saturating_add(time, saturating_multiply(pieces - 1, first));
-    }
-    return time;
 }
 
 // What the user's first steps hold is the user's; a limit on it is the judge's.
@@ -110,14 +95,14 @@ bool Candidates::judge(std::string rule, Plan plan) {
         plan = *as_one_exchange(plan);
         execution = execution_for(plan, options_);
     }
-    return judge_as(std::move(rule), std::move(plan), execution);
+    return judge_as(std::move(rule), std::move(plan), execution, true);
 }
 
 void Candidates::show(std::string rule, Plan plan) {
     ++proposed_;
     plan = completed(std::move(plan));
     const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
-    judge_as(std::move(rule), std::move(plan), execution);
+    judge_as(std::move(rule), std::move(plan), execution, false);
 }
 
 // Ends in the user's own names, behind the user's first steps.
@@ -140,15 +125,15 @@ std::optional<bool> Candidates::known(const Plan& plan) const {
     return std::nullopt;
 }
 
-bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution) {
+bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution, bool may_overlap) {
     if (const auto kept = known(plan)) return *kept;
-    const auto judged =
-        reshard::judge(std::move(plan), execution, {.memory = {.donate = options_.limits.memory.donate}});
+    auto judged = reshard::judge(std::move(plan), execution, {.memory = {.donate = options_.limits.memory.donate}});
     if (!judged) return false;  // a searcher was wrong, or sizes do not divide
+    if (auto pieces = may_overlap ? in_overlapped_pieces(*judged, options_) : std::nullopt) judged = std::move(*pieces);
+    const Index time = run_picoseconds(judged->plan(), judged->execution(), judged->verdict(), options_.machine);
     std::string over = over_limit(*judged);
     const bool kept = over.empty();
-    (kept ? kept_ : rejected_)
-        .push_back({*judged, std::move(rule), time_of(*judged, options_.machine), std::move(over)});
+    (kept ? kept_ : rejected_).push_back({*judged, std::move(rule), time, std::move(over)});
     return kept;
 }
 

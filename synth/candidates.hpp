@@ -60,7 +60,7 @@ public:
 
 private:
     [[nodiscard]] Plan completed(Plan plan) const;
-    bool judge_as(std::string rule, Plan plan, const Execution& execution);
+    bool judge_as(std::string rule, Plan plan, const Execution& execution, bool may_overlap);
     [[nodiscard]] std::optional<bool> known(const Plan& plan) const;
     [[nodiscard]] std::size_t best_place() const;
     [[nodiscard]] std::string over_limit(const Judged<Plan>& candidate);

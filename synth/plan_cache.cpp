@@ -62,8 +62,10 @@ void add(Key& key, const Options& options) {
     key.push_back(memory.donate ? 1 : 0);
     key.push_back(memory.staging_bytes);
     key.push_back(options.capabilities.one_exchange ? 1 : 0);
+    key.push_back(options.capabilities.steps_overlap ? 1 : 0);
     key.push_back(options.machine.copy_bytes_per_second);
     key.push_back(options.machine.copy_run_ps);
+    key.push_back(options.machine.piece_ps);
     key.push_back(static_cast<Index>(options.machine.levels.size()));
     for (const Level& level : options.machine.levels)
         for (const Index word : {level.devices, level.latency_ps, level.bytes_per_second, level.start_ps,

@@ -9,6 +9,7 @@
 #include "reshard/algebra/normalize_devices.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
+#include "synth/overlap/overlap_steps.hpp"
 #include "synth/rule_table.hpp"
 #include "synth/rules/averages.hpp"
 
@@ -90,8 +91,9 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     if (!begins_with(plan, options.first_steps))
         return Result<Synthesis>(
             fail(Code::unsupported, "first steps divide an average as soon as they must, not else"));
-    if (auto judged = judge_as_it_runs(std::move(plan), options); !rejudge(*made, judged))
-        return Result<Synthesis>(tl::unexpected(judged.error()));
+    const auto judged = overlaps(made->execution()) ? judge(std::move(plan), made->execution(), options.limits)
+                                                    : judge_as_it_runs(std::move(plan), options);
+    if (!rejudge(*made, judged)) return Result<Synthesis>(tl::unexpected(judged.error()));
     std::erase_if(made->alternatives, [&](Alternative& one) {
         Plan other = one.plan();
         return !divide(other, problem) || !rejudge(one, judge(std::move(other), one.execution(), one.limits()));
@@ -112,6 +114,7 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     reduced.unreduced.clear();
     Options each = options;
     each.limits = {};
+    each.capabilities.steps_overlap = false;  // the whole is cut
     each.explain = false;
     auto made = half({problem.source, reduced}, each);
     if (!made) return made;
@@ -124,6 +127,10 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     if (auto judged = judge_as_it_runs(std::move(plan), options); !rejudge(*made, judged))
         return tl::unexpected(judged.error());
     made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
+    if (const auto pieces = in_overlapped_pieces(*made, options)) {
+        static_cast<Judged<Plan>&>(*made) = *pieces;
+        made->picoseconds = run_picoseconds(made->plan(), made->execution(), made->verdict(), options.machine);
+    }
     made->states += rest->states;
     made->rule = "reduce_first";
     made->optimal = made->verdict().received_bytes_max_device == made->verdict().lower_bound_bytes;

@@ -277,6 +277,7 @@ public:
     [[nodiscard]] Capabilities capabilities() const override {
         return {.one_exchange = nodes_.is_all(),
                 .native_collectives = !nodes_.is_all(),
+                .steps_overlap = !nodes_.is_all(),
                 .ranks_per_node = std::ssize(nodes_.members),
                 .registration_bytes = nodes_.members.size() > 1 ? RegisteredPages::step_bytes : 0};
     }

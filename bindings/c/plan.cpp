@@ -30,7 +30,10 @@ Result<Capabilities> capabilities_of(const reshard_options& given) {
     RESHARD_TRY(const auto* const backend, may_have(given.backend));
     if (backend != nullptr) return backend->backend.capabilities();
     RESHARD_CHECK(need_count(given.ranks_per_node, 1, "ranks_per_node"));
-    return Capabilities{given.one_exchange != 0, given.native_collectives != 0, given.ranks_per_node};
+    return Capabilities{.one_exchange = given.one_exchange != 0,
+                        .native_collectives = given.native_collectives != 0,
+                        .steps_overlap = given.steps_overlap != 0,
+                        .ranks_per_node = given.ranks_per_node};
 }
 
 Result<std::unique_ptr<reshard_plan>> plan_of(const reshard_layout* source, const reshard_layout* target,

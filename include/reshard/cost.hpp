@@ -195,4 +195,13 @@ struct Times {
 /// total(plan_times(...)). pre: verdict = check(plan).
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
+/// Time of a judged plan as it runs: plan_picoseconds, and what each further piece of a split starts anew. In pieces
+/// that overlap, of a plan of several steps that move, the first takes all its steps one after the other, and each
+/// further one as long as the busiest of these: a level, on which a device is as busy as in all steps together; the
+/// innermost level and the local copies, which are the work of the same cores; and half of the piece's own time, since
+/// two pieces at most are on their way. Each pays its latencies and Machine::piece_ps. pre: verdict = check(plan,
+/// execution).
+[[nodiscard]] Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdict& verdict,
+                                    const Machine& machine);
+
 }  // namespace reshard

@@ -59,6 +59,9 @@ struct Split {
 /// Pieces of `extent` indices of each block, the last one maybe fewer. pre: 1 <= extent <= block.
 [[nodiscard]] Split even_split(std::size_t dim, Index block, Index extent);
 
+/// So many pieces that overlap, as even as can be. pre: 1 <= count <= block.
+[[nodiscard]] Split even_pieces(std::size_t dim, Index block, Index count);
+
 /// The number of the piece that travels as the `place`-th. pre: both below the number of pieces.
 [[nodiscard]] std::size_t piece_at(const Split& split, std::size_t place);
 
@@ -72,6 +75,7 @@ using Execution = std::variant<AsSteps, AsOneExchange, Split>;
 /// steps, one_exchange or split.
 [[nodiscard]] std::string_view name(const Execution& execution);
 [[nodiscard]] Index piece_count(const Execution& execution);  ///< 1 of all but a split
+[[nodiscard]] bool overlaps(const Execution& execution);      ///< in pieces of which two are on their way at once
 
 /// Whether the plan runs cut so. Errors: plan, with the reason: no such dimension, ends or an order that are none, or a
 /// plan that cannot be cut there. pre: the plan is typed.

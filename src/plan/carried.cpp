@@ -1,6 +1,7 @@
 #include "src/plan/carried.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/plan/overlap.hpp"
 #include "src/plan/stripes.hpp"
@@ -12,14 +13,15 @@ namespace {
 // What each device sends and receives over each level.
 class Tally {
 public:
-    Tally(const Mesh& a, const Mesh& b, const Machine& machine) : machine_(machine), levels_(machine.levels.size()) {
-        for (const Mesh* mesh : {&a, &b})
+    Tally(const std::vector<const Mesh*>& meshes, const Machine& machine)
+        : machine_(machine), levels_(machine.levels.size()) {
+        for (const Mesh* mesh : meshes)
             for (Index position = 0; position < device_count(*mesh); ++position)
                 devices_.push_back(device_at(*mesh, position));
         std::ranges::sort(devices_);
         devices_.erase(std::unique(devices_.begin(), devices_.end()), devices_.end());
         in_order_ = devices_.back() + 1 == std::ssize(devices_);
-        for (auto* counts : {&in_, &out_, &peers_}) counts->resize(devices_.size() * levels_);
+        for (auto* counts : {&in_, &out_, &peers_, &all_in_, &all_out_}) counts->resize(devices_.size() * levels_);
         pair_.resize(levels_);
     }
 
@@ -51,6 +53,21 @@ public:
         return traffic;
     }
 
+    /// What was added belongs to one step, of which each element counts as one in so many.
+    void end_step(Index one_in) {
+        for (const auto& [step, all] : {std::pair(&in_, &all_in_), std::pair(&out_, &all_out_)})
+            for (std::size_t i = 0; i < step->size(); ++i)
+                (*all)[i] = saturating_add((*all)[i], ceil_divide(std::exchange((*step)[i], 0), one_in));
+    }
+
+    /// By level, of the busiest, in all steps that have ended.
+    [[nodiscard]] std::vector<Index> most_in_all() const {
+        std::vector<Index> most;
+        for (std::size_t level = 0; level < levels_; ++level)
+            most.push_back(std::max(busiest_block(all_in_, level), busiest_block(all_out_, level)));
+        return most;
+    }
+
 private:
     [[nodiscard]] std::size_t place(Index device) const {
         if (in_order_) return static_cast<std::size_t>(device);
@@ -63,7 +80,8 @@ private:
         Index sum = 0;
         for (std::size_t i = 0; i < devices_.size(); ++i) {
             if (i > 0 && devices_[i] / block != devices_[i - 1] / block) sum = 0;
-            most = std::max(most, sum += counts[i * levels_ + level]);
+            sum = saturating_add(sum, counts[i * levels_ + level]);
+            most = std::max(most, sum);
         }
         return most;
     }
@@ -76,6 +94,8 @@ private:
     std::vector<Index> out_;
     std::vector<Index> peers_;
     std::vector<Index> pair_;
+    std::vector<Index> all_in_;  // of the steps that have ended
+    std::vector<Index> all_out_;
 };
 
 // The positions of a layout as sums: of what each shard number, the summand, the idle digits and the replicas add.
@@ -239,19 +259,37 @@ void count_groups(const Layout& before, const Step& step, const AtomList& group,
     }
 }
 
-}  // namespace
-
-Traffic carried(const Layout& before, const Step& step, const Move& move, const Machine& machine,
-                const Network& network) {
-    Tally tally(before.mesh, step.layout.mesh, machine);
+void count_step(const Layout& before, const Step& step, const Move& move, const Network& network, Tally& tally) {
     if (step.kind == StepKind::exchange || step.kind == StepKind::permute)
         Moved(before, step, network, tally).count();
     else if (!is_local(step.kind))
         count_groups(before, step, move.group, tally);
-    Traffic traffic = tally.most(step.kind == StepKind::all_reduce ? move.group_size : 1);
+}
+
+// In how many parts a step counts an element.
+Index parts_of(const Step& step, const Move& move) { return step.kind == StepKind::all_reduce ? move.group_size : 1; }
+
+}  // namespace
+
+Traffic carried(const Layout& before, const Step& step, const Move& move, const Machine& machine,
+                const Network& network) {
+    Tally tally({&before.mesh, &step.layout.mesh}, machine);
+    count_step(before, step, move, network, tally);
+    Traffic traffic = tally.most(parts_of(step, move));
     if (step.kind == StepKind::all_reduce)
         for (Index& messages : traffic.messages) messages *= 2;
     return traffic;
+}
+
+std::vector<Index> carried_in_all(const Plan& plan, std::span<const Move> moves, const Machine& machine) {
+    std::vector<const Mesh*> meshes = {&plan.source.mesh};
+    for (const Step& step : plan.steps) meshes.push_back(&step.layout.mesh);
+    Tally tally(meshes, machine);
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        count_step(layout_before(plan, i), plan.steps[i], moves[i], plan.network, tally);
+        tally.end_step(parts_of(plan.steps[i], moves[i]));
+    }
+    return tally.most_in_all();
 }
 
 }  // namespace reshard

@@ -57,4 +57,8 @@ template <class Dims>
     return runs;
 }
 
+/// Of the local copies of one step: the tile after it, and its runs. A slice is a view, whose runs another step reads;
+/// plan_times adds a last one's copy.
+[[nodiscard]] Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine);
+
 }  // namespace reshard

@@ -168,18 +168,24 @@ Index runs_of_slice(const Layout& before, const Layout& after) {
     });
 }
 
+}  // namespace
+
+Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine) {
+    if (step.kind == StepKind::slice)
+        return saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
+    const Index runs = machine.copy_run_ps > 0
+                           ? runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine)
+                           : 0;
+    return saturating_add(runs, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
+}
+
+namespace {
+
 Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                const Network& network) {
-    Times times{std::vector<Index>(machine.levels.size()), 0};
-    if (step.kind == StepKind::slice) {  // a view, whose runs another step reads; plan_times adds a last one's copy
-        times.copies = saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
-        return times;
-    }
+    Times times{std::vector<Index>(machine.levels.size()), copies_picoseconds(before, step, machine)};
+    if (step.kind == StepKind::slice) return times;
     const Index element = size_of(before.dtype);
-    if (machine.copy_run_ps > 0)
-        times.copies = runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine);
-    times.copies =
-        saturating_add(times.copies, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
     const Traffic traffic = traffic_of(before, step, move, machine, network);
     for (std::size_t i = 0; i < times.levels.size(); ++i) {
         times.levels[i] =

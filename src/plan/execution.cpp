@@ -19,6 +19,11 @@ Index piece_count(const Execution& execution) {
     return split == nullptr ? 1 : std::ssize(split->ends);
 }
 
+bool overlaps(const Execution& execution) {
+    const Split* split = std::get_if<Split>(&execution);
+    return split != nullptr && split->overlapped && split->ends.size() > 1;
+}
+
 std::optional<Plan> as_one_exchange(const Plan& plan) {
     const bool moves = std::ranges::none_of(plan.steps, [](const Step& step) {
         return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||

@@ -23,21 +23,6 @@ Index block_of(const Plan& plan, std::size_t dim) {
     return plan.source.dims[dim].extent / shards;
 }
 
-// The dimension whose blocks are largest; the first of equal ones, whose pieces lie farthest apart.
-struct Blocks {
-    std::size_t dim = 0;
-    Index block = 1;
-};
-
-std::optional<Blocks> largest_blocks(const Plan& plan) {
-    std::optional<Blocks> best;
-    for (std::size_t i = 0; i < plan.source.dims.size(); ++i) {
-        const Index block = block_of(plan, i);
-        if (block >= 2 && (!best || block > best->block)) best = Blocks{i, block};
-    }
-    return best;
-}
-
 // Steps that only copy, of which a piece may take any part.
 bool copies(const Plan& plan) {
     return std::ranges::none_of(plan.steps, [](const Step& step) {
@@ -72,11 +57,28 @@ void cut_blocks(Layout& layout, const Split& split, Index extent) {
 
 }  // namespace
 
+std::optional<Blocks> common_blocks(const Plan& plan, Index enough) {
+    std::optional<Blocks> best;
+    for (std::size_t i = 0; i < plan.source.dims.size(); ++i) {
+        const Index block = block_of(plan, i);
+        if (block >= 2 && (!best || block > best->block)) best = Blocks{i, block};
+        if (best && best->block >= enough) break;
+    }
+    return best;
+}
+
 Split even_split(std::size_t dim, Index block, Index extent) {
     assert(1 <= extent && extent <= block);
     Split split{dim, block, {}};
     for (Index end = extent; end < block; end += std::min(extent, block - end)) split.ends.push_back(end);
     split.ends.push_back(block);
+    return split;
+}
+
+Split even_pieces(std::size_t dim, Index block, Index count) {
+    assert(1 <= count && count <= block);
+    Split split{dim, block, {}, {}, true};
+    for (Index k = 1; k <= count; ++k) split.ends.push_back(scale_up(block, k, count));
     return split;
 }
 
@@ -165,7 +167,7 @@ Storage storage_of(const Storage& whole, const Split& split, std::size_t piece) 
 }
 
 std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max) {
-    const auto whole = largest_blocks(plan);
+    const auto whole = common_blocks(plan, index_max);
     if (!whole) return std::nullopt;
     const auto fits = [&](Index extent) {
         const Split blocks{whole->dim, whole->block, {}};

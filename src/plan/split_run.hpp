@@ -8,6 +8,16 @@ namespace reshard {
 /// Of a split run; past it a run would be all beginnings.
 inline constexpr Index pieces_max = Index{1} << 20;
 
+/// A dimension, and how many of its indices no layout on the way tells apart.
+struct Blocks {
+    std::size_t dim = 0;
+    Index block = 1;
+};
+
+/// The outermost dimension with blocks of `enough` indices, whose pieces lie in the longest runs; where there is none
+/// that with the largest, the outermost of equal ones. nullopt when all have one index, or do not divide somewhere.
+[[nodiscard]] std::optional<Blocks> common_blocks(const Plan& plan, Index enough);
+
 /// The fewest pieces, two or more, of which one takes at most so many bytes of workspace. nullopt when even pieces of
 /// one index take more, when that takes more than pieces_max, or when no dimension can be cut: each has blocks of one
 /// index, or does not divide somewhere on the way.

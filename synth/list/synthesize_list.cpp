@@ -28,6 +28,8 @@ public:
     ListSynthesizer(std::span<const Problem> problems, const Options& options, const MemoryPolicy& memory)
         : problems_(problems), options_(options), memory_(memory) {
         options_.limits.memory.donate = memory.donate;
+        // Pieces that overlap are of a plan by itself.
+        if (problems.size() > 1) options_.capabilities.steps_overlap = false;
     }
 
     Result<ListSynthesis> answer() {

@@ -4,23 +4,13 @@
 #include <cmath>
 
 #include "src/base/try.hpp"
+#include "src/plan/run_times.hpp"
 #include "synth/overlap/cuts.hpp"
 
 namespace reshard {
 namespace {
 
-// What is left of a price where bytes cost nothing: latencies.
-Machine without_bytes(Machine machine) {
-    for (Level& level : machine.levels) {
-        level.bytes_per_second = index_max;
-        level.pair_bytes_per_second = 0;
-    }
-    machine.copy_bytes_per_second = index_max;
-    machine.copy_run_ps = 0;
-    return machine;
-}
-
-Result<Index> picoseconds_of(const PieceWork& work, Index begin, Index end) {
+Result<Index> work_picoseconds(const PieceWork& work, Index begin, Index end) {
     const double picoseconds = work.seconds(begin, end) * 1e12;
     if (!(picoseconds >= 0))
         return tl::unexpected(Error{Code::usage, "work takes no time that is a number from 0 on", "", 0});
@@ -38,16 +28,16 @@ Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machi
     }
     Split split{work.dim, work.block, {work.block}, {}, true};
     RESHARD_CHECK(can_split(plan.plan(), split));
-    const Index price = plan_picoseconds(plan.plan(), plan.verdict(), machine);
-    const Index latency = plan_picoseconds(plan.plan(), plan.verdict(), without_bytes(machine));
+    const Index price = run_picoseconds(plan.plan(), plan.execution(), plan.verdict(), machine);
+    // Pieces do the steps, whatever the plan runs as by itself.
+    RESHARD_TRY(const auto& verdict, check(plan.plan()));
     std::optional<Error> wrong;
     OverlapTimes times;
-    times.piece = saturating_add(latency, machine.piece_ps);
-    times.whole = price - latency;
+    times.run = run_times(plan.plan(), split, verdict, machine, work.steps_overlap);
     times.slowed_percent = machine.slowed_percent;
     times.work_first = work.makes_source;
     times.work = [&](Index begin, Index end) {
-        const auto picoseconds = picoseconds_of(work, begin, end);
+        const auto picoseconds = work_picoseconds(work, begin, end);
         if (!picoseconds && !wrong) wrong = picoseconds.error();
         return picoseconds ? *picoseconds : 0;
     };

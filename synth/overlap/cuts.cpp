@@ -10,12 +10,15 @@ namespace {
 struct Progress {
     Index transfer = 0;
     Index work = 0;
+    bool begun = false;
     std::size_t place = 0;   // where the piece before ended
     std::size_t number = 0;  // of the state there
 };
 
-struct PieceTimes {
-    Index transfer = 0;  // picoseconds
+// Of one piece, in picoseconds.
+struct PassTimes {
+    Index alone = 0;   // its transfer where nothing is on its way
+    Index behind = 0;  // the same behind another piece
     Index work = 0;
 };
 
@@ -27,59 +30,57 @@ Index work_ends(Index begin, Index work, Index busy, Index slowed_percent) {
     return saturating_add(begin, scale_up(work, slowed_percent, 100));
 }
 
-// One piece more. All transfers end at `last` where work comes second.
-void pass(const OverlapTimes& times, const PieceTimes& piece, Index last, Progress& state) {
+// One piece more. The transfers of those behind it take `rest`.
+void pass(const OverlapTimes& times, const PassTimes& piece, Index rest, Progress& state) {
+    const Index behind = saturating_add(state.transfer, state.begun ? piece.behind : piece.alone);
     if (times.work_first) {
         state.work = work_ends(state.work, piece.work, state.transfer, times.slowed_percent);
-        state.transfer = saturating_add(std::max(state.work, state.transfer), piece.transfer);
+        state.transfer = std::max(behind, saturating_add(state.work, piece.alone));
     } else {
-        state.transfer = saturating_add(state.transfer, piece.transfer);
-        state.work = work_ends(std::max(state.work, state.transfer), piece.work, last, times.slowed_percent);
+        state.transfer = behind;
+        state.work = work_ends(std::max(state.work, state.transfer), piece.work, saturating_add(state.transfer, rest),
+                               times.slowed_percent);
     }
+    state.begun = true;
 }
 
 Index done(const Progress& state) { return std::max(state.transfer, state.work); }
 
-Index last_transfer(const OverlapTimes& times, Index pieces) {
-    return saturating_add(saturating_multiply(pieces, times.piece), times.whole);
-}
-
 // Until both are done with pieces that pass in this order.
-Index time_of(const OverlapTimes& times, const std::vector<PieceTimes>& pieces, const std::vector<std::size_t>& order) {
-    const Index last = last_transfer(times, static_cast<Index>(pieces.size()));
+Index time_of(const OverlapTimes& times, const std::vector<PassTimes>& pieces, const std::vector<std::size_t>& order) {
+    Index rest = 0;
+    for (const PassTimes& piece : pieces) rest = saturating_add(rest, piece.behind);
     Progress progress;
-    for (const std::size_t piece : order) pass(times, pieces[piece], last, progress);
+    for (const std::size_t piece : order) pass(times, pieces[piece], rest -= pieces[piece].behind, progress);
     return done(progress);
 }
 
 // What a piece takes of the transfer.
-Index transfer_of(const OverlapTimes& times, Index extent, Index begin, Index end) {
-    return times.piece + scale_up(times.whole, end, extent) - scale_up(times.whole, begin, extent);
+Index transfer_of(const PieceTime& time, Index extent, Index begin, Index end) {
+    return time.once + scale_up(time.whole, end, extent) - scale_up(time.whole, begin, extent);
 }
 
 // Pieces with ends at some places, and the states that no other one beats in both times.
 class CutTable {
 public:
-    CutTable(const OverlapTimes& times, Index extent, Index places) : times_(times) {
+    CutTable(const OverlapTimes& times, Index extent, Index places) : times_(times), extent_(extent) {
         for (Index i = 0; i <= places; ++i) ends_.push_back(scale_up(extent, i, places));
         ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
-        pieces_.assign(ends_.size() * ends_.size(), {});
+        work_.assign(ends_.size() * ends_.size(), 0);
         for (std::size_t begin = 0; begin < ends_.size(); ++begin) {
-            for (std::size_t end = begin + 1; end < ends_.size(); ++end) {
-                pieces_[begin * ends_.size() + end] = {transfer_of(times, extent, ends_[begin], ends_[end]),
-                                                       times.work(ends_[begin], ends_[end])};
-            }
+            for (std::size_t end = begin + 1; end < ends_.size(); ++end)
+                work_[begin * ends_.size() + end] = times.work(ends_[begin], ends_[end]);
         }
     }
 
     [[nodiscard]] Index most_pieces() const { return static_cast<Index>(ends_.size()) - 1; }
-    [[nodiscard]] Index whole_work() const { return pieces_[ends_.size() - 1].work; }
+    [[nodiscard]] Index whole_work() const { return work_[ends_.size() - 1]; }
 
     // Johnson, "Optimal two- and three-stage production schedules with setup times included", 1954.
     void order(Cuts& cuts) const {
-        const std::vector<PieceTimes> pieces = pieces_of(cuts);
-        const auto first = [&](std::size_t i) { return times_.work_first ? pieces[i].work : pieces[i].transfer; };
-        const auto second = [&](std::size_t i) { return times_.work_first ? pieces[i].transfer : pieces[i].work; };
+        const std::vector<PassTimes> pieces = pieces_of(cuts);
+        const auto first = [&](std::size_t i) { return times_.work_first ? pieces[i].work : pieces[i].behind; };
+        const auto second = [&](std::size_t i) { return times_.work_first ? pieces[i].behind : pieces[i].work; };
         std::vector<std::size_t> order = cuts.order;
         const auto falling =
             std::ranges::stable_partition(order, [&](std::size_t i) { return first(i) < second(i); }).begin();
@@ -95,7 +96,7 @@ public:
     // The best ascending ones of exactly so many. pre: 1 <= count <= most_pieces().
     [[nodiscard]] Cuts best(Index count) const {
         const std::size_t places = ends_.size();
-        const Index last = last_transfer(times_, count);
+        const PieceTime& behind = longest(times_.run.behind, count);
         std::vector<std::vector<std::vector<Progress>>> rows(1, std::vector<std::vector<Progress>>(places));
         rows[0][0].push_back({});
         for (Index k = 1; k <= count; ++k) {
@@ -104,10 +105,12 @@ public:
             const std::size_t left = static_cast<std::size_t>(count - k);  // pieces that need a place each
             const std::size_t first = left == 0 ? places - 1 : static_cast<std::size_t>(k);
             for (std::size_t end = first; end + left < places; ++end) {
+                const Index rest = saturating_multiply(static_cast<Index>(left), behind.once) +
+                                   (behind.whole - scale_up(behind.whole, ends_[end], extent_));
                 for (std::size_t begin = 0; begin < end; ++begin) {
                     for (std::size_t i = 0; i < before[begin].size(); ++i) {
                         Progress state = before[begin][i];
-                        pass(times_, pieces_[begin * places + end], last, state);
+                        pass(times_, piece(behind, begin, end), rest, state);
                         state.place = begin;
                         state.number = i;
                         keep(row[end], state);
@@ -129,12 +132,18 @@ private:
         states.push_back(state);
     }
 
-    [[nodiscard]] std::vector<PieceTimes> pieces_of(const Cuts& cuts) const {
-        std::vector<PieceTimes> pieces;
+    [[nodiscard]] PassTimes piece(const PieceTime& behind, std::size_t begin, std::size_t end) const {
+        return {transfer_of(times_.run.alone, extent_, ends_[begin], ends_[end]),
+                transfer_of(behind, extent_, ends_[begin], ends_[end]), work_[begin * ends_.size() + end]};
+    }
+
+    [[nodiscard]] std::vector<PassTimes> pieces_of(const Cuts& cuts) const {
+        const PieceTime& behind = longest(times_.run.behind, static_cast<Index>(cuts.ends.size()));
+        std::vector<PassTimes> pieces;
         std::size_t begin = 0;
         for (const Index end : cuts.ends) {
             const auto place = static_cast<std::size_t>(std::ranges::lower_bound(ends_, end) - ends_.begin());
-            pieces.push_back(pieces_[begin * ends_.size() + place]);
+            pieces.push_back(piece(behind, begin, place));
             begin = place;
         }
         return pieces;
@@ -158,18 +167,21 @@ private:
     }
 
     const OverlapTimes& times_;
+    const Index extent_;
     std::vector<Index> ends_;
-    std::vector<PieceTimes> pieces_;
+    std::vector<Index> work_;  // between two places
 };
 
 }  // namespace
 
 Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector<Index>& ends,
                       const std::vector<std::size_t>& order) {
-    std::vector<PieceTimes> pieces;
+    const PieceTime& behind = longest(times.run.behind, static_cast<Index>(ends.size()));
+    std::vector<PassTimes> pieces;
     Index begin = 0;
     for (const Index end : ends) {
-        pieces.push_back({transfer_of(times, extent, begin, end), times.work(begin, end)});
+        pieces.push_back({transfer_of(times.run.alone, extent, begin, end), transfer_of(behind, extent, begin, end),
+                          times.work(begin, end)});
         begin = end;
     }
     return time_of(times, pieces, order);

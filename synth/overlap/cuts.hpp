@@ -5,14 +5,15 @@
 #include <functional>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "src/plan/run_times.hpp"
 
 namespace reshard {
 
-/// Times in picoseconds. A transfer of `k` pieces takes k * piece + whole.
+/// Times in picoseconds.
 struct OverlapTimes {
-    Index piece = 0;             ///< of the transfer, once per piece
-    Index whole = 0;             ///< of the transfer, in proportion to what a piece has
+    /// Of the transfer: the piece that is first takes `alone`, each further one what is the longest of `behind` for the
+    /// number of pieces.
+    RunTimes run = {{}, std::vector<PieceTime>(1)};
     Index slowed_percent = 100;  ///< what work takes while a transfer runs beside it, of what it takes by itself
     bool work_first = false;     ///< work makes what is transferred; else it uses what has arrived
     std::function<Index(Index begin, Index end)> work;  ///< on the indices [begin, end)

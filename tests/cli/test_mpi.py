@@ -3,6 +3,7 @@
 import filecmp
 import json
 import os
+import tempfile
 
 import npy_file
 import test_files
@@ -145,6 +146,30 @@ class Promised(tool.Case):
                 for others in (("mpi", layouts, "--ranks-per-node", "2", *more),
                                ("mpi", layouts, "--ranks-per-node", "1", *more), ("local", layouts, *more)):
                     self.assertEqual(self.promised(*others)["execution"], "steps")
+
+    def test_steps_overlap_between_nodes(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".machine") as machine:
+            machine.write("machine nodes\nlevel inside devices 2 message 0ps bandwidth 1MB/s\n"
+                          "level outside devices all message 0ps bandwidth 1MB/s\ncopy 1EB/s\n")
+            machine.flush()
+            layouts = ("f32[256@(x,y),64]", "f32[256,64@x]")
+            more = ("--ranks-per-node", "2", "--machine", machine.name)
+            plan = self.promised("mpi", layouts, *more)
+            self.assertEqual(plan["execution"], "split")
+            self.assertGreater(plan["pieces"], 2)
+            self.assertLess(plan["picoseconds_estimate"], 0.8 * plan["serial_picoseconds_estimate"])
+            question = ("--mesh", "x=2,y=2", *layouts, "--machine", machine.name)
+            said = "runs in %d pieces whose steps overlap; one after the other they take " % plan["pieces"]
+            for command in ("plan", "explain"):
+                self.assertIn(said, self.ran_well(
+                    tool.reshard(command, "--backend", "mpi", "--ranks-per-node", "2", *question)).out)
+                for other in ((), ("--backend", "nccl"), ("--backend", "mpi")):
+                    self.assertNotIn("steps overlap", self.ran_well(tool.reshard(command, *question, *other)).out)
+            bench = self.ran_well(tool.reshard("bench", "--json", "--rounds", "1", "--backend", "mpi", "--ranks-per-node",
+                                               "2", *question, ranks=4))
+            told = json.loads(bench.out)
+            self.assertEqual(told["pieces"], plan["pieces"])
+            self.assertTrue(all(one["wrong"] == 0 for one in told["contestants"]), told)
 
     def test_it_is_said(self):
         said = "runs as one exchange: all ranks share a node\n"

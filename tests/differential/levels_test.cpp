@@ -189,6 +189,53 @@ TEST_P(LevelsTest, LoadsOfExchangesAreThoseOfTheirSchedules) {
     EXPECT_GT(pairs, 100);
 }
 
+/// What is told of the pairs of a field whose plan has several steps, by how alike their two levels weigh.
+struct Overlapped {
+    Index pairs = 0;
+    double gain_sum = 0;
+    double gain_least = 100;
+};
+
+TEST_P(LevelsTest, StepsOverlapWhereLevelsWeighAlike) {
+    const Field& field = GetParam();
+    std::vector<Index> shape = field.shape;
+    for (Index& extent : shape) extent *= 64;
+    const Reference reference(field.mesh, shape, {field.digits}, {}, {});
+    Overlapped alike;
+    Overlapped all;
+    Index pairs = 0;
+    for (const Layout& source : reference.layouts())
+        for (const Layout& target : reference.layouts()) {
+            if (foreign_elements(source, target) == 0) continue;
+            // Pairs in turn where a byte outside is as dear as one inside, twice, four and eight times.
+            Options serial;
+            serial.machine = machine_of(field.inside);
+            serial.machine.levels[1].bytes_per_second = 1'000'000 >> (pairs++ % 4);
+            Options overlapped = serial;
+            overlapped.capabilities.steps_overlap = true;
+            const auto before = synthesize(source, target, serial);
+            const auto after = synthesize(source, target, overlapped);
+            ASSERT_TRUE(before && after) << format(source) << " -> " << format(target);
+            ASSERT_LE(after->picoseconds, before->picoseconds) << format(source) << " -> " << format(target);
+            if (!overlaps(after->execution())) continue;
+            const double gain = static_cast<double>(before->picoseconds) / static_cast<double>(after->picoseconds);
+            const Times times = plan_times(after->plan(), after->verdict(), serial.machine);
+            const auto [less, more] = std::ranges::minmax(times.levels);
+            for (Overlapped* told : {&all, 5 * less >= 4 * more ? &alike : nullptr}) {
+                if (told == nullptr) continue;
+                ++told->pairs;
+                told->gain_sum += gain;
+                told->gain_least = std::min(told->gain_least, gain);
+            }
+        }
+    const auto mean = [](const Overlapped& told) { return told.gain_sum / static_cast<double>(told.pairs); };
+    std::printf("| %s | %lld | %lld | %.2fx | %lld | %.2fx | %.2fx |\n", field.name, static_cast<long long>(pairs),
+                static_cast<long long>(all.pairs), mean(all), static_cast<long long>(alike.pairs), mean(alike),
+                alike.gain_least);
+    ASSERT_GT(alike.pairs, 0);
+    EXPECT_GE(mean(alike), 1.5);
+}
+
 const AtomList digits_222 = {{2, 4}, {2, 2}, {2, 1}};
 const AtomList digits_232 = {{2, 6}, {3, 2}, {2, 1}};
 const Mesh mesh_222{{"a", 2}, {"b", 2}, {"c", 2}};

@@ -85,8 +85,8 @@ ROOMS = {
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/list": ([], PLANNER + ["synthesize"]),
-    "synth/overlap": ([], ["overlap/choose_pieces"]),
-    "synth": (["synth/search", "synth/rules", "synth/list"], PLANNER + ["plan_cache"]),
+    "synth/overlap": (["src/plan"], ["overlap/choose_pieces", "problem"]),  # one price of pieces
+    "synth": (["synth/search", "synth/rules", "synth/list", "synth/overlap"], PLANNER + ["plan_cache"]),
     "backends/common": ([], ["result", "algebra/backend"]),
     "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),
 }

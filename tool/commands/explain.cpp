@@ -23,6 +23,7 @@ Json alternative_json(const Alternative& other, const Machine& machine) {
     return {{"rule", other.rule},
             {"steps", kinds(other.plan())},
             {"execution", name(other.execution())},
+            {"pieces", piece_count(other.execution())},
             {"received_bytes_max_device", other.verdict().received_bytes_max_device},
             {"messages", messages(other.verdict())},
             {"peak_bytes", other.verdict().peak_bytes},

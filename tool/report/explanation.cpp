@@ -50,6 +50,9 @@ std::string times_table(const Synthesis& made, const Machine& machine, const Pag
     std::vector<Table::Column> columns = {{""}, {"rule"}};
     for (const Level& level : machine.levels) columns.push_back({level.name, Align::right});
     columns.push_back({"copies", Align::right});
+    const bool pieces =
+        std::ranges::any_of(made.alternatives, [](const Alternative& other) { return overlaps(other.execution()); });
+    if (pieces) columns.push_back({"pieces", Align::right});
     columns.push_back({"estimate", Align::right});
     columns.push_back({"why it lost", Align::left, true});
     Table table(std::move(columns));
@@ -59,6 +62,7 @@ std::string times_table(const Synthesis& made, const Machine& machine, const Pag
         std::vector<std::string> row = {mark(i), other.rule};
         for (const Index level : times.levels) row.push_back(format_picoseconds(level));
         row.push_back(format_picoseconds(times.copies));
+        if (pieces) row.push_back(std::to_string(overlaps(other.execution()) ? piece_count(other.execution()) : 1));
         row.push_back(format_picoseconds(other.picoseconds));
         row.push_back(i == 0 ? "chosen" : other.lost);
         table.row(std::move(row));

@@ -51,6 +51,9 @@ std::string summary(const Synthesis& made, const Machine& machine, const Page& p
         made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan(), made.execution(), memory));
     if (std::holds_alternative<AsOneExchange>(made.execution()))
         text += "runs as one exchange: all ranks share a node\n";
+    if (overlaps(made.execution()))
+        text += fmt::format("runs in {} pieces whose steps overlap; one after the other they take {}\n", count,
+                            format_picoseconds(plan_picoseconds(made.plan(), verdict, machine)));
     return text;
 }
 

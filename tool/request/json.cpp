@@ -56,6 +56,8 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std:
     json["stop_reason"] = name(made.stop_reason);
     json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
     json["picoseconds_estimate"] = made.picoseconds;
+    if (overlaps(made.execution()))  // one step after the other
+        json["serial_picoseconds_estimate"] = plan_picoseconds(made.plan(), verdict, asked.options.machine);
     json["states"] = made.states;
     if (synthesis_us) json["synthesis_us"] = *synthesis_us;
     json["fingerprint"] =

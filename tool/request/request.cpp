@@ -90,8 +90,10 @@ Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, In
     if (backend == "local") return Capabilities{.ranks_per_node = ranks};
     if (backend == "nccl") return Capabilities{.native_collectives = true};
     if (backend == "mpi")
-        return Capabilities{
-            .one_exchange = per_node == ranks, .native_collectives = per_node != ranks, .ranks_per_node = per_node};
+        return Capabilities{.one_exchange = per_node == ranks,
+                            .native_collectives = per_node != ranks,
+                            .steps_overlap = per_node != ranks,
+                            .ranks_per_node = per_node};
     return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", backend));
 }
 

@@ -87,14 +87,29 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     const int code = MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, communicator);
     RESHARD_CHECK(checked(code, "MPI_Bcast"));
     const auto reach = [&](const Address&) { return arena->reach(place, signals->views_); };
-    RESHARD_ASSIGN(signals->start_, all_succeeded(communicator, taken.and_then(reach), 1));
-    signals->line(signals->rank_).process = getpid();
-    signals->line(signals->rank_).rank = static_cast<std::int32_t>(arena->rank());
-    // A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from
-    // running.
+    RESHARD_TRY(auto* const memory, all_succeeded(communicator, taken.and_then(reach), 1));
     RESHARD_TRY(const auto& cores, usable_cores(communicator));
-    signals->polls_ = static_cast<std::size_t>(cores) >= signals->size_ ? 4000 : 1;
+    signals->begin(memory, static_cast<std::int32_t>(arena->rank()), static_cast<std::size_t>(cores) < signals->size_);
     return signals;
+}
+
+std::unique_ptr<Signals> Signals::over(std::byte* memory, const Among& among, std::size_t addresses,
+                                       std::chrono::milliseconds timeout) {
+    std::unique_ptr<Signals> signals(new Signals);
+    signals->rank_ = among.rank;
+    signals->size_ = among.size;
+    signals->addresses_ = addresses;
+    signals->timeout_ = timeout;
+    signals->begin(memory, static_cast<std::int32_t>(among.rank), among.crowded);
+    return signals;
+}
+
+// A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from running.
+void Signals::begin(std::byte* memory, std::int32_t rank, bool crowded) {
+    start_ = memory;
+    line(rank_).process = getpid();
+    line(rank_).rank = rank;
+    polls_ = crowded ? 1 : 4000;
 }
 
 Result<Address> Signals::take(Index bytes) { return arena_->take(bytes, taken_); }

@@ -47,6 +47,17 @@ public:
                                                                std::size_t addresses,
                                                                std::chrono::milliseconds timeout);
 
+    /// What the ranks of a node are to each other.
+    struct Among {
+        std::size_t rank = 0;
+        std::size_t size = 1;
+        bool crowded = false;  ///< they share cores
+    };
+    /// Of one rank, over bytes() zero bytes that all of them see and that outlive the signals; the threads of one
+    /// process may be ranks. Nothing can be taken. All must be made before any is used.
+    [[nodiscard]] static std::unique_ptr<Signals> over(std::byte* memory, const Among& among, std::size_t addresses,
+                                                       std::chrono::milliseconds timeout);
+
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
 
     /// Memory of this rank that peers come to, which is kept until all have left; its address, once.
@@ -114,6 +125,7 @@ public:
 private:
     struct Head;
     Signals() = default;
+    void begin(std::byte* memory, std::int32_t rank, bool crowded);
     [[nodiscard]] Head& head() const;
     [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // the first run that it fails; 0: none
     [[nodiscard]] Result<void> hear_failures() const;

@@ -9,9 +9,10 @@ namespace reshard {
 
 /// Work that can be cut as a run is: before it, making the source piece by piece, or behind it, using what has arrived.
 struct PieceWork {
-    std::size_t dim = 0;        ///< of the array, which pieces cut
-    Index block = 1;            ///< as in Split: pieces have the same indices of every block
-    bool makes_source = false;  ///< pieces are offered (Ticket::offer); else used as they arrive (Ticket::arrived)
+    std::size_t dim = 0;         ///< of the array, which pieces cut
+    Index block = 1;             ///< as in Split: pieces have the same indices of every block
+    bool makes_source = false;   ///< pieces are offered (Ticket::offer); else used as they arrive (Ticket::arrived)
+    bool steps_overlap = false;  ///< Capabilities::steps_overlap of the backend: steps of two pieces go on at once
     /// Seconds that the work takes on the indices from `begin` to `end` of all blocks; 0 <= begin < end <= block. Asked
     /// once for each pair of places where a piece may end.
     std::function<double(Index begin, Index end)> seconds = {};
@@ -28,7 +29,8 @@ struct PieceChoice {
 
 /// The pieces with which run and work end soonest, of any lengths: exact for pieces that end at those places and pass
 /// in their order, by dynamic programming over their ends; then the best order of those (Johnson 1954). A run of k
-/// pieces is priced as the plan, with its latencies and Machine::piece_ps k times; work beside it takes
+/// pieces is priced as the plan, with its latencies and Machine::piece_ps k times, or, where its steps overlap, as
+/// run_picoseconds says; work beside it takes
 /// Machine::slowed_percent of its own time. The same on all ranks that are told the same seconds: measure on one and
 /// tell the others. Errors: usage (no function, seconds that are negative or no number, a limit below 1), plan
 /// (can_split).

@@ -113,6 +113,25 @@ std::string drawn_in_pieces(std::uint64_t seed, Index ranks) {
     }
 }
 
+std::string chosen_in_pieces(std::uint64_t seed, Index ranks) {
+    Random random(seed);
+    for (;;) {
+        const Problem problem = test::problem_of(test::random_pair(random() % 1'000'000 + 1, ranks));
+        // Where summands arise on the way it is the plan's choice which device keeps the value.
+        const Index summands = summand_count(problem.target);
+        if (summands > 1 && summands != summand_count(problem.source)) continue;
+        Options options;
+        options.capabilities.steps_overlap = true;
+        options.vocabulary = random() % 4 == 0 ? Vocabulary::all : Vocabulary::collectives;
+        options.machine = {"drawn",
+                           {{"inside", 2, 0, 1'000'000},
+                            {"outside", index_max, 0, 1'000'000 / (1 + below(random, 4)), 0, random() % 2 == 0}},
+                           index_max};
+        const auto made = synthesize(problem, options);
+        if (made && overlaps(made->execution())) return format(made->execution()) + "\n" + format(made->plan());
+    }
+}
+
 std::optional<InPieces> in_pieces_of(const std::string& text, std::uint64_t seed) {
     const std::size_t line = text.find('\n');
     const auto execution = parse_execution(std::string_view(text).substr(0, line));

@@ -17,6 +17,9 @@ struct InPieces {
 
 /// A line of the execution and the plan below it, the same for the same seed.
 [[nodiscard]] std::string drawn_in_pieces(std::uint64_t seed, Index ranks);
+/// The same of plans and pieces that the synthesizer chooses, so that their steps overlap, on some machine of two
+/// levels. pre: 4 ranks or more.
+[[nodiscard]] std::string chosen_in_pieces(std::uint64_t seed, Index ranks);
 /// Of that text, with styles by the seed; fails the test and returns nothing where it does not parse.
 [[nodiscard]] std::optional<InPieces> in_pieces_of(const std::string& text, std::uint64_t seed);
 

@@ -146,6 +146,25 @@ TEST(PiecesOracle, WhatHasArrivedIsWholeAndNothingElseIsWritten) {
     EXPECT_GT(20 * cut_boxes, cases);
 }
 
+TEST(PiecesOracle, StepsThatTheSynthesizerOverlapsDoWhatTheyDoOneByOne) {
+    const auto cases = static_cast<std::uint64_t>(test::cases(500)) * (test::long_run() ? 10 : 1);
+    const std::uint64_t first = test::drawn_seed();
+    std::cout << fmt::format("RESHARD_SEED={}\n", first);
+    std::size_t reducing = 0;
+    for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+        const Index ranks = seed % 2 == 0 ? 4 : 6;
+        const std::string text = chosen_in_pieces(seed, ranks);
+        SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", seed, text));
+        const auto drawn = in_pieces_of(text, seed);
+        ASSERT_TRUE(drawn);
+        ASSERT_GT(drawn->item.plan.steps.size(), 1U);
+        reducing += std::ranges::any_of(drawn->item.plan.steps, reduces) ? 1 : 0;
+        Game(*drawn, ranks, seed).play();
+        if (testing::Test::HasFatalFailure()) return;
+    }
+    std::cout << fmt::format("{} runs, {} that reduce\n", cases, reducing);
+}
+
 TEST(PiecesOracle, AnOfferThatNeverComesEndsTheRunOfItsPeers) {
     const Mesh mesh{{"x", 2}};
     const Layout rows = make_layout(mesh, DType::f32, {8, 8}, P{"x", {}}).value();

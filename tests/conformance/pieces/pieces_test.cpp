@@ -96,13 +96,12 @@ void expect_pieces(Backend& backend, const InPieces& drawn, std::uint64_t seed) 
     }
 }
 
-TEST(Pieces, ArriveWholeInAnyProgress) {
-    const auto cases = static_cast<std::uint64_t>(test::cases(700)) * (test::long_run() ? 3 : 1);
+void expect_all_arrive(std::uint64_t cases, std::string (*draw)(std::uint64_t seed, Index ranks)) {
     const std::uint64_t first = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
     std::cout << fmt::format("RESHARD_SEED={}\n", first);
     std::vector<std::string> texts;
     for (std::uint64_t i = 0; i < cases; ++i)
-        texts.push_back(harness().from_rank_0([&] { return drawn_in_pieces(first + i, harness().ranks()); }));
+        texts.push_back(harness().from_rank_0([&] { return draw(first + i, harness().ranks()); }));
     harness().on_every_rank([&](Backend& backend) {
         std::size_t steps = 0;
         for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -115,6 +114,16 @@ TEST(Pieces, ArriveWholeInAnyProgress) {
         }
         EXPECT_GT(6 * steps, texts.size());
     });
+}
+
+TEST(Pieces, ArriveWholeInAnyProgress) {
+    expect_all_arrive(static_cast<std::uint64_t>(test::cases(700)) * (test::long_run() ? 3 : 1), drawn_in_pieces);
+}
+
+// Every plan has several steps, of which those of two pieces go on at once.
+TEST(Pieces, ArriveWholeWhereTheSynthesizerCutsThemForTheirSteps) {
+    if (harness().ranks() < 4) GTEST_SKIP() << "so few ranks have no two levels";
+    expect_all_arrive(static_cast<std::uint64_t>(test::cases(150)) * (test::long_run() ? 3 : 1), chosen_in_pieces);
 }
 
 TEST(Pieces, WrongUseIsSaidAndTheRunGoesOn) {

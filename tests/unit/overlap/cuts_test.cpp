@@ -47,8 +47,14 @@ Least least_of_all(const OverlapTimes& times, Index extent, Index pieces_max) {
 OverlapTimes random_times(std::mt19937& random, Index extent) {
     const auto below = [&](Index bound) { return static_cast<Index>(random() % static_cast<unsigned>(bound)); };
     OverlapTimes times;
-    times.piece = below(60);
-    times.whole = 1 + below(2000);
+    times.run.alone = {below(60), 1 + below(2000)};
+    times.run.behind = {times.run.alone};
+    // Steps of pieces overlap: something of the transfer is busy with part of it, something else with another.
+    for (Index parts = below(4); parts > 0; --parts) {
+        if (parts == 3) times.run.behind.clear();
+        times.run.behind.push_back(
+            {below(times.run.alone.once + 1), times.run.alone.whole / 2 + below(times.run.alone.whole / 2 + 1)});
+    }
     times.slowed_percent = below(2) == 0 ? 100 : 100 + below(80);
     times.work_first = below(2) == 0;
     std::vector<Index> work{0};
@@ -96,22 +102,23 @@ TEST(Cuts, NoWorseThanEqualPieces) {
 // Transfer and work that take as long as each other: in many pieces next to half of both; with dear pieces in few.
 TEST(Cuts, FewerWherePiecesAreDear) {
     OverlapTimes times;
-    times.whole = 1'000'000;
+    const auto transfer = [&](Index piece, Index whole) { times.run = {{piece, whole}, {{piece, whole}}}; };
+    transfer(0, 1'000'000);
     times.work = [](Index begin, Index end) { return (end - begin) * 1000; };
     const Cuts cheap = best_cuts(times, 1000, 64, 32);
     EXPECT_LT(cheap.time, 1'050'000);
-    times.piece = 100'000;
+    transfer(100'000, 1'000'000);
     const Cuts dear = best_cuts(times, 1000, 64, 32);
     EXPECT_GT(dear.time, cheap.time);
     EXPECT_LT(dear.ends.size(), cheap.ends.size());
-    times.piece = 2'000'000;
+    transfer(2'000'000, 1'000'000);
     EXPECT_EQ(best_cuts(times, 1000, 64, 32).ends, std::vector<Index>{1000}) << "one piece";
 }
 
 // A first piece that arrives late and short work behind it: the order of Johnson's rule beats the ascending one.
 TEST(Cuts, OrderCounts) {
     OverlapTimes times;
-    times.whole = 1000;
+    times.run = {{0, 1000}, {{0, 1000}}};
     times.work = [](Index begin, Index end) {
         const auto before = [](Index i) { return i <= 500 ? 0 : (i - 500) * 2; };  // all work is in the upper half
         return before(end) - before(begin);

@@ -1,0 +1,133 @@
+#include "src/plan/run_times.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "src/plan/carried.hpp"
+#include "src/plan/copy_runs.hpp"
+#include "src/plan/split_run.hpp"
+
+namespace reshard {
+
+namespace {
+
+/// Beyond so many devices nobody asks which are busy in several steps: the busiest of each step count as the same.
+constexpr Index devices_told_apart_max = 512;
+
+// What is left of a price where bytes cost nothing: latencies.
+Machine without_bytes(Machine machine) {
+    for (Level& level : machine.levels) {
+        level.bytes_per_second = index_max;
+        level.pair_bytes_per_second = 0;
+    }
+    machine.copy_bytes_per_second = index_max;
+    machine.copy_run_ps = 0;
+    return machine;
+}
+
+bool several_move(const Plan& plan) {
+    return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); }) > 1;
+}
+
+// What pieces copy in shorter runs than the whole tiles would.
+Index shorter_runs(const Plan& plan, const Split& split, const Machine& machine) {
+    if (machine.copy_run_ps == 0) return 0;
+    const auto copies = [&](const Plan& one) {
+        Index sum = 0;
+        for (std::size_t i = 0; i < one.steps.size(); ++i)
+            sum = saturating_add(sum, copies_picoseconds(layout_before(one, i), one.steps[i], machine));
+        return sum;
+    };
+    const Index extent = largest_extent(split);
+    const Index pieces = saturating_multiply(copies(plan_of(plan, split, extent)), ceil_divide(split.block, extent));
+    return std::max<Index>(pieces - copies(plan), 0);
+}
+
+// By level, the bytes' time of the busiest device in all steps together; no more than `sums`, of the busiest of each.
+std::vector<Index> busiest_in_all(const Plan& plan, const Verdict& verdict, const Machine& machine,
+                                  std::vector<Index> sums) {
+    if (world_size(plan) > devices_told_apart_max) return sums;
+    const std::vector<Index> elements = carried_in_all(plan, verdict.moves, machine);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        const Level& level = machine.levels[i];
+        if (level.pair_bytes_per_second > 0) continue;  // a pair may be slower than any device is busy
+        const Index bytes = saturating_multiply(elements[i], size_of(plan.source.dtype));
+        sums[i] = std::min(sums[i], transfer_picoseconds(bytes, level.bytes_per_second));
+    }
+    return sums;
+}
+
+// Pieces one after the other start their steps and wait for their messages once each.
+Index beginnings(const Plan& plan, Index pieces, const Verdict& verdict, const Machine& machine) {
+    Index time = 0;
+    for (std::size_t i = 0; i < plan.steps.size() && pieces > 1; ++i) {
+        if (verdict.moves[i].messages == 0) continue;
+        Index first = index_max;
+        for (const Level& level : machine.levels)
+            first = std::min(first, saturating_add(level.start_ps,
+                                                   saturating_multiply(verdict.moves[i].messages, level.latency_ps)));
+        time = saturating_add(time, saturating_multiply(pieces - 1, first));
+    }
+    return time;
+}
+
+}  // namespace
+
+Index picoseconds_of(const PieceTime& time, Index pieces, Index indices, Index block) {
+    return saturating_add(saturating_multiply(pieces, time.once), scale_up(time.whole, indices, block));
+}
+
+const PieceTime& longest(const std::vector<PieceTime>& times, Index pieces) {
+    return *std::ranges::max_element(times, {},
+                                     [&](const PieceTime& time) { return picoseconds_of(time, pieces, 1, 1); });
+}
+
+RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
+                   bool steps_overlap) {
+    const Times all = plan_times(plan, verdict, machine);
+    const Times once = plan_times(plan, verdict, without_bytes(machine));
+    const Index piece = machine.piece_ps;
+    RunTimes times{{total(once), total(all) - total(once)}, {}};
+    if (!steps_overlap || !several_move(plan) || !keeps_blocks(split, plan)) {
+        times.alone.once = saturating_add(times.alone.once, piece);
+        times.behind = {times.alone};
+        return times;
+    }
+    const Index runs = shorter_runs(plan, split, machine);
+    times.alone.whole = saturating_add(times.alone.whole, runs);
+    times.behind = {{ceil_divide(times.alone.once, 2), ceil_divide(times.alone.whole, 2)}};
+    std::vector<Index> bytes = all.levels;
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] -= once.levels[i];
+    bytes = busiest_in_all(plan, verdict, machine, std::move(bytes));
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        PieceTime level{once.levels[i], bytes[i]};
+        if (i == 0) {
+            level.once = saturating_add(level.once, once.copies);
+            level.whole = saturating_add(level.whole, saturating_add(all.copies - once.copies, runs));
+        }
+        times.behind.push_back(level);
+    }
+    times.alone.once = saturating_add(times.alone.once, piece);
+    for (PieceTime& time : times.behind) time.once = saturating_add(time.once, piece);
+    return times;
+}
+
+Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdict& verdict, const Machine& machine) {
+    if (std::holds_alternative<AsOneExchange>(execution) &&
+        (plan.steps.size() != 1 || plan.steps[0].kind != StepKind::exchange)) {
+        const auto exchange = as_one_exchange(plan);
+        assert(exchange);
+        return plan_picoseconds(*exchange, verdict, machine);
+    }
+    const Split* split = std::get_if<Split>(&execution);
+    const Index pieces = piece_count(execution);
+    if (split == nullptr || !overlaps(execution))
+        return saturating_add(plan_picoseconds(plan, verdict, machine), beginnings(plan, pieces, verdict, machine));
+    const RunTimes times = run_times(plan, *split, verdict, machine, true);
+    const Index first = indices_of(*split, piece_at(*split, 0)).size();
+    return saturating_add(
+        picoseconds_of(times.alone, 1, first, split->block),
+        picoseconds_of(longest(times.behind, pieces), pieces - 1, split->block - first, split->block));
+}
+
+}  // namespace reshard

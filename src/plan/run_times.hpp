@@ -1,0 +1,32 @@
+// What the pieces of a run take: by themselves, and behind each other.
+#pragma once
+
+#include "reshard/cost.hpp"
+
+namespace reshard {
+
+/// What a piece takes, in picoseconds: something once, and of `whole` the part that it has of the run's indices.
+struct PieceTime {
+    Index once = 0;
+    Index whole = 0;
+    friend bool operator==(const PieceTime&, const PieceTime&) = default;
+};
+
+/// Of so many pieces that together have `indices` of `block`. pre: 0 <= indices <= block.
+[[nodiscard]] Index picoseconds_of(const PieceTime& time, Index pieces, Index indices, Index block);
+
+/// The first piece takes `alone`, each further one the longest of `behind`.
+struct RunTimes {
+    PieceTime alone;
+    std::vector<PieceTime> behind;  // at least one
+};
+
+/// Which of them is the longest where a run has so many pieces. pre: there is one.
+[[nodiscard]] const PieceTime& longest(const std::vector<PieceTime>& times, Index pieces);
+
+/// Of a run in pieces that overlap. Where `steps_overlap` is false, and in plans of one step that moves, pieces come
+/// one after the other. pre: verdict = check(plan, split).
+[[nodiscard]] RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
+                                 bool steps_overlap);
+
+}  // namespace reshard

@@ -1,0 +1,53 @@
+#include "synth/overlap/overlap_steps.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "src/plan/split_run.hpp"
+
+namespace reshard {
+
+namespace {
+
+constexpr std::array<Index, 9> piece_counts = {2, 3, 4, 6, 8, 12, 16, 24, 32};
+// Of a price; what is predicted to win less may lose.
+constexpr Index won_at_least = 20;
+// What more pieces win beyond that is not worth preparing them.
+constexpr Index as_good_as_best = 50;
+
+struct Choice {
+    Judged<Plan> plan;
+    Index picoseconds = 0;
+};
+
+std::vector<Choice> choices(const Judged<Plan>& plan, const Blocks& blocks, const Options& options) {
+    std::vector<Choice> all;
+    for (const Index count : piece_counts) {
+        if (count > blocks.block) break;
+        const Split split = even_pieces(blocks.dim, blocks.block, count);
+        const auto judged = judge(plan.plan(), split, plan.limits());
+        if (!judged || !within(*judged, options.limits)) continue;
+        all.push_back({*judged, run_picoseconds(plan.plan(), split, judged->verdict(), options.machine)});
+    }
+    return all;
+}
+
+}  // namespace
+
+std::optional<Judged<Plan>> in_overlapped_pieces(const Judged<Plan>& plan, const Options& options) {
+    const std::vector<Step>& steps = plan.plan().steps;
+    const auto moves = [](const Step& step) { return !is_local(step.kind); };
+    if (!options.capabilities.steps_overlap || !std::holds_alternative<AsSteps>(plan.execution()) ||
+        std::ranges::count_if(steps, moves) < 2)
+        return std::nullopt;
+    const auto blocks = common_blocks(plan.plan(), piece_counts.back());
+    if (!blocks) return std::nullopt;
+    const Index serial = run_picoseconds(plan.plan(), plan.execution(), plan.verdict(), options.machine);
+    const std::vector<Choice> all = choices(plan, *blocks, options);
+    const auto best = std::ranges::min_element(all, {}, &Choice::picoseconds);
+    if (best == all.end() || best->picoseconds > serial - serial / won_at_least) return std::nullopt;
+    const Index enough = saturating_add(best->picoseconds, best->picoseconds / as_good_as_best);
+    return std::ranges::find_if(all, [&](const Choice& one) { return one.picoseconds <= enough; })->plan;
+}
+
+}  // namespace reshard
