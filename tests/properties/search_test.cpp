@@ -84,7 +84,7 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
         const Machine machine = draw_machine();
         RC_LOG() << repeat_line(pair) << " on\n" << format(machine);
         const EdgeCosts prices(*frame, Objective::time, machine);
-        const Moves moves(*frame, true, true);
+        const Moves moves(*frame, true, true, false);
         const auto least = [&](const State& state) {
             return prices.at_least(state, moves.foreign_to_target(state, moves.least_to_target(state)));
         };
