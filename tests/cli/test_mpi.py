@@ -149,10 +149,10 @@ class Promised(tool.Case):
 
     def test_steps_overlap_between_nodes(self):
         with tempfile.NamedTemporaryFile("w", suffix=".machine") as machine:
-            machine.write("machine nodes\nlevel inside devices 2 message 0ps bandwidth 1MB/s\n"
+            machine.write("machine nodes\nlevel inside devices 2 message 0ps bandwidth 2MB/s\n"
                           "level outside devices all message 0ps bandwidth 1MB/s\ncopy 1EB/s\n")
             machine.flush()
-            layouts = ("f32[256@(x,y),64]", "f32[256,64@x]")
+            layouts = ("f32[256,16@x,16@y]", "f32[256,16,16]")
             more = ("--ranks-per-node", "2", "--machine", machine.name)
             plan = self.promised("mpi", layouts, *more)
             self.assertEqual(plan["execution"], "split")
