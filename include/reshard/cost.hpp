@@ -37,8 +37,7 @@ struct Machine {
 
 /// machine := "machine" name NL {level NL} "copy" rate ["run" time] NL ["piece" time "slowed" count "%" NL]
 /// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"] ["pair"
-/// rate] Times take ps, ns, us, ms, s; rates B/s to EB/s. Levels grow: each is a multiple of the one inside it. Errors:
-/// syntax, overflow, mesh (levels that do not nest, a rate of 0).
+/// rate] Times in ps to s; rates in B/s to EB/s, not 0; each level a multiple of the one inside, else an error: mesh.
 [[nodiscard]] Result<Machine> parse_machine(std::string_view text);
 /// The text that parse_machine reads.
 [[nodiscard]] std::string format(const Machine& machine);
@@ -67,11 +66,10 @@ struct Traffic {
     std::vector<Index> messages;  ///< peers that a device receives from, at most
 };
 
-/// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of the
-/// schedules of all ranks: in closed form where sizes divide, else by sums over each dimension where the devices of a
-/// block differ in digits of their position, else by looking at all transfers between up to 4096 devices; beyond, no
-/// less. Beyond 4096 devices `pair`, and with replicas `messages`, are estimates. On one level it is what the typing
-/// rule says. An all_reduce carries 2 T (g - 1) / g a device, to each of the others as much.
+/// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of all ranks'
+/// schedules: in closed form where sizes divide, else by sums over each dimension where digits tell blocks apart, else
+/// by all transfers of up to 4096 devices; beyond, no less, and `pair`, and with replicas `messages`, are estimates.
+/// On one level it is what the typing rule says. An all_reduce carries 2 T (g - 1) / g a device, to each other as much.
 [[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                                  const Network& network);
 /// Its elements, for a plan made for this machine.
@@ -148,9 +146,7 @@ private:
         Index inner = 1;
         bool avoidable = false;  // some block has none inside, and as many within the level as any
     };
-
     using Parts = std::pair<Index, Index>;  // of a tile: within the level, and inside it
-
     [[nodiscard]] Digit digit(Atom atom);
     void look_for_overlaps();
     void add_replicas(std::span<const Atom> atoms);
@@ -195,12 +191,9 @@ struct Times {
 /// total(plan_times(...)). pre: verdict = check(plan).
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
-/// Time of a judged plan as it runs: plan_picoseconds, and what each further piece of a split starts anew. In pieces
-/// that overlap, of a plan of several steps that move, the first takes all its steps one after the other, and each
-/// further one as long as the busiest of these: a level, on which a device is as busy as in all steps together; the
-/// innermost level and the local copies, which are the work of the same cores; and half of the piece's own time, since
-/// two pieces at most are on their way. Each pays its latencies and Machine::piece_ps. pre: verdict = check(plan,
-/// execution).
+/// Of a judged plan as it runs: plan_picoseconds, and what each further piece of a split starts anew. Where steps
+/// overlap, the first piece takes them one by one, each further one the longest of: a level over all steps, the inmost
+/// level and the copies, half of the piece (two are on their way). pre: verdict = check(plan, execution).
 [[nodiscard]] Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdict& verdict,
                                     const Machine& machine);
 
