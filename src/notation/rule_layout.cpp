@@ -130,7 +130,7 @@ private:
 };
 
 // What the layout depends on beside the shape: the names in it.
-std::vector<std::string> names_in(const Rule& rule, const Asked& asked) {
+std::vector<std::string> axes_in(const Rule& rule, const Asked& asked) {
     std::vector<std::string> values;
     if (asked.names == nullptr) return values;
     const std::size_t end = rule.line.text.find("<-");
@@ -165,7 +165,7 @@ std::vector<Index> without_ones(std::vector<Index> extents) {
 
 Result<EndLayouts::Shared> EndLayouts::said(std::size_t rule, const Asked& asked) {
     const Rule& line = end_.rules[rule];
-    Shared& kept = said_[{rule, asked.dtype, asked.shape, asked.parts, names_in(line, asked)}];
+    Shared& kept = said_[{rule, asked.dtype, asked.shape, asked.parts, axes_in(line, asked)}];
     if (kept) return kept;
     RESHARD_TRY(auto& layout, line.line.numbered(EntryReader(line, end_.mesh, asked).read()));
     kept = std::make_shared<const Layout>(std::move(layout));

@@ -9,6 +9,7 @@
 #include "src/base/try.hpp"
 #include "src/portable/groups.hpp"
 #include "src/portable/orders.hpp"
+#include "src/portable/permutes.hpp"
 
 namespace reshard {
 
@@ -281,6 +282,7 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
     // What has no elements has nothing to move.
     if (product(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
     made.reshape(extents_of(asked.target));
+    permute_behind_all_to_alls(program.operations);
     return program;
 }
 
