@@ -32,9 +32,9 @@ class Program:
 
 
 # XLA on devices of one host, where a collective is a rendezvous and receiving is a copy within one memory. Not measured one
-# by one: of machines with copies of 10 GB/s, bandwidths of 2 to 40 GB/s and runs of 0 to 60 ns this one chooses, of the plans
-# of tests/cases/portable.jsonl that differ, those that ran fastest (bench/README.md, "Inside XLA"). That bytes cost little
-# beside rendezvous and short runs is what bench/xla_machine.py shows.
+# by one: of machines with copies of 10 GB/s, bandwidths of 2 to 40 GB/s and runs of 0 to 60 ns one in the midst of those that
+# choose, of the plans of tests/cases/portable.jsonl that differ, the ones that run fastest and receive no more than XLA's
+# (bench/README.md, "Inside XLA"). That bytes cost little beside rendezvous and short runs is what bench/xla_machine.py shows.
 _HOST = Machine("machine xla-cpu\nlevel host devices all message 20us bandwidth 10GB/s start 100us\ncopy 10GB/s run 10ns\n")
 
 
