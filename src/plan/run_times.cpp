@@ -11,7 +11,7 @@ namespace reshard {
 
 namespace {
 
-/// Beyond so many devices nobody asks which are busy in several steps: the busiest of each step count as the same.
+// Beyond so many devices nobody asks which are busy in several steps: the busiest of each step count as the same.
 constexpr Index devices_told_apart_max = 512;
 
 // What is left of a price where bytes cost nothing: latencies.
@@ -43,20 +43,6 @@ Index shorter_runs(const Plan& plan, const Split& split, const Machine& machine)
     return std::max<Index>(pieces - copies(plan), 0);
 }
 
-// By level, the bytes' time of the busiest device in all steps together; no more than `sums`, of the busiest of each.
-std::vector<Index> busiest_in_all(const Plan& plan, const Verdict& verdict, const Machine& machine,
-                                  std::vector<Index> sums) {
-    if (world_size(plan) > devices_told_apart_max) return sums;
-    const std::vector<Index> elements = carried_in_all(plan, verdict.moves, machine);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-        const Level& level = machine.levels[i];
-        if (level.pair_bytes_per_second > 0) continue;  // a pair may be slower than any device is busy
-        const Index bytes = saturating_multiply(elements[i], size_of(plan.source.dtype));
-        sums[i] = std::min(sums[i], transfer_picoseconds(bytes, level.bytes_per_second));
-    }
-    return sums;
-}
-
 // Pieces one after the other start their steps and wait for their messages once each.
 Index beginnings(const Plan& plan, Index pieces, const Verdict& verdict, const Machine& machine) {
     Index time = 0;
@@ -82,34 +68,56 @@ const PieceTime& longest(const std::vector<PieceTime>& times, Index pieces) {
                                      [&](const PieceTime& time) { return picoseconds_of(time, pieces, 1, 1); });
 }
 
-RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
-                   bool steps_overlap) {
+std::vector<Index> busy_levels(const Plan& plan, const Verdict& verdict, const Machine& machine) {
+    std::vector<Index> busy = plan_times(plan, verdict, machine).levels;
+    const std::vector<Index> latencies = plan_times(plan, verdict, without_bytes(machine)).levels;
+    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] -= latencies[i];
+    if (world_size(plan) > devices_told_apart_max) return busy;
+    const std::vector<Index> elements = carried_in_all(plan, verdict.moves, machine);
+    for (std::size_t i = 0; i < busy.size(); ++i) {
+        const Level& level = machine.levels[i];
+        if (level.pair_bytes_per_second > 0) continue;  // a pair may be slower than any device is busy
+        const Index bytes = saturating_multiply(elements[i], size_of(plan.source.dtype));
+        busy[i] = std::min(busy[i], transfer_picoseconds(bytes, level.bytes_per_second));
+    }
+    return busy;
+}
+
+RunTimes overlapped_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
+                          const std::vector<Index>& busy) {
     const Times all = plan_times(plan, verdict, machine);
     const Times once = plan_times(plan, verdict, without_bytes(machine));
-    const Index piece = machine.piece_ps;
-    RunTimes times{{total(once), total(all) - total(once)}, {}};
-    if (!steps_overlap || !several_move(plan) || !keeps_blocks(split, plan)) {
-        times.alone.once = saturating_add(times.alone.once, piece);
-        times.behind = {times.alone};
-        return times;
-    }
     const Index runs = shorter_runs(plan, split, machine);
-    times.alone.whole = saturating_add(times.alone.whole, runs);
+    RunTimes times{{total(once), saturating_add(total(all) - total(once), runs)}, {}};
     times.behind = {{ceil_divide(times.alone.once, 2), ceil_divide(times.alone.whole, 2)}};
-    std::vector<Index> bytes = all.levels;
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] -= once.levels[i];
-    bytes = busiest_in_all(plan, verdict, machine, std::move(bytes));
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        PieceTime level{once.levels[i], bytes[i]};
+    for (std::size_t i = 0; i < busy.size(); ++i) {
+        PieceTime level{once.levels[i], busy[i]};
         if (i == 0) {
             level.once = saturating_add(level.once, once.copies);
             level.whole = saturating_add(level.whole, saturating_add(all.copies - once.copies, runs));
         }
         times.behind.push_back(level);
     }
-    times.alone.once = saturating_add(times.alone.once, piece);
-    for (PieceTime& time : times.behind) time.once = saturating_add(time.once, piece);
+    times.alone.once = saturating_add(times.alone.once, machine.piece_ps);
+    for (PieceTime& time : times.behind) time.once = saturating_add(time.once, machine.piece_ps);
     return times;
+}
+
+RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
+                   bool steps_overlap) {
+    if (steps_overlap && several_move(plan) && keeps_blocks(split, plan))
+        return overlapped_times(plan, split, verdict, machine, busy_levels(plan, verdict, machine));
+    const Index all = plan_picoseconds(plan, verdict, machine);
+    const Index once = plan_picoseconds(plan, verdict, without_bytes(machine));
+    const PieceTime piece{saturating_add(once, machine.piece_ps), all - once};
+    return {piece, {piece}};
+}
+
+Index picoseconds_of(const RunTimes& times, const Split& split) {
+    const Index pieces = std::ssize(split.ends);
+    const Index first = indices_of(split, piece_at(split, 0)).size();
+    return saturating_add(picoseconds_of(times.alone, 1, first, split.block),
+                          picoseconds_of(longest(times.behind, pieces), pieces - 1, split.block - first, split.block));
 }
 
 Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdict& verdict, const Machine& machine) {
@@ -123,11 +131,7 @@ Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdic
     const Index pieces = piece_count(execution);
     if (split == nullptr || !overlaps(execution))
         return saturating_add(plan_picoseconds(plan, verdict, machine), beginnings(plan, pieces, verdict, machine));
-    const RunTimes times = run_times(plan, *split, verdict, machine, true);
-    const Index first = indices_of(*split, piece_at(*split, 0)).size();
-    return saturating_add(
-        picoseconds_of(times.alone, 1, first, split->block),
-        picoseconds_of(longest(times.behind, pieces), pieces - 1, split->block - first, split->block));
+    return picoseconds_of(run_times(plan, *split, verdict, machine, true), *split);
 }
 
 }  // namespace reshard

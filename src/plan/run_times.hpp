@@ -29,4 +29,15 @@ struct RunTimes {
 [[nodiscard]] RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
                                  bool steps_overlap);
 
+/// By level, the picoseconds of the bytes of whoever is busiest in all steps together: the same however a plan is cut.
+[[nodiscard]] std::vector<Index> busy_levels(const Plan& plan, const Verdict& verdict, const Machine& machine);
+
+/// run_times where steps overlap, from the plan's busy_levels. pre: several steps move, and all leave the split's
+/// blocks together.
+[[nodiscard]] RunTimes overlapped_times(const Plan& plan, const Split& split, const Verdict& verdict,
+                                        const Machine& machine, const std::vector<Index>& busy);
+
+/// Of all pieces of the split.
+[[nodiscard]] Index picoseconds_of(const RunTimes& times, const Split& split);
+
 }  // namespace reshard

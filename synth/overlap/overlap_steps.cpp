@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "src/plan/run_times.hpp"
 #include "src/plan/split_run.hpp"
 
 namespace reshard {
@@ -21,13 +22,15 @@ struct Choice {
 };
 
 std::vector<Choice> choices(const Judged<Plan>& plan, const Blocks& blocks, const Options& options) {
+    const std::vector<Index> busy = busy_levels(plan.plan(), plan.verdict(), options.machine);
     std::vector<Choice> all;
     for (const Index count : piece_counts) {
         if (count > blocks.block) break;
         const Split split = even_pieces(blocks.dim, blocks.block, count);
         const auto judged = judge(plan.plan(), split, plan.limits());
         if (!judged || !within(*judged, options.limits)) continue;
-        all.push_back({*judged, run_picoseconds(plan.plan(), split, judged->verdict(), options.machine)});
+        const RunTimes times = overlapped_times(plan.plan(), split, judged->verdict(), options.machine, busy);
+        all.push_back({*judged, picoseconds_of(times, split)});
     }
     return all;
 }
