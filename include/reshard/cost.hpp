@@ -37,7 +37,7 @@ struct Machine {
 
 /// machine := "machine" name NL {level NL} "copy" rate ["run" time] NL ["piece" time "slowed" count "%" NL]
 /// level := "level" name "devices" (count | "all") "message" time "bandwidth" rate ["start" time] ["shared"] ["pair"
-/// rate] Times in ps to s; rates in B/s to EB/s, not 0; each level a multiple of the one inside, else an error: mesh.
+/// rate] Times in ps to s, rates in B/s to EB/s. Errors: syntax, overflow, mesh (levels that do not nest, a rate of 0).
 [[nodiscard]] Result<Machine> parse_machine(std::string_view text);
 /// The text that parse_machine reads.
 [[nodiscard]] std::string format(const Machine& machine);

@@ -12,8 +12,8 @@ import jax
 import numpy
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from .. import Error, Layout, parse_layout, synthesize
-from . import _hlo, _shardy
+from .. import Error, Layout, parse_layout
+from . import _hlo, _program, _shardy
 from ._quiet import without_complaints
 from ._report import Explained, Row
 
@@ -28,7 +28,7 @@ def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
 
     jitted: jax.jit(f), or f. args, kwargs: what it is called with, arrays or jax.ShapeDtypeStruct with shardings.
     Lowers the program, runs Shardy's propagation and its explicit reshards on a copy, compiles it once to see which of the
-    reshards that nobody asked for the partitioner made, and compiles every pair of ends by itself for XLA's own plan.
+    reshards that nobody asked for the partitioner made, and compiles the moves between all ends for XLA's own plans.
     Loops count as often as they turn, where their condition is a constant. Runs nothing. print() shows a table, .json() and
     .html() the same for programs and browsers, .require(waste_max=1.1) is for CI.
     Only for Shardy's partitioner, JAX's default. Errors: what lowering and compiling raise."""
@@ -63,7 +63,7 @@ def _row(found: _shardy.Found, count: int, xla: list[_hlo.Collective] | None) ->
              "line": _line(found)}
     try:
         source, target = (_layout(found, dims) for dims in (found.source, found.target))
-        plan = synthesize(source, target, vocabulary="collectives", objective="bytes")
+        plan = _program.chosen(source, target, _program.on_host(jax.devices()))
     except Error as error:
         return Row(source=found.source, target=found.target, problem=str(error).partition("\n")[0], **words)
     tile = max(source.tile_bytes, target.tile_bytes)

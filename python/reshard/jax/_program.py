@@ -46,15 +46,21 @@ def on_host(where: Any) -> bool:
     return all(device.platform == "cpu" for device in found)
 
 
+def chosen(source: Layout, target: Layout, hosted: bool) -> Plan:
+    """The move that lets the busiest device receive least; on devices that are cores of a host the fastest of those that
+    receive no more than XLA's own. hosted: on_host of the devices. Errors: those of synthesize."""
+    least = synthesize(source, target, vocabulary="collectives", objective="bytes", machine=_HOST)
+    if not hosted:
+        return least
+    fast = synthesize(source, target, vocabulary="collectives", objective="time", machine=_HOST)
+    as_little = fast.received_bytes <= least.received_bytes or _is_as_xla(fast, least)
+    return fast if fast.seconds < least.seconds and as_little else least
+
+
 @functools.lru_cache(4096)
 def program(source: Layout, target: Layout, hosted: bool) -> Program:
-    """The move that lets the busiest device receive least; on devices that are cores of a host the fastest of those that
-    receive no more than XLA's own. hosted: on_host of the devices. Errors: UnsupportedError, for sizes that do not divide."""
-    plan = synthesize(source, target, vocabulary="collectives", objective="bytes", machine=_HOST)
-    if hosted:
-        fast = synthesize(source, target, vocabulary="collectives", objective="time", machine=_HOST)
-        if fast.seconds < plan.seconds and (fast.received_bytes <= plan.received_bytes or _is_as_xla(fast, plan)):
-            plan = fast
+    """What runs. Errors: UnsupportedError, for sizes that do not divide."""
+    plan = chosen(source, target, hosted)
     return Program(plan, portable(plan).operations, source.mesh.devices)
 
 
