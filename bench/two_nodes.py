@@ -142,9 +142,14 @@ class Nodes:
         settings = {"plm_rsh_agent": agent, "oob_tcp_if_include": "card", "btl_tcp_if_include": "card",
                     "pml": "ob1", "btl": "self,vader,tcp"}
         words = [word for key, value in settings.items() for word in ("--mca", key, value)]
+        # Open MPI takes each namespace for a machine of its own and would bind the first rank of each to the first core.
+        cores = sorted(os.sched_getaffinity(0))
+        if self.count * per_node <= len(cores) and shutil.which("taskset"):
+            own = f"$(echo {' '.join(map(str, cores))} | cut -d ' ' -f $((OMPI_COMM_WORLD_RANK + 1)))"
+            command = ("sh", "-c", f'exec taskset --cpu-list "{own}" "$@"', "sh", *command)
         # Open MPI's own limit ends the ranks of all nodes; the later one here is for a launcher that hangs itself.
         return run(*self.inside(0), mpiexec, "--timeout", str(MESSAGE_SECONDS), "-n", str(self.count * per_node),
-                   "--host", hosts, *words, *command, seconds=MESSAGE_SECONDS + 30)
+                   "--bind-to", "none", "--host", hosts, *words, *command, seconds=MESSAGE_SECONDS + 30)
 
 
 def question(asked):
