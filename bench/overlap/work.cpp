@@ -11,6 +11,7 @@ namespace reshard::overlap {
 namespace {
 
 constexpr double slice_seconds = 0.0005;
+constexpr Index block_rows = 64;  // of a slice: a product of few rows spends its time on reading the other matrix
 
 }  // namespace
 
@@ -20,28 +21,38 @@ Product::Product(Index rows, Index inner, Index columns)
 }
 
 void Product::run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const {
-    for (Index row = begin; row < end; row += slice_) {
-        // BLAS sees the transposes of all three.
-        const int m = static_cast<int>(columns_);
-        const int n = static_cast<int>(std::min(slice_, end - row));
-        const int k = static_cast<int>(inner_);
-        const float one = 1;
-        const float zero = 0;
-        sgemm_("N", "N", &m, &n, &k, &one, b_.data(), &m, a + row * inner_, &k, &zero, c + row * columns_, &m);
-        look();
+    for (Index row = begin; row < end; row += block_rows) {
+        const Index rows = std::min(block_rows, end - row);
+        const Index slice = std::clamp<Index>(slice_elements_ / rows, 1, columns_);
+        for (Index column = 0; column < columns_; column += slice) {
+            // BLAS sees the transposes of all three.
+            const int m = static_cast<int>(std::min(slice, columns_ - column));
+            const int n = static_cast<int>(rows);
+            const int k = static_cast<int>(inner_);
+            const int width = static_cast<int>(columns_);
+            const float one = 1;
+            const float zero = 0;
+            sgemm_("N", "N", &m, &n, &k, &one, b_.data() + column, &width, a + row * inner_, &k, &zero,
+                   c + row * columns_ + column, &width);
+            look();
+        }
     }
 }
 
 double Product::measure(const float* a, float* c) {
     std::vector<double> times;
-    slice_ = 1;
-    for (int round = 0; round < 7; ++round) {
-        const Index rows = std::min<Index>(rows_, std::max<Index>(8 * slice_, 8));
+    slice_elements_ = block_rows;
+    const Index rows = std::min<Index>(rows_, 4 * block_rows);
+    for (int round = 0; round < 9; ++round) {
         const double begin = MPI_Wtime();
         run(a, c, 0, rows, [] {});
         const double row = (MPI_Wtime() - begin) / static_cast<double>(rows);
-        if (round >= 2) times.push_back(row);  // by then slices are as long as they should be
-        slice_ = std::clamp<Index>(static_cast<Index>(slice_seconds / row), 1, rows_);
+        if (round >= 4) {
+            times.push_back(row);
+        } else {  // short slices take longer for an element, so that their length is found step by step
+            const double element = row / static_cast<double>(columns_);
+            slice_elements_ = std::max<Index>(static_cast<Index>(slice_seconds / element), 1);
+        }
     }
     std::ranges::sort(times);
     return times[times.size() / 2];

@@ -15,8 +15,8 @@ class Product {
 public:
     Product(Index rows, Index inner, Index columns);
 
-    /// The rows from `begin` to `end` of C, a slice of about half a millisecond at a time, with a call of `look` behind
-    /// each.
+    /// The rows from `begin` to `end` of C, a slice of about half a millisecond at a time (some columns of some rows), with
+    /// a call of `look` behind each.
     void run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const;
 
     /// Median seconds of a row when many are made. Sets how many make a slice.
@@ -28,7 +28,7 @@ private:
     Index rows_;
     Index inner_;
     Index columns_;
-    Index slice_ = 1;  // rows
+    Index slice_elements_ = 1;  // of C
     std::vector<float> b_;
 };
 
