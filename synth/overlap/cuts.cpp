@@ -62,6 +62,8 @@ Index transfer_of(const PieceTime& time, Index extent, Index begin, Index end) {
 
 // Pieces with ends at some places, and the states that no other one beats in both times.
 class CutTable {
+    static constexpr Index states_apart = 1 << 14;  // parts of the whole time; states that differ by less are one
+
 public:
     CutTable(const OverlapTimes& times, Index extent, Index places) : times_(times), extent_(extent) {
         for (Index i = 0; i <= places; ++i) ends_.push_back(scale_up(extent, i, places));
@@ -71,6 +73,8 @@ public:
             for (std::size_t end = begin + 1; end < ends_.size(); ++end)
                 work_[begin * ends_.size() + end] = times.work(ends_[begin], ends_[end]);
         }
+        // Work that is slowed ends at a picosecond of its own for nearly every way to cut.
+        tolerance_ = saturating_add(transfer_of(times.run.alone, extent, 0, extent), whole_work()) / states_apart;
     }
 
     [[nodiscard]] Index most_pieces() const { return static_cast<Index>(ends_.size()) - 1; }
@@ -123,12 +127,13 @@ public:
     }
 
 private:
-    static void keep(std::vector<Progress>& states, const Progress& state) {
-        const auto beats = [](const Progress& a, const Progress& b) {
-            return a.transfer <= b.transfer && a.work <= b.work;
+    // A state that is better than none by more than the tolerance is left out, so that there are few.
+    void keep(std::vector<Progress>& states, const Progress& state) const {
+        const auto beats = [](const Progress& a, const Progress& b, Index tolerance) {
+            return a.transfer <= b.transfer + tolerance && a.work <= b.work + tolerance;
         };
-        if (std::ranges::any_of(states, [&](const Progress& other) { return beats(other, state); })) return;
-        std::erase_if(states, [&](const Progress& other) { return beats(state, other); });
+        if (std::ranges::any_of(states, [&](const Progress& other) { return beats(other, state, tolerance_); })) return;
+        std::erase_if(states, [&](const Progress& other) { return beats(state, other, 0); });
         states.push_back(state);
     }
 
@@ -170,6 +175,7 @@ private:
     const Index extent_;
     std::vector<Index> ends_;
     std::vector<Index> work_;  // between two places
+    Index tolerance_ = 0;      // picoseconds
 };
 
 }  // namespace

@@ -13,32 +13,40 @@ Pending receiving(const Message& message) {
 }  // namespace
 
 void MessageReduce::begin() {
-    sends_.restart(0);
-    landing_requests_.clear();
+    const MessageStep& step = state_.stage().steps.front();
+    landing_requests_.assign(step.landings.size(), MPI_REQUEST_NULL);
     posted_ = 0;
     landed_ = 0;
+    sends_.restart(step.sends.size() * in_flight_max);
+    sends_next_.assign(step.sends.size(), 0);
+    post_landings();
+    for (std::size_t to = 0; to < step.sends.size(); ++to) post_sends(to);
 }
 
-void MessageReduce::begin_step(std::size_t number) {
-    const MessageStep& step = state_.stage().steps[number];
-    landing_requests_.resize(landing_requests_.size() + step.landings.size(), MPI_REQUEST_NULL);
-    post_landings();
-    for (const Message& message : step.sends) {
-        sends_.add({Pending::sending, message.peer, -1, number, !is_staged(message)}, [&](MPI_Request* request) {
-            return MPI_Isend(state_.read(step.array, message.where) + message.offset_bytes, state_.error() ? 0 : 1,
-                             message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
-        });
+void MessageReduce::post_sends(std::size_t to) {
+    const MessageStep& step = state_.stage().steps.front();
+    const std::vector<Message>& messages = step.sends[to].messages;
+    for (std::size_t at = 0; at < in_flight_max; ++at) {
+        const std::size_t place = to * in_flight_max + at;
+        while (sends_.is_free(place)) {  // also after one that MPI refused
+            if (sends_next_[to] == messages.size()) return;
+            const Message& message = messages[sends_next_[to]++];
+            sends_.post(place, {Pending::sending, message.peer, -1, 0, !is_staged(message)}, [&](MPI_Request* request) {
+                return MPI_Isend(state_.read(step.array, message.where) + message.offset_bytes, state_.error() ? 0 : 1,
+                                 message.type.get(), message.peer, state_.tag(), state_.plan().communicator, request);
+            });
+        }
     }
 }
 
-// In the order of the schedule, as far as there is a staging slot free: the messages of one peer must be received in
-// the order in which it sends them. A step that adds up has its stage to itself.
+// In their order, as far as there is a staging slot free: the messages of one peer must be received in the order in
+// which it sends them.
 void MessageReduce::post_landings() {
     const MessageStep& step = state_.stage().steps.front();
     for (; posted_ < landing_requests_.size(); ++posted_) {
         const Landing& landing = step.landings[posted_];
         if (!landing.message) continue;
-        if (is_staged(landing) && slots_taken_ == staging_slots) return;
+        if (is_staged(landing) && slots_taken_ == step.slots) return;
         if (is_staged(landing)) ++slots_taken_;
         const Message& message = *landing.message;
         state_.note_code(receiving(message), MPI_Irecv(state_.write(step.array, message.where) + message.offset_bytes,
@@ -49,7 +57,12 @@ void MessageReduce::post_landings() {
 
 bool MessageReduce::advance() {
     const bool all_landed = land();
-    return sends_.advance() && all_landed;
+    while (!sends_.all_ended()) {
+        const std::vector<Requests::Ended>& ended = sends_.test();
+        if (ended.empty()) return false;
+        for (const auto [place, well] : ended) post_sends(place / in_flight_max);
+    }
+    return all_landed;
 }
 
 // Takes the receives of a sum in the order of the schedule, which is the order of the summands.

@@ -1,4 +1,4 @@
-// The reductions of one stage by messages: boxes are received one after another and added in the order of the summands.
+// The reductions of one stage by messages: boxes are received piece by piece and added in the order of the summands.
 #pragma once
 
 #include "backends/mpi/messages/requests.hpp"
@@ -9,21 +9,24 @@ class MessageReduce {
 public:
     explicit MessageReduce(RunState& state) : state_(state), sends_(state) {}
 
-    /// Begins the reductions of the state's stage; then each of its steps, in order.
+    /// Begins the reduction of the state's stage; a step that adds up has its stage to itself.
     void begin();
-    void begin_step(std::size_t number);
     /// True when all has been added and sent.
     bool advance();
     void add_peers(std::set<int>& peers) const;
     void give_up(GivenUp& run);
 
 private:
+    static constexpr std::size_t in_flight_max = 8;  // messages to one peer
+
+    void post_sends(std::size_t to);
     void post_landings();
     bool land();
     bool landed(const Message& message, MPI_Request& request);
 
     RunState& state_;
-    Requests sends_;
+    Requests sends_;                       // in_flight_max places for each peer
+    std::vector<std::size_t> sends_next_;  // of each peer, to be posted
     std::vector<MPI_Request> landing_requests_;
     std::size_t posted_ = 0;  // landings (receives of a sum) that are posted, or that need no message
     std::size_t landed_ = 0;

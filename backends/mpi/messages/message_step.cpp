@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/try.hpp"
 #include "src/schedule/box_cut.hpp"
@@ -13,6 +14,16 @@ namespace {
 
 bool reduces_natively(const RankStep& step) {
     return step.schedule.kind == StepKind::all_reduce && native_collective(step.schedule).has_value();
+}
+
+constexpr Index slot_alignment = 16;  // an element of any dtype
+
+Index aligned(Index bytes) { return ceil_divide(bytes, slot_alignment) * slot_alignment; }
+
+// The same on both ends, which know the box; all of it where piece_bytes is 0.
+std::vector<Box> pieces_of(const Box& box, DType dtype, Index piece_bytes) {
+    if (piece_bytes == 0) return {box};
+    return slabs(box, std::max<Index>(piece_bytes / size_of(dtype), 1));
 }
 
 bool only_stores(const std::vector<SplitReceive>& falls) { return falls.size() == 1 && !falls.front().adds; }
@@ -63,7 +74,13 @@ private:
         return {made_.array, from, to, BoxCopy(source, target)};
     }
 
-    Index next_slot() { return staged_++ % staging_slots * carriage_.slot_bytes; }
+    // Slots divide the staging evenly.
+    Index next_slot() { return staged_++ % made_.slots * slot_bytes_; }
+
+    void divide_staging(Index slots, Index slot_bytes) {
+        made_.slots = slots;
+        slot_bytes_ = slot_bytes;
+    }
 
     static Result<Message> message(Index peer, BufferId where, const Region& region) {
         RESHARD_TRY(auto& type, region_type(region));
@@ -73,8 +90,13 @@ private:
     Result<void> make_sends() {
         for (const Transfer& send : step_.schedule.sends) {
             if (count(send.box) == 0) continue;
-            RESHARD_TRY(auto& made, message(send.peer, step_.from.buffer, in_source(send.box)));
-            made_.sends.push_back(std::move(made));
+            const auto same = [&](const Sends& one) { return one.peer == send.peer; };
+            auto to = std::ranges::find_if(made_.sends, same);
+            if (to == made_.sends.end()) to = made_.sends.insert(to, {static_cast<int>(send.peer), {}});
+            for (const Box& box : pieces_of(send.box, dtype_, carriage_.piece_bytes)) {
+                RESHARD_TRY(auto& made, message(send.peer, step_.from.buffer, in_source(box)));
+                to->messages.push_back(std::move(made));
+            }
         }
         return {};
     }
@@ -90,10 +112,31 @@ private:
 
     Result<void> make_landings() {
         const auto falls = arrivals(step_.schedule);
+        if (carriage_.piece_bytes > 0) return make_pieces(falls);
+        divide_staging(staging_slots, carriage_.staging_bytes / staging_slots / slot_alignment * slot_alignment);
         for (std::size_t i = 0; i < falls.size(); ++i) {
             if (falls[i].empty()) continue;
             RESHARD_TRY(auto& landing, make_landing(step_.schedule.receives[i], falls[i]));
             made_.landings.push_back(std::move(landing));
+        }
+        return {};
+    }
+
+    // The boxes are alike: a piece from all, then the next.
+    Result<void> make_pieces(const std::vector<std::vector<SplitReceive>>& falls) {
+        const auto first = std::ranges::find_if(falls, [](const auto& one) { return !one.empty(); });
+        if (first == falls.end()) return {};
+        const std::vector<Box> pieces = pieces_of(first->front().box, dtype_, carriage_.piece_bytes);
+        const Index bytes = aligned(count(pieces.front()) * element_bytes_);
+        divide_staging(std::min(piece_slots, carriage_.staging_bytes / bytes), bytes);
+        for (const Box& piece : pieces) {
+            for (std::size_t i = 0; i < falls.size(); ++i) {
+                if (falls[i].empty()) continue;
+                const Transfer part{step_.schedule.receives[i].peer, piece};
+                const std::vector<SplitReceive> fall{{piece, falls[i].front().adds}};
+                RESHARD_TRY(auto& landing, make_landing(part, fall));
+                made_.landings.push_back(std::move(landing));
+            }
         }
         return {};
     }
@@ -131,6 +174,7 @@ private:
         made_.reduction = std::make_shared<Reduction>(
             Reduction{step_.schedule.group, MPI_COMM_NULL, std::move(type), std::move(sum), {}});
         const Index elements_max = elements_of_part(step_, dtype_, carriage_.part_bytes_max);
+        divide_staging(staging_slots, aligned(elements_max * element_bytes_));
         for (const Box& box : slabs(as_box(step_.schedule.target_tile), elements_max)) {
             const Region slot = packed_region(box, element_bytes_, next_slot());
             made_.reduction->parts.push_back({copy(step_.from.buffer, BufferId::staging, in_source(box), slot),
@@ -145,6 +189,7 @@ private:
     Index element_bytes_;
     const Carriage& carriage_;
     Index staged_ = 0;
+    Index slot_bytes_ = 0;
     MessageStep made_;
 };
 
@@ -154,17 +199,37 @@ Result<MessageStep> make_message_step(const RankStep& step, DType dtype, std::si
     return Maker(step, dtype, array, carriage).make();
 }
 
-Index staged_bytes(const RankStep& step, DType dtype, Index part_bytes_max) {
-    if (reduces_natively(step)) return elements_of_part(step, dtype, part_bytes_max) * size_of(dtype);
+bool receives_alike(const Schedule& schedule) {
+    const Transfer* known = nullptr;
+    std::set<Index> peers;
+    for (const Transfer& receive : schedule.receives) {
+        if (count(receive.box) == 0) continue;
+        if (!peers.insert(receive.peer).second || (known != nullptr && known->box != receive.box)) return false;
+        known = &receive;
+    }
+    return true;
+}
+
+Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage) {
     if (step.schedule.combine == Combine::copy) return 0;
-    Index most = 0;
+    if (reduces_natively(step)) {
+        return staging_slots * aligned(elements_of_part(step, dtype, carriage.part_bytes_max) * size_of(dtype));
+    }
+    Index most = 0;  // of one box
+    Index pieces = 0;
     const auto falls = arrivals(step.schedule);
     for (std::size_t i = 0; i < falls.size(); ++i) {
         const Transfer& receive = step.schedule.receives[i];
         if (receive.peer == step.schedule.rank || falls[i].empty() || only_stores(falls[i])) continue;
-        most = std::max(most, count(receive.box) * size_of(dtype));
+        if (carriage.piece_bytes == 0) {
+            most = std::max(most, aligned(count(receive.box) * size_of(dtype)));
+            continue;
+        }
+        const std::vector<Box> cut = pieces_of(receive.box, dtype, carriage.piece_bytes);
+        most = aligned(count(cut.front()) * size_of(dtype));
+        pieces += static_cast<Index>(cut.size());
     }
-    return most;
+    return most * (carriage.piece_bytes == 0 ? staging_slots : std::min(piece_slots, pieces));
 }
 
 }  // namespace reshard::mpi

@@ -9,6 +9,11 @@
 
 namespace reshard::mpi {
 
+/// Staged boxes and parts of a reduction alternate between two slots, so that one arrives while the other is added.
+inline constexpr Index staging_slots = 2;
+/// Where the boxes of a sum are cut into pieces there are more, so that MPI need not keep what comes meanwhile.
+inline constexpr Index piece_slots = 8;
+
 /// A message between this rank and a peer, from or to where it lies.
 struct Message {
     int peer = 0;
@@ -24,8 +29,15 @@ struct LocalCombine {
     BoxCombine combine;
 };
 
-/// One receive of a sum, in the order of the schedule. `message` is empty for the rank's own share. A message that only
-/// stores is received in place; one that adds is received into one of the two staging slots, and then added.
+/// The messages of a sum to one peer, in their order.
+struct Sends {
+    int peer = 0;
+    std::vector<Message> messages;
+};
+
+/// One receive of a sum. `message` is empty for the rank's own share. A message that only stores is received in place;
+/// one that adds is received into a staging slot, and then added. Landings are in the order of the schedule, or piece
+/// by piece and each piece in that order.
 struct Landing {
     std::optional<Message> message;
     std::vector<LocalCopy> stores;
@@ -54,28 +66,31 @@ struct MessageStep {
     std::string name;  ///< for errors: "array 0, step 2 (all_gather)"
     std::size_t array = 0;
     std::vector<std::pair<BufferId, BoxFill>> fills;
-    std::vector<Message> sends;     ///< of a sum
+    std::vector<Sends> sends;       ///< of a sum
     std::vector<LocalCopy> copies;  ///< what the rank keeps
     std::vector<Landing> landings;
+    Index slots = staging_slots;  ///< that staged landings take in turn
     std::shared_ptr<Reduction> reduction;
     std::vector<std::pair<BufferId, BoxScale>> scales;
 };
-
-/// A sum's staged boxes alternate between two slots of `slot_bytes`, so that one arrives while the other is added.
-inline constexpr Index staging_slots = 2;
 
 /// Which part of a step's copies the step itself does.
 struct Carriage {
     bool own_share = true;     ///< the step itself for what the rank keeps
     bool sums = true;          ///< the step itself, by messages; else the node
-    Index slot_bytes = 0;      ///< the size of a staging slot for all sums: see staged_bytes
+    Index staging_bytes = 0;   ///< for a sum: see staged_bytes
     Index part_bytes_max = 0;  ///< of MPI's own reductions; the same on all ranks
+    Index piece_bytes = 0;     ///< of the messages of this step, where it adds up; 0: each box is one message
 };
+
+/// True when all boxes that this rank receives in a sum are one and the same, each from another rank. Pieces of them
+/// may then come in turn from all peers, and each element is added up in the order of the schedule nevertheless.
+[[nodiscard]] bool receives_alike(const Schedule& schedule);
 
 [[nodiscard]] Result<MessageStep> make_message_step(const RankStep& step, DType dtype, std::size_t array,
                                                     const Carriage& carriage);
 
-/// What a step needs of one staging slot.
-[[nodiscard]] Index staged_bytes(const RankStep& step, DType dtype, Index part_bytes_max);
+/// What a step needs of the staging to add up; of what `carriage` says it reads all but `staging_bytes`.
+[[nodiscard]] Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage);
 
 }  // namespace reshard::mpi

@@ -14,7 +14,6 @@ namespace {
 constexpr Index smallest_part = 32;  // of a piece as the options want it; below it packing does not pay
 constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
 constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
-constexpr Index slot_alignment = 16;                   // as well
 constexpr Index smallest_bounce_bytes = 4096;          // of a stage
 
 class BoundRun final : public MessageBound {
@@ -86,14 +85,15 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
     RESHARD_CHECK(all_succeeded(setting_.communicator, make_node_plans(arrays), steps_));
     RESHARD_CHECK(all_succeeded(setting_.communicator, make_sum_plans(arrays), steps_));
     RESHARD_CHECK(find_part_bytes());
-    RESHARD_CHECK(all_succeeded(setting_.communicator, make_steps(), steps_));
+    RESHARD_TRY(const auto& cut, in_pieces());
+    RESHARD_CHECK(all_succeeded(setting_.communicator, make_steps(cut), steps_));
     RESHARD_CHECK(make_all_channels());
     RESHARD_CHECK(all_succeeded(setting_.communicator, take_staging(), steps_));
     return make_groups();
 }
 
 Result<void> Messages::take_staging() {
-    const Index bytes = std::max(staging_slots * slot_bytes_, channel_bytes_);
+    const Index bytes = std::max(sum_bytes_, channel_bytes_);
     if (bytes == 0) return {};
     RESHARD_ASSIGN(staging_, setting_.arena->take(bytes));
     return {};
@@ -158,7 +158,7 @@ void Messages::add_peers(std::set<int>& peers) const {
     for (const Stage& stage : stages_) {
         for (const Channel& channel : stage.channels) peers.insert(channel.peer);
         for (const MessageStep& step : stage.steps) {
-            for (const Message& message : step.sends) peers.insert(message.peer);
+            for (const Sends& sends : step.sends) peers.insert(sends.peer);
             for (const Landing& landing : step.landings) {
                 if (landing.message) peers.insert(landing.message->peer);
             }
@@ -284,18 +284,32 @@ Result<void> Messages::find_part_bytes() {
     return {};
 }
 
-Result<void> Messages::make_steps() {
+// A rank sends in pieces what all of its peers can take so.
+Result<std::vector<char>> Messages::in_pieces() const {
+    std::vector<char> alike;
     for (const auto& stage : order_) {
-        for (const StageStep& one : stage) {
-            if (!one.summing.empty()) continue;
-            slot_bytes_ = std::max(slot_bytes_, staged_bytes(one.rank_step(), one.plan->dtype, part_bytes_max_));
+        for (const StageStep& one : stage) alike.push_back(receives_alike(one.rank_step().schedule) ? 1 : 0);
+    }
+    return least(setting_.communicator, std::move(alike));
+}
+
+Result<void> Messages::make_steps(const std::vector<char>& in_pieces) {
+    std::vector<std::vector<Carriage>> carriages(order_.size());
+    for (std::size_t i = 0, step = 0; i < order_.size(); ++i) {
+        for (const StageStep& one : order_[i]) {
+            const Index piece_bytes = std::min(setting_.options.piece_bytes, largest_piece_bytes);
+            const Carriage& carriage =
+                carriages[i].emplace_back(Carriage{stages_[i].node == nullptr, one.summing.empty(), 0, part_bytes_max_,
+                                                   in_pieces[step++] != 0 ? piece_bytes : 0});
+            if (!carriage.sums) continue;
+            sum_bytes_ = std::max(sum_bytes_, staged_bytes(one.rank_step(), one.plan->dtype, carriage));
         }
     }
-    slot_bytes_ = ceil_divide(slot_bytes_, slot_alignment) * slot_alignment;
     for (std::size_t i = 0; i < order_.size(); ++i) {
-        for (const StageStep& one : order_[i]) {
-            const Carriage carriage{stages_[i].node == nullptr, one.summing.empty(), slot_bytes_, part_bytes_max_};
-            RESHARD_TRY(auto& made, make_message_step(one.rank_step(), one.plan->dtype, one.array, carriage));
+        for (std::size_t k = 0; k < order_[i].size(); ++k) {
+            const StageStep& one = order_[i][k];
+            carriages[i][k].staging_bytes = sum_bytes_;
+            RESHARD_TRY(auto& made, make_message_step(one.rank_step(), one.plan->dtype, one.array, carriages[i][k]));
             stages_[i].steps.push_back(std::move(made));
             const Schedule& schedule = one.rank_step().schedule;
             const Index elements = count(schedule.source_tile) + count(schedule.target_tile);

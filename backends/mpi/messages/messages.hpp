@@ -53,7 +53,8 @@ private:
     Result<void> make_node_plans(std::size_t arrays);
     Result<void> make_sum_plans(std::size_t arrays);
     Result<void> find_part_bytes();
-    Result<void> make_steps();
+    [[nodiscard]] Result<std::vector<char>> in_pieces() const;
+    Result<void> make_steps(const std::vector<char>& in_pieces);
     Result<void> make_all_channels();
     Result<bool> channels_within(const Framing& framing, Index room);
     Result<void> take_staging();
@@ -69,7 +70,7 @@ private:
     Options inside_options_;           // with bounce buffers for which there is room
     std::size_t steps_ = 0;
     Index part_bytes_max_ = 0;  // of MPI's own reductions
-    Index slot_bytes_ = 0;      // of each of two, for sums
+    Index sum_bytes_ = 0;       // of the slots of sums
     Index channel_bytes_ = 0;   // of the slots of channels; stages and sums take turns
     Framing framing_;
     std::shared_ptr<Memory> staging_;  // outlives what MPI still does in it

@@ -122,10 +122,7 @@ void Run::begin_stage() {
     channels_.begin();
     sum_messages_.begin();
     reductions_.begin();
-    for (std::size_t i = 0; i < stage.steps.size(); ++i) {
-        sum_messages_.begin_step(i);
-        state_.copy(stage.steps[i].copies);
-    }
+    for (const MessageStep& step : stage.steps) state_.copy(step.copies);
 }
 
 bool Run::finish_stage(Slice most) {

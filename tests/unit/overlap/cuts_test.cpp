@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <random>
 
@@ -113,6 +114,28 @@ TEST(Cuts, FewerWherePiecesAreDear) {
     EXPECT_LT(dear.ends.size(), cheap.ends.size());
     transfer(2'000'000, 1'000'000);
     EXPECT_EQ(best_cuts(times, 1000, 64, 32).ends, std::vector<Index>{1000}) << "one piece";
+}
+
+// Work that a transfer slows ends at another picosecond for nearly every way to cut: those that differ by nothing that
+// counts are one, or there would be no end.
+TEST(Cuts, SlowedWorkIsCutInTime) {
+    for (const bool work_first : {true, false}) {
+        OverlapTimes times;
+        times.run = {{40'000'000, 85'000'000'000}, {{60'000'000, 84'000'000'000}}};
+        times.slowed_percent = 121;
+        times.work_first = work_first;
+        times.work = [](Index begin, Index end) { return (end - begin) * 33'931'000; };
+        const auto begin = std::chrono::steady_clock::now();
+        const Cuts cuts = best_cuts(times, 2564, 64, 32);
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        EXPECT_LT(taken.count(), 10) << cuts.ends.size() << " pieces";
+        for (const Index pieces : {2, 4, 8, 16, 32}) {
+            std::vector<Index> ends;
+            for (Index k = 1; k <= pieces; ++k) ends.push_back(2564 * (64 * k / pieces) / 64);
+            const Index equal = overlapped_time(times, 2564, ends, ascending(ends.size()));
+            EXPECT_LE(cuts.time, equal + equal / 256) << pieces;
+        }
+    }
 }
 
 // A first piece that arrives late and short work behind it: the order of Johnson's rule beats the ascending one.
