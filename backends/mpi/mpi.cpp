@@ -139,7 +139,7 @@ private:
 };
 
 // Inside the node and by messages at once; either may be absent. The first failure is told to the peers.
-class BothRuns final : public Ticket {
+class BothRuns final : public Ticket, public SendingTicket {
 public:
     BothRuns(std::unique_ptr<ShmCopy> node, std::unique_ptr<Ticket> messages, MpiPrepared& prepared,
              double& node_seconds)
@@ -150,6 +150,10 @@ public:
 
     Result<bool> test() override { return advance(only_poll); }
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
+    [[nodiscard]] bool has_sent() const override {
+        const auto* const messages = dynamic_cast<const SendingTicket*>(messages_.get());
+        return messages == nullptr || messages->has_sent();
+    }
 
 private:
     Result<bool> advance(Slice most) {

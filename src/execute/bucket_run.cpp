@@ -10,6 +10,7 @@
 
 #include "src/base/try.hpp"
 #include "src/execute/flights.hpp"
+#include "src/execute/sending.hpp"
 
 namespace reshard {
 
@@ -155,7 +156,10 @@ private:
         return done;
     }
     // Where something else must be looked at too, nobody waits long for one.
-    [[nodiscard]] bool sliced() const { return runs_.size() > at_ + 1 || Flights::of_this_thread()->has_others(*this); }
+    [[nodiscard]] bool sliced() const {
+        const bool next_may_set_out = std::min(ready_, at_ + buckets_->in_flight_max()) > at_ + 1;
+        return next_may_set_out || Flights::of_this_thread()->has_others(*this);
+    }
     // Nothing is on its way, and nothing may set out.
     [[nodiscard]] bool wants_offer() const { return !over_ && ready_ == at_; }
     [[nodiscard]] std::size_t next_wanted() const {
@@ -182,6 +186,7 @@ private:
             const auto done = look(*runs_[at_]);
             if (!done) end(done.error());
             if (done && !*done) {
+                set_out();
                 look_at_next();
                 if (!over_) return false;
             }
@@ -189,10 +194,11 @@ private:
         }
         return ended().map([] { return true; });
     }
-    // What is offered and may be on its way sets out: buckets when those before them are done.
+    // What is offered and may be on its way sets out: buckets when those before them are done, pieces when that before
+    // them has been sent.
     void set_out() {
         const std::size_t until = std::min(ready_, at_ + buckets_->in_flight_max());
-        while (!over_ && runs_.size() < until) {
+        while (!over_ && runs_.size() < until && !last_sends()) {
             auto run = start_one(*buckets_->bounds[runs_.size()], queue_);
             if (run) {
                 runs_.push_back(std::move(*run));
@@ -201,6 +207,11 @@ private:
                 end(run.error());
             }
         }
+    }
+    [[nodiscard]] bool last_sends() const {
+        if (queue_ || runs_.size() <= at_) return false;
+        const auto* const last = dynamic_cast<const SendingTicket*>(runs_.back().get());
+        return last != nullptr && !last->has_sent();
     }
     // A piece that has set out behind the one that is waited for moves too.
     void look_at_next() {
@@ -247,7 +258,7 @@ public:
     GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
-        return guarded(std::min(buckets_->in_flight_max(), buckets_->bounds.size()), {});
+        return guarded(std::min<std::size_t>(1, buckets_->bounds.size()), {});
     }
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         return guarded(buckets_->bounds.size(), {.withheld = false, .queue = queue});

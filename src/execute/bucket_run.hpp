@@ -37,9 +37,9 @@ struct BoundBuckets {
 };
 
 /// Runs the buckets in order, each when the one before it is done, or all at once where a queue keeps the order; of
-/// pieces the next sets out when the one before the last has arrived. Of all runs that share `state` one is in flight
-/// at a time. A wait for one run advances all others that its thread has started, since peers may wait for them in
-/// another order.
+/// pieces the next sets out when the one before the last has arrived and the last has been sent. Of all runs that share
+/// `state` one is in flight at a time. A wait for one run advances all others that its thread has started, since peers
+/// may wait for them in another order.
 [[nodiscard]] std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state);
 
 }  // namespace reshard

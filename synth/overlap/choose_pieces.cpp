@@ -41,7 +41,7 @@ Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machi
         if (!picoseconds && !wrong) wrong = picoseconds.error();
         return picoseconds ? *picoseconds : 0;
     };
-    Cuts cuts = best_cuts(times, work.block, work.places, work.pieces_max);
+    Cuts cuts = steady_cuts(times, work.block, work.places, work.pieces_max);
     PieceChoice choice;
     choice.serial_picoseconds = saturating_add(price, cuts.whole_work);
     if (wrong) return tl::unexpected(*wrong);

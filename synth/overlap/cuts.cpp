@@ -1,10 +1,17 @@
 #include "synth/overlap/cuts.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <numeric>
+#include <optional>
 
 namespace reshard {
 namespace {
+
+// Of what work is said to take: what it may turn out to take.
+constexpr std::array<Index, 2> work_percents = {80, 130};
+constexpr Index steadiness = 50;  // part of the least time that may be given for it
 
 // When both are done with the pieces so far, and how that came about.
 struct Progress {
@@ -62,7 +69,7 @@ Index transfer_of(const PieceTime& time, Index extent, Index begin, Index end) {
 
 // Pieces with ends at some places, and the states that no other one beats in both times.
 class CutTable {
-    static constexpr Index states_apart = 1 << 14;  // parts of the whole time; states that differ by less are one
+    static constexpr Index states_apart = 1 << 11;  // parts of the whole time; states that differ by less are one
 
 public:
     CutTable(const OverlapTimes& times, Index extent, Index places) : times_(times), extent_(extent) {
@@ -75,6 +82,15 @@ public:
         }
         // Work that is slowed ends at a picosecond of its own for nearly every way to cut.
         tolerance_ = saturating_add(transfer_of(times.run.alone, extent, 0, extent), whole_work()) / states_apart;
+        find_least_work();
+    }
+
+    /// The same where work takes so many percent.
+    [[nodiscard]] CutTable with_work(Index percent) const {
+        CutTable other = *this;
+        for (Index& work : other.work_) work = scale_up(work, percent, 100);
+        other.find_least_work();
+        return other;
     }
 
     [[nodiscard]] Index most_pieces() const { return static_cast<Index>(ends_.size()) - 1; }
@@ -90,15 +106,49 @@ public:
             std::ranges::stable_partition(order, [&](std::size_t i) { return first(i) < second(i); }).begin();
         std::ranges::stable_sort(order.begin(), falling, {}, first);
         std::ranges::stable_sort(falling, order.end(), std::ranges::greater{}, second);
-        const Index time = time_of(times_, pieces, order);
+        const Index time = reshard::time_of(times_, pieces, order);
         if (time < cuts.time) {
             cuts.order = std::move(order);
             cuts.time = time;
         }
     }
 
-    // The best ascending ones of exactly so many. pre: 1 <= count <= most_pieces().
-    [[nodiscard]] Cuts best(Index count) const {
+    [[nodiscard]] Index time_of(const Cuts& cuts) const {
+        return reshard::time_of(times_, pieces_of(cuts), cuts.order);
+    }
+
+    // pre: 1 <= count <= most_pieces().
+    [[nodiscard]] Cuts equal(Index count) const {
+        Cuts cuts;
+        for (Index k = 1; k <= count; ++k) {
+            cuts.ends.push_back(ends_[static_cast<std::size_t>(most_pieces() * k / count)]);
+            cuts.order.push_back(static_cast<std::size_t>(k - 1));
+        }
+        return cuts;
+    }
+
+    // Equal ones, and the best of each number of pieces that take within a fiftieth of the best that is known by then,
+    // in their best order.
+    [[nodiscard]] std::vector<Cuts> all(Index pieces_max) const {
+        std::vector<Cuts> all;
+        Index least = index_max;
+        const auto add = [&](Cuts cuts) {
+            cuts.time = time_of(cuts);
+            if (cuts.ends.size() > 1) order(cuts);
+            least = std::min(least, cuts.time);
+            all.push_back(std::move(cuts));
+        };
+        const Index most = std::min(pieces_max, most_pieces());
+        for (Index count = 1; count <= most; ++count) add(equal(count));
+        for (Index count = 2; count <= most; ++count) {
+            if (auto cuts = best(count, saturating_add(least, least / steadiness))) add(std::move(*cuts));
+        }
+        return all;
+    }
+
+private:
+    // The best ascending ones of exactly so many, where they take `limit` at most. pre: 1 <= count <= most_pieces().
+    [[nodiscard]] std::optional<Cuts> best(Index count, Index limit) const {
         const std::size_t places = ends_.size();
         const PieceTime& behind = longest(times_.run.behind, count);
         std::vector<std::vector<std::vector<Progress>>> rows(1, std::vector<std::vector<Progress>>(places));
@@ -115,6 +165,9 @@ public:
                     for (std::size_t i = 0; i < before[begin].size(); ++i) {
                         Progress state = before[begin][i];
                         pass(times_, piece(behind, begin, end), rest, state);
+                        if (std::max(saturating_add(state.transfer, rest),
+                                     saturating_add(state.work, least_work_[end])) > limit)
+                            continue;
                         state.place = begin;
                         state.number = i;
                         keep(row[end], state);
@@ -123,10 +176,21 @@ public:
             }
             rows.push_back(std::move(row));
         }
+        if (rows.back().back().empty()) return std::nullopt;
         return trace(rows);
     }
 
-private:
+    // Of what is left at each place, however it is cut.
+    void find_least_work() {
+        least_work_.assign(ends_.size(), 0);
+        for (std::size_t begin = ends_.size() - 1; begin-- > 0;) {
+            least_work_[begin] = index_max;
+            for (std::size_t end = begin + 1; end < ends_.size(); ++end)
+                least_work_[begin] =
+                    std::min(least_work_[begin], saturating_add(work_[begin * ends_.size() + end], least_work_[end]));
+        }
+    }
+
     // A state that is better than none by more than the tolerance is left out, so that there are few.
     void keep(std::vector<Progress>& states, const Progress& state) const {
         const auto beats = [](const Progress& a, const Progress& b, Index tolerance) {
@@ -175,7 +239,8 @@ private:
     const Index extent_;
     std::vector<Index> ends_;
     std::vector<Index> work_;  // between two places
-    Index tolerance_ = 0;      // picoseconds
+    std::vector<Index> least_work_;
+    Index tolerance_ = 0;  // picoseconds
 };
 
 }  // namespace
@@ -195,12 +260,27 @@ Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector
 
 Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max) {
     const CutTable table(times, extent, std::min(places, extent));
-    Cuts best = table.best(1);
-    for (Index count = 2; count <= std::min(pieces_max, table.most_pieces()); ++count) {
-        Cuts cuts = table.best(count);
-        table.order(cuts);
-        if (cuts.time < best.time) best = std::move(cuts);
-    }
+    const std::vector<Cuts> all = table.all(pieces_max);
+    Cuts best = *std::ranges::min_element(all, {}, &Cuts::time);
+    best.whole_work = table.whole_work();
+    return best;
+}
+
+Cuts steady_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max) {
+    const CutTable table(times, extent, std::min(places, extent));
+    std::vector<CutTable> tables = {table};
+    for (const Index percent : work_percents) tables.push_back(table.with_work(percent));
+    std::vector<Cuts> candidates;
+    for (const CutTable& one : tables) std::ranges::move(one.all(pieces_max), std::back_inserter(candidates));
+    for (Cuts& cuts : candidates) cuts.time = table.time_of(cuts);
+    const Index least = std::ranges::min_element(candidates, {}, &Cuts::time)->time;
+    std::erase_if(candidates, [&](const Cuts& cuts) { return cuts.time - least > least / steadiness; });
+    const auto in_all = [&](const Cuts& cuts) {
+        Index sum = 0;
+        for (const CutTable& one : tables) sum = saturating_add(sum, one.time_of(cuts));
+        return std::pair(sum, cuts.ends.size());
+    };
+    Cuts best = *std::ranges::min_element(candidates, {}, in_all);
     best.whole_work = table.whole_work();
     return best;
 }

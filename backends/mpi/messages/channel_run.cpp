@@ -69,6 +69,14 @@ bool ChannelRun::advance() {
     return requests_.all_ended();
 }
 
+bool ChannelRun::has_sent() const {
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+        const Channel& channel = state_.stage().channels[i];
+        if (channel.sends && flows_[i].next < channel.pieces.size()) return false;
+    }
+    return true;
+}
+
 void ChannelRun::give_up(GivenUp& run) {
     requests_.give_up(run, state_.plan().staging);
     flows_.clear();

@@ -15,6 +15,8 @@ public:
     void begin();
     /// True when all is sent and received. Messages that failed are noted; channels go on.
     bool advance();
+    /// True when MPI has all messages that are sent.
+    [[nodiscard]] bool has_sent() const;
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
     void give_up(GivenUp& run);
 

@@ -95,6 +95,14 @@ bool MessageReduce::landed(const Message& message, MPI_Request& request) {
     return true;
 }
 
+bool MessageReduce::has_sent() const {
+    const std::vector<Sends>& sends = state_.stage().steps.front().sends;
+    for (std::size_t to = 0; to < sends.size(); ++to) {
+        if (sends_next_[to] < sends[to].messages.size()) return false;
+    }
+    return true;
+}
+
 void MessageReduce::add_peers(std::set<int>& peers) const {
     for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
         if (landing_requests_[i] != MPI_REQUEST_NULL)

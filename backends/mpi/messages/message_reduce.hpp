@@ -13,6 +13,8 @@ public:
     void begin();
     /// True when all has been added and sent.
     bool advance();
+    /// True when MPI has all messages that are sent.
+    [[nodiscard]] bool has_sent() const;
     void add_peers(std::set<int>& peers) const;
     void give_up(GivenUp& run);
 

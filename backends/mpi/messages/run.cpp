@@ -79,6 +79,11 @@ bool Run::ends_in_time() {
     return false;
 }
 
+bool Run::has_sent() const {
+    if (!first_stage_ || state_.over()) return true;
+    return begun_ && channels_.has_sent() && sum_messages_.has_sent() && reductions_.has_sent();
+}
+
 std::set<int> Run::awaited() const {
     std::set<int> peers;
     channels_.add_peers(peers);
@@ -148,6 +153,7 @@ void Run::end_stage() {
         (*state_.plan().step_seconds)[one.ordinal] = bytes > 0 ? taken.count() * one.bytes / bytes : taken.count();
     }
     begun_ = false;
+    first_stage_ = false;
     state_.happened();
     state_.next_stage();
 }

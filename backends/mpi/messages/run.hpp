@@ -4,18 +4,20 @@
 #include "backends/mpi/messages/channel_run.hpp"
 #include "backends/mpi/messages/message_reduce.hpp"
 #include "backends/mpi/messages/reduction_run.hpp"
+#include "src/execute/sending.hpp"
 
 namespace reshard::mpi {
 
 /// After the first failure a run goes on to its end with empty messages in place of its own: no peer waits for what
 /// never comes, and each of them sees a short message and fails too. The ranks of the node are told by their signals.
-class Run final : public Ticket {
+class Run final : public Ticket, public SendingTicket {
 public:
     explicit Run(RunPlan plan);
     ~Run() override;
 
     Result<bool> test() override;
     Result<bool> wait_for(Index microseconds) override;
+    [[nodiscard]] bool has_sent() const override;
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -40,6 +42,7 @@ private:
     std::optional<ShmCopy> node_;
     std::optional<ShmReduceRun> sum_;  // the reduction inside the node that runs now
     std::size_t next_sum_ = 0;
+    bool first_stage_ = true;
     bool begun_ = false;
     Clock::time_point begun_at_;
     Index events_ = 0;
