@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 
-from two_nodes import NODES, Nodes, Skip
+from two_nodes import NODES, Nodes, Skip, end_on_signals
 
 RATIOS = (0.25, 0.5, 1, 2, 4)
 
@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    end_on_signals()
     asked.reshard, asked.overlap_bench = os.path.abspath(asked.reshard), os.path.abspath(asked.overlap_bench)
     problems = list(drawn(asked.random, asked.seed) if asked.random else fixed(asked.rows, asked.width))
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
