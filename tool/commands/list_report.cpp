@@ -36,6 +36,7 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
                                    {"received_bytes", sums.received},
                                    {"messages", sums.messages}});
     }
+    json["together"] = made.list().together;
     json["footprint_bytes"] = verdict.footprint_bytes;
     json["footprint_bytes_max"] = asked.memory.footprint_bytes_max ? Json(*asked.memory.footprint_bytes_max) : Json();
     json["staging_bytes"] = asked.memory.staging_bytes;

@@ -22,6 +22,11 @@ std::string executions_text(const ListPlan& list) {
     add([](const Execution& one) { return std::holds_alternative<AsOneExchange>(one); },
         "as one exchange: all ranks share a node");
     add([](const Execution& one) { return std::holds_alternative<Split>(one); }, "in pieces");
+    std::size_t together = 0;
+    for (const auto& group : list.together) together += group.size();
+    if (together > 0)
+        text +=
+            fmt::format("{} of {} arrays run step by step together and share messages\n", together, list.plans.size());
     return text;
 }
 
