@@ -1,0 +1,62 @@
+// The tiles of one end of a move as numbers, device by device.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "reshard/layout.hpp"
+
+namespace reshard {
+
+/// One cut dimension in the number of a tile: its shard is the number / below mod shards.
+struct CodeDim {
+    std::size_t dim = 0;  ///< of the array
+    Index shards = 1;
+    Index below = 1;  ///< numbers of the dimensions after it
+};
+
+/// The devices of a mesh, ascending, and what tile each has. Devices are in teams by some digits of their positions:
+/// code = team * tiles + number of the tile.
+class TileCodes {
+public:
+    /// `dims`: those that either end cuts. nullopt where the team's digits and those of the layout form no chain.
+    [[nodiscard]] static std::optional<TileCodes> make(const Layout& layout, const AtomList& team,
+                                                       std::span<const std::size_t> dims);
+
+    /// Codes in which the dimension that changes most from device to device, among so many, is the last one.
+    void number(Index block);
+
+    [[nodiscard]] std::span<const Index> codes() const { return codes_; }          ///< by place
+    [[nodiscard]] Index tiles() const { return tiles_; }                           ///< of a team
+    [[nodiscard]] std::span<const CodeDim> dims() const { return dims_; }          ///< most major first
+    [[nodiscard]] std::size_t devices() const { return static_cast<std::size_t>(count_); }  ///< of the mesh
+    [[nodiscard]] Index device(std::size_t place) const {                          ///< ascending
+        return devices_.empty() ? static_cast<Index>(place) : devices_[place];
+    }
+    [[nodiscard]] Index last_device() const;
+    [[nodiscard]] Index replicas() const { return replicas_; }  ///< devices of a team that have the same tile
+    /// The first place from `from` on with this device or a later one.
+    [[nodiscard]] std::size_t place_from(std::size_t from, Index device) const;
+
+private:
+    // What a digit of the position adds to each of the numbers.
+    struct Digit {
+        Index size = 1;
+        Index stride = 1;
+        Index team = 0;
+        std::vector<Index> shard;  // by entry of `lists_`
+    };
+
+    std::vector<const Dim*> lists_;
+    std::vector<std::size_t> numbers_;  // of the dimensions, in their order
+    std::vector<Digit> digits_;         // most minor first
+    std::span<const Index> devices_;    // ascending; none where place is device
+    std::vector<Index> positions_;      // by place; none where they ascend
+    Index count_ = 1;                   // devices
+    Index tiles_ = 1;
+    Index replicas_ = 1;
+    std::vector<CodeDim> dims_;
+    std::vector<Index> codes_;
+};
+
+}  // namespace reshard
