@@ -67,9 +67,11 @@ struct Traffic {
 };
 
 /// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of all ranks'
-/// schedules: in closed form where sizes divide, else by sums over each dimension where digits tell blocks apart, else
-/// by all transfers of up to 4096 devices; beyond, no less, and `pair`, and with replicas `messages`, are estimates.
-/// On one level it is what the typing rule says. An all_reduce carries 2 T (g - 1) / g a device, to each other as much.
+/// schedules, whatever devices the meshes list: in closed form where sizes divide and digits tell blocks apart, else
+/// counted by blocks of the machine, which takes as long as there are devices (up to 2^22; beyond, no less). Beyond 4096
+/// devices `pair`, and with replicas `messages`, are estimates, and replicas chosen among by another network than the
+/// machine's are taken for no less. On one level it is what the typing rule says. An all_reduce carries 2 T (g - 1) / g
+/// a device, to each other as much.
 [[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                                  const Network& network);
 /// Its elements, for a plan made for this machine.

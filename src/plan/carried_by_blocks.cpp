@@ -46,18 +46,19 @@ struct Within {
 
 class ByBlocks {
 public:
-    ByBlocks(const Layout& before, const Step& step, const Move& move, const Machine& machine, TileCodes held,
-             TileCodes wanted)
+    ByBlocks(const Layout& before, const Step& step, const Move& move, const Machine& machine,
+             std::span<const std::size_t> cut, TileCodes held, TileCodes wanted)
         : machine_(machine),
           move_(move),
           shares_(step.kind == StepKind::exchange || step.kind == StepKind::permute),
           kind_(step.kind),
+          cut_(cut),
           held_(std::move(held)),
           wanted_(std::move(wanted)) {
         for (std::size_t i = 0; i < before.dims.size(); ++i) {
             contacts_.emplace_back(before.dims[i], step.layout.dims[i]);
             if (before.dims[i].atoms.empty() && step.layout.dims[i].atoms.empty()) whole_ *= before.dims[i].extent;
-            most_ = saturating_multiply(most_, contacts_.back().most);
+            most_ = saturating_multiply(most_, contacts_.back().most());
         }
         within_.wanted.resize(static_cast<std::size_t>(device_count(before)));
         within_.found.resize(static_cast<std::size_t>(device_count(step.layout)));
@@ -109,16 +110,14 @@ private:
 
     [[nodiscard]] Index inside(std::size_t level) const { return level == 0 ? 1 : machine_.levels[level - 1].devices; }
 
-    // The shards of a tile by dimension; its team is returned.
-    Index read(const TileCodes& codes, Index code) {
-        const Index tile = code % codes.tiles();
-        for (const CodeDim& dim : codes.dims()) shards_[dim.dim] = tile / dim.below % dim.shards;
-        return code / codes.tiles();
+    // The shards of the tile at this place, by dimension.
+    std::span<const Index> read(const TileCodes& codes, std::size_t place) {
+        for (std::size_t i = 0; i < cut_.size(); ++i) shards_[cut_[i]] = codes.shard(i, place);
+        return shards_;
     }
 
     // What a device has of its own: it goes nowhere.
     void count_own() {
-        std::vector<Index> other(shards_.size());
         for (std::size_t i = 0, j = 0; i < held_.devices() && j < wanted_.devices();) {
             if (held_.device(i) != wanted_.device(j)) {
                 if (held_.device(i) < wanted_.device(j))
@@ -127,14 +126,12 @@ private:
                     j = wanted_.place_from(j, held_.device(i));
                 continue;
             }
-            const Index team = read(held_, held_.codes()[i]);
-            std::swap(other, shards_);
-            if (team == read(wanted_, wanted_.codes()[j])) {
-                Index common = whole_;
-                for (const CodeDim& dim : held_.dims())
-                    if (common > 0) common *= met_in(contacts_[dim.dim].wanted.of(shards_[dim.dim]), other[dim.dim]);
-                within_.wanted[i] = within_.found[j] = common;
-                within_.tiles[j] = common > 0 ? 1 : 0;
+            if (held_.team(i) == wanted_.team(j)) {
+                Index own = whole_;
+                for (std::size_t k = 0; k < cut_.size() && own > 0; ++k)
+                    own *= contacts_[cut_[k]].held(wanted_.shard(k, j)).met(held_.shard(k, i));
+                within_.wanted[i] = within_.found[j] = own;
+                within_.tiles[j] = own > 0 ? 1 : 0;
             }
             ++i;
             ++j;
@@ -186,13 +183,15 @@ private:
         have_.assign(held_, once_);
         std::size_t at = 0;
         for (const Tile& tile : wanted_tiles_) {
-            const TileCount met = have_.met(read(wanted_, tile.code), shards_);
+            const std::size_t first = wanters_[at].place;
+            const TileCount met = have_.met(wanted_.team(first), read(wanted_, first));
             for (Index i = 0; i < tile.times; ++i) receive(wanters_[at++].place, met.elements * whole_, met.tiles);
         }
         want_.assign(wanted_, wanted_tiles_);
         at = 0;
         for (const Tile& tile : held_tiles_) {
-            const TileCount met = want_.met(read(held_, tile.code), shards_);
+            const std::size_t first = holders_[at].place;
+            const TileCount met = want_.met(held_.team(first), read(held_, first));
             const auto times = static_cast<std::size_t>(tile.times);
             send(std::span(holders_).subspan(at, times), met.elements * whole_, inside);
             at += times;
@@ -208,7 +207,7 @@ private:
 
     // The holders of a tile in a block share what is wanted there and not found in a block inside it.
     void send(std::span<const Placed> holders, Index wanted, Index inside) {
-        if (!shares_) {
+        if (!shares_ || holders.size() == 1) {
             for (const Placed& one : holders) {
                 sent_[one.place] = wanted - within_.wanted[one.place];
                 within_.wanted[one.place] = wanted;
@@ -240,12 +239,12 @@ private:
         const Index members = move_.group_size;
         const bool sums = kind_ == StepKind::all_reduce || kind_ == StepKind::reduce_scatter;
         for (std::size_t place = 0; place < wanted_.devices(); ++place) {
-            read(wanted_, wanted_.codes()[place]);
             TileCount all{whole_, 1};
-            for (const CodeDim& dim : wanted_.dims()) {
-                const Contact& contact = contacts_[dim.dim];
-                all.elements *= contact.wanted_sizes[static_cast<std::size_t>(shards_[dim.dim])];
-                all.tiles *= std::ssize(contact.wanted.of(shards_[dim.dim]));
+            for (std::size_t i = 0; i < cut_.size(); ++i) {
+                const Contact& contact = contacts_[cut_[i]];
+                const Index shard = wanted_.shard(i, place);
+                all.elements *= contact.wanted_size(shard);
+                all.tiles *= contact.held(shard).count();
             }
             receive(place, sums ? members * all.elements : all.elements, sums ? members * all.tiles : all.tiles);
         }
@@ -255,10 +254,10 @@ private:
         for (std::size_t begin = 0, end = 0; begin < holders_.size(); begin = end) {
             const Index code = holders_[begin].code;
             while (end < holders_.size() && holders_[end].code == code) ++end;
-            read(held_, code);
             Index elements = whole_;
-            for (const CodeDim& dim : held_.dims())
-                elements *= contacts_[dim.dim].held_sizes[static_cast<std::size_t>(shards_[dim.dim])];
+            for (std::size_t i = 0; i < cut_.size(); ++i) {
+                elements *= contacts_[cut_[i]].held_size(held_.shard(i, holders_[begin].place));
+            }
             send(std::span(holders_).subspan(begin, end - begin), wanters * elements, inside);
         }
     }
@@ -267,7 +266,7 @@ private:
     void sort_holders() {
         holders_.clear();
         for (std::size_t place = 0; place < held_.devices(); ++place) holders_.push_back({held_.codes()[place], place});
-        if (!shares_) return;
+        if (!shares_ || held_.replicas() == 1) return;
         std::vector<std::size_t> ends(held_.devices() + 1);
         for (const Index code : held_.codes()) ++ends[static_cast<std::size_t>(code) + 1];
         for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
@@ -282,8 +281,12 @@ private:
         if (block == 1) return *std::ranges::max_element(values);
         Index most = 0;
         Index sum = 0;
+        Index end = 0;  // of the block at hand
         for (std::size_t place = 0; place < values.size(); ++place) {
-            if (place > 0 && codes.device(place) / block != codes.device(place - 1) / block) sum = 0;
+            if (codes.device(place) >= end) {
+                sum = 0;
+                end = (codes.device(place) / block + 1) * block;
+            }
             most = std::max(most, sum += values[place]);
         }
         return most;
@@ -293,6 +296,7 @@ private:
     const Move& move_;
     const bool shares_;  // holders of one tile
     const StepKind kind_;
+    const std::span<const std::size_t> cut_;  // dimensions that either end cuts
     TileCodes held_;
     TileCodes wanted_;
     std::vector<Contact> contacts_;  // by dimension
@@ -329,7 +333,7 @@ std::optional<Traffic> carried_by_blocks(const Layout& before, const Step& step,
     auto held = TileCodes::make(before, teams.before, cut);
     auto wanted = TileCodes::make(after, teams.after, cut);
     if (!held || !wanted) return std::nullopt;
-    return ByBlocks(before, step, move, machine, *std::move(held), *std::move(wanted)).count();
+    return ByBlocks(before, step, move, machine, cut, *std::move(held), *std::move(wanted)).count();
 }
 
 }  // namespace reshard

@@ -31,24 +31,47 @@ std::optional<TileCodes> TileCodes::make(const Layout& layout, const AtomList& t
     TileCodes made;
     made.count_ = device_count(layout);
     for (const std::size_t dim : dims) {
-        made.lists_.push_back(&layout.dims[dim]);
-        made.numbers_.push_back(dim);
-        made.tiles_ *= shard_count(layout.dims[dim]);
+        made.given_.push_back({dim, shard_count(layout.dims[dim]), 1});
+        made.tiles_ *= made.given_.back().shards;
     }
-    made.replicas_ = made.count_ / (made.tiles_ * combinations(team));
+    const Index teams = combinations(team);
+    made.replicas_ = made.count_ / (made.tiles_ * teams);
     for (auto atom = atoms->rbegin(); atom != atoms->rend(); ++atom) {
-        Digit digit{atom->size, atom->stride, weight_of(team, *atom), {}};
-        for (const Dim* dim : made.lists_) digit.shard.push_back(weight_of(dim->atoms, *atom));
+        Digit digit{atom->size, atom->stride, {}};
+        for (const std::size_t dim : dims) digit.adds.push_back(weight_of(layout.dims[dim].atoms, *atom));
+        digit.adds.push_back(weight_of(team, *atom));
         made.digits_.push_back(std::move(digit));
     }
-    if (layout.mesh.devices.in_order()) return made;
-    made.devices_ = layout.mesh.devices.ascending();
-    const std::span<const Index> listed = layout.mesh.devices.devices();
-    if (std::ranges::is_sorted(listed)) return made;
-    made.positions_.resize(listed.size());
-    std::iota(made.positions_.begin(), made.positions_.end(), 0);
-    std::ranges::sort(made.positions_, {}, [&](Index position) { return listed[static_cast<std::size_t>(position)]; });
+    made.list_devices(layout.mesh);
+    for (std::size_t i = 0; i < dims.size(); ++i) made.shards_.push_back(made.number_of(i));
+    if (teams > 1) made.teams_ = made.number_of(dims.size());
     return made;
+}
+
+void TileCodes::list_devices(const Mesh& mesh) {
+    if (mesh.devices.in_order()) return;
+    devices_ = mesh.devices.ascending();
+    const std::span<const Index> listed = mesh.devices.devices();
+    if (std::ranges::is_sorted(listed)) return;
+    positions_.resize(listed.size());
+    std::iota(positions_.begin(), positions_.end(), 0);
+    std::ranges::sort(positions_, {}, [&](Index position) { return listed[static_cast<std::size_t>(position)]; });
+}
+
+// By place.
+std::vector<Index> TileCodes::number_of(std::size_t number) const {
+    std::vector<Index> values = {0};  // by position
+    values.reserve(devices());
+    for (const Digit& digit : digits_) {
+        const std::size_t count = values.size();
+        for (Index value = 1; value < digit.size; ++value)
+            for (std::size_t i = 0; i < count; ++i) values.push_back(values[i] + value * digit.adds[number]);
+    }
+    if (positions_.empty()) return values;
+    std::vector<Index> placed;
+    placed.reserve(devices());
+    for (const Index position : positions_) placed.push_back(values[static_cast<std::size_t>(position)]);
+    return placed;
 }
 
 Index TileCodes::last_device() const { return devices_.empty() ? count_ - 1 : devices_.back(); }
@@ -61,40 +84,27 @@ std::size_t TileCodes::place_from(std::size_t from, Index device) const {
 
 void TileCodes::number(Index block) {
     std::vector<std::pair<Index, std::size_t>> order;  // values among neighbours
-    for (std::size_t i = 0; i < lists_.size(); ++i) {
+    for (std::size_t i = 0; i < given_.size(); ++i) {
         Index values = 1;
         for (const Digit& digit : digits_)
-            if (digit.shard[i] > 0) values *= std::clamp<Index>(ceil_divide(block, digit.stride), 1, digit.size);
+            if (digit.adds[i] > 0) values *= std::clamp<Index>(ceil_divide(block, digit.stride), 1, digit.size);
         order.emplace_back(values, i);
     }
     std::ranges::sort(order);
-    std::vector<Index> below(lists_.size());
-    Index product = 1;
     std::vector<CodeDim> dims;
-    for (auto one = order.rbegin(); one != order.rend(); ++one) {
-        const std::size_t i = one->second;
-        below[i] = product;
-        dims.insert(dims.begin(), {numbers_[i], shard_count(*lists_[i]), product});
-        product *= dims.front().shards;
-    }
+    for (const auto& [values, i] : order) dims.push_back(given_[i]);
     const auto same = [](const CodeDim& a, const CodeDim& b) { return a.dim == b.dim; };
     if (!codes_.empty() && std::ranges::equal(dims, dims_, same)) return;
+    Index below = tiles_;
+    codes_.assign(devices(), 0);
+    for (std::size_t place = 0; place < teams_.size(); ++place) codes_[place] = teams_[place] * tiles_;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+        below /= dims[i].shards;
+        dims[i].below = below;
+        const std::vector<Index>& shards = shards_[order[i].second];
+        for (std::size_t place = 0; place < codes_.size(); ++place) codes_[place] += shards[place] * below;
+    }
     dims_ = std::move(dims);
-    std::vector<Index> by_position = {0};
-    by_position.reserve(devices());
-    for (const Digit& digit : digits_) {
-        Index weight = digit.team * tiles_;
-        for (std::size_t i = 0; i < below.size(); ++i) weight += digit.shard[i] * below[i];
-        const std::size_t count = by_position.size();
-        for (Index value = 1; value < digit.size; ++value)
-            for (std::size_t i = 0; i < count; ++i) by_position.push_back(by_position[i] + value * weight);
-    }
-    if (positions_.empty()) {
-        codes_ = std::move(by_position);
-        return;
-    }
-    codes_.clear();
-    for (const Index position : positions_) codes_.push_back(by_position[static_cast<std::size_t>(position)]);
 }
 
 }  // namespace reshard

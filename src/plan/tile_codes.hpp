@@ -26,11 +26,14 @@ public:
     /// Codes in which the dimension that changes most from device to device, among so many, is the last one.
     void number(Index block);
 
-    [[nodiscard]] std::span<const Index> codes() const { return codes_; }          ///< by place
-    [[nodiscard]] Index tiles() const { return tiles_; }                           ///< of a team
-    [[nodiscard]] std::span<const CodeDim> dims() const { return dims_; }          ///< most major first
+    [[nodiscard]] std::span<const Index> codes() const { return codes_; }  ///< by place
+    /// Of the `number`th of the dimensions that were given.
+    [[nodiscard]] Index shard(std::size_t number, std::size_t place) const { return shards_[number][place]; }
+    [[nodiscard]] Index team(std::size_t place) const { return teams_.empty() ? 0 : teams_[place]; }
+    [[nodiscard]] Index tiles() const { return tiles_; }                                    ///< of a team
+    [[nodiscard]] std::span<const CodeDim> dims() const { return dims_; }                   ///< most major first
     [[nodiscard]] std::size_t devices() const { return static_cast<std::size_t>(count_); }  ///< of the mesh
-    [[nodiscard]] Index device(std::size_t place) const {                          ///< ascending
+    [[nodiscard]] Index device(std::size_t place) const {                                   ///< ascending
         return devices_.empty() ? static_cast<Index>(place) : devices_[place];
     }
     [[nodiscard]] Index last_device() const;
@@ -39,23 +42,25 @@ public:
     [[nodiscard]] std::size_t place_from(std::size_t from, Index device) const;
 
 private:
-    // What a digit of the position adds to each of the numbers.
+    // What a value of a digit of the position adds to each of the numbers: those of shards, that of the team.
     struct Digit {
         Index size = 1;
         Index stride = 1;
-        Index team = 0;
-        std::vector<Index> shard;  // by entry of `lists_`
+        std::vector<Index> adds;
     };
+    void list_devices(const Mesh& mesh);
+    [[nodiscard]] std::vector<Index> number_of(std::size_t number) const;
 
-    std::vector<const Dim*> lists_;
-    std::vector<std::size_t> numbers_;  // of the dimensions, in their order
-    std::vector<Digit> digits_;         // most minor first
-    std::span<const Index> devices_;    // ascending; none where place is device
-    std::vector<Index> positions_;      // by place; none where they ascend
-    Index count_ = 1;                   // devices
+    std::vector<CodeDim> given_;
+    std::vector<CodeDim> dims_;               // in the order of the codes
+    std::vector<Digit> digits_;               // most minor first
+    std::span<const Index> devices_;          // ascending; none where place is device
+    std::vector<Index> positions_;            // by place; none where they ascend
+    std::vector<std::vector<Index>> shards_;  // by dimension as given, and place
+    std::vector<Index> teams_;                // by place; none where there is one
+    Index count_ = 1;                         // devices
     Index tiles_ = 1;
     Index replicas_ = 1;
-    std::vector<CodeDim> dims_;
     std::vector<Index> codes_;
 };
 

@@ -31,7 +31,7 @@ public:
 
 private:
     using Tiles = std::span<const Tile>;
-    [[nodiscard]] std::span<const Met> meetings(const CodeDim& dim, std::span<const Index> shards) const;
+    [[nodiscard]] MetTiles meetings(const CodeDim& dim, std::span<const Index> shards) const;
     // Of tiles from `begin` to `end`, whose codes are `base` but for the dimensions from `level` on.
     [[nodiscard]] TileCount count(std::size_t level, std::size_t begin, std::size_t end, Index base,
                                   std::span<const Index> shards) const;

@@ -113,7 +113,8 @@ void serve(const Network& network, const std::vector<Index>& holders, std::vecto
     const auto block_of = [&](std::size_t at, Index device) { return at < network.size() ? device / network[at] : 0; };
     for (Wish& wish : wishes) {
         wish.distance = network.size();
-        for (const Index holder : holders) wish.distance = std::min(wish.distance, distance(network, holder, wish.device));
+        for (const Index holder : holders)
+            wish.distance = std::min(wish.distance, distance(network, holder, wish.device));
         wish.block = block_of(wish.distance, wish.device);
     }
     const auto group = [](const Wish& wish) { return std::tuple(wish.distance, wish.block); };
