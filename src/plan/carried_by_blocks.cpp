@@ -55,6 +55,7 @@ public:
           cut_(cut),
           held_(std::move(held)),
           wanted_(std::move(wanted)) {
+        contacts_.reserve(before.dims.size());
         for (std::size_t i = 0; i < before.dims.size(); ++i) {
             contacts_.emplace_back(before.dims[i], step.layout.dims[i]);
             if (before.dims[i].atoms.empty() && step.layout.dims[i].atoms.empty()) whole_ *= before.dims[i].extent;
@@ -66,6 +67,8 @@ public:
         sent_.resize(within_.wanted.size());
         received_.resize(within_.found.size());
         shards_.resize(before.dims.size());
+        for (auto* placed : {&holders_, &wanters_}) placed->reserve(64);
+        for (auto* tiles : {&held_tiles_, &wanted_tiles_, &once_}) tiles->reserve(64);
     }
 
     Traffic count() {

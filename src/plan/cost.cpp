@@ -129,7 +129,7 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
         if (made.exact) return std::move(made.traffic);
     }
     const bool counted = devices <= enumerated_devices_max;
-    if (nearest && (!counted || (!chosen && !has_pair_rate(machine))))
+    if (nearest && (!counted || !has_pair_rate(machine)))
         if (auto traffic = carried_by_blocks(before, step, move, machine)) return *std::move(traffic);
     // Partners of replicas are looked for tile by tile, which takes no longer than there are devices.
     if (counted || (step.kind == StepKind::permute && devices <= paired_devices_max))

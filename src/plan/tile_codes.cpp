@@ -23,11 +23,13 @@ Index weight_of(std::span<const Atom> atoms, Atom digit) {
 
 std::optional<TileCodes> TileCodes::make(const Layout& layout, const AtomList& team,
                                          std::span<const std::size_t> dims) {
-    std::vector<Index> borders = {1, device_count(layout)};
+    std::vector<Index> borders;
+    borders.reserve(32);
+    borders.insert(borders.end(), {1, device_count(layout)});
     append_borders(layout, borders);
     append_borders(team, borders);
-    const auto atoms = refinement(std::move(borders));
-    if (!atoms) return std::nullopt;
+    auto digits = refinement(std::move(borders));
+    if (!digits) return std::nullopt;
     TileCodes made;
     made.count_ = device_count(layout);
     for (const std::size_t dim : dims) {
@@ -36,11 +38,11 @@ std::optional<TileCodes> TileCodes::make(const Layout& layout, const AtomList& t
     }
     const Index teams = combinations(team);
     made.replicas_ = made.count_ / (made.tiles_ * teams);
-    for (auto atom = atoms->rbegin(); atom != atoms->rend(); ++atom) {
-        Digit digit{atom->size, atom->stride, {}};
-        for (const std::size_t dim : dims) digit.adds.push_back(weight_of(layout.dims[dim].atoms, *atom));
-        digit.adds.push_back(weight_of(team, *atom));
-        made.digits_.push_back(std::move(digit));
+    made.digits_ = *std::move(digits);
+    made.adds_.reserve(made.digits_.size() * (dims.size() + 1));
+    for (const Atom& digit : made.digits_) {
+        for (const std::size_t dim : dims) made.adds_.push_back(weight_of(layout.dims[dim].atoms, digit));
+        made.adds_.push_back(weight_of(team, digit));
     }
     made.list_devices(layout.mesh);
     for (std::size_t i = 0; i < dims.size(); ++i) made.shards_.push_back(made.number_of(i));
@@ -60,12 +62,14 @@ void TileCodes::list_devices(const Mesh& mesh) {
 
 // By place.
 std::vector<Index> TileCodes::number_of(std::size_t number) const {
-    std::vector<Index> values = {0};  // by position
+    std::vector<Index> values;  // by position
     values.reserve(devices());
-    for (const Digit& digit : digits_) {
+    values.push_back(0);
+    for (std::size_t digit = digits_.size(); digit-- > 0;) {
         const std::size_t count = values.size();
-        for (Index value = 1; value < digit.size; ++value)
-            for (std::size_t i = 0; i < count; ++i) values.push_back(values[i] + value * digit.adds[number]);
+        const Index step = adds(digit, number);
+        for (Index value = 1; value < digits_[digit].size; ++value)
+            for (std::size_t i = 0; i < count; ++i) values.push_back(values[i] + value * step);
     }
     if (positions_.empty()) return values;
     std::vector<Index> placed;
@@ -84,14 +88,17 @@ std::size_t TileCodes::place_from(std::size_t from, Index device) const {
 
 void TileCodes::number(Index block) {
     std::vector<std::pair<Index, std::size_t>> order;  // values among neighbours
+    order.reserve(given_.size());
     for (std::size_t i = 0; i < given_.size(); ++i) {
         Index values = 1;
-        for (const Digit& digit : digits_)
-            if (digit.adds[i] > 0) values *= std::clamp<Index>(ceil_divide(block, digit.stride), 1, digit.size);
+        for (std::size_t digit = 0; digit < digits_.size(); ++digit)
+            if (adds(digit, i) > 0)
+                values *= std::clamp<Index>(ceil_divide(block, digits_[digit].stride), 1, digits_[digit].size);
         order.emplace_back(values, i);
     }
     std::ranges::sort(order);
     std::vector<CodeDim> dims;
+    dims.reserve(given_.size());
     for (const auto& [values, i] : order) dims.push_back(given_[i]);
     const auto same = [](const CodeDim& a, const CodeDim& b) { return a.dim == b.dim; };
     if (!codes_.empty() && std::ranges::equal(dims, dims_, same)) return;

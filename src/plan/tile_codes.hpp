@@ -42,18 +42,17 @@ public:
     [[nodiscard]] std::size_t place_from(std::size_t from, Index device) const;
 
 private:
-    // What a value of a digit of the position adds to each of the numbers: those of shards, that of the team.
-    struct Digit {
-        Index size = 1;
-        Index stride = 1;
-        std::vector<Index> adds;
-    };
     void list_devices(const Mesh& mesh);
+    /// What a value of a digit adds to one of the numbers: those of shards, then that of the team.
+    [[nodiscard]] Index adds(std::size_t digit, std::size_t number) const {
+        return adds_[digit * (given_.size() + 1) + number];
+    }
     [[nodiscard]] std::vector<Index> number_of(std::size_t number) const;
 
     std::vector<CodeDim> given_;
     std::vector<CodeDim> dims_;               // in the order of the codes
-    std::vector<Digit> digits_;               // most minor first
+    AtomList digits_;                         // of positions, most major first
+    std::vector<Index> adds_;                 // by digit and number
     std::span<const Index> devices_;          // ascending; none where place is device
     std::vector<Index> positions_;            // by place; none where they ascend
     std::vector<std::vector<Index>> shards_;  // by dimension as given, and place

@@ -143,7 +143,8 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     const bool moves = hop.kind == StepKind::permute || hop.kind == StepKind::exchange;
     const AtomList group = atoms_of(hop.group);
     bool exact = network_->exact() && frame_.even;
-    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max && counted_ < counted_moves_max;
+    const Index devices = device_count(frame_.like->mesh);
+    const bool countable = devices <= counted_devices_max && counted_ < counted_moves_max;
     if (exact || !countable) {
         const auto of = [&](std::array<Index, levels_max>& numbers) { return std::span(numbers.data(), levels); };
         const LevelSpans spans{of(carried.elements), of(carried.pair), of(carried.messages)};
@@ -159,7 +160,7 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
         exact_ = false;
         return carried;
     }
-    ++counted_;
+    counted_ += devices <= 32 ? 1 : 4;
     const Layout from = frame_.layout(before);
     const Layout to = frame_.layout(hop.state);
     const Move move{group, hop.group_size, hop.received, hop.sent, hop.messages, false};

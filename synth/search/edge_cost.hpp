@@ -18,8 +18,9 @@ struct EdgeCost {
     }
 };
 
-/// Up to so many devices are looked at for each move where no closed form holds, in so many moves of a search; beyond,
-/// the closed form is an upper estimate, and the search is not said to be complete.
+/// Up to so many devices are looked at for each move where no closed form holds, in so many moves of a search, and in
+/// fewer of more than 32 devices, since looking at them takes longer; beyond, the closed form is an upper estimate, and
+/// the search is not said to be complete.
 inline constexpr Index counted_devices_max = 64;
 inline constexpr Index counted_moves_max = 2000;
 
@@ -69,7 +70,7 @@ private:
     mutable std::optional<LevelNeeds> needs_;
     const Index element_;
     mutable bool exact_ = true;
-    mutable Index counted_ = 0;  ///< moves
+    mutable Index counted_ = 0;  ///< moves, those of more than 32 devices several times
     Index last_copy_ = 0;        ///< of the target's tile
     Index first_message_ = 0;    ///< start and latency, the least of all levels
     Index fastest_ = 1;          ///< bytes a second, the most of all levels
