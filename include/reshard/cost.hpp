@@ -56,11 +56,10 @@ struct Machine {
 /// chooses, and where a step is not typed.
 [[nodiscard]] Network network_for(const Plan& plan, const Machine& machine);
 
-/// What one step carries over each level of a machine, one entry per level. A transfer goes over the innermost level that
-/// has both its devices, or over the outermost one.
+/// What one step carries over each level of a machine, one entry per level. A transfer goes over the innermost level
+/// that has both its devices, or over the outermost one.
 struct Traffic {
-    /// Elements that the busiest device sends or receives, whichever is more; where the level is shared, the busiest
-    /// block of the next inner level.
+    /// That the busiest device sends or receives; where the level is shared, the busiest block of the next inner level.
     std::vector<Index> elements;
     std::vector<Index> pair;      ///< elements that go one way between two devices, at most
     std::vector<Index> messages;  ///< peers that a device receives from, at most
@@ -68,9 +67,9 @@ struct Traffic {
 
 /// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of all ranks'
 /// schedules, whatever devices the meshes list: in closed form where sizes divide and digits tell blocks apart, else
-/// counted block by block, linear in the devices. Then `pair`, and with replicas `messages`, are estimates. Beyond 2^22
-/// devices, or 4096 that choose by another network than the machine's, it is no less. On one level it is what the typing
-/// rule says. An all_reduce carries 2 T (g - 1) / g a device, to each other as much.
+/// counted block by block, linear in the devices; then `pair`, and with replicas `messages`, are estimates. Beyond 2^22
+/// devices, or 4096 that choose by another network, it is no less. On one level it is what the typing rule says. An
+/// all_reduce carries 2 T (g - 1) / g a device, to each other as much.
 [[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                                  const Network& network);
 /// Its elements, for a plan made for this machine.
