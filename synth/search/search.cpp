@@ -161,7 +161,7 @@ private:
 
     bool exchanges_suffice() const {
         return options_.vocabulary == Vocabulary::all && options_.objective != Objective::time && frame_.sums() &&
-               !frame_.mixed && !exchanged_.empty() && all_exchanges_;
+               !frame_.mixed && !exchanged_to_.empty() && all_exchanges_;
     }
 
     void expand(std::uint32_t index) {
@@ -207,25 +207,34 @@ private:
             hops_.push_back(moves_.exchange(state, here, frame_.target, there, timed));
             return;
         }
-        if (exchanged_.empty()) list_exchanged(timed);
-        for (const Exchanged& one : exchanged_) {
-            if (one.sides.shards[frame_.dims()] != here.shards[frame_.dims()] || one.state == state) continue;
+        for (const Exchanged& one : exchanged_with(here.shards[frame_.dims()], timed)) {
+            if (one.state == state) continue;
             if (one.state != frame_.target && late_by_exchange(state, here, paid, one)) continue;
             hops_.push_back(moves_.exchange(state, here, one.state, one.sides, timed));
         }
     }
 
+    // Where exchanges lead that keep so many summands.
+    const std::vector<Exchanged>& exchanged_with(Index summands, bool timed) {
+        if (exchanged_to_.empty()) list_exchanged(timed);
+        const auto known = std::ranges::find(exchanged_, summands, &std::pair<Index, std::vector<Exchanged>>::first);
+        if (known != exchanged_.end()) return known->second;
+        std::vector<Exchanged>& states = exchanged_.emplace_back(summands, std::vector<Exchanged>{}).second;
+        for (const State& next : exchanged_to_) {
+            if (frame_.shards(next.lists[frame_.dims()]) != summands) continue;
+            const Sides sides = moves_.sides_of(next);
+            if (sides.tile > options_.tile_max) continue;
+            states.push_back({next, sides, remembers_ ? EdgeCost{} : least_from(next, false)});
+        }
+        return states;
+    }
+
     void list_exchanged(bool timed) {
         const bool anywhere = levels_ || frame_.sums();
         const std::size_t timed_max = prices_.by_levels() && frame_.even ? bounded_max : anywhere_max;
-        std::vector<State> states;
-        all_exchanges_ = anywhere && moves_.append_all_states(timed || frame_.mixed ? timed_max : summed_max, states);
-        if (!all_exchanges_) moves_.append_states_behind(anywhere ? timed_max : behind_max, states);
-        for (const State& next : states) {
-            const Sides sides = moves_.sides_of(next);
-            if (sides.tile > options_.tile_max) continue;
-            exchanged_.push_back({next, sides, remembers_ ? EdgeCost{} : least_from(next, false)});
-        }
+        const std::size_t most = timed || frame_.mixed ? timed_max : summed_max;
+        all_exchanges_ = anywhere && moves_.append_all_states(most, exchanged_to_);
+        if (!all_exchanges_) moves_.append_states_behind(anywhere ? timed_max : behind_max, exchanged_to_);
     }
 
     // Another way is as good, by what an exchange costs at least.
@@ -263,7 +272,8 @@ private:
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, EdgeCost>> shapes_;
-    std::vector<Exchanged> exchanged_;
+    std::vector<State> exchanged_to_;
+    std::vector<std::pair<Index, std::vector<Exchanged>>> exchanged_;  // by summands
     std::vector<Entry> open_;
     std::vector<Edge> hops_;
     std::uint32_t arrived_ = 0;  // the node of the target, plus one
