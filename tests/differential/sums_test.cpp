@@ -151,7 +151,9 @@ TEST_P(SumsTest, PlansWithSumsAreAtTheExactOptimum) {
             EXPECT_GT(tally.pairs, 50);
             EXPECT_EQ(tally.at_optimum, tally.pairs) << tally.worst_pair;
             // Four digits are searched to the end.
-            if (field.heavy) EXPECT_EQ(tally.complete, tally.pairs);
+            if (field.heavy) {
+                EXPECT_EQ(tally.complete, tally.pairs);
+            }
         }
 }
 
@@ -225,7 +227,9 @@ TEST(Sums, KnownOptimaAreMet) {
         ASSERT_TRUE(made.has_value()) << known.source;
         EXPECT_EQ(made->verdict().received_bytes_max_device, known.elements * element) << format(made->plan());
         EXPECT_TRUE(made->search_complete) << known.source;
-        if (known.objective == steps) EXPECT_EQ(steps_that_move(made->plan()), known.moves) << format(made->plan());
+        if (known.objective == steps) {
+            EXPECT_EQ(steps_that_move(made->plan()), known.moves) << format(made->plan());
+        }
     }
 }
 
