@@ -113,20 +113,42 @@ class Nodes:
                 raise Skip(f"no namespaces: {self.holders[-1].stderr.read().strip()}")
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(str(self.holders[-1].pid))
-        bridge = self.inside(self.count)
-        need(*bridge, "ip", "link", "add", "bridge", "mtu", "9000", "type", "bridge")
-        need(*bridge, "ip", "link", "set", "bridge", "up")
+        self.wire()
+
+    def wire(self):
+        """All nodes on one bridge; links.py has other ways."""
+        self.add_bridge("bridge")
         for node in range(self.count):
-            own, port = self.inside(node), f"port{node}"
-            need(*own, "ip", "link", "add", "card", "mtu", "9000", "type", "veth", "peer", "name", port, "mtu", "9000",
-                 "netns", str(self.holders[-1].pid))
-            need(*own, "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
-            for card in ("lo", "card"):
-                need(*own, "ip", "link", "set", card, "up")
-            need(*bridge, "ip", "link", "set", port, "master", "bridge", "up")
-            for inside, card in ((own, "card"), (bridge, port)):
-                need(*inside, "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * self.rate}bit",
-                     "burst", "128kb", "latency", "50ms")
+            self.plug(node, "bridge")
+            self.shape(node)
+
+    def add_bridge(self, name):
+        bridge = self.inside(self.count)
+        need(*bridge, "ip", "link", "add", name, "mtu", "9000", "type", "bridge")
+        need(*bridge, "ip", "link", "set", name, "up")
+
+    def plug(self, node, bridge):
+        """The node's card, whose other end is on a bridge."""
+        own, port = self.inside(node), f"port{node}"
+        need(*own, "ip", "link", "add", "card", "mtu", "9000", "type", "veth", "peer", "name", port, "mtu", "9000",
+             "netns", str(self.holders[-1].pid))
+        need(*own, "ip", "address", "add", f"{self.address(node)}/24", "dev", "card")
+        for card in ("lo", "card"):
+            need(*own, "ip", "link", "set", card, "up")
+        need(*self.inside(self.count), "ip", "link", "set", port, "master", bridge, "up")
+
+    def shape(self, node):
+        """A rate for the card, each way."""
+        self.limit(node, "card", self.rate)
+        self.limit(self.count, f"port{node}", self.rate)
+
+    def limit(self, node, card, rate):
+        need(*self.inside(node), "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * rate}bit",
+             "burst", "128kb", "latency", "50ms")
+
+    @staticmethod
+    def address(node):
+        return f"10.77.0.{node + 1}"
 
     def inside(self, node):
         return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts"]
