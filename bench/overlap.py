@@ -146,13 +146,14 @@ def line(one):
                 f"{milliseconds(seconds['steps'])}, chosen {milliseconds(seconds['chosen'])} in {one['pieces']}: "
                 f"{found['of_serial']:.2f}x steps, predicted/measured {found['predicted']:.2f}, of steps "
                 f"{one['predicted_steps_seconds'] / seconds['steps']:.2f}")
-    serial = milliseconds(seconds["serial"])
+    serial = (f"({milliseconds(one['transfer_seconds'])} and {milliseconds(one['product_seconds'])}) serial "
+              f"{milliseconds(seconds['serial'])}")
     if one["work"] in ("layers", "gradients"):
         by_hand = f", {found['of_by_hand']:.2f} of MPI_Iallgather" if found["of_by_hand"] else ""
-        return (f"{one['work']:10} {one['layers']} x {one['width']:<5} ratio {one['ratio']:<5} serial {serial}, pipeline "
+        return (f"{one['work']:10} {one['layers']} x {one['width']:<5} ratio {one['ratio']:<5} {serial}, pipeline "
                 f"{milliseconds(seconds['pipeline'])}: {found['of_serial']:.2f}x serial{by_hand}, "
                 f"list first {milliseconds(seconds['list, then layers'])}")
-    return (f"{one['work']:16} {one['rows']:6} x {one['width']:<5} ratio {one['ratio']:<5} serial {serial}, chosen "
+    return (f"{one['work']:16} {one['rows']:6} x {one['width']:<5} ratio {one['ratio']:<5} {serial}, chosen "
             f"{milliseconds(seconds['chosen'])} in {len(one['ends']):2}: {found['of_serial']:.2f}x serial, "
             f"{found['of_ring']:.2f} of ring ({found['of_ring_alone']:.2f} in transfer alone), "
             f"{found['of_best_equal']:.2f} of {found['best_equal']}, predicted/measured {found['predicted']:.2f}")
