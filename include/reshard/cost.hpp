@@ -191,9 +191,9 @@ struct Times {
 /// total(plan_times(...)). pre: verdict = check(plan).
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
-/// Of a judged plan as it runs: plan_picoseconds, and what each further piece of a split starts anew. Where steps
-/// overlap, the first piece takes them one by one, each further one the longest of: a level over all steps, the inmost
-/// level and the copies, half of the piece (two are on their way). pre: verdict = check(plan, execution).
+/// Of a judged plan as it runs: plan_picoseconds, the latencies of each further piece, and Machine::piece_ps of each.
+/// Where steps overlap, the first takes them one by one, a further one the longest of: a level over all steps, the
+/// inmost level and the copies, half of the piece (two are on their way). pre: verdict = check(plan, execution).
 [[nodiscard]] Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdict& verdict,
                                     const Machine& machine);
 
