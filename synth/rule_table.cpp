@@ -76,6 +76,15 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
         if (found.arrived && (digits.even || digits.exact)) limits.below = std::min(limits.below, found.price);
     };
     if (space) look(*space);
+    // An exchange ends sooner than steps one after the other, which may end sooner yet in pieces.
+    if (space && limits.vocabulary == Vocabulary::all && overlaps_levels(options) && !settled(asked)) {
+        const SearchReport of_all = asked.searched;
+        SearchOptions narrow = search_options(asked);
+        narrow.vocabulary = Vocabulary::collectives;
+        const Found found = search_space(asked, *space, narrow);
+        asked.searched = of_all;
+        asked.searched.states += found.states;
+    }
     // In coarser digits a plan is found where primes are too many, or those without the idle axes miss it.
     if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted))
         return space && space->even;

@@ -7,6 +7,7 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "synth/list/list_order.hpp"
+#include "synth/overlap/overlap_steps.hpp"
 
 namespace reshard {
 
@@ -26,7 +27,7 @@ Result<Synthesis> synthesize_one(const Problem& problem, std::size_t array, cons
 class ListSynthesizer {
 public:
     ListSynthesizer(std::span<const Problem> problems, const Options& options, const MemoryPolicy& memory)
-        : problems_(problems), options_(options), memory_(memory) {
+        : problems_(problems), options_(options), of_one_(options), memory_(memory) {
         options_.limits.memory.donate = memory.donate;
         // Pieces that overlap are of a plan by itself.
         if (problems.size() > 1) options_.capabilities.steps_overlap = false;
@@ -43,6 +44,7 @@ public:
         RESHARD_TRY(const auto& list, judge(judged, std::move(buckets_), memory_));
         ListSynthesis made{list, std::move(arrays_), floor_bytes_};
         for (const Synthesis& one : made.arrays) made.picoseconds = saturating_add(made.picoseconds, one.picoseconds);
+        made.cut_alone = cut_alone(made.arrays);
         return made;
     }
 
@@ -112,8 +114,16 @@ private:
         return {};
     }
 
+    // By the plans that the list has; others may be cut, too.
+    [[nodiscard]] Index cut_alone(std::span<const Synthesis> arrays) const {
+        if (arrays.size() < 2) return 0;
+        return std::ranges::count_if(
+            arrays, [&](const Synthesis& one) { return in_overlapped_pieces(one, of_one_).has_value(); });
+    }
+
     std::span<const Problem> problems_;
     Options options_;
+    const Options& of_one_;  // of an array by itself
     const MemoryPolicy& memory_;
     std::vector<Synthesis> arrays_;
     std::vector<Plan> plans_;  // theirs

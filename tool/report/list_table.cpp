@@ -61,6 +61,9 @@ std::string list_table(const ListSynthesis& made, std::span<const std::string> n
                         format_bytes(verdict.received_bytes), verdict.messages);
     text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
                         machine.name, green("checked", page), fingerprint(made.list(), made.memory()));
+    if (made.cut_alone > 0)
+        text += fmt::format("{} of {} arrays would end sooner in runs of their own, in pieces whose steps overlap\n",
+                            made.cut_alone, made.list().plans.size());
     return text + executions_text(made.list());
 }
 
