@@ -84,8 +84,8 @@ ROOMS = {
     "src/execute": (["src/plan", "src/copy", "src/copy/kernels", "src/schedule"], ["execute", "redistribute"]),
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
-    "synth/list": (["synth/overlap"], PLANNER + ["synthesize"]),  # who would be cut
     "synth/overlap": (["src/plan"], ["overlap/choose_pieces", "problem"]),  # one price of pieces
+    "synth/list": (["synth/overlap"], PLANNER + ["synthesize"]),  # who would be cut
     "synth": (["synth/search", "synth/rules", "synth/list", "synth/overlap"], PLANNER + ["plan_cache"]),
     "backends/common": ([], ["result", "algebra/backend"]),
     "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),

@@ -127,9 +127,7 @@ void expect_all_arrive(std::uint64_t cases, std::string (*draw)(std::uint64_t se
     });
 }
 
-TEST(Pieces, ArriveWholeInAnyProgress) {
-    expect_all_arrive(cases_of(700), drawn_in_pieces);
-}
+TEST(Pieces, ArriveWholeInAnyProgress) { expect_all_arrive(cases_of(700), drawn_in_pieces); }
 
 // Every plan has several steps, of which those of two pieces go on at once.
 TEST(Pieces, ArriveWholeWhereTheSynthesizerCutsThemForTheirSteps) {
