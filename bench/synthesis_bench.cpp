@@ -46,14 +46,16 @@ void same_pattern(benchmark::State& state) {
          *make_layout(mesh, DType::f32, {n, n}, P{"y", "x"}));
 }
 
-// A mesh of one axis for each prime, and extents that some of its layouts divide.
+// A mesh of one axis for each prime, extents that some of its layouts divide, and a machine; one level where none is
+// named.
 struct Field {
     Mesh mesh;
     std::vector<Index> extents;
+    Machine machine;
 };
 
-Field field(const std::vector<Index>& primes, std::vector<Index> extents) {
-    Field made{{}, std::move(extents)};
+Field field(const std::vector<Index>& primes, std::vector<Index> extents, std::string_view machine = "laptop") {
+    Field made{{}, std::move(extents), *make_machine(machine)};
     for (std::size_t i = 0; i < primes.size(); ++i) made.mesh.axes.push_back({fmt::format("a{}", i), primes[i]});
     return made;
 }
@@ -81,7 +83,7 @@ double thread_seconds() {
 
 // Percentiles over random pairs of these fields in turn, in microseconds, and received bytes over the lower bound.
 void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
-    const Options options = options_of(state);
+    Options options = options_of(state);
     std::mt19937 random(7);
     std::vector<double> times;
     double ratio = 0;
@@ -90,6 +92,7 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
         const Field& drawn = fields[times.size() % fields.size()];
         const Layout source = random_layout(drawn, random);
         const Layout target = random_layout(drawn, random);
+        options.machine = drawn.machine;
         const double begin = thread_seconds();
         const auto made = synthesize(source, target, options);
         const double taken = thread_seconds() - begin;
@@ -119,7 +122,7 @@ void random_small(benchmark::State& state) {
 }
 
 // About 2^20 devices (2^20; 2^13 3^3 5; 2^9 3^4 5^2; 2^6 3^6 5^2), one axis a prime, rank 4.
-void random_pairs(benchmark::State& state) {
+std::vector<Field> many_devices(std::string_view machine) {
     const auto axes = [](int twos, int threes, int fives) {
         std::vector<Index> primes;
         for (int i = 0; i < 20; ++i) {
@@ -129,11 +132,26 @@ void random_pairs(benchmark::State& state) {
         }
         return primes;
     };
-    static const std::vector<Field> fields = {
-        field(axes(20, 0, 0), {32768, 32768, 32768, 32768}), field(axes(13, 3, 1), {23040, 23040, 23040, 23040}),
-        field(axes(9, 4, 2), {23040, 23040, 23040, 23040}), field(axes(6, 6, 2), {17280, 17280, 17280, 17280})};
-    plan_random(state, fields);
+    return {field(axes(20, 0, 0), {32768, 32768, 32768, 32768}, machine),
+            field(axes(13, 3, 1), {23040, 23040, 23040, 23040}, machine),
+            field(axes(9, 4, 2), {23040, 23040, 23040, 23040}, machine),
+            field(axes(6, 6, 2), {17280, 17280, 17280, 17280}, machine)};
 }
+
+void random_pairs(benchmark::State& state) { plan_random(state, many_devices("laptop")); }
+
+// The same on machines of two levels: nodes that digits of the mesh tell apart, and (8 of 60) that they do not.
+void random_small_levels(benchmark::State& state) {
+    plan_random(state, {field({2, 3}, {4608}, "ethernet:nodes=2,per_node=3"),
+                        field({2, 2, 2}, {4096, 4096}, "ethernet:nodes=4,per_node=2"),
+                        field({2, 3, 2}, {4608, 4608, 96}, "ethernet:nodes=6,per_node=2"),
+                        field({2, 2, 2, 2}, {4096, 4096}, "dgx-h100:nodes=2"),
+                        field({2, 3, 2, 5}, {7200, 7200}, "dgx-h100:nodes=8"),
+                        field({2, 2, 2, 2}, {512, 512, 512}, "dgx-h100:nodes=2")});
+}
+
+// And of about 2^20 devices.
+void random_pairs_levels(benchmark::State& state) { plan_random(state, many_devices("dgx-h100:nodes=138240")); }
 
 constexpr std::array<std::int64_t, 2> vocabularies = {static_cast<int>(Vocabulary::all),
                                                       static_cast<int>(Vocabulary::collectives)};
@@ -142,6 +160,11 @@ void each_vocabulary(benchmark::internal::Benchmark* bench) {
     for (const auto vocabulary : vocabularies)
         for (const Objective objective : {Objective::time, Objective::bytes})
             bench->Args({vocabulary, static_cast<int>(objective)});
+}
+
+// Only the time looks at levels.
+void each_vocabulary_in_time(benchmark::internal::Benchmark* bench) {
+    for (const auto vocabulary : vocabularies) bench->Args({vocabulary, static_cast<int>(Objective::time)});
 }
 
 void each_objective(benchmark::internal::Benchmark* bench) {
@@ -161,5 +184,15 @@ BENCHMARK(four_atoms)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond);
 BENCHMARK(same_pattern)->Apply(each_size)->Unit(benchmark::kMicrosecond);
 BENCHMARK(random_small)->Apply(each_objective)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(6000);
 BENCHMARK(random_pairs)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(10000);
+BENCHMARK(random_small_levels)
+    ->Apply(each_vocabulary_in_time)
+    ->Unit(benchmark::kMicrosecond)
+    ->UseManualTime()
+    ->Iterations(6000);
+BENCHMARK(random_pairs_levels)
+    ->Apply(each_vocabulary_in_time)
+    ->Unit(benchmark::kMicrosecond)
+    ->UseManualTime()
+    ->Iterations(1000);
 
 }  // namespace

@@ -10,19 +10,43 @@ is against what was predicted. Exits 77 where there are no tools or privileges f
 --case NAME runs one of CASES instead, moves between meshes and a sum, and prints the plan beside what MPI programs
 write by hand, and against the time that was predicted, step by step, and against bytes / rate of its busiest card.
 --cases runs all of CASES and prints a row of bench/README.md's table for each.
+--list N moves a list of N arrays of rows x columns with that layout, all together and array by array.
 
-The namespaces live as long as the processes that hold them, which end with this one however it ends."""
+The namespaces live as long as the processes in them, which end with this one: on SIGTERM, SIGINT and SIGHUP it ends
+them itself, and a launcher whose script was killed is told by the system."""
 
 import argparse
 import json
 import os
 import shutil
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 
 MESSAGE_SECONDS = 300
 NODES = 2
+
+
+def owing(*loads):
+    """The question in which sender i owes receiver j so many of all parts of the rows; one rank a node."""
+    senders, receivers = len(loads), len(loads[0])
+    part = 1.0 / sum(map(sum, loads))
+
+    def asked(rows, columns):
+        source, target, end = [], [], 0.0
+        for i, of_one in enumerate(loads):
+            for j, parts in enumerate(of_one):
+                end += parts * part
+                if parts > 0:
+                    source.append(f"{round(rows * end)}:{i}")
+                    target.append(f"{round(rows * end)}:{j}")
+        return (f"--mesh a={senders}[0-{senders - 1}] --target-mesh c={receivers}[{senders}-{senders + receivers - 1}] "
+                f"f32[{rows}@a[{','.join(source)}],{columns}] f32[{rows}@c[{','.join(target)}],{columns}]")
+    return senders + receivers, 1, asked
+
+
 # Nodes, ranks of each, and the question. "case" as in Alpa's suite (cross_mesh.py), N rows.
 CASES = {
     "1": (4, 2, "--mesh a=2,b=2[0-3] --target-mesh c=2,d=2[4-7] f32[N@a,M] f32[N@c,M]"),
@@ -30,6 +54,10 @@ CASES = {
     "1to2x2": (3, 2, "--mesh a=1[0] --target-mesh c=2,d=2[2-5] f32[N,M] f32[N,M]"),
     "1to4x2": (5, 2, "--mesh a=1[0] --target-mesh c=4,d=2[2-9] f32[N,M] f32[N,M]"),
     "sum": (2, 4, "--mesh x=2,y=4 f32[N,M]{U:(x,y)} f32[N,M]"),
+    "scatter": (2, 4, "--mesh x=2,y=4 f32[N,M]{U:(x,y)} f32[N@(x,y),M]"),
+    "busy-peer": owing((8, 1, 1, 1)),
+    "two-meet": owing((8, 1, 1, 1), (3, 8, 0, 0)),
+    "all-meet": owing((2, 3, 0, 8), (3, 1, 3, 5)),
 }
 TIMES_BOUND = 1.3  # the plan against bytes / rate
 FACTOR_BOUND = 0.25  # predicted factor against measured
@@ -55,19 +83,45 @@ copy 1000000GB/s
 """
 
 # What MPI programs write by hand: the last columns of the table of cases.
-BY_HAND = ("isend and irecv of boxes", "MPI_Bcast per unit task", "MPI_Alltoallw")
+BY_HAND = ("isend and irecv of boxes", "MPI_Bcast per unit task", "MPI_Alltoallw", "MPI_Allreduce",
+           "MPI_Reduce_scatter")
+END_SECONDS = 10  # in which what is told to end does so
 
 
 class Skip(Exception):
     pass
 
 
+def end_on_signals():
+    """A signal ends the script as an exception does, so that what it started ends first. A second one changes nothing."""
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def ended(number, _):
+        for one in signals:
+            signal.signal(one, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for one in signals:
+        signal.signal(one, ended)
+
+
 def run(*command, seconds=MESSAGE_SECONDS):
-    """Ended after so many seconds, with the sentence of what did not end."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        sys.exit(f"wrong: no end after {seconds} seconds of {' '.join(command)}")
+    """Ended after so many seconds, with the sentence of what did not end; and where this script is to end."""
+    # A session of its own: what a terminal sends to all is for the script, which ends the command in order.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as child:
+        try:
+            out, err = child.communicate(timeout=seconds)
+        except BaseException as why:
+            child.terminate()
+            try:
+                child.communicate(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
+            if isinstance(why, subprocess.TimeoutExpired):
+                sys.exit(f"wrong: no end after {seconds} seconds of {' '.join(command)}")
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
 
 
 def need(*command):
@@ -96,12 +150,30 @@ class Nodes:
         return self
 
     def __exit__(self, *_):
+        self.end_inhabitants()
         for holder in self.holders:
             holder.stdin.close()
             holder.wait()
 
+    def end_inhabitants(self):
+        """What a launcher left in the namespaces: they are ours, and so is all that runs there."""
+        def network(pid):
+            try:
+                return os.readlink(f"/proc/{pid}/ns/net")
+            except OSError:
+                return None  # it has ended
+
+        holders = {holder.pid for holder in self.holders}
+        ours = {network(pid) for pid in holders} - {None, network("self")}
+        for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+            if pid not in holders and network(pid) in ours:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
     def build(self):
-        for tool in ("ip", "tc", "nsenter", "unshare"):
+        for tool in ("ip", "tc", "nsenter", "unshare", "setpriv"):
             if shutil.which(tool) is None:
                 raise Skip(f"there is no {tool} here")
         for node in range(self.count + 1):
@@ -113,20 +185,42 @@ class Nodes:
                 raise Skip(f"no namespaces: {self.holders[-1].stderr.read().strip()}")
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(str(self.holders[-1].pid))
-        bridge = self.inside(self.count)
-        need(*bridge, "ip", "link", "add", "bridge", "mtu", "9000", "type", "bridge")
-        need(*bridge, "ip", "link", "set", "bridge", "up")
+        self.wire()
+
+    def wire(self):
+        """All nodes on one bridge; links.py has other ways."""
+        self.add_bridge("bridge")
         for node in range(self.count):
-            own, port = self.inside(node), f"port{node}"
-            need(*own, "ip", "link", "add", "card", "mtu", "9000", "type", "veth", "peer", "name", port, "mtu", "9000",
-                 "netns", str(self.holders[-1].pid))
-            need(*own, "ip", "address", "add", f"10.77.0.{node + 1}/24", "dev", "card")
-            for card in ("lo", "card"):
-                need(*own, "ip", "link", "set", card, "up")
-            need(*bridge, "ip", "link", "set", port, "master", "bridge", "up")
-            for inside, card in ((own, "card"), (bridge, port)):
-                need(*inside, "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * self.rate}bit",
-                     "burst", "128kb", "latency", "50ms")
+            self.plug(node, "bridge")
+            self.shape(node)
+
+    def add_bridge(self, name):
+        bridge = self.inside(self.count)
+        need(*bridge, "ip", "link", "add", name, "mtu", "9000", "type", "bridge")
+        need(*bridge, "ip", "link", "set", name, "up")
+
+    def plug(self, node, bridge):
+        """The node's card, whose other end is on a bridge."""
+        own, port = self.inside(node), f"port{node}"
+        need(*own, "ip", "link", "add", "card", "mtu", "9000", "type", "veth", "peer", "name", port, "mtu", "9000",
+             "netns", str(self.holders[-1].pid))
+        need(*own, "ip", "address", "add", f"{self.address(node)}/24", "dev", "card")
+        for card in ("lo", "card"):
+            need(*own, "ip", "link", "set", card, "up")
+        need(*self.inside(self.count), "ip", "link", "set", port, "master", bridge, "up")
+
+    def shape(self, node):
+        """A rate for the card, each way."""
+        self.limit(node, "card", self.rate)
+        self.limit(self.count, f"port{node}", self.rate)
+
+    def limit(self, node, card, rate):
+        need(*self.inside(node), "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * rate}bit",
+             "burst", "128kb", "latency", "50ms")
+
+    @staticmethod
+    def address(node):
+        return f"10.77.0.{node + 1}"
 
     def inside(self, node):
         return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts"]
@@ -148,14 +242,17 @@ class Nodes:
             own = f"$(echo {' '.join(map(str, cores))} | cut -d ' ' -f $((OMPI_COMM_WORLD_RANK + 1)))"
             command = ("sh", "-c", f'exec taskset --cpu-list "{own}" "$@"', "sh", *command)
         # Open MPI's own limit ends the ranks of all nodes; the later one here is for a launcher that hangs itself.
-        return run(*self.inside(0), mpiexec, "--timeout", str(MESSAGE_SECONDS), "-n", str(self.count * per_node),
-                   "--bind-to", "none", "--host", hosts, *words, *command, seconds=MESSAGE_SECONDS + 30)
+        return run("setpriv", "--pdeathsig", "TERM", *self.inside(0), mpiexec, "--timeout", str(MESSAGE_SECONDS),
+                   "-n", str(self.count * per_node), "--bind-to", "none", "--host", hosts, *words, *command,
+                   seconds=MESSAGE_SECONDS + 30)
 
 
 def question(asked):
     rows, columns = asked.rows, asked.columns
     if asked.case:
-        return CASES[asked.case][2].replace("N", str(rows)).replace("M", str(columns)).split()
+        words = CASES[asked.case][2]
+        text = words.replace("N", str(rows)).replace("M", str(columns)) if isinstance(words, str) else words(rows, columns)
+        return text.split()
     return ["--mesh", f"x={NODES},y={asked.per_node}", f"f32[{rows}@(x,y),{columns}]", f"f32[{rows},{columns}@x]"]
 
 
@@ -260,6 +357,39 @@ def measure_case(asked, folder, machine, plan):
     }
 
 
+def measure_list(asked, folder):
+    """Small arrays that share the messages of each step, and the same one after another: a limit that says nothing of
+    staging leaves no room for workspaces side by side."""
+    machine = os.path.join(folder, "two-nodes.machine")
+    with open(machine, "w", encoding="utf-8") as file:
+        file.write(MACHINE.format(per_node=asked.per_node, rate=asked.rate))
+    path = os.path.join(folder, "arrays")
+    mesh, source, target = question(asked)[1:]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(asked.list * (json.dumps({"mesh": mesh, "source": source, "target": target}) + "\n"))
+    ways = {"together": (), "one by one": ("--footprint-bytes-max", "1GiB")}
+    seconds, told = {way: [] for way in ways}, {}
+    with Nodes(folder, asked.rate, NODES) as nodes:
+        for _ in range(asked.rounds):
+            for way, more in ways.items():
+                done = nodes.launch(asked.mpiexec, asked.per_node, asked.reshard, "run", "--json", "--list", path, "--machine",
+                                    machine, *more)
+                if done.returncode != 0:
+                    sys.exit(f"wrong: the list did not move\n{done.stdout}\n{done.stderr}")
+                told[way] = json.loads(done.stdout.splitlines()[-1])
+                seconds[way].append(told[way]["seconds_measured"])
+    return {
+        "arrays": asked.list,
+        "link_bytes_per_second": asked.rate,
+        "steps": [step["kind"] for step in told["together"]["arrays"][0]["steps"]],
+        "run_together": {way: sum(map(len, one["together"])) for way, one in told.items()},
+        "footprint_bytes": {way: one["footprint_bytes"] for way, one in told.items()},
+        "seconds": {way: statistics.median(all_of) for way, all_of in seconds.items()},
+        "least": {way: min(all_of) for way, all_of in seconds.items()},
+        "wrong": sum(one["wrong"] for one in told.values()),
+    }
+
+
 def faults(result, slack):
     """By the fastest rounds: others may use the machine, and a link is never faster than its rate."""
     over, faster, expected = result["least"]["over_link_rate"], result["least"]["faster"], result["faster_predicted"]
@@ -287,11 +417,11 @@ def report(asked):
     found = []
     for _ in range(asked.attempts):
         with tempfile.TemporaryDirectory() as folder:
-            result = measure(asked, folder)
+            result = measure_list(asked, folder) if asked.list else measure(asked, folder)
         print(json.dumps(result), flush=True)
         if result["wrong"] != 0:
             sys.exit("wrong: elements did not arrive as they should")
-        if asked.case:
+        if asked.case or asked.list:
             return
         found = list(faults(result, asked.slack))
         if not found:
@@ -310,11 +440,13 @@ def main():
     parser.add_argument("--columns", type=int, default=4096)
     parser.add_argument("--case", choices=list(CASES), help="a move between meshes or a sum, with nodes of its own")
     parser.add_argument("--cases", action="store_true", help="all cases, as rows of a table")
+    parser.add_argument("--list", type=int, default=0, metavar="N", help="so many arrays, together and one by one")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--check", action="store_true", help="fail where the bounds are not kept")
     parser.add_argument("--slack", type=float, default=1, help="the bounds are so many times as wide: where others run")
     parser.add_argument("--attempts", type=int, default=1, help="launches, until one keeps the bounds")
     asked = parser.parse_args()
+    end_on_signals()
     if asked.case:
         asked.per_node = CASES[asked.case][1]
     asked.reshard = os.path.abspath(asked.reshard)

@@ -102,7 +102,7 @@ private:
         if (!searched.exhausted || (has_summands(problem_) && (timed || !searched.sums_settled))) return false;
         const Alternative& best = *choice_.best();
         // What the search adds up does not end so late where steps overlap: other plans may end sooner.
-        if (timed && overlaps()) return false;
+        if (timed && overlaps_levels(options_)) return false;
         // For the time exchanges lead to some of the states only, and a plan in pieces takes longer than its price.
         const bool all_kinds =
             options_.vocabulary == Vocabulary::collectives ||
@@ -117,9 +117,6 @@ private:
         }
         return searched.even || at_bound(best);
     }
-
-    // Steps that go over one level add up all the same.
-    bool overlaps() const { return options_.capabilities.steps_overlap && options_.machine.levels.size() > 1; }
 
     // True when the best plan has one moving step and cannot be beaten.
     bool done() {

@@ -53,6 +53,10 @@ Execution execution_for(const Plan& plan, const Options& options) {
                             options.first_steps.empty() ? options.vocabulary : Vocabulary::collectives);
 }
 
+bool overlaps_levels(const Options& options) {
+    return options.capabilities.steps_overlap && options.machine.levels.size() > 1;
+}
+
 bool at_bound(const Judged<Plan>& plan) {
     return plan.verdict().received_bytes_max_device == plan.verdict().lower_bound_bytes;
 }
@@ -84,7 +88,11 @@ Candidates::Candidates(const Problem& problem, const Options& options)
       peak_bytes_max_(peak_allowed(problem, options.first_steps)) {}
 
 bool Candidates::consider(std::string rule, Plan plan) {
-    return judge(std::move(rule), shortcut(std::move(plan), options_));
+    Plan fused = shortcut(plan, options_);
+    const bool fewer = moving_steps(fused) < moving_steps(plan);
+    const bool kept = judge(rule, std::move(fused));
+    if (fewer && overlaps_levels(options_)) judge_in_pieces(std::move(rule), std::move(plan));
+    return kept;
 }
 
 bool Candidates::judge(std::string rule, Plan plan) {
@@ -96,6 +104,18 @@ bool Candidates::judge(std::string rule, Plan plan) {
         execution = execution_for(plan, options_);
     }
     return judge_as(std::move(rule), std::move(plan), execution, true);
+}
+
+// One step after the other a plan takes longer than fused; in pieces its levels may take turns.
+void Candidates::judge_in_pieces(std::string rule, Plan plan) {
+    plan = completed(std::move(plan));
+    if (known(plan) || !std::holds_alternative<AsSteps>(execution_for(plan, options_))) return;
+    const auto steps = judged_as(std::move(plan), AsSteps{});
+    if (!steps) return;
+    if (auto pieces = in_overlapped_pieces(*steps, options_)) {
+        ++proposed_;
+        note(std::move(rule), *std::move(pieces));
+    }
 }
 
 void Candidates::show(std::string rule, Plan plan) {
@@ -127,13 +147,21 @@ std::optional<bool> Candidates::known(const Plan& plan) const {
 
 bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution, bool may_overlap) {
     if (const auto kept = known(plan)) return *kept;
-    auto judged = reshard::judge(std::move(plan), execution, {.memory = {.donate = options_.limits.memory.donate}});
+    auto judged = judged_as(std::move(plan), execution);
     if (!judged) return false;  // a searcher was wrong, or sizes do not divide
     if (auto pieces = may_overlap ? in_overlapped_pieces(*judged, options_) : std::nullopt) judged = std::move(*pieces);
-    const Index time = run_picoseconds(judged->plan(), judged->execution(), judged->verdict(), options_.machine);
-    std::string over = over_limit(*judged);
+    return note(std::move(rule), *std::move(judged));
+}
+
+Result<Judged<Plan>> Candidates::judged_as(Plan plan, const Execution& execution) const {
+    return reshard::judge(std::move(plan), execution, {.memory = {.donate = options_.limits.memory.donate}});
+}
+
+bool Candidates::note(std::string rule, Judged<Plan> judged) {
+    const Index time = run_picoseconds(judged.plan(), judged.execution(), judged.verdict(), options_.machine);
+    std::string over = over_limit(judged);
     const bool kept = over.empty();
-    (kept ? kept_ : rejected_).push_back({*judged, std::move(rule), time, std::move(over)});
+    (kept ? kept_ : rejected_).push_back({std::move(judged), std::move(rule), time, std::move(over)});
     return kept;
 }
 

@@ -11,6 +11,9 @@ namespace reshard {
 /// How a plan of this question runs. First steps that the user named run as steps.
 [[nodiscard]] Execution execution_for(const Plan& plan, const Options& options);
 
+/// Steps of plans of this question may go over different levels at once. Steps over one level add up all the same.
+[[nodiscard]] bool overlaps_levels(const Options& options);
+
 /// It receives no more than any plan must.
 [[nodiscard]] bool at_bound(const Judged<Plan>& plan);
 /// No plan is better, whatever the vocabulary.
@@ -36,7 +39,7 @@ public:
     /// Judges a candidate with the user's first steps in front, as it would run; one that would run as one exchange is
     /// that exchange. Keeps it when it is right and within the limits, else notes why not. True when it is kept.
     bool judge(std::string rule, Plan plan);
-    /// The same after `shortcut`.
+    /// The same after `shortcut`; and as it is, in pieces, where that makes the levels of its steps overlap.
     bool consider(std::string rule, Plan plan);
     /// The same for a candidate whose steps run as steps whatever the backend can do: it is there to be compared with.
     void show(std::string rule, Plan plan);
@@ -61,6 +64,9 @@ public:
 private:
     [[nodiscard]] Plan completed(Plan plan) const;
     bool judge_as(std::string rule, Plan plan, const Execution& execution, bool may_overlap);
+    void judge_in_pieces(std::string rule, Plan plan);
+    [[nodiscard]] Result<Judged<Plan>> judged_as(Plan plan, const Execution& execution) const;
+    bool note(std::string rule, Judged<Plan> judged);
     [[nodiscard]] std::optional<bool> known(const Plan& plan) const;
     [[nodiscard]] std::size_t best_place() const;
     [[nodiscard]] std::string over_limit(const Judged<Plan>& candidate);

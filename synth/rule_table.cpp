@@ -71,11 +71,23 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
     const Options& options = asked.options;
     const auto space =
         make_search_space(asked.problem, options.objective == Objective::time && options.machine.levels.size() > 1);
-    const auto look = [&](const SearchSpace& digits) {
-        const Found found = search_space(asked, digits, limits);
+    const auto look = [&](const SearchSpace& digits, Index hops_max) {
+        SearchOptions within = limits;
+        within.hops_max = hops_max;
+        const Found found = search_space(asked, digits, within);
         if (found.arrived && (digits.even || digits.exact)) limits.below = std::min(limits.below, found.price);
     };
-    if (space) look(*space);
+    const bool sums = has_sums(asked.problem) && options.objective != Objective::time;
+    if (space) look(*space, sums ? sums_hops_max : limits.hops_max);
+    // An exchange ends sooner than steps one after the other, which may end sooner yet in pieces.
+    if (space && limits.vocabulary == Vocabulary::all && overlaps_levels(options) && !settled(asked)) {
+        const SearchReport of_all = asked.searched;
+        SearchOptions narrow = search_options(asked);
+        narrow.vocabulary = Vocabulary::collectives;
+        const Found found = search_space(asked, *space, narrow);
+        asked.searched = of_all;
+        asked.searched.states += found.states;
+    }
     // In coarser digits a plan is found where primes are too many, or those without the idle axes miss it.
     if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted))
         return space && space->even;
@@ -87,10 +99,13 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
         asked.searched.exhausted = false;
         if (settled(asked)) return space->even;
     }
+    // In the same digits it would find the same.
+    const auto coarse = make_coarse_space(asked.problem);
+    if (!coarse || (space && same_digits(*space, *coarse))) return false;
     SearchOptions all = limits;
     all.below = {index_max, index_max};
     std::swap(all, limits);
-    if (const auto coarse = make_coarse_space(asked.problem)) look(*coarse);
+    look(*coarse, limits.hops_max);
     limits.below = std::min(limits.below, all.below);
     return false;
 }

@@ -20,7 +20,8 @@ Product::Product(Index rows, Index inner, Index columns)
     for (std::size_t i = 0; i < b_.size(); ++i) b_[i] = static_cast<float>(i % 7) - 3;
 }
 
-void Product::run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const {
+void Product::run(const float* a, const float* b, float* c, Index begin, Index end,
+                  const std::function<void()>& look) const {
     for (Index row = begin; row < end; row += block_rows) {
         const Index rows = std::min(block_rows, end - row);
         const Index slice = std::clamp<Index>(slice_elements_ / rows, 1, columns_);
@@ -32,7 +33,7 @@ void Product::run(const float* a, float* c, Index begin, Index end, const std::f
             const int width = static_cast<int>(columns_);
             const float one = 1;
             const float zero = 0;
-            sgemm_("N", "N", &m, &n, &k, &one, b_.data() + column, &width, a + row * inner_, &k, &zero,
+            sgemm_("N", "N", &m, &n, &k, &one, b + column, &width, a + row * inner_, &k, &zero,
                    c + row * columns_ + column, &width);
             look();
         }
@@ -41,6 +42,7 @@ void Product::run(const float* a, float* c, Index begin, Index end, const std::f
 
 double Product::measure(const float* a, float* c) {
     std::vector<double> times;
+    double least = 1;  // seconds of an element; no disturbance leaves short slices
     slice_elements_ = block_rows;
     const Index rows = std::min<Index>(rows_, 4 * block_rows);
     for (int round = 0; round < 9; ++round) {
@@ -50,8 +52,8 @@ double Product::measure(const float* a, float* c) {
         if (round >= 4) {
             times.push_back(row);
         } else {  // short slices take longer for an element, so that their length is found step by step
-            const double element = row / static_cast<double>(columns_);
-            slice_elements_ = std::max<Index>(static_cast<Index>(slice_seconds / element), 1);
+            least = std::min(least, row / static_cast<double>(columns_));
+            slice_elements_ = std::max<Index>(static_cast<Index>(slice_seconds / least), 1);
         }
     }
     std::ranges::sort(times);

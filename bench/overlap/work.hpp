@@ -13,11 +13,16 @@ namespace reshard::overlap {
 /// C = A B in rows of A and C, row-major, in single precision: A has `inner` columns, B and C `columns`.
 class Product {
 public:
+    /// B is small integers.
     Product(Index rows, Index inner, Index columns);
 
-    /// The rows from `begin` to `end` of C, a slice of about half a millisecond at a time (some columns of some rows), with
-    /// a call of `look` behind each.
-    void run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const;
+    /// The rows from `begin` to `end` of C, a slice of about half a millisecond at a time (some columns of some rows),
+    /// with a call of `look` behind each.
+    void run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const {
+        run(a, b_.data(), c, begin, end, look);
+    }
+    /// The same with another B.
+    void run(const float* a, const float* b, float* c, Index begin, Index end, const std::function<void()>& look) const;
 
     /// Median seconds of a row when many are made. Sets how many make a slice.
     double measure(const float* a, float* c);

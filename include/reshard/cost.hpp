@@ -56,20 +56,20 @@ struct Machine {
 /// chooses, and where a step is not typed.
 [[nodiscard]] Network network_for(const Plan& plan, const Machine& machine);
 
-/// What one step carries over each level of a machine; one entry per level in each. A transfer goes over the innermost
-/// level that has both its devices: a level reaches what no inner one does, and the outermost one all that is left.
+/// What one step carries over each level of a machine, one entry per level. A transfer goes over the innermost level
+/// that has both its devices, or over the outermost one.
 struct Traffic {
-    /// Elements that the busiest device sends or receives, whichever is more; where the level is shared, the busiest
-    /// block of the next inner level.
+    /// That the busiest device sends or receives; where the level is shared, the busiest block of the next inner level.
     std::vector<Index> elements;
     std::vector<Index> pair;      ///< elements that go one way between two devices, at most
     std::vector<Index> messages;  ///< peers that a device receives from, at most
 };
 
 /// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of all ranks'
-/// schedules: in closed form where sizes divide, else by sums over each dimension where digits tell blocks apart, else
-/// by all transfers of up to 4096 devices; beyond, no less, and `pair`, and with replicas `messages`, are estimates.
-/// On one level it is what the typing rule says. An all_reduce carries 2 T (g - 1) / g a device, to each other as much.
+/// schedules, whatever devices the meshes list: in closed form where sizes divide and digits tell blocks apart, else
+/// counted block by block, linear in the devices; then `pair`, and with replicas `messages`, are estimates. Beyond 2^22
+/// devices, or 4096 that choose by another network, it is no less. On one level it is what the typing rule says. An
+/// all_reduce carries 2 T (g - 1) / g a device, to each other as much.
 [[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                                  const Network& network);
 /// Its elements, for a plan made for this machine.
@@ -191,9 +191,9 @@ struct Times {
 /// total(plan_times(...)). pre: verdict = check(plan).
 [[nodiscard]] Index plan_picoseconds(const Plan& plan, const Verdict& verdict, const Machine& machine);
 
-/// Of a judged plan as it runs: plan_picoseconds, and what each further piece of a split starts anew. Where steps
-/// overlap, the first piece takes them one by one, each further one the longest of: a level over all steps, the inmost
-/// level and the copies, half of the piece (two are on their way). pre: verdict = check(plan, execution).
+/// Of a judged plan as it runs: plan_picoseconds, the latencies of each further piece, and Machine::piece_ps of each.
+/// Where steps overlap, the first takes them one by one, a further one the longest of: a level over all steps, the
+/// inmost level and the copies, half of the piece (two are on their way). pre: verdict = check(plan, execution).
 [[nodiscard]] Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdict& verdict,
                                     const Machine& machine);
 

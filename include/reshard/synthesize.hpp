@@ -75,6 +75,9 @@ struct ListSynthesis : Judged<ListPlan> {
     std::vector<Synthesis> arrays;  ///< of each array
     Index floor_bytes = 0;          ///< no order and no plans let every device do with less
     Index picoseconds = 0;          ///< the sum over the arrays, as if each ran by itself
+    /// Arrays that would end sooner in a run of their own, in pieces whose steps overlap (Capabilities::steps_overlap);
+    /// in a list of several no plan is cut so.
+    Index cut_alone = 0;
 };
 
 /// The plan of each problem by itself, and buckets for all of them, as few as the limit of the list allows, in an order

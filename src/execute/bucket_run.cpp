@@ -258,7 +258,8 @@ public:
     GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
-        return guarded(std::min<std::size_t>(1, buckets_->bounds.size()), {});
+        const std::size_t at_once = buckets_->queued() ? buckets_->bounds.size() : 1;
+        return guarded(std::min(at_once, buckets_->bounds.size()), {});
     }
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         return guarded(buckets_->bounds.size(), {.withheld = false, .queue = queue});

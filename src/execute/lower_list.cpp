@@ -8,6 +8,7 @@
 #include "src/execute/lower_judged.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
+#include "src/plan/together.hpp"
 #include "src/schedule/piece_schedule.hpp"
 
 namespace reshard {
@@ -39,6 +40,12 @@ RankPlan lower_part(const RankPlan& whole, const Split& split, std::size_t piece
     return part;
 }
 
+void shift_workspace(RankPlan& plan, Index bytes) {
+    for (RankStep& step : plan.steps)
+        for (Slot* slot : {&step.from, &step.to})
+            if (slot->buffer == BufferId::workspace) slot->offset_bytes += bytes;
+}
+
 // Two pieces that are on their way at once have a half of the workspace each. Returns what both take.
 Index take_halves(std::vector<RankPlan>& pieces) {
     Index half = 0;
@@ -46,12 +53,27 @@ Index take_halves(std::vector<RankPlan>& pieces) {
     const Index all = saturating_multiply(half, std::min<Index>(std::ssize(pieces), 2));
     for (std::size_t place = 0; place < pieces.size(); ++place) {
         pieces[place].workspace_bytes = half == 0 ? 0 : all;
-        if (place % 2 == 0) continue;
-        for (RankStep& step : pieces[place].steps)
-            for (Slot* slot : {&step.from, &step.to})
-                if (slot->buffer == BufferId::workspace) slot->offset_bytes += half;
+        if (place % 2 != 0) shift_workspace(pieces[place], half);
     }
     return all;
+}
+
+// A part of the workspace for each array that runs together with others, and their turn. pre: they run as steps.
+void share_workspace(LoweredList& lowered, const ListPlan& list) {
+    for (std::size_t turn = 0; turn < list.together.size(); ++turn) {
+        std::vector<Index> own;
+        for (const std::size_t array : list.together[turn]) own.push_back(lowered.arrays[array].workspace_bytes);
+        const Parts parts = parts_of(own);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            RankPlan& plan = lowered.arrays[list.together[turn][i]];
+            shift_workspace(plan, parts.offsets[i]);
+            if (own[i] > 0) plan.workspace_bytes += parts.offsets[i];
+            plan.turn = turn + 1;
+        }
+    }
+    for (LoweredBucket& bucket : lowered.buckets)
+        for (std::size_t i = 0; i < bucket.pieces.size(); ++i)
+            if (const RankPlan& whole = lowered.arrays[bucket.array_of[i]]; whole.turn > 0) bucket.pieces[i] = whole;
 }
 
 // The pieces of a split, in the order in which they travel.
@@ -148,6 +170,7 @@ Result<LoweredList> lower_list(const Judged<ListPlan>& judged, const Backend& ba
                                       storages.empty() ? Storages{} : storages[i], judged.memory()));
         }
     }
+    share_workspace(lowered, list);
     RESHARD_CHECK(deal_staging(lowered, list, judged.memory()));
     return lowered;
 }

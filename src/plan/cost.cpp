@@ -5,7 +5,7 @@
 
 #include "reshard/algebra/refinement.hpp"
 #include "src/plan/carried.hpp"
-#include "src/plan/carried_by_digits.hpp"
+#include "src/plan/carried_by_blocks.hpp"
 #include "src/plan/copy_runs.hpp"
 #include "src/plan/level_price.hpp"
 
@@ -21,8 +21,10 @@ Index transfer_picoseconds(Index bytes, Index bytes_per_second) {
 
 namespace {
 
-/// Beyond so many devices schedules are not looked at one by one.
+/// Beyond so many devices transfers are not looked at one by one.
 constexpr Index enumerated_devices_max = 4096;
+/// Nor the two ends of a permute beyond so many.
+constexpr Index paired_devices_max = Index{1} << 22;
 
 bool has_pair_rate(const Machine& machine) {
     return std::ranges::any_of(machine.levels, [](const Level& level) { return level.pair_bytes_per_second > 0; });
@@ -39,6 +41,12 @@ NetworkDigits digits_of(const Layout& before, const Layout& after, const Machine
     append_borders(before, borders);
     append_borders(after, borders);
     return {before.mesh, std::move(borders), machine};
+}
+
+// The blocks that do not hold all of so many devices.
+Network within(Network network, Index devices) {
+    std::erase_if(network, [&](Index block) { return block >= devices; });
+    return network;
 }
 
 // In closed form, where sizes divide.
@@ -113,22 +121,20 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
     if (levels == 1 && !has_pair_rate(machine)) return {{load}, {load}, {move.messages}};
     const Index devices = std::max(device_count(before), device_count(step.layout));
     const bool one_order = same_order(before.mesh, step.layout.mesh);
-    const bool counted = devices <= enumerated_devices_max;
     const bool chosen = chooses(before, step);
-    const bool nearest =
-        !chosen || network == network_of(machine, std::max(world_size(before.mesh), world_size(step.layout.mesh)));
-    if (one_order && nearest) {
-        const NetworkDigits digits = digits_of(before, step.layout, machine);
-        const bool even = divides(before) && divides(step.layout);
-        Estimate made;
-        if (even) made = by_digits(before, step, move, machine, digits);
-        if (made.exact) return made.traffic;
-        if (!counted || (!chosen && !has_pair_rate(machine)))
-            if (auto traffic = carried_by_digits(before, step, move, machine, digits)) return *std::move(traffic);
-        // No less, where replicas are paired.
-        if (!counted && even && digits.exact()) return made.traffic;
+    const Index world = std::max(world_size(before.mesh), world_size(step.layout.mesh));
+    const bool nearest = !chosen || within(network, world) == network_of(machine, world);
+    if (one_order && nearest && divides(before) && divides(step.layout)) {
+        Estimate made = by_digits(before, step, move, machine, digits_of(before, step.layout, machine));
+        if (made.exact) return std::move(made.traffic);
     }
-    if (counted) return carried(before, step, move, machine, network);
+    const bool counted = devices <= enumerated_devices_max;
+    // By blocks messages to replicas are no less; of few devices they are counted.
+    if (nearest && (!counted || (!chosen && !has_pair_rate(machine))))
+        if (auto traffic = carried_by_blocks(before, step, move, machine)) return *std::move(traffic);
+    // Partners of replicas are looked for tile by tile, which takes no longer than there are devices.
+    if (counted || (step.kind == StepKind::permute && devices <= paired_devices_max))
+        return carried(before, step, move, machine, network);
     return at_most(before, move, machine);
 }
 

@@ -10,6 +10,7 @@
 #include "src/base/try.hpp"
 #include "src/plan/execution.hpp"
 #include "src/plan/live_bytes.hpp"
+#include "src/plan/together.hpp"
 
 namespace reshard {
 
@@ -35,11 +36,16 @@ std::uint64_t fingerprint(const ListPlan& list, const MemoryPolicy& memory) {
     std::uint64_t all = list.plans.size() + 1;
     for (std::size_t i = 0; i < list.plans.size(); ++i) mix(all, fingerprint(list.plans[i], execution_of(list, i)));
     mix(all, memory);
-    if (list.buckets.size() < 2) return all;
-    for (const auto& bucket : list.buckets) {
-        mix(all, bucket.size());
-        for (const std::size_t array : bucket) mix(all, array);
-    }
+    const auto mix_all = [&](const std::vector<std::vector<std::size_t>>& groups) {
+        for (const auto& group : groups) {
+            mix(all, group.size());
+            for (const std::size_t array : group) mix(all, array);
+        }
+    };
+    if (list.buckets.size() > 1) mix_all(list.buckets);
+    if (list.together.empty()) return all;
+    mix(all, list.together.size());
+    mix_all(list.together);
     return all;
 }
 
@@ -53,6 +59,7 @@ ListPlan choose_executions(ListPlan list, const Capabilities& capabilities, cons
         for (const std::size_t array : list.buckets[b])
             list.executions[array] = choose_within(list.plans[array], capabilities, workspace_room(memory, held[b]),
                                                    memory.donate, Vocabulary::all);
+    list.together = choose_together(list, capabilities, memory);
     return list;
 }
 
@@ -108,12 +115,12 @@ Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory)
         if (!one) return fail(one.error().code, fmt::format("array {}: {}", i, one.error().message));
         plans.push_back(*one);
     }
-    return judge(plans, list.buckets, memory);
+    return judge(plans, list.buckets, memory, list.together);
 }
 
 Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans, std::vector<std::vector<std::size_t>> buckets,
-                               const MemoryPolicy& memory) {
-    ListPlan list{{}, std::move(buckets), {}};
+                               const MemoryPolicy& memory, std::vector<std::vector<std::size_t>> together) {
+    ListPlan list{{}, std::move(buckets), {}, std::move(together)};
     ListVerdict verdict;
     for (const Judged<Plan>& plan : plans) {
         const Split* split = std::get_if<Split>(&plan.execution());
@@ -125,16 +132,19 @@ Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans, std::vector<
         verdict.plans.push_back(held.verdict());
     }
     RESHARD_CHECK(each_in_one_bucket(list));
+    RESHARD_CHECK(may_run_together(list));
     const std::vector<Index> held = ends_held(list.plans, list.buckets, memory.donate);
+    std::vector<Index> own;
+    for (std::size_t i = 0; i < list.plans.size(); ++i)
+        own.push_back(verdict.plans[i].footprint_bytes - full_ends(list.plans[i]));
+    const std::vector<Index> workspaces = bucket_workspaces(list, own);
     for (std::size_t b = 0; b < list.buckets.size(); ++b) {
-        Index workspace = 0;
         for (const std::size_t array : list.buckets[b]) {
             const Verdict& one = verdict.plans[array];
-            workspace = std::max(workspace, one.footprint_bytes - full_ends(list.plans[array]));
             verdict.received_bytes = saturating_add(verdict.received_bytes, one.received_bytes);
             for (const Move& move : one.moves) verdict.messages = saturating_add(verdict.messages, move.messages);
         }
-        verdict.bucket_bytes.push_back(saturating_add(held[b], workspace));
+        verdict.bucket_bytes.push_back(saturating_add(held[b], workspaces[b]));
         RESHARD_CHECK(keep_limit(b, verdict.bucket_bytes[b], memory));
         verdict.footprint_bytes = std::max(verdict.footprint_bytes, verdict.bucket_bytes[b]);
         verdict.ends_bytes = std::max(verdict.ends_bytes, held[b]);

@@ -30,11 +30,21 @@ std::vector<Index> blocks_of(const Mesh& mesh, Index devices) {
     return blocks;
 }
 
-// Positions are in one block exactly when they agree in these digits.
-bool told_by(const std::vector<Index>& blocks, const AtomList& digits) {
-    std::vector<Index> block_of(static_cast<std::size_t>(combinations(digits)), -1);
+// Positions are in one block exactly when they agree in the digits beyond it. `primes`: all digits, most major first.
+bool told_by(const std::vector<Index>& blocks, const AtomList& primes, const std::vector<bool>& beyond) {
+    std::vector<Index> values = {0};  // of those digits, by position
+    values.reserve(blocks.size());
+    Index weight = 1;
+    for (std::size_t i = primes.size(); i-- > 0;) {
+        const Index step = beyond[i] ? weight : 0;
+        const std::size_t count = values.size();
+        for (Index digit = 1; digit < primes[i].size; ++digit)
+            for (std::size_t at = 0; at < count; ++at) values.push_back(values[at] + digit * step);
+        if (beyond[i]) weight *= primes[i].size;
+    }
+    std::vector<Index> block_of(static_cast<std::size_t>(weight), -1);
     for (std::size_t position = 0; position < blocks.size(); ++position) {
-        Index& block = block_of[static_cast<std::size_t>(value_of(digits, static_cast<Index>(position)))];
+        Index& block = block_of[static_cast<std::size_t>(values[position])];
         if (block >= 0 && block != blocks[position]) return false;
         block = blocks[position];
     }
@@ -100,13 +110,12 @@ void NetworkDigits::list_digits(const Mesh& mesh, const AtomList& digits, const 
     for (const Atom& prime : primes) digits_.push_back({prime.stride, prime.stride * prime.size, 0});
     for (std::size_t level = 0; level + 1 < machine.levels.size(); ++level) {
         const std::vector<Index> blocks = blocks_of(mesh, machine.levels[level].devices);
-        AtomList beyond;
+        std::vector<bool> beyond;
         for (std::size_t i = 0; i < primes.size(); ++i) {
-            if (blocks[static_cast<std::size_t>(primes[i].stride)] == blocks[0]) continue;
-            beyond.push_back(primes[i]);
-            digits_[i].level = level + 1;
+            beyond.push_back(blocks[static_cast<std::size_t>(primes[i].stride)] != blocks[0]);
+            if (beyond.back()) digits_[i].level = level + 1;
         }
-        exact_ = exact_ && told_by(blocks, beyond);
+        exact_ = exact_ && told_by(blocks, primes, beyond);
     }
     if (exact_) return;
     // Somewhere they may be as far apart as any.

@@ -43,20 +43,6 @@ Index shorter_runs(const Plan& plan, const Split& split, const Machine& machine)
     return std::max<Index>(pieces - copies(plan), 0);
 }
 
-// Pieces one after the other start their steps and wait for their messages once each.
-Index beginnings(const Plan& plan, Index pieces, const Verdict& verdict, const Machine& machine) {
-    Index time = 0;
-    for (std::size_t i = 0; i < plan.steps.size() && pieces > 1; ++i) {
-        if (verdict.moves[i].messages == 0) continue;
-        Index first = index_max;
-        for (const Level& level : machine.levels)
-            first = std::min(first, saturating_add(level.start_ps,
-                                                   saturating_multiply(verdict.moves[i].messages, level.latency_ps)));
-        time = saturating_add(time, saturating_multiply(pieces - 1, first));
-    }
-    return time;
-}
-
 }  // namespace
 
 Index picoseconds_of(const PieceTime& time, Index pieces, Index indices, Index block) {
@@ -128,10 +114,8 @@ Index run_picoseconds(const Plan& plan, const Execution& execution, const Verdic
         return plan_picoseconds(*exchange, verdict, machine);
     }
     const Split* split = std::get_if<Split>(&execution);
-    const Index pieces = piece_count(execution);
-    if (split == nullptr || !overlaps(execution))
-        return saturating_add(plan_picoseconds(plan, verdict, machine), beginnings(plan, pieces, verdict, machine));
-    return picoseconds_of(run_times(plan, *split, verdict, machine, true), *split);
+    if (split == nullptr) return plan_picoseconds(plan, verdict, machine);
+    return picoseconds_of(run_times(plan, *split, verdict, machine, overlaps(execution)), *split);
 }
 
 }  // namespace reshard

@@ -24,8 +24,8 @@ struct RunTimes {
 /// Which of them is the longest where a run has so many pieces. pre: there is one.
 [[nodiscard]] const PieceTime& longest(const std::vector<PieceTime>& times, Index pieces);
 
-/// Of a run in pieces that overlap. Where `steps_overlap` is false, and in plans of one step that moves, pieces come
-/// one after the other. pre: verdict = check(plan, split).
+/// Of a run in pieces. Where `steps_overlap` is false, and in plans of one step that moves, pieces come one after the
+/// other: a split run, or pieces that overlap but with work. pre: verdict = check(plan, split).
 [[nodiscard]] RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict, const Machine& machine,
                                  bool steps_overlap);
 

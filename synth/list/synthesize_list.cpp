@@ -7,6 +7,7 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "synth/list/list_order.hpp"
+#include "synth/overlap/overlap_steps.hpp"
 
 namespace reshard {
 
@@ -26,7 +27,7 @@ Result<Synthesis> synthesize_one(const Problem& problem, std::size_t array, cons
 class ListSynthesizer {
 public:
     ListSynthesizer(std::span<const Problem> problems, const Options& options, const MemoryPolicy& memory)
-        : problems_(problems), options_(options), memory_(memory) {
+        : problems_(problems), options_(options), of_one_(options), memory_(memory) {
         options_.limits.memory.donate = memory.donate;
         // Pieces that overlap are of a plan by itself.
         if (problems.size() > 1) options_.capabilities.steps_overlap = false;
@@ -40,13 +41,21 @@ public:
         }
         RESHARD_CHECK(choose_buckets());
         const std::vector<Judged<Plan>> judged(arrays_.begin(), arrays_.end());
-        RESHARD_TRY(const auto& list, judge(judged, std::move(buckets_), memory_));
+        auto together = run_together();
+        RESHARD_TRY(const auto& list, judge(judged, std::move(buckets_), memory_, std::move(together)));
         ListSynthesis made{list, std::move(arrays_), floor_bytes_};
         for (const Synthesis& one : made.arrays) made.picoseconds = saturating_add(made.picoseconds, one.picoseconds);
+        made.cut_alone = cut_alone(made.arrays);
         return made;
     }
 
 private:
+    std::vector<Order> run_together() const {
+        ListPlan list{plans_, buckets_};
+        for (const Synthesis& one : arrays_) list.executions.push_back(one.execution());
+        return choose_together(list, of_one_.capabilities, memory_);
+    }
+
     Result<void> choose_buckets() {
         RESHARD_TRY(auto& bare, holdings_of(plans_, std::vector<Index>(problems_.size(), 0)));
         floor_bytes_ = least_held(bare, memory_.donate);
@@ -112,8 +121,16 @@ private:
         return {};
     }
 
+    // By the plans that the list has; others may be cut, too.
+    [[nodiscard]] Index cut_alone(std::span<const Synthesis> arrays) const {
+        if (arrays.size() < 2) return 0;
+        return std::ranges::count_if(
+            arrays, [&](const Synthesis& one) { return in_overlapped_pieces(one, of_one_).has_value(); });
+    }
+
     std::span<const Problem> problems_;
-    Options options_;
+    Options options_;        // of each array
+    const Options& of_one_;  // of an array by itself
     const MemoryPolicy& memory_;
     std::vector<Synthesis> arrays_;
     std::vector<Plan> plans_;  // theirs

@@ -69,7 +69,7 @@ Index transfer_of(const PieceTime& time, Index extent, Index begin, Index end) {
 
 // Pieces with ends at some places, and the states that no other one beats in both times.
 class CutTable {
-    static constexpr Index states_apart = 1 << 11;  // parts of the whole time; states that differ by less are one
+    static constexpr Index states_apart = 1 << 10;  // parts of the whole time; states that differ by less are one
 
 public:
     CutTable(const OverlapTimes& times, Index extent, Index places) : times_(times), extent_(extent) {

@@ -32,7 +32,7 @@ struct Cuts {
 
 /// The best ascending pieces of `extent` indices with ends at multiples of extent / places, by dynamic programming, for
 /// each number of pieces up to `pieces_max`; then, of those, the best order (Johnson 1954: shortest transfer first
-/// while work is longer, then longest work first). Of equally good ones the fewest pieces; good to one part in 2^11 of
+/// while work is longer, then longest work first). Of equally good ones the fewest pieces; good to one part in 2^10 of
 /// transfer and work together for each piece. Asks for the work between two places once.
 [[nodiscard]] Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max);
 

@@ -69,8 +69,10 @@ EdgeCost EdgeCosts::floor_by_levels(const State& before, const Edge& hop, bool a
     return {std::max(least.first, time), least.second};
 }
 
-EdgeCost EdgeCosts::exchange_floor(const State& before, const State& after, Index tile) const {
-    if (!needs_ || objective_ != Objective::time) return {0, 1};
+EdgeCost EdgeCosts::exchange_floor(const State& before, const State& after, Index tile, Index received) const {
+    if (objective_ == Objective::bytes) return {received, 1};
+    if (objective_ == Objective::steps) return {1, received};
+    if (!needs_) return {0, 1};
     const Index copies = transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second);
     return {saturating_add(copies, needs_->picoseconds(before, after, 0)), 1};
 }

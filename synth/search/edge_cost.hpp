@@ -19,7 +19,7 @@ struct EdgeCost {
 };
 
 /// Up to so many devices are looked at for each move where no closed form holds, in so many moves of a search; beyond,
-/// the closed form is an upper estimate, and the search is not said to be complete.
+/// the closed form is an estimate, and the search is not said to be complete.
 inline constexpr Index counted_devices_max = 64;
 inline constexpr Index counted_moves_max = 2000;
 
@@ -34,8 +34,9 @@ public:
     [[nodiscard]] EdgeCost floor_of(const Edge& hop, bool arrives) const;
     /// No less, and takes less time than the cost: what each level carries at least.
     [[nodiscard]] EdgeCost floor_by_levels(const State& before, const Edge& hop, bool arrives) const;
-    /// A lower bound of an exchange between the states, which leaves tiles of so many elements.
-    [[nodiscard]] EdgeCost exchange_floor(const State& before, const State& after, Index tile) const;
+    /// A lower bound of an exchange between the states, which leaves tiles of so many elements and in which some device
+    /// receives at least `received`.
+    [[nodiscard]] EdgeCost exchange_floor(const State& before, const State& after, Index tile, Index received) const;
     /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
     /// the target is not reached yet.
     [[nodiscard]] EdgeCost at_least(Index elements) const;

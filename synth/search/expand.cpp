@@ -88,11 +88,13 @@ bool Moves::all_nest(const Sides& before, const Sides& after) const {
     return true;
 }
 
-void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& hops) const {
+void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted) const {
     const Expansion from{state, sides_of(state), tile_max, hops};
-    append_slices(from);
-    append_gathers(from, state, 0);
-    append_all_to_alls(from, state, 0);
+    if (wanted != Wanted::sums) append_slices(from);
+    if (wanted == Wanted::all) {
+        append_gathers(from, state, 0);
+        append_all_to_alls(from, state, 0);
+    }
     append_reductions(from);
     append_fills(from);
 }

@@ -49,16 +49,26 @@ public:
     /// The sizes of the tile's sides and of the summands: what a permute keeps.
     [[nodiscard]] std::uint64_t shape_code(const State& state) const;
 
+    /// Which moves: all; slices and what changes summands; what changes summands alone.
+    enum class Wanted { all, slices, sums };
     /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes and exchanges excepted.
-    void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops) const;
+    void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted = Wanted::all) const;
     /// Appends every permute of `state`: tiles of the same shape, as many summands.
     void append_permutes(const State& state, std::vector<Edge>& hops) const;
-    /// The exchange of `state` to `next`. pre: as many summands.
-    [[nodiscard]] Edge exchange(const State& state, const State& next) const;
-    /// Where an exchange may lead: the target, what is filled to make it, and their tiles split further by what they
-    /// leave unused; up to `most` states. With `anywhere` every state, with the target's summands where nothing is
-    /// added up, if those are fewer than `most`; `all` says whether they are.
-    [[nodiscard]] std::vector<State> states_to_exchange_to(bool anywhere, std::size_t most, bool& all) const;
+    /// The exchange of `state` to `next`, whose sizes these are. Who takes part, what is sent and the messages are
+    /// there when it is `timed`. pre: as many summands.
+    [[nodiscard]] Edge exchange(const State& state, const Sides& before, const State& next, const Sides& after,
+                                bool timed) const;
+    /// Device 0 receives so many elements in it at least, since it has the first tile of both.
+    [[nodiscard]] Index least_in_exchange(const Sides& before, const Sides& after) const {
+        return before.tile == 0 ? 0 : after.tile - first_kept(before, after);
+    }
+    /// Appends every state to no states, with the target's summands where nothing is added up. Appends none, and is
+    /// false, where they are `most` or more.
+    bool append_all_states(std::size_t most, std::vector<State>& states) const;
+    /// Appends the target, what is filled to make it, and their tiles split further by what they leave unused; up to
+    /// about `most` states in all.
+    void append_states_behind(std::size_t most, std::vector<State>& states) const;
 
 private:
     struct Expansion {
@@ -103,12 +113,26 @@ private:
             for_each_summands(next, static_cast<std::uint8_t>(piece + 1), visit);
         }
     }
+    /// visit(list) for every choice of pieces, numbered from `first` on, that make up `cover` beside those of `list`.
+    template <class Visit>
+    void for_each_cut(std::uint32_t cover, List list, std::uint8_t first, const Visit& visit) const {
+        if (cover == 0) return visit(list);
+        const std::uint32_t clashes = frame_.clashes_of(list);
+        for (std::uint8_t piece = first; piece < frame_.pieces.size(); ++piece) {
+            const std::uint32_t taken = frame_.pieces[piece].cover;
+            if ((taken & ~cover) != 0 || (clashes >> piece & 1) != 0) continue;
+            List more = list;
+            more.push(piece);
+            for_each_cut(cover & ~taken, more, static_cast<std::uint8_t>(piece + 1), visit);
+        }
+    }
     void append_slices(const Expansion& from) const;
     void append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const;
     void append_gathers(const Expansion& from, State state, std::size_t dim) const;
     void append_all_to_alls(const Expansion& from, State state, std::size_t dim) const;
     void deal(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
     void append_reductions(const Expansion& from) const;
+    void append_reductions(const Expansion& from, List summands) const;
     void append_scatters(const Expansion& from, const State& state, std::size_t dim, std::uint32_t pool) const;
     void append_fills(const Expansion& from) const;
     [[nodiscard]] SummandChange change_to_target(const State& state) const;
@@ -118,6 +142,7 @@ private:
                  std::uint32_t clashes, std::vector<Edge>& hops) const;
     void append_finer(const State& state, std::size_t dim, std::uint32_t clashes, std::size_t most,
                       std::vector<State>& states) const;
+    [[nodiscard]] Index first_kept(const Sides& before, const Sides& after) const;
     [[nodiscard]] bool all_nest(const Sides& before, const Sides& after) const;
     [[nodiscard]] Index foreign(const State& before, const State& after, bool even, Index in_closed_form) const;
     [[nodiscard]] std::uint32_t idle(std::uint32_t used, std::uint32_t wanted) const;

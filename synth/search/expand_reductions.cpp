@@ -19,6 +19,12 @@ List Moves::with_summand(List list, std::uint8_t piece) const {
 
 void Moves::append_reductions(const Expansion& from) const {
     const List summands = from.state.lists[dims()];
+    if (!frame_.mixed) return append_reductions(from, summands);
+    for_each_cut(frame_.cover_of(summands), List(), 0, [&](List cut) { append_reductions(from, cut); });
+}
+
+// Of every choice of these digits, which make up the summands.
+void Moves::append_reductions(const Expansion& from, List summands) const {
     for (std::uint32_t reduced = 1; reduced >> summands.size() == 0; ++reduced) {
         Edge hop{from.state, StepKind::all_reduce, from.sides.tile};
         List& kept = hop.state.lists[dims()];
@@ -26,7 +32,7 @@ void Moves::append_reductions(const Expansion& from) const {
         std::uint32_t pool = 0;
         for (std::size_t j = 0; j < summands.size(); ++j) {
             if ((reduced >> j & 1) == 0) {
-                frame_.append(kept, summands[j]);
+                kept = with_summand(kept, summands[j]);
                 continue;
             }
             pool |= frame_.pieces[summands[j]].cover;
@@ -78,18 +84,18 @@ void Moves::append_fills(const Expansion& from) const {
     if (suffixes == 0) return;
     for (std::size_t i = 0; i < dims(); ++i)
         for_each_shorter(from, from.state, i, [&](List list) {
-            std::uint32_t left = frame_.cover_of(from.state.lists[i]) & ~frame_.cover_of(list);
+            const std::uint32_t left = frame_.cover_of(from.state.lists[i]) & ~frame_.cover_of(list);
             if ((left & ~suffixes) != 0) return;
             Edge hop{from.state, StepKind::zero_fill};
             hop.state.lists[i] = list;
-            for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
-                const std::uint32_t digit = frame_.pieces[piece].cover;
-                if ((digit & ~left) != 0) continue;
-                hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], piece);
-                left &= ~digit;
-            }
+            bool there = false;  // all cuts of it make one list
+            for_each_cut(left, List(), 0, [&](List digits) {
+                for (std::size_t j = 0; j < digits.size() && !there; ++j)
+                    hop.state.lists[dims()] = with_summand(hop.state.lists[dims()], digits[j]);
+                there = true;
+            });
             hop.tile = sides_of(hop.state).tile;
-            if (left == 0 && hop.tile <= from.tile_max) from.hops.push_back(hop);
+            if (there && hop.tile <= from.tile_max) from.hops.push_back(hop);
         });
 }
 
@@ -172,23 +178,29 @@ std::uint32_t Moves::touched(const State& state, const Sides& sides, const State
     return frame_.cover & ~untouched;
 }
 
+// What a device holds at both ends, if anything: device 0 has the first tile of both.
+Index Moves::first_kept(const Sides& before, const Sides& after) const {
+    Index kept = 1;
+    for (std::size_t i = 0; i < dims(); ++i) kept *= std::min(before.extent[i], after.extent[i]);
+    return kept;
+}
+
 // As the judge's rule: see type_exchange in src/plan/step.cpp.
-Edge Moves::exchange(const State& state, const State& next) const {
-    const Sides before = sides_of(state);
-    const Sides after = sides_of(next);
+Edge Moves::exchange(const State& state, const Sides& before, const State& next, const Sides& after, bool timed) const {
     const bool even = before.even && after.even;
     Edge hop{next, StepKind::exchange, after.tile};
     if (before.tile == 0) return hop;  // no element moves
+    bool prefixes = state.lists[dims()] == next.lists[dims()];
+    for (std::size_t i = 0; i < dims() && prefixes; ++i) prefixes = frame_.comparable(state.lists[i], next.lists[i]);
+    const Index piece = first_kept(before, after);
+    hop.received = foreign(state, next, even && !frame_.mixed, after.tile - (prefixes ? piece : 0));
+    if (!timed) return hop;
     hop.group = touched(state, before, next, after);
     hop.group_size = std::max<Index>(frame_.combinations_of(hop.group), 1);
-    bool prefixes = state.lists[dims()] == next.lists[dims()];
-    Index piece = 1;
     Index touches = 1;
     for (std::size_t i = 0; i < dims(); ++i) {
-        prefixes = prefixes && frame_.comparable(state.lists[i], next.lists[i]);
         const Index b = before.extent[i];
         const Index a = after.extent[i];
-        piece *= std::min(a, b);
         if (frame_.in_pieces(i, state.lists[i]) || frame_.in_pieces(i, next.lists[i])) {
             touches *= before.shards[i];
             continue;
@@ -196,7 +208,6 @@ Edge Moves::exchange(const State& state, const State& next) const {
         if (b % a == 0) continue;
         touches *= a % b == 0 ? a / b : std::min(before.shards[i], ceil_divide(a, b) + 1);
     }
-    hop.received = foreign(state, next, even && !frame_.mixed, after.tile - (prefixes ? piece : 0));
     const auto replicas = [&](const Sides& sides) {
         Index used = 1;
         for (std::size_t i = 0; i < frame_.lists; ++i) used *= sides.shards[i];
@@ -214,34 +225,32 @@ Edge Moves::exchange(const State& state, const State& next) const {
     return hop;
 }
 
-std::vector<State> Moves::states_to_exchange_to(bool anywhere, std::size_t most, bool& all) const {
-    std::vector<State> states;
-    all = false;
-    const List wanted = frame_.target.lists[dims()];
+bool Moves::append_all_states(std::size_t most, std::vector<State>& states) const {
     const auto add = [&](const State& state) {
         states.push_back(state);
         append_finer(state, 0, sides_of(state).clashes, most, states);
     };
-    if (anywhere) {
-        State none;
-        if (frame_.sums())
-            for_each_summands(none, 0, add);
-        else
-            none.lists[dims()] = wanted;
-        add(none);
-        all = states.size() < most;
-        if (all) return states;
-        states.clear();
-    }
-    // The target, and what becomes the target when it is filled.
+    State none;
+    if (frame_.sums())
+        for_each_summands(none, 0, add);
+    else
+        none.lists[dims()] = frame_.target.lists[dims()];
+    add(none);
+    const bool all = states.size() < most;
+    if (!all) states.clear();
+    return all;
+}
+
+void Moves::append_states_behind(std::size_t most, std::vector<State>& states) const {
+    const List wanted = frame_.target.lists[dims()];
     for (std::uint32_t filled = 0; filled >> wanted.size() == 0; ++filled) {
         State state = frame_.target;
         state.lists[dims()] = List();
         for (std::size_t j = 0; j < wanted.size(); ++j)
             if ((filled >> j & 1) == 0) frame_.append(state.lists[dims()], wanted[j]);
-        add(state);
+        states.push_back(state);
+        append_finer(state, 0, sides_of(state).clashes, most, states);
     }
-    return states;
 }
 
 // Every way to append digits to the dimensions from `dim` on.

@@ -131,20 +131,26 @@ const LevelNeeds::Unions& LevelNeeds::unions(std::size_t dim, List list) {
     return known->second;
 }
 
-// By block, indices of a dimension that its devices have in both cuts.
+// By block, indices of a dimension that its devices have in both cuts; then those in the second cut, which are wanted
+// as often.
 const Index* LevelNeeds::common(std::size_t dim, List held, List wanted) {
     const std::uint64_t both = static_cast<std::uint64_t>(held.word()) << 32 | wanted.word();
     const auto [known, added] = common_[dim].try_emplace(both);
     if (added) {
         const Unions& one = unions(dim, held);
         const Unions& other = unions(dim, wanted);
-        known->second.reserve(positions_.size());
+        known->second.reserve(2 * positions_.size());
         const auto of = [&](const Unions& all, std::size_t block) {
             const std::size_t first = block == 0 ? 0 : all.ends[block - 1];
             return std::span(all.intervals).subspan(first, all.ends[block] - first);
         };
         for (std::size_t block = 0; block < positions_.size(); ++block)
             known->second.push_back(common_indices(of(one, block), of(other, block)));
+        for (std::size_t block = 0; block < positions_.size(); ++block) {
+            Index sum = 0;
+            for (const Interval& interval : of(other, block)) sum += interval.size();
+            known->second.push_back(sum);
+        }
     }
     return known->second.data();
 }
@@ -161,8 +167,8 @@ Index LevelNeeds::entering(const Border& border, const State& held, const State&
     std::array<const Index*, lists_max> both{};
     std::array<const Index*, lists_max> all{};
     for (std::size_t i = 0; i < dims; ++i) {
-        all[i] = common(i, wanted.lists[i], wanted.lists[i]);
         both[i] = common(i, held.lists[i], wanted.lists[i]);
+        all[i] = both[i] + positions_.size();
     }
     Index most = 0;
     std::size_t block = border.first;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "synth/search/places.hpp"
+
 namespace reshard {
 
 namespace {
@@ -9,6 +11,7 @@ namespace {
 constexpr std::size_t behind_max = 64;     // states that an exchange may lead to
 constexpr std::size_t anywhere_max = 400;  // the same on several network levels
 constexpr std::size_t bounded_max = 2000;  // the same where what levels carry at least leaves most of them out
+constexpr std::size_t summed_max = 2500;   // the same for bytes or steps with sums, where what is received does
 
 constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
 
@@ -23,9 +26,8 @@ struct Node {
 // Where an exchange may lead.
 struct Exchanged {
     State state;
-    Index tile = 1;  // elements
-    Index summands = 1;
-    EdgeCost least;  // to pay from there
+    Sides sides;
+    EdgeCost least;  // to pay from there, where that is not remembered
 };
 
 struct Entry {
@@ -38,53 +40,13 @@ struct Entry {
     }
 };
 
-// Where the node of each state is: open addressing, since a search asks for each of its hops.
-class Places {
-public:
-    Places() : slots_(256) {}
-
-    struct Slot {
-        std::uint64_t code = 0;
-        std::uint32_t node = 0;  // plus one; 0 where there is none
-        bool asked = false;      // `least` is known
-        EdgeCost least;          // still to pay
-    };
-
-    /// The place for this code.
-    Slot& at(std::uint64_t code) {
-        if (2 * (++used_) > slots_.size()) grow();
-        Slot& slot = find(code);
-        if (slot.code == code)
-            --used_;
-        else
-            slot = {code, 0, false, {}};
-        return slot;
-    }
-
-private:
-    Slot& find(std::uint64_t code) {
-        std::size_t at = (code * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
-        while (slots_[at].code != 0 && slots_[at].code != code) at = (at + 1) & (slots_.size() - 1);
-        return slots_[at];
-    }
-
-    void grow() {
-        std::vector<Slot> old(4 * slots_.size());
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.code != 0) find(slot.code) = slot;
-    }
-
-    std::vector<Slot> slots_;
-    std::size_t used_ = 0;
-};
-
 class Search {
 public:
     Search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine)
         : frame_(frame),
           options_(options),
           levels_(options.objective == Objective::time && machine.levels.size() > 1),
+          remembers_(levels_ || frame.sums()),
           moves_(frame, levels_, options.objective != Objective::bytes,
                  options.objective == Objective::time && machine.copy_run_ps > 0),
           prices_(frame, options.objective, machine),
@@ -138,15 +100,18 @@ private:
             return node != 0 && paid >= nodes_[node - 1].paid;
         };
         EdgeCost least;
-        if (levels_) {
+        if (remembers_) {
+            // Without levels a price takes no time, and late ones need no place.
+            const EdgeCost lowest = levels_ ? paid_before : paid_before + price();
+            if (!levels_ && late(lowest)) return;
             Places::Slot& slot = places_.at(state.code(frame_.lists));
-            if (known(slot.node, paid_before)) return;
-            if (!slot.asked) slot.least = goal ? EdgeCost{} : least_from(state, true);
-            slot.asked = true;
-            least = slot.least;
-            for (const bool by_levels : {false, true})
-                if (const EdgeCost paid = paid_before + floor(by_levels); late(paid + least) || known(slot.node, paid))
-                    return;
+            if (known(slot.node, lowest)) return;
+            least = remembered(slot, state);
+            if (levels_)
+                for (const bool by_levels : {false, true})
+                    if (const EdgeCost paid = paid_before + floor(by_levels);
+                        late(paid + least) || known(slot.node, paid))
+                        return;
         } else if (!goal) {
             least = least_from(state, false);
         }
@@ -154,7 +119,7 @@ private:
         if (late(paid + least)) return;
         Places::Slot& slot = places_.at(state.code(frame_.lists));
         if (known(slot.node, paid)) return;
-        if (!levels_ && frame_.exact && !goal) {
+        if (!remembers_ && frame_.exact && !goal) {
             if (!slot.asked) slot.least = least_from(state, true);
             slot.asked = true;
             least = slot.least;
@@ -172,19 +137,43 @@ private:
         std::push_heap(open_.begin(), open_.end());
     }
 
+    EdgeCost remembered(Places::Slot& slot, const State& state) const {
+        if (!slot.asked) slot.least = state == frame_.target ? EdgeCost{} : least_from(state, true);
+        slot.asked = true;
+        return slot.least;
+    }
+
     /// Still to pay; `by_device`: no less, by looking at devices.
     [[nodiscard]] EdgeCost least_from(const State& state, bool by_device) const {
         const Index least = moves_.least_to_target(state);
         return by_device ? prices_.at_least(state, moves_.foreign_to_target(state, least)) : prices_.at_least(least);
     }
 
+    // Where exchanges lead everywhere, one is as good as any way of moves among as many summands: it begins such a way,
+    // not a slice, and nothing but a change of summands comes after it.
+    Moves::Wanted wanted_from(std::uint32_t index) {
+        const StepKind kind = nodes_[index].kind;
+        const bool changed = kind == StepKind::zero_fill || kind == StepKind::all_reduce ||
+                             kind == StepKind::reduce_scatter || index == 0;
+        if (changed || !exchanges_suffice()) return Moves::Wanted::all;
+        return kind == StepKind::slice ? Moves::Wanted::slices : Moves::Wanted::sums;
+    }
+
+    bool exchanges_suffice() const {
+        return options_.vocabulary == Vocabulary::all && options_.objective != Objective::time && frame_.sums() &&
+               !frame_.mixed && !exchanged_to_.empty() && all_exchanges_;
+    }
+
     void expand(std::uint32_t index) {
         const State state = nodes_[index].state;
         const EdgeCost paid = nodes_[index].paid;
+        const Moves::Wanted wanted = wanted_from(index);
         hops_.clear();
-        moves_.append_moves(state, options_.tile_max, hops_);
-        if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
-        if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
+        moves_.append_moves(state, options_.tile_max, hops_, wanted);
+        if (wanted == Moves::Wanted::all) {
+            if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
+            if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
+        }
         // What arrives comes first: it bounds the rest.
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
@@ -211,31 +200,52 @@ private:
     }
 
     void append_exchanges(const State& state, EdgeCost paid) {
-        const auto summands = [&](const State& one) { return frame_.shards(one.lists[frame_.dims()]); };
-        const Index here = summands(state);
-        if (options_.objective != Objective::time && !frame_.sums()) {
-            hops_.push_back(moves_.exchange(state, frame_.target));
+        const bool timed = options_.objective == Objective::time;
+        const Sides here = moves_.sides_of(state);
+        if (!timed && !frame_.sums()) {
+            const Sides there = moves_.sides_of(frame_.target);
+            hops_.push_back(moves_.exchange(state, here, frame_.target, there, timed));
             return;
         }
-        if (exchanged_.empty()) {
-            const bool anywhere = levels_ || frame_.sums();
-            const std::size_t among = prices_.by_levels() && frame_.even ? bounded_max : anywhere_max;
-            const std::size_t most = anywhere ? among : behind_max;
-            const std::vector<State> states = moves_.states_to_exchange_to(anywhere, most, all_exchanges_);
-            for (const State& next : states)
-                if (const Index tile = moves_.sides_of(next).tile; tile <= options_.tile_max)
-                    exchanged_.push_back({next, tile, summands(next), least_from(next, levels_)});
+        for (const Exchanged& one : exchanged_with(here.shards[frame_.dims()], timed)) {
+            if (one.state == state) continue;
+            if (one.state != frame_.target && late_by_exchange(state, here, paid, one)) continue;
+            hops_.push_back(moves_.exchange(state, here, one.state, one.sides, timed));
         }
-        for (const Exchanged& one : exchanged_) {
-            const bool goal = one.state == frame_.target;
-            if ((!goal && paid + one.least >= below()) || one.summands != here || one.state == state) continue;
-            if (levels_ && !goal) {
-                const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.tile);
-                const Places::Slot& slot = places_.at(one.state.code(frame_.lists));
-                if (floor + one.least >= below() || (slot.node != 0 && floor >= nodes_[slot.node - 1].paid)) continue;
-            }
-            hops_.push_back(moves_.exchange(state, one.state));
+    }
+
+    // Where exchanges lead that keep so many summands.
+    const std::vector<Exchanged>& exchanged_with(Index summands, bool timed) {
+        if (exchanged_to_.empty()) list_exchanged(timed);
+        const auto known = std::ranges::find(exchanged_, summands, &std::pair<Index, std::vector<Exchanged>>::first);
+        if (known != exchanged_.end()) return known->second;
+        std::vector<Exchanged>& states = exchanged_.emplace_back(summands, std::vector<Exchanged>{}).second;
+        for (const State& next : exchanged_to_) {
+            if (frame_.shards(next.lists[frame_.dims()]) != summands) continue;
+            const Sides sides = moves_.sides_of(next);
+            if (sides.tile > options_.tile_max) continue;
+            states.push_back({next, sides, remembers_ ? EdgeCost{} : least_from(next, false)});
         }
+        return states;
+    }
+
+    void list_exchanged(bool timed) {
+        const bool anywhere = levels_ || frame_.sums();
+        const std::size_t timed_max = prices_.by_levels() && frame_.even ? bounded_max : anywhere_max;
+        const std::size_t most = timed || frame_.mixed ? timed_max : summed_max;
+        all_exchanges_ = anywhere && moves_.append_all_states(most, exchanged_to_);
+        if (!all_exchanges_) moves_.append_states_behind(anywhere ? timed_max : behind_max, exchanged_to_);
+    }
+
+    // Another way is as good, by what an exchange costs at least.
+    bool late_by_exchange(const State& state, const Sides& here, EdgeCost paid, const Exchanged& one) {
+        if (!remembers_) return paid + one.least >= below();
+        const Index received = moves_.least_in_exchange(here, one.sides);
+        const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.sides.tile, received);
+        if (floor >= below()) return true;
+        Places::Slot& slot = places_.at(one.state.code(frame_.lists));
+        return (slot.node != 0 && floor >= nodes_[slot.node - 1].paid) ||
+               floor + remembered(slot, one.state) >= below();
     }
 
     // Neighbouring local steps of one kind are one step.
@@ -255,13 +265,15 @@ private:
     const SearchSpace& frame_;
     const SearchOptions& options_;
     const bool levels_;
+    const bool remembers_;  // what is still to pay from a state takes longer than to find it
     const Moves moves_;
     const EdgeCosts prices_;
     const Index effort_;  // of one hop
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, EdgeCost>> shapes_;
-    std::vector<Exchanged> exchanged_;
+    std::vector<State> exchanged_to_;
+    std::vector<std::pair<Index, std::vector<Exchanged>>> exchanged_;  // by summands
     std::vector<Entry> open_;
     std::vector<Edge> hops_;
     std::uint32_t arrived_ = 0;  // the node of the target, plus one

@@ -5,6 +5,9 @@
 
 namespace reshard {
 
+/// Moves that a search with sums looks at, for bytes or steps: of four digits and three dimensions all.
+inline constexpr Index sums_hops_max = 50'000;
+
 struct SearchOptions {
     Objective objective = Objective::bytes;
     Vocabulary vocabulary = Vocabulary::collectives;
@@ -26,7 +29,8 @@ struct Found {
 /// A* with least_to_target as the heuristic; ties go to fewer moves between devices, then to the earlier state, so that
 /// the answer is the same everywhere. On one network level permutes are tried from the cheapest states of each shape
 /// only: the others pay as much for theirs. Exchanges lead to the target, for the time also to what can be gathered to
-/// it, and with sums or on several levels anywhere, where that is not too many states.
+/// it, and with sums or on several levels anywhere, where that is not too many states. Where they lead anywhere, bytes
+/// and steps are at their least with one exchange between two changes of summands: no other move is looked at there.
 [[nodiscard]] Found search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine);
 
 }  // namespace reshard

@@ -207,6 +207,12 @@ bool SearchSpace::same_cut(std::size_t dim, List a, List b) const {
     return true;
 }
 
+bool same_digits(const SearchSpace& a, const SearchSpace& b) {
+    const auto same = [](const Piece& x, const Piece& y) { return x.size == y.size && x.stride == y.stride; };
+    return a.by_turns == b.by_turns && a.prefixes == b.prefixes &&
+           std::ranges::is_permutation(a.pieces, b.pieces, same);
+}
+
 Layout SearchSpace::layout(const State& state) const {
     Layout made = *like;
     for (std::size_t i = 0; i < dims(); ++i) {

@@ -83,6 +83,9 @@ private:
     [[nodiscard]] int find(Index size, Index stride) const;
 };
 
+/// Both hold the same states. pre: of one problem.
+[[nodiscard]] bool same_digits(const SearchSpace& a, const SearchSpace& b);
+
 /// Looking at more devices than that for each move takes longer than a plan may.
 inline constexpr Index exact_devices_max = 1024;
 

@@ -43,6 +43,15 @@ class Lists(tool.Case):
         self.assertEqual(ran.code, code, ran.err + ran.out)
         return ran.err
 
+    def test_plans_that_would_be_cut_alone_are_counted(self):
+        cut = {"mesh": "x=4,y=8", "source": "f32[65536@(x,y),4096]", "target": "f32[65536,4096@x]"}
+        whole = {"mesh": "x=4,y=8", "source": "f32[65536@x]", "target": "f32[65536]"}
+        where = ["--backend", "mpi", "--ranks-per-node", "8", "--machine", "dgx-h100:nodes=4"]
+        self.assertEqual(self.ask("plan", [cut, whole, cut], *where)["cut_alone"], 2)
+        self.assertEqual(self.ask("plan", [cut, whole, cut])["cut_alone"], 0)
+        text = self.ran_well(tool.reshard("plan", "--list", self.write([cut, whole, cut]), *where)).out
+        self.assertIn("2 of 3 arrays would end sooner in runs of their own, in pieces whose steps overlap\n", text)
+
     def test_buckets_keep_the_limit(self):
         free = self.ask("plan", turning(16))
         self.assertEqual(len(free["buckets"]), 1)

@@ -113,6 +113,17 @@ class Launched(tool.Case):
             for one in told["contestants"]:
                 self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
 
+    def test_bench_of_sums(self):
+        """One call of MPI's beside the plan; blocks of rows and of columns, which are packed."""
+        for target, call in (("f32[64,32]", "MPI_Allreduce"), ("f32[64@(x,y),32]", "MPI_Reduce_scatter"),
+                             ("f32[64,32@(y,x)]", "MPI_Reduce_scatter"), ("f32[64@x,32]{U:y}", "MPI_Reduce_scatter")):
+            ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", "--mesh", "x=2,y=2",
+                                             "f32[64,32]{U:(x,y)}", target, ranks=4))
+            told = {one["contestant"]: one for one in json.loads(ran.out)["contestants"]}
+            self.assertEqual([name for name in told if name in ("MPI_Allreduce", "MPI_Reduce_scatter")], [call])
+            self.assertEqual((told[call]["wrong"], len(told[call]["seconds"])), (0, 3), told[call])
+            self.assertEqual(told[call]["elements_verified"], told["this plan"]["elements_verified"])
+
 
 class Promised(tool.Case):
     """What `plan --backend mpi` says without ranks is what `run` does on them."""

@@ -75,6 +75,23 @@ TEST(Lists, PlansOfSeveralSteps) {
     }
 }
 
+// Each with its part of the workspace, in turns, with one that adds up, and with others that have no turn.
+TEST(Lists, ArraysRunTogether) {
+    if (harness().ranks() < 4) GTEST_SKIP() << "the plans are for four devices";
+    const std::vector<Plan> plans = plans_of_several_steps();
+    ASSERT_EQ(plans.size(), 7U);
+    std::vector<Item> items;
+    for (std::size_t i = 0; i < 4 * plans.size(); ++i)
+        items.push_back(
+            {plans[i % plans.size()], all_styles[i % all_styles.size()], all_styles[(i / 2 + 1) % all_styles.size()]});
+    std::vector<std::size_t> first;
+    for (std::size_t i = 0; i < 2 * plans.size(); ++i) first.push_back(i);
+    for (const bool donate : {false, true}) {
+        expect_moves_everywhere(items, {2, false, {}, donate, {first, {14, 15, 16}, {20, 19, 17}}});
+        expect_moves_everywhere(items, {1, true, {}, donate, {{27, 0, 14, 7, 21, 3, 10}}});
+    }
+}
+
 TEST(Lists, EveryStorageOnBothSides) {
     const std::string mesh = fmt::format("x={}", harness().ranks());
     const auto turned = plan_of(mesh, "f32[5@x,6,3]", exchange, "f32[5,6@x,3]");

@@ -70,7 +70,10 @@ void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner
     if (!manner.buckets.empty()) list.buckets = manner.buckets;
     const MemoryPolicy memory{.donate = manner.donate};
     // As steps, or as the backend likes it best: each in half of the cases, the same on all ranks.
-    if (fingerprint(list) % 2 == 0) list = choose_executions(std::move(list), backend.capabilities(), memory);
+    if (!manner.together.empty())
+        list.together = manner.together;
+    else if (fingerprint(list) % 2 == 0)
+        list = choose_executions(std::move(list), backend.capabilities(), memory);
     auto executor = Executor::prepare(list, backend, storages, memory);
     ASSERT_TRUE(executor) << executor.error().message << '\n' << describe(items.front());
     std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0, manner.donate);

@@ -10,6 +10,7 @@ struct Manner {
     bool polled = false;                                 ///< drive by test() instead of wait()
     std::vector<std::vector<std::size_t>> buckets = {};  ///< of the items; all in one when not given
     bool donate = false;
+    std::vector<std::vector<std::size_t>> together = {};  ///< ListPlan's; all run as steps then
 };
 
 /// Prepares, binds and runs; expects right results on this rank. Collective.

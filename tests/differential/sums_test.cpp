@@ -27,14 +27,13 @@ struct Field {
     /// Digits cut one after another; for bytes also pairs without sums. Fewer steps can be had without sums by making
     /// some, which is not searched.
     bool by_turns = false;
-    /// At the optimum at least, of a thousand pairs: below 1000 where the search ends at its budget, and says so.
-    Index per_mille = 1000;
 };
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
 
 struct Tally {
     Index pairs = 0;
+    Index planned = 0;  ///< where there is a way
     Index at_optimum = 0;
     Index complete = 0;
     Index bounded = 0;    ///< pairs whose lower bound is the optimum
@@ -108,6 +107,7 @@ private:
             tally.at_optimum += best == index_max ? 1 : 0;
             return;
         }
+        ++tally.planned;
         const Verdict& verdict = made->verdict();
         const Index least = best % move_weight;
         const Index moves = objective_ == Objective::steps ? steps_that_move(made->plan()) : 0;
@@ -151,11 +151,11 @@ TEST_P(SumsTest, PlansWithSumsAreAtTheExactOptimum) {
                 static_cast<long long>(tally.complete), static_cast<long long>(tally.bounded),
                 static_cast<long long>(tally.unbounded), tally.worst);
             EXPECT_GT(tally.pairs, 50);
-            // Of so many states exchanges lead to some only, and the plan does not say that it is complete: 4 of
-            // 15,215.
-            const bool some = field.heavy && vocabulary == Vocabulary::all && objective == Objective::steps;
-            const Index missed = tally.pairs * (1000 - field.per_mille + (some ? 1 : 0)) / 1000;
-            EXPECT_GE(tally.at_optimum, tally.pairs - missed) << tally.worst_pair;
+            EXPECT_EQ(tally.at_optimum, tally.pairs) << tally.worst_pair;
+            // Four digits are searched to the end.
+            if (field.heavy) {
+                EXPECT_EQ(tally.complete, tally.planned);
+            }
         }
 }
 
@@ -182,14 +182,58 @@ INSTANTIATE_TEST_SUITE_P(
                       Field{"2x3x2_rank_3_tight", mesh_232, digits_232, {2, 3, 4}, 500, 20000},
                       Field{"4x4_rank_2_wide", mesh_44, digits_2222, {64, 32}, 0, 20000, true},
                       Field{"4x4_rank_2_tight", mesh_44, digits_2222, {8, 4}, 0, 20000, true},
-                      Field{"4x4_rank_3_wide", mesh_44, digits_2222, {64, 32, 16}, 0, 3000, true, false, 995},
-                      Field{"4x4_rank_3_tight", mesh_44, digits_2222, {4, 2, 8}, 0, 3000, true, false, 960},
+                      Field{"4x4_rank_3_wide", mesh_44, digits_2222, {64, 32, 16}, 0, 3000, true},
+                      Field{"4x4_rank_3_tight", mesh_44, digits_2222, {4, 2, 8}, 0, 3000, true},
                       Field{"2x2x2_turns", mesh_222, digits_222, {7, 9}, 1000, 0, false, true},
                       Field{"2x2x2_turns_wide", mesh_222, digits_222, {61, 37}, 500, 0, false, true},
                       Field{"2x3x2_turns", mesh_232, digits_232, {7, 5}, 1000, 0, false, true},
                       Field{"2x3x2_turns_wide", mesh_232, digits_232, {101, 59}, 500, 0, false, true},
                       Field{"2x3_turns_rank_3", mesh_23, digits_23, {5, 7, 4}, 1000, 0, false, true}),
     [](const ::testing::TestParamInfo<Field>& field) { return std::string(field.param.name); });
+
+struct Known {
+    const char* mesh;
+    const char* source;
+    const char* target;
+    Vocabulary vocabulary;
+    Objective objective;
+    Index moves;     ///< asked for with the objective steps only
+    Index elements;  ///< that the busiest device receives
+};
+
+// Optima that the reference found in a long run, where the search looks at many states before it is there; on 6 x 6 the
+// digits of an axis that lies in several cuts become summands in each.
+TEST(Sums, KnownOptimaAreMet) {
+    using enum Vocabulary;
+    using enum Objective;
+    const Known pairs[] = {
+        {"x=4,y=4", "f32[4,2,8]{U:y}", "f32[4,2@(y:(2)2,x:(2)2),8]{U:x:(1)2}", collectives, bytes, 0, 26},
+        {"x=4,y=4", "f32[4@y:(2)2,2@x,8@y:(1)2]", "f32[4,2@(x:(2)2,y:(1)2,x:(1)2),8]{U:y:(2)2}", collectives, bytes, 0,
+         18},
+        {"x=4,y=4", "f32[4@(x:(1)2,y:(2)2),2,8]{U:x:(2)2}", "f32[4,2@(x:(2)2,y:(1)2,x:(1)2),8]{U:y:(2)2}", all, bytes,
+         0, 20},
+        {"x=4,y=4", "f32[4,2@(y:(2)2,x:(1)2,y:(1)2),8]{U:x:(2)2}", "f32[4@y,2@x:(1)2,8]", all, steps, 2, 16},
+        {"x=4,y=4", "f32[64@(x:(2)2,x:(1)2,y),32,16]", "f32[64@x:(1)2,32,16@y:(1)2]{U:y:(2)2}", collectives, steps, 2,
+         7680},
+        {"x=4,y=4", "f32[64@(y:(2)2,y:(1)2,x),32,16]", "f32[64,32,16]{U:(x,y:(1)2)}", all, steps, 1, 3840},
+        {"a=6", "f32[36@a]", "f32[36]{U:a:(1)3}", collectives, bytes, 0, 6},
+        {"a=6,b=6", "f32[72@b:(3)2,72,36@a]{U:b:(1)3}", "f32[72@b:(3)2,72@b:(1)3,36]{U:a:(1)3}", collectives, bytes, 0,
+         15552},
+    };
+    for (const Known& known : pairs) {
+        const Mesh mesh = *parse_mesh(known.mesh);
+        Options options;
+        options.vocabulary = known.vocabulary;
+        options.objective = known.objective;
+        const auto made = synthesize(*parse_layout(mesh, known.source), *parse_layout(mesh, known.target), options);
+        ASSERT_TRUE(made.has_value()) << known.source;
+        EXPECT_EQ(made->verdict().received_bytes_max_device, known.elements * element) << format(made->plan());
+        EXPECT_TRUE(made->search_complete) << known.source;
+        if (known.objective == steps) {
+            EXPECT_EQ(steps_that_move(made->plan()), known.moves) << format(made->plan());
+        }
+    }
+}
 
 }  // namespace
 }  // namespace reshard::test

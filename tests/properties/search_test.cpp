@@ -95,7 +95,8 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
             moves.append_moves(state, index_max, hops);
             moves.append_permutes(state, hops);
             if (state.lists[frame->dims()] == frame->target.lists[frame->dims()])
-                hops.push_back(moves.exchange(state, frame->target));
+                hops.push_back(
+                    moves.exchange(state, moves.sides_of(state), frame->target, moves.sides_of(frame->target), true));
             if (hops.empty()) return;
             for (const Edge& hop : hops) {
                 if (hop.state == state) continue;  // nothing moves

@@ -75,7 +75,8 @@ PLANNER = ["notation", "algebra/view", "algebra/refinement", "algebra/normalize_
 ROOMS = {
     "src/layout": ([], ["algebra/view", "algebra/refinement", "algebra/normalize_devices"]),
     "src/notation": (["src/layout"], ["notation", "algebra/refinement", "cost", "algebra/schedule", "rules"]),
-    "src/plan": ([], ["text", "algebra/refinement", "cost", "algebra/list", "algebra/simulate"]),
+    "src/plan/tiles": ([], ["algebra/refinement", "layout"]),
+    "src/plan": (["src/plan/tiles"], ["text", "algebra/refinement", "cost", "algebra/list", "algebra/simulate"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["algebra/backend"]),
     "src/schedule": (["src/plan", "src/copy", "src/copy/kernels"],
@@ -84,8 +85,8 @@ ROOMS = {
     "src/execute": (["src/plan", "src/copy", "src/copy/kernels", "src/schedule"], ["execute", "redistribute"]),
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
-    "synth/list": ([], PLANNER + ["synthesize"]),
     "synth/overlap": (["src/plan"], ["overlap/choose_pieces", "problem"]),  # one price of pieces
+    "synth/list": (["synth/overlap"], PLANNER + ["synthesize"]),  # who would be cut
     "synth": (["synth/search", "synth/rules", "synth/list", "synth/overlap"], PLANNER + ["plan_cache"]),
     "backends/common": ([], ["result", "algebra/backend"]),
     "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),

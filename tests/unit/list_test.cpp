@@ -152,6 +152,100 @@ TEST(ListUnit, WorkspacesGiveWayToTheLimit) {
     EXPECT_FALSE(synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 64}));
 }
 
+// Of so many rows of 8 floats; half of its source lies in the workspace on the way.
+Plan there_and_back(Index rows) {
+    const auto through = [&](const char* dim) { return std::string("f32[") + dim + "]"; };
+    const std::string n = std::to_string(rows);
+    const std::string by_rows = through((n + "@x,8").c_str());
+    const std::string by_columns = through((n + ",8@x").c_str());
+    return *parse_plan("mesh x=2\nsource " + by_rows + "\nall_to_all " + by_columns + "\nall_to_all " + by_rows +
+                       "\nall_to_all " + by_columns + "\ntarget " + by_columns + "\n");
+}
+
+constexpr Capabilities between_nodes{.steps_overlap = true};
+
+TEST(ListUnit, ArraysThatRunTogetherHaveAPartOfTheWorkspaceEach) {
+    // Tiles of 96, 128 and 256 bytes, and each has one in the workspace; parts begin at whole cache lines.
+    ListPlan list = in_one_bucket({there_and_back(6), there_and_back(8), there_and_back(16)});
+    const Index ends = check(list)->ends_bytes;
+    EXPECT_EQ(check(list)->footprint_bytes, ends + 256);
+    const std::uint64_t one_by_one = fingerprint(list);
+    list.together = {{0, 1}};
+    EXPECT_EQ(check(list)->footprint_bytes, ends + 256);
+    list.together = {{1, 2}};
+    EXPECT_EQ(check(list)->footprint_bytes, ends + 128 + 256);
+    list.together = {{0, 1, 2}};
+    EXPECT_EQ(check(list)->footprint_bytes, ends + 128 + 128 + 256);
+    EXPECT_NE(fingerprint(list), one_by_one);
+    EXPECT_FALSE(check(list, {.footprint_bytes_max = ends + 511}));
+    EXPECT_TRUE(check(list, {.footprint_bytes_max = ends + 512}));
+}
+
+TEST(ListUnit, ArraysRunTogetherWhereMemoryAllows) {
+    const auto chosen = [](const std::vector<Plan>& plans, const MemoryPolicy& memory,
+                           const Capabilities& capabilities = between_nodes) {
+        return choose_executions(in_one_bucket(plans), capabilities, memory).together;
+    };
+    const std::vector<Plan> small(5, there_and_back(8));
+    EXPECT_EQ(chosen(small, {}), (Buckets{{0, 1, 2, 3, 4}}));
+    EXPECT_EQ(chosen(small, {}, {}), Buckets());
+    EXPECT_EQ(chosen({small.front()}, {}), Buckets());
+    const Index ends = check(in_one_bucket(small))->ends_bytes;
+    // What a limit leaves is for staging where nobody says how much of it.
+    EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 4096}), Buckets());
+    EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 4096, .staging_bytes = 1024}), (Buckets{{0, 1, 2, 3, 4}}));
+    EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 1024 + 2 * 128, .staging_bytes = 1024}),
+              (Buckets{{0, 1}, {2, 3}}));
+    EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 1024 + 255, .staging_bytes = 1024}), Buckets());
+    // Those that fit into the workspace of the largest take no more than it does.
+    std::vector<Plan> mixed = small;
+    mixed.push_back(there_and_back(16));
+    EXPECT_EQ(chosen(mixed, {.footprint_bytes_max = ends + 4096}), (Buckets{{0, 1}, {2, 3}}));
+    // Without a limit 16 MiB, but as much as the largest needs.
+    const Index rows = (Index{1} << 20) / 16 * 12;  // 12 MiB a tile
+    EXPECT_EQ(chosen({small[0], there_and_back(rows), small[1], small[2], there_and_back(rows)}, {}),
+              (Buckets{{0, 1, 2, 3}}));
+    EXPECT_EQ(chosen({there_and_back(4 * rows), there_and_back(rows), there_and_back(rows)}, {}), (Buckets{{1, 2}}));
+}
+
+TEST(ListUnit, WhatCannotRunTogetherIsRefused) {
+    ListPlan list = in_one_bucket(std::vector<Plan>(4, there_and_back(8)));
+    list.buckets = {{0, 1, 2}, {3}};
+    const auto refused = [&](Buckets together, std::string_view why) {
+        list.together = std::move(together);
+        const auto verdict = check(list);
+        ASSERT_FALSE(verdict) << why;
+        EXPECT_EQ(verdict.error().code, Code::plan);
+        EXPECT_NE(verdict.error().message.find(why), std::string::npos) << verdict.error().message;
+    };
+    refused({{0}}, "1 arrays run together");
+    refused({{0, 4}}, "array 4, of 4");
+    refused({{0, 1}, {1, 2}}, "array 1 runs together with others twice");
+    refused({{2, 3}}, "arrays 2 and 3 run together but are of two buckets");
+    list.executions = {AsSteps{}, AsOneExchange{}, AsSteps{}, AsSteps{}};
+    refused({{0, 1}}, "array 1 runs step by step together with others, but not as steps");
+    list.together = {{2, 0}};
+    EXPECT_TRUE(check(list));
+}
+
+// Sums are added up one array after another, and what needs no workspace is in nobody's way.
+TEST(ListUnit, SumsRunByThemselves) {
+    const Problem reduces = moved("x=2", "f32[64,64]{U:x}", "x=2", "f32[64,64]");
+    Options options;
+    options.capabilities = between_nodes;
+    options.first_steps = {{StepKind::reduce_scatter, parse_layout(reduces.source.mesh, "f32[64@x,64]").value()}};
+    const std::vector<Problem> problems = {reduces, reduces};
+    const auto sums = synthesize(std::span<const Problem>(problems), options);
+    ASSERT_TRUE(sums) << sums.error().message;
+    EXPECT_TRUE(sums->list().together.empty());
+    const std::vector<Problem> moves = {stays(), stays()};
+    Options plain;
+    plain.capabilities = between_nodes;
+    const auto direct = synthesize(std::span<const Problem>(moves), plain);
+    ASSERT_TRUE(direct) << direct.error().message;
+    EXPECT_TRUE(direct->list().together.empty());
+}
+
 TEST(ListUnit, AnArrayThatHasNoPlanIsNamed) {
     const std::vector<Problem> problems = {stays(), moved("x=2", "f32[4]", "x=2", "f32[5]")};
     const auto made = synthesize(std::span<const Problem>(problems));

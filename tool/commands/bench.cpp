@@ -46,6 +46,13 @@ std::vector<Contestant> contestants(Rank& rank, const Request& asked, const Synt
         all.emplace_back("isend and irecv of boxes", direct, Carrier::messages_of_boxes);
         all.emplace_back("MPI_Bcast per unit task", direct, Carrier::broadcasts);
     }
+    // A sum that MPI has one call for.
+    if (const auto whole = as_steps({problem.source, problem.target, {{StepKind::all_reduce, problem.target}}});
+        mpi && whole)
+        all.emplace_back("MPI_Allreduce", whole, Carrier::reductions);
+    if (const auto parts = as_steps({problem.source, problem.target, {{StepKind::reduce_scatter, problem.target}}});
+        mpi && parts)
+        all.emplace_back("MPI_Reduce_scatter", parts, Carrier::reductions);
     if (mpi && asked.options.capabilities.ranks_per_node > 1) {
         all.emplace_back(callers_name, within(made, {}), Carrier::callers_memory);
         all.emplace_back(registered_name, within(made, {}), Carrier::registered);

@@ -14,6 +14,7 @@ Result<std::unique_ptr<Backend>> baseline_of(Rank& rank, Carrier carrier) {
     if (carrier == Carrier::alltoallw) return rank.by_hand(ByHand::alltoallw);
     if (carrier == Carrier::messages_of_boxes) return rank.by_hand(ByHand::messages_of_boxes);
     if (carrier == Carrier::broadcasts) return rank.by_hand(ByHand::broadcasts);
+    if (carrier == Carrier::reductions) return rank.by_hand(ByHand::reductions);
     return nullptr;
 }
 

@@ -24,7 +24,7 @@ struct Score {
 
 /// What runs a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
 /// The last two: the own backend on the program's own memory, as it is and registered.
-enum class Carrier { own, messages, alltoallw, messages_of_boxes, broadcasts, callers_memory, registered };
+enum class Carrier { own, messages, alltoallw, messages_of_boxes, broadcasts, reductions, callers_memory, registered };
 
 class Contestant {
 public:

@@ -36,6 +36,7 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
                                    {"received_bytes", sums.received},
                                    {"messages", sums.messages}});
     }
+    json["together"] = made.list().together;
     json["footprint_bytes"] = verdict.footprint_bytes;
     json["footprint_bytes_max"] = asked.memory.footprint_bytes_max ? Json(*asked.memory.footprint_bytes_max) : Json();
     json["staging_bytes"] = asked.memory.staging_bytes;
@@ -43,6 +44,7 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     json["floor_bytes"] = made.floor_bytes;
     json["received_bytes"] = verdict.received_bytes;
     json["messages"] = verdict.messages;
+    json["cut_alone"] = made.cut_alone;
     json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
     json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.list(), asked.memory));
     json["checked"] = true;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bench/baseline/alltoallw.hpp"
+#include "bench/baseline/reductions.hpp"
 #include "bench/baseline/unit_tasks.hpp"
 #include "reshard/mpi.hpp"
 #include "src/base/try.hpp"
@@ -24,6 +25,7 @@ public:
     bool one_process() const override { return backend_.size() == 1; }
     Result<std::unique_ptr<Backend>> by_hand(ByHand way) override {
         if (way == ByHand::alltoallw) return mpi::make_alltoallw_backend(MPI_COMM_WORLD, timeout_);
+        if (way == ByHand::reductions) return mpi::make_reductions_backend(MPI_COMM_WORLD);
         return mpi::make_unit_tasks_backend(
             MPI_COMM_WORLD, way == ByHand::broadcasts ? mpi::UnitTasks::broadcasts : mpi::UnitTasks::messages);
     }

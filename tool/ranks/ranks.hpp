@@ -12,8 +12,9 @@
 
 namespace reshard::cli {
 
-/// How MPI programs move boxes without this library: one call for all, or Alpa's unit tasks (bench/baseline).
-enum class ByHand { alltoallw, messages_of_boxes, broadcasts };
+/// How MPI programs move boxes without this library: one call for all, Alpa's unit tasks, or one of MPI's reductions
+/// (bench/baseline).
+enum class ByHand { alltoallw, messages_of_boxes, broadcasts, reductions };
 
 /// One rank, as its own code sees it. All verbs but the plain facts are collective.
 class Rank {

@@ -22,6 +22,11 @@ std::string executions_text(const ListPlan& list) {
     add([](const Execution& one) { return std::holds_alternative<AsOneExchange>(one); },
         "as one exchange: all ranks share a node");
     add([](const Execution& one) { return std::holds_alternative<Split>(one); }, "in pieces");
+    std::size_t together = 0;
+    for (const auto& group : list.together) together += group.size();
+    if (together > 0)
+        text +=
+            fmt::format("{} of {} arrays run step by step together and share messages\n", together, list.plans.size());
     return text;
 }
 
@@ -61,6 +66,9 @@ std::string list_table(const ListSynthesis& made, std::span<const std::string> n
                         format_bytes(verdict.received_bytes), verdict.messages);
     text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
                         machine.name, green("checked", page), fingerprint(made.list(), made.memory()));
+    if (made.cut_alone > 0)
+        text += fmt::format("{} of {} arrays would end sooner in runs of their own, in pieces whose steps overlap\n",
+                            made.cut_alone, made.list().plans.size());
     return text + executions_text(made.list());
 }
 

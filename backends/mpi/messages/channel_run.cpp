@@ -7,27 +7,39 @@ void ChannelRun::begin() {
     const std::vector<Channel>& channels = state_.stage().channels;
     flows_.assign(channels.size(), {});
     requests_.restart(flows_.size() * in_flight_max);
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+        for (const Packet& piece : channels[i].pieces) flows_[i].left_bytes += piece.bytes;
+    }
     for (const bool sends : {false, true}) {
         for (std::size_t i = 0; i < flows_.size(); ++i) {
-            if (channels[i].sends == sends) post(i);
+            if (channels[i].sends == sends) turns_.add(i, flows_[i].left_bytes);
         }
+        post();
     }
 }
 
-// Posts what may be: at most so many messages of a channel, in their order, each staged one when its slot is free.
-void ChannelRun::post(std::size_t channel) {
+// Posts what may be, message by message.
+void ChannelRun::post() {
+    while (const auto channel = turns_.next()) {
+        if (post_next(*channel)) turns_.add(*channel, flows_[*channel].left_bytes);
+    }
+}
+
+// False when nothing of the channel may be posted: so many of its messages are under way at most, in their order, and
+// a staged one only when its slot is free.
+bool ChannelRun::post_next(std::size_t channel) {
     const std::vector<Packet>& pieces = state_.stage().channels[channel].pieces;
     Flow& flow = flows_[channel];
-    for (std::size_t at = 0; at < in_flight_max; ++at) {
-        while (requests_.is_free(channel * in_flight_max + at)) {  // also after one that MPI refused
-            if (flow.next == pieces.size()) return;
-            const Packet& piece = pieces[flow.next];
-            if (!piece.copies.empty() && flow.taken[piece.slot]) return;
-            if (!piece.copies.empty()) flow.taken[piece.slot] = true;
-            flow.pieces[at] = flow.next++;
-            post_piece(channel, at);
-        }
-    }
+    if (flow.next == pieces.size()) return false;
+    std::size_t at = 0;
+    while (at < in_flight_max && !requests_.is_free(channel * in_flight_max + at)) ++at;
+    const Packet& piece = pieces[flow.next];
+    if (at == in_flight_max || (!piece.copies.empty() && flow.taken[piece.slot])) return false;
+    if (!piece.copies.empty()) flow.taken[piece.slot] = true;
+    flow.pieces[at] = flow.next++;
+    flow.left_bytes -= piece.bytes;
+    post_piece(channel, at);
+    return true;
 }
 
 void ChannelRun::post_piece(std::size_t channel, std::size_t at) {
@@ -63,8 +75,12 @@ bool ChannelRun::advance() {
     while (!requests_.all_ended()) {
         const std::vector<Requests::Ended>& ended = requests_.test();
         if (ended.empty()) break;
-        for (const auto [place, well] : ended) arrived(place / in_flight_max, place % in_flight_max, well);
-        for (std::size_t channel = 0; channel < flows_.size(); ++channel) post(channel);
+        for (const auto [place, well] : ended) {
+            const std::size_t channel = place / in_flight_max;
+            arrived(channel, place % in_flight_max, well);
+            turns_.add(channel, flows_[channel].left_bytes);
+        }
+        post();
     }
     return requests_.all_ended();
 }

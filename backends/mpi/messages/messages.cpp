@@ -50,9 +50,9 @@ private:
     std::vector<double> step_seconds_;
 };
 
-// An array that needs its workspace to itself, or adds up in staging, does not run beside others.
+// An array that needs all of the workspace, or adds up in staging, does not run beside others.
 bool runs_beside(const RankPlan& plan, std::span<const ReduceGroups> sums) {
-    bool beside = plan.workspace_bytes == 0;
+    bool beside = plan.workspace_bytes == 0 || plan.turn > 0;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         beside = beside && (plan.steps[i].schedule.combine == Combine::copy || sums[i].inside);
     }
@@ -204,18 +204,18 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
     }
     RESHARD_TRY(const auto& agreed, least(setting_.communicator, std::move(votes)));
     std::vector<std::vector<StageStep>> arrays;
-    std::vector<char> alone;
+    std::vector<std::optional<std::size_t>> turns;
     std::size_t ordinal = 0;
     auto vote = agreed.begin();
     for (const auto& [array, plan] : plans) {
-        alone.push_back(*vote++ == 0 ? 1 : 0);
+        turns.push_back(*vote++ == 0 ? std::nullopt : std::optional(plan->turn));
         std::vector<StageStep>& steps = arrays.emplace_back();
         for (std::size_t step = 0; step < plan->steps.size(); ++step) {
             steps.push_back({array, plan, step, ordinal, sums[ordinal].members});
             ++ordinal;
         }
     }
-    order_ = stages_of(arrays, alone);
+    order_ = stages_of(arrays, turns);
     stages_.resize(order_.size());
     return {};
 }

@@ -1,6 +1,7 @@
 #include "backends/mpi/messages/stage.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/try.hpp"
 
@@ -48,15 +49,23 @@ Buffer buffer_at(BufferId buffer, const RankPlan& plan, const Buffers& buffers) 
 }  // namespace
 
 std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
-                                              const std::vector<char>& alone) {
+                                              const std::vector<std::optional<std::size_t>>& turns) {
     std::vector<std::vector<StageStep>> stages;
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-        if (alone[i] != 0) continue;
-        stages.resize(std::max(stages.size(), arrays[i].size()));
-        for (std::size_t step = 0; step < arrays[i].size(); ++step) stages[step].push_back(arrays[i][step]);
+    // Those without a workspace are in nobody's way: they are of the first turn.
+    const auto turn_of = [&](std::size_t i) { return std::max<std::size_t>(*turns[i], 1); };
+    std::set<std::size_t> in_order;
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+        if (turns[i]) in_order.insert(turn_of(i));
+    for (const std::size_t turn : in_order) {
+        const std::size_t first = stages.size();
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            if (!turns[i] || turn_of(i) != turn) continue;
+            stages.resize(std::max(stages.size(), first + arrays[i].size()));
+            for (std::size_t step = 0; step < arrays[i].size(); ++step) stages[first + step].push_back(arrays[i][step]);
+        }
     }
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-        if (alone[i] == 0) continue;
+        if (turns[i]) continue;
         for (const StageStep& step : arrays[i]) stages.push_back({step});
     }
     return stages;

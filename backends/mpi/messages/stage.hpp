@@ -41,10 +41,10 @@ struct StageBuffers {
     std::vector<ShmAddresses> sums;
 };
 
-/// The order of all steps: first those of arrays that `alone` does not mark, all arrays together, then the marked ones,
-/// which share a workspace or add up, one after another.
+/// The order of all steps: turn by turn those of its arrays, all together, 0 and 1 being one turn; then those of arrays
+/// that have none, one after another: they take all of the workspace, or add up. See RankPlan::turn.
 [[nodiscard]] std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
-                                                            const std::vector<char>& alone);
+                                                            const std::vector<std::optional<std::size_t>>& turns);
 
 /// True when this rank sends to or receives from another rank of its node.
 [[nodiscard]] bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes);

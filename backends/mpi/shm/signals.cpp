@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "backends/mpi/base/agree.hpp"
+#include "backends/mpi/shm/excuse.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -21,8 +22,7 @@ struct Signals::Head {
     std::atomic<std::uint32_t> failure;  // 0 none, 1 being written, 2 to be read
     std::int32_t failed_rank;
     char message[464];
-    std::atomic<std::uint32_t> excused_rank;  // the rank among these, from 1, whose excuse can be read; 0: none
-    char excuse[224];
+    Excuse excuse;
 };
 
 namespace {
@@ -148,27 +148,20 @@ void Signals::fail_all(const Error& error) {
     }
 }
 
-// The text holds the excuse of one rank at a time; another excuse goes without words.
+// The text is one rank's at a time; another excuse goes without words.
 void Signals::excuse(const Error& error) {
-    std::uint32_t none = 0;
-    constexpr std::uint32_t being_written = UINT32_MAX;
-    if (head().excused_rank.compare_exchange_strong(none, being_written)) {
-        write_text(error.message, head().excuse, sizeof(Head::excuse));
-        head().excused_rank.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
-    }
+    head().excuse.say(rank_, error.message);
     line(rank_).excused.store(1, std::memory_order_release);
 }
 
 void Signals::take_back_excuse() {
     if (line(rank_).excused.load(std::memory_order_relaxed) == 0) return;
     line(rank_).excused.store(0, std::memory_order_release);
-    std::uint32_t own = static_cast<std::uint32_t>(rank_) + 1;
-    head().excused_rank.compare_exchange_strong(own, 0);
+    head().excuse.take_back(rank_);
 }
 
 std::string Signals::excuse_of(const SignalLine& excused) const {
-    const bool has_text = head().excused_rank.load(std::memory_order_acquire) == (&excused - &line(0)) + 1;
-    return has_text ? std::string(head().excuse) : std::string("could not bind or start");
+    return head().excuse.of(static_cast<std::size_t>(&excused - &line(0))).value_or("could not bind or start");
 }
 
 // Failures count up to the run that is in flight. A rank that fails because another failed may be heard first.

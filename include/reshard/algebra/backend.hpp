@@ -29,6 +29,9 @@ struct RankPlan {
     Index source_bytes = 0;       ///< least size of the source that is bound
     Index target_bytes = 0;       ///< of the target
     Index workspace_bytes = 0;    ///< of the workspace
+    /// Plans of one turn have parts of the workspace of their own, and may run step by step together; turns come one
+    /// after another. 0: all of the workspace is its own while it runs.
+    std::size_t turn = 0;
 };
 
 /// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as

@@ -11,6 +11,9 @@ struct ListPlan {
     std::vector<Plan> plans;                        ///< in the caller's order
     std::vector<std::vector<std::size_t>> buckets;  ///< numbers of plans, each in exactly one bucket; none is empty
     std::vector<Execution> executions = {};         ///< of each plan; all as steps where there are none
+    /// Plans of one bucket that run step by step together and share messages, each with a part of the workspace of its
+    /// own. All others that need a workspace have all of it, one after another.
+    std::vector<std::vector<std::size_t>> together = {};
     friend bool operator==(const ListPlan&, const ListPlan&) = default;
 };
 
@@ -28,9 +31,19 @@ struct ListPlan {
 [[nodiscard]] std::uint64_t fingerprint(const ListPlan& list, const MemoryPolicy& memory = {});
 
 /// The list with an execution chosen for each plan (choose_execution), by what its bucket leaves beside the ends that
-/// are held while it runs. A list that is none is left as it is, for the judge to refuse.
+/// are held while it runs, and the plans that run together, where the backend gains by it and memory allows. A list
+/// that is none is left as it is, for the judge to refuse.
 [[nodiscard]] ListPlan choose_executions(ListPlan list, const Capabilities& capabilities,
                                          const MemoryPolicy& memory = {});
+
+/// Groups for ListPlan::together: plans of several steps without sums, bucket by bucket, whose workspaces fit into what
+/// the largest array of the bucket needs, or into what memory leaves. Without a limit that is 16 MiB: messages of
+/// larger arrays are full anyway. With one it is what is left beside the ends and `staging_bytes`, and nothing where
+/// that is 0. None where the backend gains nothing by it (Capabilities::steps_overlap). pre: each plan is in one
+/// bucket.
+[[nodiscard]] std::vector<std::vector<std::size_t>> choose_together(const ListPlan& list,
+                                                                    const Capabilities& capabilities,
+                                                                    const MemoryPolicy& memory = {});
 
 /// What the judge derived of a list. Bytes, of full tiles; the most that any device holds.
 struct ListVerdict {
@@ -43,16 +56,18 @@ struct ListVerdict {
     friend bool operator==(const ListVerdict&, const ListVerdict&) = default;
 };
 
-/// Judges every plan, and what the list holds. The arrays of a bucket share a workspace.
-/// Errors: as check of a plan, the array named; plan (an array in no bucket, or in two, or an empty bucket; another
-/// number of executions than plans); infeasible (the first bucket over the limit, and what it needs).
+/// Judges every plan, and what the list holds. The arrays of a bucket share a workspace, those that run together its
+/// parts. Errors: as check of a plan, the array named; plan (an array in no bucket, or in two, or an empty bucket;
+/// another number of executions than plans; arrays that cannot run together); infeasible (the first bucket over the
+/// limit, and what it needs).
 [[nodiscard]] Result<ListVerdict> check(const ListPlan& list, const MemoryPolicy& memory = {});
 /// As check, with all that the verdict is of; every execution is written down.
 [[nodiscard]] Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory = {});
 /// The list of plans that were judged one by one, which are not judged again.
 [[nodiscard]] Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans,
                                              std::vector<std::vector<std::size_t>> buckets,
-                                             const MemoryPolicy& memory = {});
+                                             const MemoryPolicy& memory = {},
+                                             std::vector<std::vector<std::size_t>> together = {});
 
 /// A list that keeps this policy. Copies share it.
 template <>
@@ -68,7 +83,8 @@ public:
 private:
     friend Result<Judged<ListPlan>> judge(const ListPlan& list, const MemoryPolicy& memory);
     friend Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans,
-                                          std::vector<std::vector<std::size_t>> buckets, const MemoryPolicy& memory);
+                                          std::vector<std::vector<std::size_t>> buckets, const MemoryPolicy& memory,
+                                          std::vector<std::vector<std::size_t>> together);
     struct Passed {
         ListPlan list;
         ListVerdict verdict;

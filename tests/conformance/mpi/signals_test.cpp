@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "backends/mpi/shm/excuse.hpp"
 #include "support/property.hpp"
 
 namespace reshard::mpi {
@@ -172,6 +173,52 @@ TEST(Signals, NobodyComesToTheTilesOfARankThatHasFailed) {
         play({ranks, seed % 2 == 0, fault, seed});
         if (HasFailure()) return;
     }
+}
+
+// Ranks say why and take it back while others read: who reads a text reads one that its rank has said, and all of it.
+TEST(Signals, AnExcuseIsReadWholeOrNotAtAll) {
+    constexpr std::size_t sayers = 3;
+    static Excuse excuse;
+    ASSERT_FALSE(excuse.of(0));
+    excuse.say(1, std::string(1000, 'x'));
+    EXPECT_EQ(excuse.of(1)->find_first_not_of('x'), std::string::npos);
+    EXPECT_LT(excuse.of(1)->size(), 1000U);
+    excuse.say(2, "not heard");
+    EXPECT_FALSE(excuse.of(2));
+    excuse.take_back(2);
+    EXPECT_TRUE(excuse.of(1));
+    excuse.take_back(1);
+    EXPECT_FALSE(excuse.of(1));
+
+    // Letters by rank and round, so that a text of two rounds or of two ranks is none.
+    const auto said = [](std::size_t rank, std::uint64_t round) {
+        return std::string(40 + 150 * (round % 2), static_cast<char>('a' + 8 * rank + round % 8));
+    };
+    std::atomic<std::size_t> at_work{sayers};
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < sayers; ++rank)
+        threads.emplace_back([&, rank] {
+            for (std::uint64_t round = 0; round < static_cast<std::uint64_t>(test::cases(20'000)); ++round) {
+                excuse.say(rank, said(rank, round));
+                if (round % 16 == 0) std::this_thread::yield();
+                excuse.take_back(rank);
+            }
+            --at_work;
+        });
+    std::uint64_t read = 0;
+    std::string wrong;
+    while (at_work != 0 || read == 0) {
+        if (at_work == 0) excuse.say(0, said(0, 0));  // nobody was heard while others spoke
+        for (std::size_t rank = 0; rank < sayers; ++rank) {
+            const auto text = excuse.of(rank);
+            if (!text) continue;
+            ++read;
+            const auto round = static_cast<std::uint64_t>(text->empty() ? 0 : text->front() - 'a') % 8;
+            if (*text != said(rank, round)) wrong = *text;
+        }
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, "") << "of " << read << " texts";
 }
 
 }  // namespace

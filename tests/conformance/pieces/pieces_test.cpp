@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 using Random = std::mt19937_64;
 
 constexpr auto seconds_to_tell = std::chrono::seconds(5);
+constexpr int runs_of_case = 2;
 
 Judged<Plan> judged(const InPieces& drawn) { return judge(drawn.item.plan, drawn.split).value(); }
 
@@ -79,7 +80,7 @@ void expect_pieces(Backend& backend, const InPieces& drawn, std::uint64_t seed) 
     auto executor = Executor::prepare(judged(drawn), backend, storages_of(drawn.item, backend.rank()));
     ASSERT_TRUE(executor) << executor.error().message;
     EXPECT_EQ(executor->arrival_count(), drawn.split.ends.size());
-    for (int run = 0; run < 2; ++run) {
+    for (int run = 0; run < runs_of_case; ++run) {
         PieceBench bench(drawn, backend.rank(), seed + static_cast<std::uint64_t>(run), executor->workspace_bytes());
         auto bound = executor->bind(bench.bench().buffers());
         ASSERT_TRUE(bound) << bound.error().message;
@@ -96,9 +97,19 @@ void expect_pieces(Backend& backend, const InPieces& drawn, std::uint64_t seed) 
     }
 }
 
+// In a long run 10^5 runs where ranks are threads, and a fifth of that over MPI.
+std::uint64_t cases_of(int short_cases) {
+    bool threads = false;
+    harness().on_every_rank([&](Backend& backend) {
+        if (backend.rank() == 0) threads = backend.name() == "local";
+    });
+    const std::uint64_t times = !test::long_run() ? 1 : threads ? 15 : 3;
+    return static_cast<std::uint64_t>(test::cases(short_cases)) * times;
+}
+
 void expect_all_arrive(std::uint64_t cases, std::string (*draw)(std::uint64_t seed, Index ranks)) {
     const std::uint64_t first = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
-    std::cout << fmt::format("RESHARD_SEED={}\n", first);
+    std::cout << fmt::format("RESHARD_SEED={}: {} plans in pieces, {} runs\n", first, cases, cases * runs_of_case);
     std::vector<std::string> texts;
     for (std::uint64_t i = 0; i < cases; ++i)
         texts.push_back(harness().from_rank_0([&] { return draw(first + i, harness().ranks()); }));
@@ -116,14 +127,12 @@ void expect_all_arrive(std::uint64_t cases, std::string (*draw)(std::uint64_t se
     });
 }
 
-TEST(Pieces, ArriveWholeInAnyProgress) {
-    expect_all_arrive(static_cast<std::uint64_t>(test::cases(700)) * (test::long_run() ? 3 : 1), drawn_in_pieces);
-}
+TEST(Pieces, ArriveWholeInAnyProgress) { expect_all_arrive(cases_of(700), drawn_in_pieces); }
 
 // Every plan has several steps, of which those of two pieces go on at once.
 TEST(Pieces, ArriveWholeWhereTheSynthesizerCutsThemForTheirSteps) {
     if (harness().ranks() < 4) GTEST_SKIP() << "so few ranks have no two levels";
-    expect_all_arrive(static_cast<std::uint64_t>(test::cases(150)) * (test::long_run() ? 3 : 1), chosen_in_pieces);
+    expect_all_arrive(cases_of(150), chosen_in_pieces);
 }
 
 TEST(Pieces, WrongUseIsSaidAndTheRunGoesOn) {

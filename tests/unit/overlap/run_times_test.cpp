@@ -42,7 +42,18 @@ TEST(RunTimesUnit, StepsCostWhatTheyDid) {
     late.levels[0].latency_ps = late.levels[1].latency_ps = 1000;
     const Index started = plan_picoseconds(plan.plan(), plan.verdict(), late);
     EXPECT_EQ(started, steps + 2 * 1000);
-    EXPECT_EQ(run_picoseconds(plan.plan(), even_split(0, 64, 16), plan.verdict(), late), started + 3 * 2 * 1000);
+    const auto in_four = [&] {  // but for a picosecond that a transfer of nothing is rounded up to
+        return static_cast<double>(run_picoseconds(plan.plan(), even_split(0, 64, 16), plan.verdict(), late));
+    };
+    EXPECT_NEAR(in_four(), static_cast<double>(started + 3 * 2 * 1000), 50);
+    // Each piece waits for the messages of the levels that it goes over, and costs something by itself.
+    late.levels[1].latency_ps = 5000;
+    late.piece_ps = 70'000;
+    EXPECT_NEAR(in_four(), static_cast<double>(started + 4000 + 3 * (1000 + 5000) + 4 * 70'000), 50);
+    // Of pieces that nobody waits for it is what the work beside them is priced with.
+    const Split four = even_pieces(0, 64, 4);
+    EXPECT_EQ(picoseconds_of(run_times(plan.plan(), four, plan.verdict(), late, false), four),
+              run_picoseconds(plan.plan(), even_split(0, 64, 16), plan.verdict(), late));
 }
 
 // A third of the bytes go inside the node and two thirds between them: the first piece takes both, each further one
@@ -166,6 +177,9 @@ TEST(RunTimesUnit, TheSynthesizerPricesWhatItChooses) {
     const auto list = synthesize(two, options);
     ASSERT_TRUE(list) << list.error().message;
     for (const Synthesis& one : list->arrays) EXPECT_FALSE(overlaps(one.execution()));
+    EXPECT_EQ(list->cut_alone, 2);
+    EXPECT_EQ(synthesize(std::span(two).first(1), options)->cut_alone, 0);
+    EXPECT_EQ(synthesize(two, options_of(machine, false))->cut_alone, 0);
 }
 
 /// One piece after the other, two on their way: each goes through stages, each of which holds its level; a level serves
