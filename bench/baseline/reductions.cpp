@@ -6,6 +6,7 @@
 
 #include "backends/mpi/base.hpp"
 #include "backends/mpi/base/agree.hpp"
+#include "bench/baseline/done.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
 #include "src/schedule/native_collective.hpp"
@@ -153,10 +154,6 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const override { return {seconds_}; }
 
 private:
-    struct Done final : Ticket {
-        Result<bool> test() override { return true; }
-    };
-
     Result<void> call(const std::byte* given, std::byte* taken) {
         if (call_.kind == StepKind::all_reduce)
             return checked(

@@ -10,6 +10,7 @@
 #include "backends/mpi/base.hpp"
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/messages/datatype.hpp"
+#include "bench/baseline/done.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -208,10 +209,6 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const override { return {seconds_}; }
 
 private:
-    struct Done final : Ticket {
-        Result<bool> test() override { return true; }
-    };
-
     [[nodiscard]] bool sends(const End& end) const { return end.task.sender == rank_of(communicator_); }
 
     Result<void> broadcasts() {

@@ -59,7 +59,7 @@ struct Machine {
 /// What one step carries over each level of a machine, one entry per level. A transfer goes over the innermost level
 /// that has both its devices, or over the outermost one.
 struct Traffic {
-    /// That the busiest device sends or receives; where the level is shared, the busiest block of the next inner level.
+    /// Elements that the busiest device sends or receives; of a shared level those of the busiest block inside it.
     std::vector<Index> elements;
     std::vector<Index> pair;      ///< elements that go one way between two devices, at most
     std::vector<Index> messages;  ///< peers that a device receives from, at most
@@ -67,9 +67,9 @@ struct Traffic {
 
 /// The traffic of a step whose schedules choose among replicas by `network`. Of several levels it is that of all ranks'
 /// schedules, whatever devices the meshes list: in closed form where sizes divide and digits tell blocks apart, else
-/// counted block by block, linear in the devices; then `pair`, and with replicas `messages`, are estimates. Beyond 2^22
-/// devices, or 4096 that choose by another network, it is no less. On one level it is what the typing rule says. An
-/// all_reduce carries 2 T (g - 1) / g a device, to each other as much.
+/// counted block by block, linear in the devices; then `pair`, and beyond 4096 with replicas `messages`, are estimates.
+/// Beyond 2^22 devices, or 4096 that choose by another network, it is no less. On one level it is what the typing rule
+/// says. An all_reduce carries 2 T (g - 1) / g a device, to each other as much.
 [[nodiscard]] Traffic traffic_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                                  const Network& network);
 /// Its elements, for a plan made for this machine.

@@ -215,8 +215,9 @@ Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage) 
     if (reduces_natively(step)) {
         return staging_slots * aligned(elements_of_part(step, dtype, carriage.part_bytes_max) * size_of(dtype));
     }
-    Index most = 0;  // of one box
-    Index pieces = 0;
+    Index most = 0;  // of one box, or of one piece
+    Index slots = carriage.piece_bytes == 0 ? staging_slots : 0;
+    Index staged = 0;  // pieces of all boxes
     const auto falls = arrivals(step.schedule);
     for (std::size_t i = 0; i < falls.size(); ++i) {
         const Transfer& receive = step.schedule.receives[i];
@@ -227,9 +228,11 @@ Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage) 
         }
         const std::vector<Box> cut = pieces_of(receive.box, dtype, carriage.piece_bytes);
         most = aligned(count(cut.front()) * size_of(dtype));
-        pieces += static_cast<Index>(cut.size());
+        staged += std::ssize(cut);
+        // No more than two whole boxes take.
+        slots = std::min({piece_slots, staged, staging_slots * std::ssize(cut)});
     }
-    return most * (carriage.piece_bytes == 0 ? staging_slots : std::min(piece_slots, pieces));
+    return most * slots;
 }
 
 }  // namespace reshard::mpi

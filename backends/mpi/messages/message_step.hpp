@@ -11,7 +11,7 @@ namespace reshard::mpi {
 
 /// Staged boxes and parts of a reduction alternate between two slots, so that one arrives while the other is added.
 inline constexpr Index staging_slots = 2;
-/// Where the boxes of a sum are cut into pieces there are more, so that MPI need not keep what comes meanwhile.
+/// Where the boxes of a sum are cut into pieces there may be more, so that MPI need not keep what comes meanwhile.
 inline constexpr Index piece_slots = 8;
 
 /// A message between this rank and a peer, from or to where it lies.

@@ -110,12 +110,6 @@ const std::vector<Requests::Ended>& Requests::test() {
     return ended_;
 }
 
-bool Requests::advance() {
-    while (!test().empty()) {
-    }
-    return all_ended();
-}
-
 void Requests::add_peers(std::set<int>& peers) const {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
         if (requests_[i] != MPI_REQUEST_NULL) state_.add_peers(pending_[i], peers);

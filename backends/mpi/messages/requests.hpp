@@ -43,13 +43,6 @@ public:
         if (requests_[place] != MPI_REQUEST_NULL) ++open_;
         return posted;
     }
-    /// The same at a new place.
-    template <class Start>
-    bool add(const Pending& pending, const Start& start) {
-        requests_.push_back(MPI_REQUEST_NULL);
-        pending_.emplace_back();
-        return post(requests_.size() - 1, pending, start);
-    }
 
     struct Ended {
         std::size_t place;
@@ -58,8 +51,6 @@ public:
     /// Those that ended since; none when no request did, or none is open.
     const std::vector<Ended>& test();
     [[nodiscard]] bool all_ended() const { return open_ == 0; }
-    /// Tests until nothing more has ended. True when all has.
-    bool advance();
 
     /// The ranks that open ones wait for.
     void add_peers(std::set<int>& peers) const;
