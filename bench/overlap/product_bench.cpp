@@ -101,6 +101,13 @@ private:
         return median(times["plan"]);
     }
 
+    // Of a slice of every block that waits for its piece, by the slice's rows; the same on all ranks.
+    [[nodiscard]] WorkTimes piece_seconds() {
+        WorkTimes times = measure_work(problem_.rows, [&](Index begin, Index end) { compute(begin, end, [] {}); });
+        for (double& seconds : times.seconds) seconds = largest(seconds);
+        return times;
+    }
+
     // As many columns, or as long sums, as take the ratio of the transfer.
     void size_product(double transfer) {
         const Index rows = problem_.rows * ranks_;
@@ -142,27 +149,31 @@ private:
         right_transfer_ = right_;
     }
 
-    [[nodiscard]] PieceChoice choose() const {
+    [[nodiscard]] PieceChoice choose() {
+        MPI_Barrier(MPI_COMM_WORLD);
         PieceWork work;
         work.dim = 0;
         work.block = problem_.rows;
         work.makes_source = problem_.scatter;
-        work.seconds = [&](Index begin, Index end) {
-            return row_seconds_ * static_cast<double>((end - begin) * ranks_);
-        };
+        work.seconds = piece_seconds();
+        if (!problem_.scatter) work.seconds_before = row_seconds_ * static_cast<double>(problem_.rows);
         return must(choose_pieces(must(judge(plan_, AsSteps{})), machine_, work));
     }
 
     [[nodiscard]] const float* used() const { return problem_.scatter ? made_from_.data() : received_.data(); }
     [[nodiscard]] float* made() { return problem_.scatter ? sent_.data() : made_.data(); }
 
-    // The rows of a piece: those of every block.
-    void compute(const Split& split, std::size_t piece, const std::function<void()>& look) {
-        const Index begin = piece == 0 ? 0 : split.ends[piece - 1];
+    // Those rows of every block, but of the own one where they are there from the start.
+    void compute(Index begin, Index end, const std::function<void()>& look) {
         for (Index block = 0; block < ranks_; ++block) {
             const Index first = block * problem_.rows;
-            product_->run(used(), made(), first + begin, first + split.ends[piece], look);
+            if (problem_.scatter || block != backend_.rank())
+                product_->run(used(), made(), first + begin, first + end, look);
         }
+    }
+    void compute_own(const std::function<void()>& look) {
+        const Index first = backend_.rank() * problem_.rows;
+        product_->run(sent_.data(), made() + first * product_->columns(), 0, problem_.rows, look);
     }
 
     void serial(Way& way) {
@@ -176,10 +187,11 @@ private:
         const Split& split = *way.split;
         const auto ticket = way.bound->start({.offers_withheld = problem_.scatter}).value();
         const auto look = [&] { static_cast<void>(ticket->arrived().value()); };
+        if (!problem_.scatter) compute_own(look);
         for (std::size_t place = 0; place < split.ends.size(); ++place) {
             const std::size_t piece = piece_at(split, place);
             if (!problem_.scatter) must(until_arrived(*ticket, place));
-            compute(split, piece, look);
+            compute(piece == 0 ? 0 : split.ends[piece - 1], split.ends[piece], look);
             if (problem_.scatter) must(ticket->offer(piece));
         }
         must(ticket->wait());

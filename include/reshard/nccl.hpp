@@ -29,6 +29,10 @@ struct Options {
     bool share_resources = false;
     /// Staging is registered as a window of the communicators that use it, where NCCL has windows.
     bool windows = true;
+    /// Copy engines carry the all-gathers and all-to-alls that NCCL itself does between windows on one node (NCCL 2.28):
+    /// slower for short pieces, and no multiprocessor is taken from the computation beside them. Ends must lie in
+    /// windows too (allocate_window); else, and with older versions, multiprocessors carry all.
+    bool copy_engines = false;
 };
 
 /// Collective over `communicator`, to be called with its device current. Buffers that are bound lie on that device.

@@ -31,6 +31,7 @@
 #include "reshard/mesh.hpp"                       // IWYU pragma: export
 #include "reshard/notation.hpp"                   // IWYU pragma: export
 #include "reshard/overlap/choose_pieces.hpp"      // IWYU pragma: export
+#include "reshard/overlap/measure_work.hpp"       // IWYU pragma: export
 #include "reshard/plan.hpp"                       // IWYU pragma: export
 #include "reshard/plan_cache.hpp"                 // IWYU pragma: export
 #include "reshard/portable/interpret.hpp"         // IWYU pragma: export

@@ -10,8 +10,8 @@
 namespace reshard {
 namespace {
 
-Result<Index> work_picoseconds(const PieceWork& work, Index begin, Index end) {
-    const double picoseconds = work.seconds(begin, end) * 1e12;
+Result<Index> picoseconds_of_work(double seconds) {
+    const double picoseconds = seconds * 1e12;
     if (!(picoseconds >= 0))
         return tl::unexpected(Error{Code::usage, "work takes no time that is a number from 0 on", "", 0});
     return picoseconds >= 9e18 ? index_max : static_cast<Index>(std::llround(picoseconds));
@@ -26,6 +26,9 @@ Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machi
     if (work.pieces_max < 1 || work.places < 1 || work.block < 1) {
         return tl::unexpected(Error{Code::usage, "a block has at least one index, one place and one piece", "", 0});
     }
+    RESHARD_TRY(const auto& before, picoseconds_of_work(work.seconds_before));
+    if (work.makes_source && before > 0)
+        return tl::unexpected(Error{Code::usage, "work that makes pieces waits for none of them", "", 0});
     Split split{work.dim, work.block, {work.block}, {}, true};
     RESHARD_CHECK(can_split(plan.plan(), split));
     const Index price = run_picoseconds(plan.plan(), plan.execution(), plan.verdict(), machine);
@@ -36,17 +39,18 @@ Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machi
     times.run = run_times(plan.plan(), split, verdict, machine, work.steps_overlap);
     times.slowed_percent = machine.slowed_percent;
     times.work_first = work.makes_source;
+    times.before = before;
     times.work = [&](Index begin, Index end) {
-        const auto picoseconds = work_picoseconds(work, begin, end);
+        const auto picoseconds = picoseconds_of_work(work.seconds(begin, end));
         if (!picoseconds && !wrong) wrong = picoseconds.error();
         return picoseconds ? *picoseconds : 0;
     };
     Cuts cuts = steady_cuts(times, work.block, work.places, work.pieces_max);
     PieceChoice choice;
-    choice.serial_picoseconds = saturating_add(price, cuts.whole_work);
+    choice.serial_picoseconds = saturating_add(price, saturating_add(before, cuts.whole_work));
     if (wrong) return tl::unexpected(*wrong);
-    choice.picoseconds = choice.serial_picoseconds;
-    if (cuts.ends.size() == 1 || cuts.time >= choice.serial_picoseconds) return choice;
+    choice.picoseconds = in_one_piece(times, price, cuts.whole_work);
+    if (cuts.ends.size() == 1 || cuts.time >= choice.picoseconds) return choice;
     choice.picoseconds = cuts.time;
     split.ends = std::move(cuts.ends);
     if (!std::ranges::is_sorted(cuts.order)) split.order = std::move(cuts.order);

@@ -37,6 +37,11 @@ Index work_ends(Index begin, Index work, Index busy, Index slowed_percent) {
     return saturating_add(begin, scale_up(work, slowed_percent, 100));
 }
 
+// When nothing has passed yet: work that waits for no piece goes on beside transfers that take `rest`.
+Progress begin(const OverlapTimes& times, Index rest) {
+    return {.work = work_ends(0, times.before, rest, times.slowed_percent)};
+}
+
 // One piece more. The transfers of those behind it take `rest`.
 void pass(const OverlapTimes& times, const PassTimes& piece, Index rest, Progress& state) {
     const Index behind = saturating_add(state.transfer, state.begun ? piece.behind : piece.alone);
@@ -57,7 +62,7 @@ Index done(const Progress& state) { return std::max(state.transfer, state.work);
 Index time_of(const OverlapTimes& times, const std::vector<PassTimes>& pieces, const std::vector<std::size_t>& order) {
     Index rest = 0;
     for (const PassTimes& piece : pieces) rest = saturating_add(rest, piece.behind);
-    Progress progress;
+    Progress progress = begin(times, rest);
     for (const std::size_t piece : order) pass(times, pieces[piece], rest -= pieces[piece].behind, progress);
     return done(progress);
 }
@@ -152,7 +157,7 @@ private:
         const std::size_t places = ends_.size();
         const PieceTime& behind = longest(times_.run.behind, count);
         std::vector<std::vector<std::vector<Progress>>> rows(1, std::vector<std::vector<Progress>>(places));
-        rows[0][0].push_back({});
+        rows[0][0].push_back(begin(times_, saturating_add(saturating_multiply(count, behind.once), behind.whole)));
         for (Index k = 1; k <= count; ++k) {
             const auto& before = rows.back();
             std::vector<std::vector<Progress>> row(places);
@@ -244,6 +249,11 @@ private:
 };
 
 }  // namespace
+
+Index in_one_piece(const OverlapTimes& times, Index transfer, Index whole_work) {
+    if (times.work_first) return saturating_add(whole_work, transfer);
+    return saturating_add(std::max(transfer, begin(times, transfer).work), whole_work);
+}
 
 Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector<Index>& ends,
                       const std::vector<std::size_t>& order) {

@@ -16,6 +16,7 @@ struct OverlapTimes {
     RunTimes run = {{}, std::vector<PieceTime>(1)};
     Index slowed_percent = 100;  ///< what work takes while a transfer runs beside it, of what it takes by itself
     bool work_first = false;     ///< work makes what is transferred; else it uses what has arrived
+    Index before = 0;            ///< work that waits for no piece; none where work is first
     std::function<Index(Index begin, Index end)> work;  ///< on the indices [begin, end)
 };
 
@@ -23,8 +24,11 @@ struct Cuts {
     std::vector<Index> ends;         ///< of the pieces, ascending; the last one is the extent
     std::vector<std::size_t> order;  ///< in which they pass
     Index time = 0;                  ///< picoseconds until both are done
-    Index whole_work = 0;            ///< picoseconds of all work in one piece, by itself
+    Index whole_work = 0;            ///< picoseconds of all work on pieces, as one, by itself
 };
+
+/// Picoseconds until both are done where the transfer, which takes `transfer`, is not cut.
+[[nodiscard]] Index in_one_piece(const OverlapTimes& times, Index transfer, Index whole_work);
 
 /// Picoseconds until both are done, in pieces that pass in this order.
 [[nodiscard]] Index overlapped_time(const OverlapTimes& times, Index extent, const std::vector<Index>& ends,

@@ -62,15 +62,27 @@ int choose(Backend& backend) {
     const Layout whole = make_layout(mesh, DType::f64, {rows * ranks, n}, P{{}, {}}).value();
     const Plan plan{by_rows, whole, {{StepKind::all_gather, whole}}};
     const Machine machine = make_machine("ethernet:nodes=8,per_node=1").value();
-    const auto seconds = [&](Index begin, Index end) { return 1e-6 * static_cast<double>((end - begin) * ranks); };
     std::vector<double> mine(tile_count(by_rows, backend.rank()), 1.0);
     std::vector<double> all(tile_count(whole, backend.rank()));
+    double sum = 0;
+    const auto compute_others = [&](Index begin, Index end) {
+        for (Index rank = 0; rank < ranks; ++rank) {
+            if (rank == backend.rank()) continue;
+            for (Index i = (rank * rows + begin) * n; i < (rank * rows + end) * n; ++i)
+                sum += all[static_cast<std::size_t>(i)];
+        }
+    };
 
     // [README overlap_choose]
+    // (begin, end): of work on those rows of every rank but the own ones, which are there from the start.
+    WorkTimes seconds = measure_work(rows, compute_others);
+    const int lengths = static_cast<int>(seconds.seconds.size());
+    MPI_Allreduce(MPI_IN_PLACE, seconds.seconds.data(), lengths, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     PieceWork work;
     work.dim = 0;
     work.block = rows;
-    work.seconds = seconds;  // (begin, end): of work on those rows of every rank
+    work.seconds = seconds;
+    work.seconds_before = seconds(0, rows) / static_cast<double>(ranks - 1);  // of the own rows
     const Judged<Plan> judged = judge(plan, AsSteps{}).value();
     const PieceChoice choice = choose_pieces(judged, machine, work).value();
     Executor executor =
@@ -80,7 +92,7 @@ int choose(Backend& backend) {
     const auto bound =
         executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {}}).value();
     if (!bound->start().value()->wait()) return 1;
-    int wrong = choice.picoseconds <= choice.serial_picoseconds ? 0 : 1;
+    int wrong = sum == 0 && choice.picoseconds <= choice.serial_picoseconds ? 0 : 1;
     for (const double value : all) wrong += value == 1.0 ? 0 : 1;
     return wrong;
 }

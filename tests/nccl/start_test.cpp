@@ -193,6 +193,28 @@ TEST(Start, GroupsAreKeptAndBounded) {
     });
 }
 
+TEST(Start, CopyEnginesAreAskedForWhereTheyAreWanted) {
+    if (!on_doubles()) GTEST_SKIP() << "calls are counted by the doubles";
+    auto* const calls = found<int(const char*)>("nccl_double_calls");
+    const Plan plan = plan_of("x=4", "f32[256@x,256]", {{all_gather, "f32[256,256]"}});
+    const Wanted data = wanted(plan, 9);
+    for (const bool wanted : {false, true}) {
+        Options options;
+        options.copy_engines = wanted;
+        const int splits = calls("ncclCommSplit");
+        const int asked = calls("NCCL_CTA_POLICY_ZERO");
+        on_backends(options, [&](Backend& backend, Party&) {
+            auto executor = Executor::prepare(plan, backend);
+            ASSERT_TRUE(executor);
+            Trial trial(backend, data, executor->workspace_bytes());
+            ASSERT_TRUE(executor->run(trial.buffers()));
+            EXPECT_TRUE(trial.right(data));
+        });
+        EXPECT_GE(calls("ncclCommSplit") - splits, ranks);
+        EXPECT_EQ(calls("NCCL_CTA_POLICY_ZERO") - asked, wanted ? calls("ncclCommSplit") - splits : 0);
+    }
+}
+
 TEST(Start, StagingStaysWithinItsBound) {
     const Plan plan = plan_of("x=4", "f32[256@x,256]", {{exchange, "f32[256,256@x]"}});
     const Wanted data = wanted(plan, 9);

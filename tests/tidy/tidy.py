@@ -53,6 +53,7 @@ HEADERS = {
     "mpi": ["algebra/backend", "elements"],
     "nccl": ["algebra/backend"],
     "overlap/choose_pieces": ["cost"],
+    "overlap/measure_work": ["algebra/integer"],
     "files/checkpoint": ["rules"],
     "files/convert": ["files/checkpoint"],
     "files/load": ["files/convert", "algebra/backend"],
@@ -82,7 +83,8 @@ ROOMS = {
     "src/schedule": (["src/plan", "src/copy", "src/copy/kernels"],
                      ["algebra/backend", "algebra/view", "algebra/normalize_devices", "rows"]),
     "src/portable": ([], ["text", "algebra/refinement", "algebra/view", "portable/interpret", "portable/write"]),
-    "src/execute": (["src/plan", "src/copy", "src/copy/kernels", "src/schedule"], ["execute", "redistribute"]),
+    "src/execute": (["src/plan", "src/copy", "src/copy/kernels", "src/schedule"],
+                    ["execute", "overlap/measure_work", "redistribute"]),
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/overlap": (["src/plan"], ["overlap/choose_pieces", "problem"]),  # one price of pieces

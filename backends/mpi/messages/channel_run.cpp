@@ -28,13 +28,15 @@ void ChannelRun::post() {
 // False when nothing of the channel may be posted: so many of its messages are under way at most, in their order, and
 // a staged one only when its slot is free.
 bool ChannelRun::post_next(std::size_t channel) {
-    const std::vector<Packet>& pieces = state_.stage().channels[channel].pieces;
+    const Channel& flowing = state_.stage().channels[channel];
+    const std::vector<Packet>& pieces = flowing.pieces;
     Flow& flow = flows_[channel];
     if (flow.next == pieces.size()) return false;
     std::size_t at = 0;
-    while (at < in_flight_max && !requests_.is_free(channel * in_flight_max + at)) ++at;
+    const std::size_t most = flowing.sends ? sends_under_way_max : in_flight_max;
+    while (at < most && !requests_.is_free(channel * in_flight_max + at)) ++at;
     const Packet& piece = pieces[flow.next];
-    if (at == in_flight_max || (!piece.copies.empty() && flow.taken[piece.slot])) return false;
+    if (at == most || (!piece.copies.empty() && flow.taken[piece.slot])) return false;
     if (!piece.copies.empty()) flow.taken[piece.slot] = true;
     flow.pieces[at] = flow.next++;
     flow.left_bytes -= piece.bytes;
@@ -55,8 +57,8 @@ void ChannelRun::post_piece(std::size_t channel, std::size_t at) {
         }
         const bool well = !state_.error();
         if (well) state_.copy(piece.copies);
-        return MPI_Isend(state_.read(piece.array, piece.where) + piece.offset_bytes, well ? length : 0, type,
-                         flowing.peer, state_.tag(), communicator, request);
+        return begin_send(state_.read(piece.array, piece.where) + piece.offset_bytes, well ? length : 0, type,
+                          well ? piece.bytes : 0, flowing.peer, state_.tag(), communicator, request);
     };
     const Pending pending{flowing.sends ? Pending::sending : Pending::receiving, flowing.peer,
                           flowing.sends ? -1 : piece.bytes, piece.step, piece.copies.empty()};

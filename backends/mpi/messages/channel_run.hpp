@@ -22,7 +22,7 @@ public:
     void give_up(GivenUp& run);
 
 private:
-    static constexpr std::size_t in_flight_max = 8;  // messages of one channel
+    static constexpr std::size_t in_flight_max = 8;  // messages of one channel; twice what may be sent
 
     // How far a channel is. Its messages in flight have in_flight_max places among the requests.
     struct Flow {

@@ -19,15 +19,13 @@ public:
     void give_up(GivenUp& run);
 
 private:
-    static constexpr std::size_t in_flight_max = 8;  // messages to one peer
-
     void post_sends(std::size_t to);
     void post_landings();
     bool land();
     bool landed(const Message& message, MPI_Request& request);
 
     RunState& state_;
-    Requests sends_;                       // in_flight_max places for each peer
+    Requests sends_;                       // sends_under_way_max places for each peer
     std::vector<std::size_t> sends_next_;  // of each peer, to be posted
     std::vector<MPI_Request> landing_requests_;
     std::size_t posted_ = 0;  // landings (receives of a sum) that are posted, or that need no message

@@ -76,6 +76,13 @@ void GivenUp::settle(const Standing& standing) {
     for (const UnderWay& one : under_way) abandon(one.request, nullptr);
 }
 
+int begin_send(const void* from, int count, MPI_Datatype type, Index bytes, int peer, int tag, MPI_Comm communicator,
+               MPI_Request* request) {
+    constexpr Index answered_from = Index{1} << 14;  // of a shorter one the answer takes as long as the message
+    const auto send = bytes >= answered_from ? MPI_Issend : MPI_Isend;
+    return send(from, count, type, peer, tag, communicator, request);
+}
+
 void Requests::restart(std::size_t places) {
     requests_.assign(places, MPI_REQUEST_NULL);
     pending_.assign(places, Pending{});

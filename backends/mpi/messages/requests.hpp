@@ -26,6 +26,15 @@ struct GivenUp {
     void settle(const Standing& standing);
 };
 
+/// Messages to one peer that are on their way at once, at most.
+inline constexpr std::size_t sends_under_way_max = 4;
+
+/// MPI_Isend, and for longer messages MPI_Issend, which ends when the receiver has taken the message. MPI_Isend ends
+/// when the transport has a copy, and sockets copy megabytes: neither the order of messages nor how many are on their
+/// way would be ours, and peers get unequal parts of a link.
+[[nodiscard]] int begin_send(const void* from, int count, MPI_Datatype type, Index bytes, int peer, int tag,
+                             MPI_Comm communicator, MPI_Request* request);
+
 class Requests {
 public:
     explicit Requests(RunState& state) : state_(state) {}

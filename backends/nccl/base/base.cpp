@@ -46,9 +46,7 @@ Result<void> Base::set_up(ncclComm_t callers) {
         options_.stream = own_stream_->get();
     }
     RESHARD_ASSIGN(votes_, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
-    const auto split = [&] {
-        return Communicator::split(callers, 0, rank, options_.share_resources, options_.timeout);
-    };
+    const auto split = [&] { return Communicator::split(callers, 0, rank, options_); };
     RESHARD_ASSIGN(world_, counting(split));
     std::uint64_t nothing = 0;
     return counting([&] { return vote(std::span(&nothing, 1), ncclMin); });  // connects
@@ -128,8 +126,7 @@ Result<std::shared_ptr<Group>> Base::group(std::uint64_t partition, const std::v
     const bool member = place != members.end();
     const int color = member ? static_cast<int>(*std::ranges::min_element(members)) : NCCL_SPLIT_NOCOLOR;
     const int key = static_cast<int>(place - members.begin());
-    auto made = counting(
-        [&] { return Communicator::split(world_->get(), color, key, options_.share_resources, options_.timeout); });
+    auto made = counting([&] { return Communicator::split(world_->get(), color, key, options_); });
     if (!made) {
         abort(made.error());
         return tl::unexpected(made.error());

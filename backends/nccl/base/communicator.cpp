@@ -60,22 +60,25 @@ Result<void> run_exchange(const Exchange& exchange, ncclComm_t communicator, cud
     return result ? ended : result;
 }
 
-Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int color, int key, bool share,
-                                                          std::chrono::milliseconds timeout) {
+Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int color, int key,
+                                                          const Options& options) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    config.splitShare = share ? 1 : 0;
+    config.splitShare = options.share_resources ? 1 : 0;
+#if RESHARD_NCCL_HAS_COPY_ENGINES
+    if (options.windows && options.copy_engines) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+#endif
     auto written = std::make_unique<ncclComm_t>(nullptr);
     const ncclResult_t code = ncclCommSplit(parent, color, key, written.get(), &config);
     RESHARD_CHECK(checked(code, "ncclCommSplit"));
-    if (auto done = settle(parent, timeout); !done) {
+    if (auto done = settle(parent, options.timeout); !done) {
         static_cast<void>(written.release());  // NCCL may write it yet
         return tl::unexpected(done.error());
     }
     const ncclComm_t made = *written;
     if (made == nullptr) return nullptr;
     std::shared_ptr<Communicator> owned(new Communicator(made));
-    if (auto done = settle(made, timeout); !done) {
+    if (auto done = settle(made, options.timeout); !done) {
         owned->abort();
         return tl::unexpected(done.error());
     }

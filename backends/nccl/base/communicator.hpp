@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "backends/nccl/base/handles.hpp"
+#include "reshard/nccl.hpp"
 
 namespace reshard::nccl {
 
@@ -42,8 +43,8 @@ struct Exchange {
 class Communicator : NonCopyable {
 public:
     /// Collective over `parent`. Null where the color is NCCL_SPLIT_NOCOLOR. Never blocks where its parent does not.
-    [[nodiscard]] static Result<std::shared_ptr<Communicator>> split(ncclComm_t parent, int color, int key, bool share,
-                                                                     std::chrono::milliseconds timeout);
+    [[nodiscard]] static Result<std::shared_ptr<Communicator>> split(ncclComm_t parent, int color, int key,
+                                                                     const Options& options);
     ~Communicator();
 
     [[nodiscard]] ncclComm_t get() const { return communicator_; }

@@ -12,6 +12,7 @@
 #error "reshard::nccl needs NCCL 2.18 or newer: ncclCommSplit"
 #endif
 
-#define RESHARD_NCCL_HAS_MEMORY (RESHARD_NCCL_VERSION >= 21900)      // ncclMemAlloc, ncclCommRegister
-#define RESHARD_NCCL_HAS_WINDOWS (RESHARD_NCCL_VERSION >= 22700)     // ncclCommWindowRegister
-#define RESHARD_NCCL_HAS_ALL_TO_ALL (RESHARD_NCCL_VERSION >= 22803)  // ncclAlltoAll
+#define RESHARD_NCCL_HAS_MEMORY (RESHARD_NCCL_VERSION >= 21900)        // ncclMemAlloc, ncclCommRegister
+#define RESHARD_NCCL_HAS_WINDOWS (RESHARD_NCCL_VERSION >= 22700)       // ncclCommWindowRegister
+#define RESHARD_NCCL_HAS_ALL_TO_ALL (RESHARD_NCCL_VERSION >= 22803)    // ncclAlltoAll
+#define RESHARD_NCCL_HAS_COPY_ENGINES (RESHARD_NCCL_VERSION >= 22800)  // NCCL_CTA_POLICY_ZERO

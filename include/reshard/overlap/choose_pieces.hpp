@@ -16,6 +16,9 @@ struct PieceWork {
     /// Seconds that the work takes on the indices from `begin` to `end` of all blocks; 0 <= begin < end <= block. Asked
     /// once for each pair of places where a piece may end.
     std::function<double(Index begin, Index end)> seconds = {};
+    /// Of work that waits for no piece, as on what this rank has itself: done before the first one is waited for. Where
+    /// pieces are offered there is none.
+    double seconds_before = 0;
     Index pieces_max = 32;  ///< at least 1
     Index places = 64;      ///< at which pieces may end, evenly over a block
 };
@@ -27,13 +30,14 @@ struct PieceChoice {
     Index serial_picoseconds = 0;  ///< the work before or after the whole run
 };
 
-/// The pieces with which run and work end soonest, of any lengths: for pieces that end at those places and pass in their
-/// order the best by dynamic programming over their ends; then the best order of those (Johnson 1954). Of cuts within a
-/// fiftieth of the best the one that suffers least where work takes a fifth less or three tenths more. A run of k
-/// pieces is priced as the plan, with its latencies and Machine::piece_ps k times, or, where its steps overlap, as
-/// run_picoseconds says; work beside it takes Machine::slowed_percent of its own time. The same on all ranks that are
-/// told the same seconds: measure on one and tell the others. Errors: usage (no function, seconds that are negative or
-/// no number, a limit below 1), plan (can_split).
+/// The pieces with which run and work end soonest, of any lengths: for pieces that end at those places and pass in
+/// their order the best by dynamic programming over their ends; then the best order of those (Johnson 1954). Of cuts
+/// within a fiftieth of the best the one that suffers least where work takes a fifth less or three tenths more. A run
+/// of k pieces is priced as the plan, with its latencies and Machine::piece_ps k times, or, where its steps overlap, as
+/// run_picoseconds says; work beside it takes Machine::slowed_percent of its own time. Work that waits for no piece
+/// comes first. The same on all ranks that are told the same seconds: measure on one and tell the others. Errors: usage
+/// (no function, seconds that are negative or no number, seconds_before where pieces are offered, a limit below 1),
+/// plan (can_split).
 [[nodiscard]] Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machine,
                                                 const PieceWork& work);
 

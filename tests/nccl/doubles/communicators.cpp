@@ -98,6 +98,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* out, int ranks, const int* devices) {
 
 ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
     count_call("ncclCommSplit");
+    if (config != nullptr && config->CTAPolicy == NCCL_CTA_POLICY_ZERO) count_call("NCCL_CTA_POLICY_ZERO");
     const auto parent = find(handle);
     if (const auto error = usable(parent); error != ncclSuccess) return error;
     *out = nullptr;

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "reshard/notation.hpp"
+#include "reshard/overlap/measure_work.hpp"
 
 namespace reshard {
 namespace {
@@ -54,9 +57,51 @@ TEST(ChoosePieces, OnePieceWhereMoreDoNotPay) {
     EXPECT_FALSE(idle.split) << "there is nothing to hide";
 }
 
+// A quarter of the work is on what the rank has itself, and fills the time until the first piece has arrived.
+TEST(ChoosePieces, WorkThatWaitsForNoPieceComesFirst) {
+    const Judged<Plan> plan = gather();
+    const Machine machine = make_machine("ethernet:nodes=4,per_node=1").value();
+    const double transfer = static_cast<double>(plan_picoseconds(plan.plan(), plan.verdict(), machine)) / 1e12;
+    const PieceChoice all = choose_pieces(plan, machine, work_of(transfer)).value();
+    PieceWork work = work_of(transfer * 3 / 4);
+    work.seconds_before = transfer / 4;
+    const PieceChoice apart = choose_pieces(plan, machine, work).value();
+    EXPECT_NEAR(static_cast<double>(apart.serial_picoseconds), static_cast<double>(all.serial_picoseconds), 1e6);
+    ASSERT_TRUE(apart.split);
+    EXPECT_LT(apart.picoseconds, all.picoseconds);
+    EXPECT_LE(apart.split->ends.size(), all.split->ends.size());
+
+    // What is not cut hides behind the transfer, too.
+    Machine dear = machine;
+    dear.piece_ps = 1'000'000'000'000;
+    const PieceChoice whole = choose_pieces(plan, dear, work).value();
+    EXPECT_FALSE(whole.split);
+    EXPECT_NEAR(static_cast<double>(whole.serial_picoseconds - whole.picoseconds), 1e12 * transfer / 4, 1e6);
+}
+
+TEST(ChoosePieces, ShortPiecesOfWorkTakeLongerForAnIndex) {
+    const auto slow = [](Index begin, Index end) {
+        ASSERT_TRUE(0 <= begin && begin < end && end <= 100) << begin << " to " << end;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    const WorkTimes measured = measure_work(100, slow, 8, 3);
+    EXPECT_EQ(measured.lengths, (std::vector<Index>{12, 24, 48, 96, 100}));
+    for (const double seconds : measured.seconds) EXPECT_GE(seconds, 0.001);
+
+    const WorkTimes line{{10, 20, 80}, {1, 1.5, 3}};
+    EXPECT_EQ(line(0, 3), 1) << "no shorter one was measured";
+    EXPECT_EQ(line(5, 15), 1);
+    EXPECT_EQ(line(0, 15), 1.25);
+    EXPECT_EQ(line(20, 100), 3);
+    EXPECT_EQ(line(0, 160), 6);
+}
+
 TEST(ChoosePieces, ErrorsSayWhatIsWrong) {
     const Judged<Plan> plan = gather();
     PieceWork work = work_of(1);
+    work.makes_source = true;
+    work.seconds_before = 1;
+    EXPECT_EQ(choose_pieces(plan, laptop(), work).error().code, Code::usage);
     work.seconds = nullptr;
     EXPECT_EQ(choose_pieces(plan, laptop(), work).error().code, Code::usage);
     EXPECT_EQ(choose_pieces(plan, laptop(), work_of(-1)).error().code, Code::usage);

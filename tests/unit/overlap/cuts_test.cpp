@@ -58,6 +58,7 @@ OverlapTimes random_times(std::mt19937& random, Index extent) {
     }
     times.slowed_percent = below(2) == 0 ? 100 : 100 + below(80);
     times.work_first = below(2) == 0;
+    if (!times.work_first && below(2) == 0) times.before = below(900);
     std::vector<Index> work{0};
     const Index each = 1 + below(400);
     const bool alike = below(2) == 0;
