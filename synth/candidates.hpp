@@ -14,6 +14,12 @@ namespace reshard {
 /// Steps of plans of this question may go over different levels at once. Steps over one level add up all the same.
 [[nodiscard]] bool overlaps_levels(const Options& options);
 
+/// What the collectives alone would answer is weighed, too: one after the other their steps end later than an exchange,
+/// in pieces whose steps overlap they may end sooner.
+[[nodiscard]] bool weighs_collectives(const Options& options);
+/// That question.
+[[nodiscard]] Options of_collectives(Options options);
+
 /// It receives no more than any plan must.
 [[nodiscard]] bool at_bound(const Judged<Plan>& plan);
 /// No plan is better, whatever the vocabulary.
@@ -32,6 +38,8 @@ class Candidates {
 public:
     Candidates(const Problem& problem, const Options& options);
 
+    /// From the user's source on.
+    [[nodiscard]] const Problem& problem() const { return problem_; }
     [[nodiscard]] Index floor_bytes() const { return floor_bytes_; }
     /// No plan may hold a larger tile: the floor, also of the user's first steps.
     [[nodiscard]] Index peak_bytes_max() const { return peak_bytes_max_; }
@@ -41,6 +49,8 @@ public:
     bool judge(std::string rule, Plan plan);
     /// The same after `shortcut`; and as it is, in pieces, where that makes the levels of its steps overlap.
     bool consider(std::string rule, Plan plan);
+    /// The same for what another question has answered: as it runs there, first steps included.
+    void keep(std::string rule, Judged<Plan> judged);
     /// The same for a candidate whose steps run as steps whatever the backend can do: it is there to be compared with.
     void show(std::string rule, Plan plan);
 

@@ -255,6 +255,31 @@ TEST(RuleUnit, renumber) {
     EXPECT_FALSE(renumbered_to_source({at("f32[12@x,6]{U:y}"), at("f32[12@(y,x),6]")}));
 }
 
+// One exchange ends sooner than the steps of collectives, and later than they do in pieces, each level of which is at
+// work all the time.
+TEST(RuleUnit, collectives) {
+    const Mesh nodes{{"a", 2}, {"b", 2}, {"c", 2}};
+    const Problem problem{*parse_layout(nodes, "f32[512@b,512@c]"), *parse_layout(nodes, "f32[512@a,512]")};
+    Options options;
+    options.machine = {"nodes of 4", {{"inside", 4, 0, 1'000'000}, {"outside", index_max, 0, 1'000'000}}, index_max};
+    const auto serial = synthesize(problem, options);
+    EXPECT_EQ(serial->plan().steps.front().kind, StepKind::exchange);
+    options.capabilities.steps_overlap = true;
+    const auto made = synthesize(problem, options);
+    EXPECT_EQ(made->rule, "collectives");
+    EXPECT_TRUE(overlaps(made->execution()));
+    EXPECT_LT(made->picoseconds, serial->picoseconds);
+    options.without = {"collectives"};
+    EXPECT_GT(synthesize(problem, options)->picoseconds, made->picoseconds);
+    options.without.clear();
+    options.vocabulary = Vocabulary::collectives;
+    const auto alone = synthesize(problem, options);
+    EXPECT_EQ(made->plan(), alone->plan());
+    EXPECT_EQ(made->execution(), alone->execution());
+    EXPECT_EQ(made->picoseconds, alone->picoseconds);
+    EXPECT_NE(alone->rule, "collectives");
+}
+
 /// Questions that together are asked every rule.
 std::vector<Problem> questions() {
     const Mesh nodes{{"node", 2}, {"gpu", 4}};
@@ -284,6 +309,7 @@ Options explained() {
     Options options;
     options.explain = true;
     options.machine = *make_machine("ethernet:nodes=2,per_node=4");
+    options.capabilities.steps_overlap = true;
     return options;
 }
 
