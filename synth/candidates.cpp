@@ -127,19 +127,19 @@ void Candidates::judge_in_pieces(std::string rule, Plan plan) {
     }
 }
 
+void Candidates::show(std::string rule, Plan plan) {
+    ++proposed_;
+    plan = completed(std::move(plan));
+    const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
+    judge_as(std::move(rule), std::move(plan), execution, false);
+}
+
 void Candidates::keep(std::string rule, Judged<Plan> judged) {
     ++proposed_;
     const auto same = [&](const Alternative& other) {
         return other.plan() == judged.plan() && other.execution() == judged.execution();
     };
     if (std::ranges::none_of(kept_, same)) note(std::move(rule), std::move(judged));
-}
-
-void Candidates::show(std::string rule, Plan plan) {
-    ++proposed_;
-    plan = completed(std::move(plan));
-    const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
-    judge_as(std::move(rule), std::move(plan), execution, false);
 }
 
 // Ends in the user's own names, behind the user's first steps.

@@ -40,7 +40,7 @@ enum class Stage {
     between,     ///< there are no common digits to search over
     baseline,    ///< every question
     orders,      ///< the ends list their devices in different orders
-    overlapped,  ///< every question that weighs_collectives
+    overlapped,  ///< questions that weigh what collectives alone would answer (weighs_collectives)
 };
 
 struct RuleEntry {

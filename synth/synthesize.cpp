@@ -150,8 +150,7 @@ Result<Synthesis> by_sums_or_halves(const Problem& problem, const Options& optio
 Result<Synthesis> in_these_orders(const Problem& problem, const Options& options) {
     if (!averages_in_part(problem) && !mixes_reductions(problem)) return of_one_reduction(problem, options);
     if (!weighs_collectives(options) || is_off(options, "collectives")) return by_sums_or_halves(problem, options);
-    // Of the sums each has its own answer, which may not divide, and of the halves none overlaps: the wholes are
-    // weighed.
+    // The wholes are weighed: what the sums alone would take may not divide, and halves do not overlap.
     Options without = options;
     without.without.emplace_back("collectives");
     auto made = by_sums_or_halves(problem, without);

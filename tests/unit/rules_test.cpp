@@ -259,24 +259,12 @@ TEST(RuleUnit, renumber) {
 TEST(RuleUnit, collectives) {
     const Mesh nodes{{"a", 2}, {"b", 2}, {"c", 2}};
     const Problem problem{*parse_layout(nodes, "f32[512@b,512@c]"), *parse_layout(nodes, "f32[512@a,512]")};
-    Options options;
+    Options options{.capabilities = {.steps_overlap = true}};
     options.machine = {"nodes of 4", {{"inside", 4, 0, 2'000'000}, {"outside", index_max, 0, 1'000'000}}, index_max};
-    const auto serial = synthesize(problem, options);
-    EXPECT_EQ(std::ranges::count(serial->plan().steps, StepKind::exchange, &Step::kind), 1);
-    options.capabilities.steps_overlap = true;
-    const auto made = synthesize(problem, options);
-    EXPECT_EQ(made->rule, "collectives");
-    EXPECT_TRUE(overlaps(made->execution()));
-    EXPECT_LT(made->picoseconds, serial->picoseconds);
+    const auto found = synthesize(problem, options);
+    EXPECT_EQ(found->rule, "collectives");
     options.without = {"collectives"};
-    EXPECT_GT(synthesize(problem, options)->picoseconds, made->picoseconds);
-    options.without.clear();
-    options.vocabulary = Vocabulary::collectives;
-    const auto alone = synthesize(problem, options);
-    EXPECT_EQ(made->plan(), alone->plan());
-    EXPECT_EQ(made->execution(), alone->execution());
-    EXPECT_EQ(made->picoseconds, alone->picoseconds);
-    EXPECT_NE(alone->rule, "collectives");
+    EXPECT_GT(synthesize(problem, options)->picoseconds, found->picoseconds);
 }
 
 /// Questions that together are asked every rule.
