@@ -25,6 +25,14 @@ public:
     Synthesizer(const Problem& problem, const Options& options, Candidates& choice)
         : problem_(problem), options_(options), choice_(choice), inquiry_{problem, options, choice} {}
 
+    void propose() {
+        if (same_order(problem_.source.mesh, problem_.target.mesh))
+            propose_in_one_order();
+        else
+            propose_between_orders();
+        if (weighs_collectives(options_) && !choice_.settled() && !unbeaten()) ask(Stage::overlapped);
+    }
+
     /// pre: both ends in one order of devices.
     void propose_in_one_order() {
         if (settled_by_one_pass()) return;
@@ -35,11 +43,6 @@ public:
             propose_between();
     }
 
-    void propose_between_orders() {
-        propose_between();
-        if (!choice_.settled()) ask(Stage::orders);
-    }
-
     void state(Synthesis& made) {
         made.search_complete = complete_;
         made.stop_reason = stop_;
@@ -48,6 +51,11 @@ public:
     }
 
 private:
+    void propose_between_orders() {
+        propose_between();
+        if (!choice_.settled()) ask(Stage::orders);
+    }
+
     // Where there are no common digits to search over.
     void propose_between() {
         if (settled_by_one_pass()) return;
@@ -118,10 +126,14 @@ private:
         return searched.even || at_bound(best);
     }
 
+    bool unbeaten() const {
+        const Alternative* best = choice_.best();
+        return best != nullptr && unbeatable(*best, options_.objective);
+    }
+
     // True when the best plan has one moving step and cannot be beaten.
     bool done() {
-        const Alternative* best = choice_.best();
-        if (best == nullptr || moving_steps(best->plan()) > 1 || !unbeatable(*best, options_.objective)) return false;
+        if (!unbeaten() || moving_steps(choice_.best()->plan()) > 1) return false;
         stop_ = StopReason::one_step;
         return true;
     }
@@ -207,10 +219,7 @@ Result<Synthesis> answer(const Problem& problem, const Options& options) {
                          problem.target};
     const Problem& rest = options.first_steps.empty() ? problem : behind;
     Synthesizer synthesizer(rest, options, choice);
-    if (same_order(rest.source.mesh, rest.target.mesh))
-        synthesizer.propose_in_one_order();
-    else
-        synthesizer.propose_between_orders();
+    synthesizer.propose();
     const Alternative* best = choice.best();
     if (best == nullptr) return tl::unexpected(choice.no_plan());
     RESHARD_TRY(const auto& judged, within(*best, options.limits));

@@ -57,6 +57,15 @@ bool overlaps_levels(const Options& options) {
     return options.capabilities.steps_overlap && options.machine.levels.size() > 1;
 }
 
+bool weighs_collectives(const Options& options) {
+    return options.objective == Objective::time && options.vocabulary == Vocabulary::all && overlaps_levels(options);
+}
+
+Options of_collectives(Options options) {
+    options.vocabulary = Vocabulary::collectives;
+    return options;
+}
+
 bool at_bound(const Judged<Plan>& plan) {
     return plan.verdict().received_bytes_max_device == plan.verdict().lower_bound_bytes;
 }
@@ -123,6 +132,14 @@ void Candidates::show(std::string rule, Plan plan) {
     plan = completed(std::move(plan));
     const Execution execution = choose_execution(plan, {}, options_.limits.memory, Vocabulary::collectives);
     judge_as(std::move(rule), std::move(plan), execution, false);
+}
+
+void Candidates::keep(std::string rule, Judged<Plan> judged) {
+    ++proposed_;
+    const auto same = [&](const Alternative& other) {
+        return other.plan() == judged.plan() && other.execution() == judged.execution();
+    };
+    if (std::ranges::none_of(kept_, same)) note(std::move(rule), std::move(judged));
 }
 
 // Ends in the user's own names, behind the user's first steps.

@@ -14,6 +14,12 @@ namespace reshard {
 /// Steps of plans of this question may go over different levels at once. Steps over one level add up all the same.
 [[nodiscard]] bool overlaps_levels(const Options& options);
 
+/// What collectives alone would answer is a candidate, too: one after the other their steps may end later than an
+/// exchange, and sooner in pieces.
+[[nodiscard]] bool weighs_collectives(const Options& options);
+/// The same question for collectives alone.
+[[nodiscard]] Options of_collectives(Options options);
+
 /// It receives no more than any plan must.
 [[nodiscard]] bool at_bound(const Judged<Plan>& plan);
 /// No plan is better, whatever the vocabulary.
@@ -32,6 +38,8 @@ class Candidates {
 public:
     Candidates(const Problem& problem, const Options& options);
 
+    /// The whole: from the user's source, first steps included.
+    [[nodiscard]] const Problem& problem() const { return problem_; }
     [[nodiscard]] Index floor_bytes() const { return floor_bytes_; }
     /// No plan may hold a larger tile: the floor, also of the user's first steps.
     [[nodiscard]] Index peak_bytes_max() const { return peak_bytes_max_; }
@@ -43,6 +51,8 @@ public:
     bool consider(std::string rule, Plan plan);
     /// The same for a candidate whose steps run as steps whatever the backend can do: it is there to be compared with.
     void show(std::string rule, Plan plan);
+    /// What another question has answered, which has judged it as it runs, first steps included.
+    void keep(std::string rule, Judged<Plan> judged);
 
     /// The cheapest that is kept; nullptr for none. Later ones must be cheaper, so that the first rule keeps a plan.
     [[nodiscard]] const Alternative* best() const;

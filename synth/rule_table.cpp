@@ -79,15 +79,6 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
     };
     const bool sums = has_sums(asked.problem) && options.objective != Objective::time;
     if (space) look(*space, sums ? sums_hops_max : limits.hops_max);
-    // An exchange ends sooner than steps one after the other, which may end sooner yet in pieces.
-    if (space && limits.vocabulary == Vocabulary::all && overlaps_levels(options) && !settled(asked)) {
-        const SearchReport of_all = asked.searched;
-        SearchOptions narrow = search_options(asked);
-        narrow.vocabulary = Vocabulary::collectives;
-        const Found found = search_space(asked, *space, narrow);
-        asked.searched = of_all;
-        asked.searched.states += found.states;
-    }
     // In coarser digits a plan is found where primes are too many, or those without the idle axes miss it.
     if (settled(asked) || (space && space->whole && asked.searched.stopped == StopReason::exhausted))
         return space && space->even;
@@ -202,8 +193,17 @@ void renumber(Inquiry& asked) {
     asked.consider(renumbered_to_source(asked.problem));
 }
 
+void ask_collectives(Inquiry& asked) {
+    Options narrow = of_collectives(asked.options);
+    narrow.explain = false;
+    const auto made = answer(asked.candidates.problem(), narrow);
+    if (!made) return;
+    asked.searched.states += made->states;
+    asked.candidates.keep(std::string(asked.rule), *made);
+}
+
 // In the order in which they are asked: of plans that cost the same the first is chosen.
-constexpr std::array<RuleEntry, 16> table = {{
+constexpr std::array<RuleEntry, 17> table = {{
     {{"identity", "both ends hold the same: nothing moves"}, Stage::nothing, do_nothing},
     {{"search", "the shortest path over typed steps, in the digits of the mesh"}, Stage::search, search_digits},
     {{"renumber", "the devices are numbered anew, so that digits cross the axes of the mesh; one permute"},
@@ -248,6 +248,10 @@ constexpr std::array<RuleEntry, 16> table = {{
     {{"reorder", "the target is made in the source's order of devices, then whole tiles are permuted"},
      Stage::orders,
      reorder_last},
+    {{"collectives", "what the collectives alone would answer: in pieces its steps may overlap"},
+     Stage::overlapped,
+     ask_collectives,
+     Vocabulary::all},
 }};
 
 }  // namespace

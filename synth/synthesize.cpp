@@ -141,12 +141,21 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     return made;
 }
 
+Result<Synthesis> by_sums_or_halves(const Problem& problem, const Options& options) {
+    if (averages_in_part(problem) && !mixes_combinations(problem))
+        if (auto made = by_sums(problem, options)) return *std::move(made);
+    return by_halves(problem, options);
+}
+
 Result<Synthesis> in_these_orders(const Problem& problem, const Options& options) {
-    if (averages_in_part(problem) && !mixes_combinations(problem)) {
-        auto made = by_sums(problem, options);
-        return made ? *std::move(made) : by_halves(problem, options);
-    }
-    return mixes_reductions(problem) ? by_halves(problem, options) : of_one_reduction(problem, options);
+    if (!averages_in_part(problem) && !mixes_reductions(problem)) return of_one_reduction(problem, options);
+    if (!weighs_collectives(options) || is_off(options, "collectives")) return by_sums_or_halves(problem, options);
+    // The wholes are weighed: what the sums alone would take may not divide, and halves do not overlap.
+    Options without = options;
+    without.without.emplace_back("collectives");
+    auto made = by_sums_or_halves(problem, without);
+    auto other = by_sums_or_halves(problem, of_collectives(options));
+    return other && (!made || other->picoseconds < made->picoseconds) ? other : made;
 }
 
 }  // namespace

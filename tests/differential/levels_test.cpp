@@ -217,6 +217,10 @@ TEST_P(LevelsTest, StepsOverlapWhereLevelsWeighAlike) {
             const auto after = synthesize(source, target, overlapped);
             ASSERT_TRUE(before && after) << format(source) << " -> " << format(target);
             ASSERT_LE(after->picoseconds, before->picoseconds) << format(source) << " -> " << format(target);
+            overlapped.vocabulary = Vocabulary::collectives;
+            const auto collectives = synthesize(source, target, overlapped);
+            ASSERT_TRUE(collectives) << format(source) << " -> " << format(target);
+            EXPECT_LE(after->picoseconds, collectives->picoseconds) << format(source) << " -> " << format(target);
             if (!overlaps(after->execution())) continue;
             const double gain = static_cast<double>(before->picoseconds) / static_cast<double>(after->picoseconds);
             const Times times = plan_times(after->plan(), after->verdict(), serial.machine);

@@ -255,6 +255,18 @@ TEST(RuleUnit, renumber) {
     EXPECT_FALSE(renumbered_to_source({at("f32[12@x,6]{U:y}"), at("f32[12@(y,x),6]")}));
 }
 
+// With an exchange steps end sooner one after the other, without it in pieces, which have both levels at work.
+TEST(RuleUnit, collectives) {
+    const Mesh nodes{{"a", 2}, {"b", 2}, {"c", 2}};
+    const Problem problem{*parse_layout(nodes, "f32[512@b,512@c]"), *parse_layout(nodes, "f32[512@a,512]")};
+    Options options{.capabilities = {.steps_overlap = true}};
+    options.machine = {"nodes of 4", {{"inside", 4, 0, 2'000'000}, {"outside", index_max, 0, 1'000'000}}, index_max};
+    const auto found = synthesize(problem, options);
+    EXPECT_EQ(found->rule, "collectives");
+    options.without = {"collectives"};
+    EXPECT_GT(synthesize(problem, options)->picoseconds, found->picoseconds);
+}
+
 /// Questions that together are asked every rule.
 std::vector<Problem> questions() {
     const Mesh nodes{{"node", 2}, {"gpu", 4}};
@@ -284,6 +296,7 @@ Options explained() {
     Options options;
     options.explain = true;
     options.machine = *make_machine("ethernet:nodes=2,per_node=4");
+    options.capabilities.steps_overlap = true;
     return options;
 }
 
