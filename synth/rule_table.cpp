@@ -110,17 +110,15 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
     return false;
 }
 
-// Where sizes do not divide and an exchange is not the best already: the digits cut one after another.
+// Where sizes do not divide: the digits cut one after another. On one level an exchange is the best already.
 void search_turns(Inquiry& asked, SearchOptions limits) {
     const Problem& problem = asked.problem;
     const Options& options = asked.options;
-    if (settled(asked) || (!has_sums(problem) && options.vocabulary == Vocabulary::all)) return;
+    const bool timed = options.objective == Objective::time && options.machine.levels.size() > 1;
+    if (settled(asked) || (!timed && !has_sums(problem) && options.vocabulary == Vocabulary::all)) return;
     const auto space = make_space_by_turns(problem);
     if (!space) return;
     SearchReport& report = asked.searched;
-    // Looking at all devices for each move takes long on several levels; what receives least is good there, too.
-    const bool timed = options.objective == Objective::time && options.machine.levels.size() > 1;
-    if (timed) limits = {Objective::bytes, limits.vocabulary, limits.tile_max};
     const Found found = search_space(asked, *space, limits);
     const bool done = found.complete && found.exact_prices && !timed;
     if (searchable(problem)) {
