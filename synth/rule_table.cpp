@@ -75,7 +75,9 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
         SearchOptions within = limits;
         within.hops_max = hops_max;
         const Found found = search_space(asked, digits, within);
-        if (found.arrived && (digits.even || digits.exact)) limits.below = std::min(limits.below, found.price);
+        // An estimate may be less than the plan costs.
+        if (found.arrived && found.exact_prices && (digits.even || digits.exact))
+            limits.below = std::min(limits.below, found.price);
     };
     const bool sums = has_sums(asked.problem) && options.objective != Objective::time;
     if (space) look(*space, sums ? sums_hops_max : limits.hops_max);
