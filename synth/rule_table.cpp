@@ -75,7 +75,9 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
         SearchOptions within = limits;
         within.hops_max = hops_max;
         const Found found = search_space(asked, digits, within);
-        if (found.arrived && (digits.even || digits.exact)) limits.below = std::min(limits.below, found.price);
+        // An estimate may be less than the plan costs.
+        if (found.arrived && found.exact_prices && (digits.even || digits.exact))
+            limits.below = std::min(limits.below, found.price);
     };
     const bool sums = has_sums(asked.problem) && options.objective != Objective::time;
     if (space) look(*space, sums ? sums_hops_max : limits.hops_max);
@@ -101,17 +103,15 @@ bool search_products(Inquiry& asked, SearchOptions& limits) {
     return false;
 }
 
-// Where sizes do not divide and an exchange is not the best already: the digits cut one after another.
+// Where sizes do not divide: the digits cut one after another. On one level an exchange is the best already.
 void search_turns(Inquiry& asked, SearchOptions limits) {
     const Problem& problem = asked.problem;
     const Options& options = asked.options;
-    if (settled(asked) || (!has_sums(problem) && options.vocabulary == Vocabulary::all)) return;
+    const bool timed = options.objective == Objective::time && options.machine.levels.size() > 1;
+    if (settled(asked) || (!timed && !has_sums(problem) && options.vocabulary == Vocabulary::all)) return;
     const auto space = make_space_by_turns(problem);
     if (!space) return;
     SearchReport& report = asked.searched;
-    // Looking at all devices for each move takes long on several levels; what receives least is good there, too.
-    const bool timed = options.objective == Objective::time && options.machine.levels.size() > 1;
-    if (timed) limits = {Objective::bytes, limits.vocabulary, limits.tile_max};
     const Found found = search_space(asked, *space, limits);
     const bool done = found.complete && found.exact_prices && !timed;
     if (searchable(problem)) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "reshard/algebra/schedule.hpp"
@@ -334,6 +335,34 @@ TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
                 }
                 EXPECT_EQ(times * divisor(source), over * divisor(target)) << format(made->plan());
             }
+}
+
+// Cut axis by axis, as torch does, tiles nest whatever the extents: one axis between nodes and one inside them is
+// sooner than all devices with all.
+TEST(SynthesizeUnit, UnevenTilesMoveLevelByLevelInCutsByTurns) {
+    const Setting setting{Mesh{{"x", 8}, {"y", 8}}, DType::f32, {302, 104, 1227}};
+    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
+        Options options = with(vocabulary, Objective::time);
+        options.machine = *make_machine("dgx-h100:nodes=8");
+        const auto made = synthesize(*parse_layout(Notation::dtensor, setting, "S(1),S(0)"),
+                                     *parse_layout(Notation::dtensor, setting, "S(2),S(2)"), options);
+        ASSERT_TRUE(made.has_value()) << made.error().message;
+        ASSERT_EQ(made->plan().steps.size(), 2) << format(made->plan());
+        EXPECT_EQ(made->plan().steps[0].kind, StepKind::all_to_all);
+        EXPECT_EQ(made->plan().steps[1].kind, StepKind::all_to_all);
+    }
+}
+
+// Where an axis of six is cut in two ways more moves are looked at than are counted: what the last ones were taken for
+// is no bound on cuts by turns.
+TEST(SynthesizeUnit, AnEstimateBoundsNoOtherSearch) {
+    const Mesh six{{"x", 6}, {"y", 4}};
+    Options options = with(Vocabulary::collectives, Objective::time);
+    options.machine = *make_machine("dgx-h100:nodes=4");
+    const auto made = synthesize(*parse_layout(six, "f32[36@y,10@x]"), *parse_layout(six, "f32[36@x,10]"), options);
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    EXPECT_TRUE(std::ranges::any_of(made->plan().steps, [](const Step& step) { return has_pieces(step.layout); }))
+        << format(made->plan());
 }
 
 // There is no collective between two meshes of other sizes, so what is left of the candidates may not exchange.
