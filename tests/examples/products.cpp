@@ -96,8 +96,10 @@ int gather_and_multiply(Backend& backend) {
         const std::size_t arrived = ticket->arrived().value();
         for (; used < arrived; ++used) {
             const Tile piece = piece_of(tile(whole, backend.rank()), split, piece_at(split, used));
-            for (const Interval& some : piece[0].intervals)
-                if (some.begin < own.begin || own.end <= some.begin) multiply(a, b, c, some, *ticket);  // c = a b
+            for (const Interval& some : piece[0].intervals) {  // c = a b
+                multiply(a, b, c, {some.begin, std::min(some.end, own.begin)}, *ticket);
+                multiply(a, b, c, {std::max(some.begin, own.end), some.end}, *ticket);
+            }
         }
     }
     // [README overlap_gather_multiply end]

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "backends/nccl/base/features.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::nccl {

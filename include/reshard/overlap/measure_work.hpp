@@ -13,6 +13,7 @@ namespace reshard {
 struct WorkTimes {
     std::vector<Index> lengths;   ///< ascending, in indices of a block
     std::vector<double> seconds;  ///< of each; ranks that compute alike take the largest of theirs
+    /// Of as many indices.
     [[nodiscard]] double operator()(Index begin, Index end) const;
 };
 
