@@ -30,7 +30,9 @@ public:
             propose_in_one_order();
         else
             propose_between_orders();
-        if (weighs_collectives(options_) && !choice_.settled() && !unbeaten()) ask(Stage::overlapped);
+        // Within a limit on memory collectives may run in pieces where no exchange does.
+        const bool nothing = choice_.best() == nullptr;
+        if (nothing || (weighs_collectives(options_) && !choice_.settled() && !unbeaten())) ask(Stage::collectives);
     }
 
     /// pre: both ends in one order of devices.

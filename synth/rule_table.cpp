@@ -248,8 +248,8 @@ constexpr std::array<RuleEntry, 17> table = {{
     {{"reorder", "the target is made in the source's order of devices, then whole tiles are permuted"},
      Stage::orders,
      reorder_last},
-    {{"collectives", "what the collectives alone would answer: in pieces its steps may overlap"},
-     Stage::overlapped,
+    {{"collectives", "what the collectives alone would answer: in pieces its steps may overlap, or hold less"},
+     Stage::collectives,
      ask_collectives,
      Vocabulary::all},
 }};

@@ -31,16 +31,16 @@ struct Inquiry {
 
 /// When rules are asked. Which stages a question has, and where they end, is for `answer` to say.
 enum class Stage {
-    nothing,     ///< both ends hold the same
-    search,      ///< both ends are written in the digits of one mesh, or may be
-    numbers,     ///< as search, where its plan leaves room for a permute of other digits
-    one_step,    ///< every question
-    built,       ///< as search, where it has not settled the question
-    level,       ///< as built and, where there are several levels, between: for the least time, once for each level
-    between,     ///< there are no common digits to search over
-    baseline,    ///< every question
-    orders,      ///< the ends list their devices in different orders
-    overlapped,  ///< questions that weigh what collectives alone would answer (weighs_collectives)
+    nothing,      ///< both ends hold the same
+    search,       ///< both ends are written in the digits of one mesh, or may be
+    numbers,      ///< as search, where its plan leaves room for a permute of other digits
+    one_step,     ///< every question
+    built,        ///< as search, where it has not settled the question
+    level,        ///< as built and, where there are several levels, between: for the least time, once for each level
+    between,      ///< there are no common digits to search over
+    baseline,     ///< every question
+    orders,       ///< the ends list their devices in different orders
+    collectives,  ///< questions that weigh what collectives alone would answer (weighs_collectives), or have no other
 };
 
 struct RuleEntry {

@@ -40,7 +40,8 @@ public:
             if (pieces <= problem_.rows)
                 ways["equal " + std::to_string(pieces)] = std::make_unique<Way>(*this, equal(pieces));
         }
-        ways["chosen"] = std::make_unique<Way>(*this, choice.split);
+        // In one piece, what a rank has itself still comes first.
+        ways["chosen"] = std::make_unique<Way>(*this, choice.split.value_or(equal(1)));
         RoundTimes times;
         RoundTimes transfers;
         for (int round = 0; round <= rounds; ++round) {

@@ -22,8 +22,9 @@ Product::Product(Index rows, Index inner, Index columns)
 
 void Product::run(const float* a, const float* b, float* c, Index begin, Index end,
                   const std::function<void()>& look) const {
-    for (Index row = begin; row < end; row += block_rows) {
-        const Index rows = std::min(block_rows, end - row);
+    Index rows = 0;
+    for (Index row = begin; row < end; row += rows) {
+        rows = end - row < 2 * block_rows ? end - row : block_rows;  // no few are left for the end
         const Index slice = std::clamp<Index>(slice_elements_ / rows, 1, columns_);
         for (Index column = 0; column < columns_; column += slice) {
             // BLAS sees the transposes of all three.
