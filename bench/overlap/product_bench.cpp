@@ -156,8 +156,9 @@ private:
         work.dim = 0;
         work.block = problem_.rows;
         work.makes_source = problem_.scatter;
-        work.seconds = piece_seconds();
-        if (!problem_.scatter) work.seconds_before = row_seconds_ * static_cast<double>(problem_.rows);
+        const WorkTimes seconds = piece_seconds();
+        work.seconds = seconds;
+        if (!problem_.scatter) work.seconds_before = seconds(0, problem_.rows) / static_cast<double>(ranks_ - 1);
         return must(choose_pieces(must(judge(plan_, AsSteps{})), machine_, work));
     }
 

@@ -23,6 +23,7 @@ Product::Product(Index rows, Index inner, Index columns)
 void Product::run(const float* a, const float* b, float* c, Index begin, Index end,
                   const std::function<void()>& look) const {
     Index rows = 0;
+    Index made = 0;  // elements since the last look
     for (Index row = begin; row < end; row += rows) {
         rows = end - row < 2 * block_rows ? end - row : block_rows;  // no few are left for the end
         const Index slice = std::clamp<Index>(slice_elements_ / rows, 1, columns_);
@@ -36,7 +37,10 @@ void Product::run(const float* a, const float* b, float* c, Index begin, Index e
             const float zero = 0;
             sgemm_("N", "N", &m, &n, &k, &one, b + column, &width, a + row * inner_, &k, &zero,
                    c + row * columns_ + column, &width);
+            made += rows * m;
+            if (made < slice_elements_) continue;
             look();
+            made = 0;
         }
     }
 }

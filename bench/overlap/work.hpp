@@ -16,8 +16,8 @@ public:
     /// B is small integers.
     Product(Index rows, Index inner, Index columns);
 
-    /// The rows from `begin` to `end` of C, a slice of about half a millisecond at a time (some columns of some rows),
-    /// with a call of `look` behind each.
+    /// The rows from `begin` to `end` of C, with a call of `look` about every half millisecond (some columns of
+    /// some rows, or several short rows).
     void run(const float* a, float* c, Index begin, Index end, const std::function<void()>& look) const {
         run(a, b_.data(), c, begin, end, look);
     }

@@ -12,18 +12,33 @@ double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of one piece of that length, when pieces follow one another.
-double turn(Index block, Index length, const std::function<void(Index, Index)>& work) {
-    const double begin = seconds_now();
-    Index pieces = 0;
-    double taken = 0;
-    while (taken < turn_seconds && (pieces + 1) * length <= block) {
-        work(pieces * length, (pieces + 1) * length);
-        ++pieces;
-        taken = seconds_now() - begin;
+// Pieces of one length that follow one another over the block, so that caches have them no more than in a run.
+class Turns {
+public:
+    Turns(Index block, Index length, const std::function<void(Index, Index)>& work)
+        : block_(block), length_(length), work_(work) {}
+
+    // Of one piece.
+    double seconds() {
+        const double begin = seconds_now();
+        Index pieces = 0;
+        double taken = 0;
+        while (taken < turn_seconds && (pieces + 1) * length_ <= block_) {
+            if (at_ + length_ > block_) at_ = 0;
+            work_(at_, at_ + length_);
+            at_ += length_;
+            ++pieces;
+            taken = seconds_now() - begin;
+        }
+        return taken / static_cast<double>(pieces);
     }
-    return taken / static_cast<double>(pieces);
-}
+
+private:
+    const Index block_;
+    const Index length_;
+    const std::function<void(Index, Index)>& work_;
+    Index at_ = 0;
+};
 
 }  // namespace
 
@@ -45,11 +60,12 @@ WorkTimes measure_work(Index block, const std::function<void(Index begin, Index 
         times.lengths.push_back(length);
     times.lengths.push_back(block);
     for (const Index length : times.lengths) {
-        turn(block, length, work);  // warms up
-        std::vector<double> turns;
-        for (int round = 0; round < rounds; ++round) turns.push_back(turn(block, length, work));
-        std::ranges::sort(turns);
-        times.seconds.push_back(turns[turns.size() / 2]);
+        Turns turns(block, length, work);
+        turns.seconds();  // warms up
+        std::vector<double> taken;
+        for (int round = 0; round < rounds; ++round) taken.push_back(turns.seconds());
+        std::ranges::sort(taken);
+        times.seconds.push_back(taken[taken.size() / 2]);
     }
     return times;
 }

@@ -12,6 +12,8 @@ namespace {
 // Of what work is said to take: what it may turn out to take.
 constexpr std::array<Index, 2> work_percents = {80, 130};
 constexpr Index steadiness = 50;  // part of the least time that may be given for it
+// Part of it that a piece may cost beyond what is said: it keeps caches colder and is prepared by itself.
+constexpr Index of_a_piece = 400;
 
 // When both are done with the pieces so far, and how that came about.
 struct Progress {
@@ -288,7 +290,8 @@ Cuts steady_cuts(const OverlapTimes& times, Index extent, Index places, Index pi
     const auto in_all = [&](const Cuts& cuts) {
         Index sum = 0;
         for (const CutTable& one : tables) sum = saturating_add(sum, one.time_of(cuts));
-        return std::pair(sum, cuts.ends.size());
+        const Index pieces = saturating_multiply(std::ssize(tables), std::ssize(cuts.ends));
+        return std::pair(saturating_add(sum, scale_up(least, pieces, of_a_piece)), cuts.ends.size());
     };
     Cuts best = *std::ranges::min_element(candidates, {}, in_all);
     best.whole_work = table.whole_work();

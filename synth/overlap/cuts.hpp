@@ -41,7 +41,8 @@ struct Cuts {
 [[nodiscard]] Cuts best_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max);
 
 /// Of cuts that take within a fiftieth of that, those that take least where work may turn out to take a fifth less or
-/// three tenths more, too: the best ones for each of these, and equal ones.
+/// three tenths more, too, and each piece a four hundredth of the whole: the best ones for each of these, and equal
+/// ones.
 [[nodiscard]] Cuts steady_cuts(const OverlapTimes& times, Index extent, Index places, Index pieces_max);
 
 }  // namespace reshard

@@ -32,12 +32,12 @@ struct PieceChoice {
 
 /// The pieces with which run and work end soonest, of any lengths: for pieces that end at those places and pass in
 /// their order the best by dynamic programming over their ends; then the best order of those (Johnson 1954). Of cuts
-/// within a fiftieth of the best the one that suffers least where work takes a fifth less or three tenths more. A run
-/// of k pieces is priced as the plan, with its latencies and Machine::piece_ps k times, or, where its steps overlap, as
-/// run_picoseconds says; work beside it takes Machine::slowed_percent of its own time. Work that waits for no piece
-/// comes first. The same on all ranks that are told the same seconds: measure on one and tell the others. Errors: usage
-/// (no function, seconds that are negative or no number, seconds_before where pieces are offered, a limit below 1),
-/// plan (can_split).
+/// within a fiftieth of the best the one that suffers least where work takes a fifth less or three tenths more, or
+/// pieces cost more. A run of k pieces is priced as the plan, with its latencies and Machine::piece_ps k times, or,
+/// where its steps overlap, as run_picoseconds says; work beside it takes Machine::slowed_percent of its own time. Work
+/// that waits for no piece comes first. The same on all ranks that are told the same seconds: measure on one and tell
+/// the others. Errors: usage (no function, seconds that are negative or no number, seconds_before where pieces are
+/// offered, a limit below 1), plan (can_split).
 [[nodiscard]] Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machine,
                                                 const PieceWork& work);
 
