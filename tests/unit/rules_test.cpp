@@ -267,8 +267,8 @@ TEST(RuleUnit, collectives) {
     EXPECT_GT(synthesize(problem, options)->picoseconds, found->picoseconds);
 
     // Within a limit on memory, where plans with an exchange hold too much.
-    const Mesh mesh{{"a", 3}, {"b", 2}};
-    const Problem sums{*parse_layout(mesh, "f32[12,1]{U:a}"), *parse_layout(mesh, "f32[12,1@b]")};
+    const Mesh six{{"a", 3}, {"b", 2}};
+    const Problem sums{*parse_layout(six, "f32[12,1]{U:a}"), *parse_layout(six, "f32[12,1@b]")};
     Options within{.limits = {.memory = {.footprint_bytes_max = 96}}};
     const auto fits = synthesize(sums, within);
     ASSERT_TRUE(fits) << fits.error().message;
