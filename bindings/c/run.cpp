@@ -36,6 +36,25 @@ Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, 
     return std::make_unique<reshard_executor>(rank, std::move(made));
 }
 
+Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, const reshard_plan* plan,
+                                                      const char* text, const reshard_storage* source,
+                                                      const reshard_storage* target) {
+    RESHARD_TRY(auto* const rank, need(backend));
+    const auto asked = [&]() -> Result<std::pair<Storages, Execution>> {
+        RESHARD_TRY(const auto* const given, need(plan));
+        RESHARD_TRY(const auto& storages, storages_of(given->made.plan(), source, target));
+        if (text == nullptr) return fail(Code::usage, "the text of an execution is needed, NULL was given");
+        RESHARD_TRY(const auto& execution, parse_execution(text));
+        return std::pair(storages, execution);
+    }();
+    RESHARD_CHECK(or_tell(rank->backend, asked));
+    const auto& [storages, execution] = *asked;
+    const Judged<Plan>& judged = plan->made;
+    RESHARD_TRY(auto& made,
+                Executor::prepare(judged.plan(), execution, rank->backend, storages, judged.limits().memory));
+    return std::make_unique<reshard_executor>(rank, std::move(made));
+}
+
 Result<std::vector<Storages>> storages_of(const reshard_list* list, const reshard_storage* sources,
                                           const reshard_storage* targets) {
     RESHARD_TRY(const auto* const given, need(list));
@@ -115,9 +134,10 @@ Result<std::unique_ptr<reshard_bound>> bound_to(reshard_executor* executor, std:
     return made;
 }
 
-Result<std::unique_ptr<reshard_ticket>> started(reshard_bound* bound, void* queue, bool on_queue) {
+template <class Begin>
+Result<std::unique_ptr<reshard_ticket>> started(reshard_bound* bound, const Begin& begin) {
     RESHARD_TRY(auto* const ready, need(bound));
-    RESHARD_TRY(auto& run, on_queue ? ready->bound->start_on(queue) : ready->bound->start());
+    RESHARD_TRY(auto& run, begin(*ready->bound));
     return std::make_unique<reshard_ticket>(Ref<Handle>(ready), std::move(run));
 }
 
@@ -143,6 +163,17 @@ int reshard_executor_make(reshard_backend* backend, const reshard_plan* plan, co
 int reshard_executor_make_list(reshard_backend* backend, const reshard_list* list, const reshard_storage* sources,
                                const reshard_storage* targets, reshard_executor** executor, reshard_error** error) {
     return make(executor, error, [&] { return executor_of(backend, list, sources, targets); });
+}
+
+int reshard_executor_make_as(reshard_backend* backend, const reshard_plan* plan, const char* execution,
+                             const reshard_storage* source, const reshard_storage* target, reshard_executor** executor,
+                             reshard_error** error) {
+    return make(executor, error, [&] { return executor_of(backend, plan, execution, source, target); });
+}
+
+int64_t reshard_executor_arrivals(const reshard_executor* executor) {
+    const auto ready = need(executor);
+    return ready ? static_cast<int64_t>((*ready)->executor.arrival_count()) : -1;
 }
 
 int reshard_executor_sizes(const reshard_executor* executor, reshard_sizes* sizes, reshard_error** error) {
@@ -183,11 +214,16 @@ int reshard_executor_bind_bucket(reshard_executor* executor, int64_t bucket, con
 }
 
 int reshard_bound_start(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error) {
-    return make(ticket, error, [&] { return started(bound, nullptr, false); });
+    return make(ticket, error, [&] { return started(bound, [](Bound& given) { return given.start(); }); });
+}
+
+int reshard_bound_start_withheld(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error) {
+    return make(ticket, error,
+                [&] { return started(bound, [](Bound& given) { return given.start({.offers_withheld = true}); }); });
 }
 
 int reshard_bound_start_on(reshard_bound* bound, void* queue, reshard_ticket** ticket, reshard_error** error) {
-    return make(ticket, error, [&] { return started(bound, queue, true); });
+    return make(ticket, error, [&] { return started(bound, [&](Bound& given) { return given.start_on(queue); }); });
 }
 
 int reshard_ticket_test(reshard_ticket* ticket, int* done, reshard_error** error) {
@@ -211,6 +247,24 @@ int reshard_ticket_wait_for(reshard_ticket* ticket, int64_t microseconds, int* d
         RESHARD_CHECK(need_count(microseconds, 0, "microseconds"));
         if (done == nullptr) return fail(Code::usage, "there is no place for `done`: NULL");
         return report(done, run->ticket->wait_for(microseconds));
+    });
+}
+
+int reshard_ticket_arrived(reshard_ticket* ticket, int64_t* pieces, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const run, need(ticket));
+        if (pieces == nullptr) return fail(Code::usage, "there is no place for `pieces`: NULL");
+        RESHARD_TRY(const std::size_t arrived, run->ticket->arrived());
+        *pieces = static_cast<int64_t>(arrived);
+        return {};
+    });
+}
+
+int reshard_ticket_offer(reshard_ticket* ticket, int64_t piece, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const run, need(ticket));
+        RESHARD_TRY(const std::size_t number, need_count(piece, 0, "piece"));
+        return run->ticket->offer(number);
     });
 }
 

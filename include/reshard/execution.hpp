@@ -77,6 +77,9 @@ using Execution = std::variant<AsSteps, AsOneExchange, Split>;
 [[nodiscard]] Index piece_count(const Execution& execution);  ///< 1 of all but a split
 [[nodiscard]] bool overlaps(const Execution& execution);      ///< in pieces of which two are on their way at once
 
+/// Whether the ends ascend to the block, and the order names each piece once. Errors: plan, with the reason.
+[[nodiscard]] Result<void> check_pieces(const Split& split);
+
 /// Whether the plan runs cut so. Errors: plan, with the reason: no such dimension, ends or an order that are none, or a
 /// plan that cannot be cut there. pre: the plan is typed.
 [[nodiscard]] Result<void> can_split(const Plan& plan, const Split& split);

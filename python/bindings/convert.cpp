@@ -44,6 +44,10 @@ std::optional<Index> limit_of(nb::handle bytes) {
     return bytes.is_none() ? std::nullopt : std::optional(bytes_of(bytes));
 }
 
+double seconds_of(Index picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
+
+Py_hash_t hash_of(const std::string& text) { return nb::hash(nb::str(text.c_str(), text.size())); }
+
 nb::tuple tuple_of(const std::vector<Index>& numbers) {
     nb::list list;
     for (const Index number : numbers) list.append(number);

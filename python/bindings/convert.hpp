@@ -20,6 +20,9 @@ namespace reshard::python {
 /// The same; none for None.
 [[nodiscard]] std::optional<Index> limit_of(nb::handle bytes);
 
+[[nodiscard]] double seconds_of(Index picoseconds);
+/// Of values that are equal where their texts are.
+[[nodiscard]] Py_hash_t hash_of(const std::string& text);
 [[nodiscard]] nb::tuple tuple_of(const std::vector<Index>& numbers);
 
 /// Without the end of its last line, which print adds.

@@ -6,6 +6,7 @@ NB_MODULE(_core, module) {
     reshard::python::add_layouts(module);
     reshard::python::add_plans(module);
     reshard::python::add_lists(module);
+    reshard::python::add_overlap(module);
     reshard::python::add_rows(module);
     reshard::python::add_portable(module);
     reshard::python::add_local(module);

@@ -98,7 +98,7 @@ Bytes first(std::byte* bytes, Index count) {
 }  // namespace
 
 std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> backend, nb::handle plan,
-                                                     nb::handle sources, nb::handle targets) {
+                                                     nb::handle sources, nb::handle targets, nb::handle split) {
     const bool list = nb::isinstance<PlannedList>(plan);
     const PlannedList* const many = list ? nb::cast<const PlannedList*>(plan) : nullptr;
     const Planned* const one = list ? nullptr : nb::cast<const Planned*>(plan);
@@ -111,6 +111,9 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
         to.push_back(&asked.target);
         reshaped.push_back(shape(asked.source) == shape(asked.target) ? 0 : 1);
     }
+    if (!split.is_none() && list) raise({Code::usage, "a list of plans is not cut into pieces: its buckets are"});
+    if (!split.is_none() && reshaped.front() != 0)
+        raise({Code::unsupported, "an array that is reshaped on the way is not cut into pieces"});
     const Index rank = backend->rank();
     auto source_places = places_of(from, reshaped, rank, sources, list, "source");
     auto target_places = places_of(to, reshaped, rank, targets, list, "target");
@@ -120,10 +123,13 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
         if (reshaped[i] == 0)
             storages[i] = {Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}};
     }
+    const Split* const pieces = split.is_none() ? nullptr : nb::cast<const Split*>(split);
     auto prepared = [&] {
         const nb::gil_scoped_release unlocked;
-        return list ? Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages)
-                    : Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
+        if (list) return Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages);
+        if (pieces == nullptr)
+            return Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
+        return Executor::prepare(one->made.plan(), *pieces, *backend, storages.front(), one->made.limits().memory);
     }();
     std::shared_ptr<PythonExecutor> made(new PythonExecutor(std::move(backend), unwrap(std::move(prepared))));
     made->list_ = list;
@@ -160,7 +166,7 @@ void PythonExecutor::bind(const std::vector<Array>& sources, const std::vector<A
     addresses_ = std::move(addresses);
 }
 
-std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle targets) {
+std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle targets, bool offers_withheld) {
     const Turn turn(*backend_);
     const Index rank = backend_->rank();
     auto from = arrays_of(sources, sources_, list_, "source", donate_ ? Access::write : Access::read, rank);
@@ -168,7 +174,7 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     bind(from, to);
     auto ticket = [&] {
         const nb::gil_scoped_release unlocked;
-        return bound_->start();
+        return bound_->start({.offers_withheld = offers_withheld});
     }();
     std::move(to.begin(), to.end(), std::back_inserter(from));
     return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
@@ -182,32 +188,59 @@ void PythonRun::end() {
     bound_.reset();
 }
 
+template <class Call>
+auto PythonRun::asked(const Call& call) {
+    auto answer = [&] {
+        const nb::gil_scoped_release unlocked;
+        return call(*ticket_);
+    }();
+    // A call that was wrong leaves the run as it was.
+    if (!answer && answer.error().code != Code::usage) end();
+    return unwrap(std::move(answer));
+}
+
 bool PythonRun::test() {
     if (!ticket_) return true;
-    auto done = [&] {
-        const nb::gil_scoped_release unlocked;
-        return ticket_->test();
-    }();
-    if (!done || *done) end();
-    return unwrap(std::move(done));
+    const bool done = asked([](Ticket& ticket) { return ticket.test(); });
+    if (done) end();
+    return done;
 }
 
 void PythonRun::wait() {
     if (!ticket_) return;
-    auto done = [&] {
-        const nb::gil_scoped_release unlocked;
-        return ticket_->wait();
-    }();
+    asked([](Ticket& ticket) { return ticket.wait(); });
     end();
-    unwrap(std::move(done));
+}
+
+std::size_t PythonRun::arrived() {
+    if (!ticket_) return executor_->executor().arrival_count();
+    return asked([](Ticket& ticket) { return ticket.arrived(); });
+}
+
+void PythonRun::offer(std::size_t piece) {
+    if (!ticket_) raise({Code::usage, fmt::format("offer: piece {} of a run that is over", piece)});
+    asked([&](Ticket& ticket) { return ticket.offer(piece); });
 }
 
 void add_executors(nb::module_& module) {
     nb::class_<PythonRun>(module, "Run", "A run in flight. Dropping it waits.")
         .def("test", &PythonRun::test, "True once the target is complete here; makes progress, never blocks.")
-        .def("wait", &PythonRun::wait, "Returns when the target is complete here. The GIL is not held meanwhile.");
+        .def("wait", &PythonRun::wait, R"doc(Returns when the target is complete here. The GIL is not held meanwhile.
+
+Errors: BackendError; InputError where nothing is left to wait for but offers: the run goes on then.)doc")
+        .def("arrived", &PythonRun::arrived,
+             R"doc(How many pieces (of a list: buckets) are complete here and may be read.
+
+They are the first of Split.order. Takes all that is there and never blocks; over a network call it about every half
+millisecond while you compute. Errors: BackendError.)doc")
+        .def("offer", &PythonRun::offer, "piece"_a,
+             R"doc(This rank's source of a piece is made, in a run that was started with offers_withheld.
+
+A piece sets out when it, and all that travel before it, are offered on every rank. Never blocks.
+Errors: InputError (no such piece, offered before, nothing is withheld); the run goes on.)doc");
     nb::class_<PythonExecutor>(module, "Prepared", "A plan that is ready to run. reshard.mpi.Executor makes them.")
-        .def("start", &PythonExecutor::start, "source"_a, "target"_a)
+        .def("start", &PythonExecutor::start, "source"_a, "target"_a, "offers_withheld"_a = false)
+        .def_prop_ro("arrival_count", [](const PythonExecutor& self) { return self.executor().arrival_count(); })
         .def_prop_ro("workspace_bytes", [](const PythonExecutor& self) { return self.executor().workspace_bytes(); })
         .def_prop_ro("staging_bytes", [](const PythonExecutor& self) { return self.executor().staging_bytes(); })
         .def_prop_ro("footprint_bytes", [](const PythonExecutor& self) { return self.executor().footprint_bytes(); })

@@ -29,8 +29,13 @@ public:
     ~PythonRun();
     [[nodiscard]] bool test();
     void wait();
+    [[nodiscard]] std::size_t arrived();
+    void offer(std::size_t piece);
 
 private:
+    // What `call` says of the ticket, without the GIL. A run that failed is over.
+    template <class Call>
+    auto asked(const Call& call);
     void end();
 
     std::shared_ptr<PythonExecutor> executor_;
@@ -43,11 +48,11 @@ private:
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
     /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays)
-    /// whose strides the tiles will have.
+    /// whose strides the tiles will have. `split`: None, or a Split in which a Plan runs.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
-                                                nb::handle targets);
+                                                nb::handle targets, nb::handle split);
     ~PythonExecutor();
-    std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets);
+    std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets, bool offers_withheld);
     [[nodiscard]] const Executor& executor() const { return executor_; }
 
 private:

@@ -101,8 +101,6 @@ nb::object equal(const T& self, nb::handle other) {
     return nb::cast(self == value);
 }
 
-Py_hash_t hash_of(const std::string& text) { return nb::hash(nb::str(text.c_str(), text.size())); }
-
 void add_mesh(nb::module_& module) {
     nb::class_<Mesh>(module, "Mesh",
                      R"doc(Named axes with sizes over a list of devices, row-major, the first axis most major.

@@ -72,7 +72,7 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
             "received_bytes", [](const PlannedList& list) { return list.made.verdict().received_bytes; },
             "The sum over all steps of the busiest receiver's bytes.")
         .def_prop_ro(
-            "seconds", [](const PlannedList& list) { return static_cast<double>(list.made.picoseconds) * 1e-12; },
+            "seconds", [](const PlannedList& list) { return seconds_of(list.made.picoseconds); },
             "Estimated, as if each ran by itself.")
         .def_prop_ro(
             "donate", [](const PlannedList& list) { return list.made.memory().donate; }, "Sources are written.")

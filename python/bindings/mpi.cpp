@@ -99,10 +99,11 @@ private:
     std::vector<Registration> held_;
 };
 
-std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources,
-                                        nb::handle targets) {
+std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources, nb::handle targets,
+                                        nb::handle split) {
     auto backend = backend_at(address);
-    return or_tell(*backend, Call::prepare, [&] { return PythonExecutor::make(backend, plan, sources, targets); });
+    return or_tell(*backend, Call::prepare,
+                   [&] { return PythonExecutor::make(backend, plan, sources, targets, split); });
 }
 
 std::string library_version() {
@@ -135,7 +136,7 @@ NB_MODULE(_mpi, module) {
             return std::make_unique<RegisteredArrays>(address, arrays, withhold);
         },
         "address"_a, "arrays"_a, "withhold"_a);
-    module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none());
+    module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none(), "split"_a.none());
     module.def(
         "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);
     module.def(

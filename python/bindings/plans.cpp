@@ -35,8 +35,6 @@ struct Explained {
     Planned planned;
 };
 
-double seconds_of(Index picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
-
 cli::Page page_of(std::size_t width) { return {.width = width, .colour = false}; }
 
 std::vector<PlannedStep> steps_of(const Planned& planned) {

@@ -10,9 +10,9 @@ source, target). On GPUs: reshard.nccl. A tile is what one rank holds of an arra
 array and back. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
 from . import errors, mpi, nccl
-from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Machine, Mesh, Operation, Plan, Step, TileProgram,
-                    explain,
-                    notations, parse_layout, parse_mesh, planning_rules, portable, synthesize, synthesize_list, translate)
+from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Machine, Mesh, Operation, PieceChoice, Plan,
+                    Split, Step, TileProgram, WorkTimes, choose_pieces, explain, measure_work, notations, parse_layout,
+                    parse_mesh, planning_rules, portable, synthesize, synthesize_list, translate)
 from ._local import Local, local
 from .checkpoints import load, save
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
@@ -20,9 +20,11 @@ from .rows import ModelMoves, RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
 __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation", "InfeasibleError", "InputError",
-           "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Operation", "Plan", "RowSchedule", "Step", "TileProgram", "UnsupportedError", "empty_tile", "errors",
-           "explain", "join", "load", "local", "mpi", "nccl", "notations", "parse_layout", "parse_mesh", "planning_rules", "portable", "row_dtype", "save", "schedule_rows", "split",
-           "synthesize", "synthesize_list", "translate"]
+           "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Operation", "PieceChoice", "Plan",
+           "RowSchedule", "Split", "Step", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
+           "errors", "explain", "join", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
+           "parse_mesh", "planning_rules", "portable", "row_dtype", "save", "schedule_rows", "split", "synthesize",
+           "synthesize_list", "translate"]
 
 
 def __getattr__(name: str):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
 
-from ._core import Capabilities, Layout, ListPlan, Plan
+from ._core import Capabilities, Layout, ListPlan, Plan, Split
 from .dtypes import name_of
 from .errors import InputError, UnsupportedError
 from .tiles import empty_tile
@@ -156,14 +156,17 @@ class Executor:
 
     plan: a Plan or a ListPlan; make it with capabilities=reshard.mpi.capabilities(comm) to run it as mpi.redistribute
     would. source, target: arrays (of a list: lists of arrays) whose strides the tiles will have, such as Fortran order;
-    row-major when None. They are not kept.
-    Errors: InputError (dtype, shape, plans that differ between ranks), InfeasibleError (a footprint limit that cannot be
-    met), UnsupportedError (negative strides, an array on a device), BackendError.
+    row-major when None. They are not kept. split: the pieces of a Plan that travel one after the other, beside which
+    you compute (Run.arrived, Run.offer; docs/overlap.md); as the plan runs by itself when None.
+    Errors: InputError (dtype, shape, plans that differ between ranks, a split that cannot be), InfeasibleError (a
+    footprint limit that cannot be met), UnsupportedError (negative strides, an array on a device, a split of an array
+    that is reshaped), BackendError.
     """
 
-    def __init__(self, comm: MPI.Comm, plan: Plan | ListPlan, source: Any = None, target: Any = None) -> None:
+    def __init__(self, comm: MPI.Comm, plan: Plan | ListPlan, source: Any = None, target: Any = None,
+                 split: Split | None = None) -> None:
         address = _address(comm)
-        self._prepared = _mpi.prepare(address, plan, source, target)
+        self._prepared = _mpi.prepare(address, plan, source, target, split)
 
     def run(self, source: Any, target: Any) -> None:
         """Moves; returns when `target` is complete on this rank.
@@ -174,12 +177,19 @@ class Executor:
         """
         self._prepared.start(source, target).wait()
 
-    def start(self, source: Any, target: Any) -> Any:
+    def start(self, source: Any, target: Any, offers_withheld: bool = False) -> Any:
         """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time.
 
-        `source` and `target` are kept alive until then; nobody writes the one or reads the other meanwhile.
+        `source` and `target` are kept alive until then; nobody writes the one or reads the other meanwhile, but for the
+        pieces that have arrived: arrived() -> int says how many. offers_withheld: the source is made meanwhile, and
+        offer(piece) says so of a piece; who drops the run before all are offered has failed.
         """
-        return self._prepared.start(source, target)
+        return self._prepared.start(source, target, offers_withheld)
+
+    @property
+    def arrival_count(self) -> int:
+        """What arrived() ends at: the pieces of an overlapped split, or the buckets of a list."""
+        return self._prepared.arrival_count
 
     @property
     def workspace_bytes(self) -> int:

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/try.hpp"
 #include "src/plan/buffer_assignment.hpp"
 
 namespace reshard {
@@ -121,15 +122,21 @@ bool keeps_blocks(const Split& split, const Plan& plan) {
     return block > 0 && block % split.block == 0;
 }
 
+Result<void> check_pieces(const Split& split) {
+    if (!are_ends(split))
+        return fail(Code::plan, fmt::format("the ends of pieces must ascend from at least 1 to the block of {} indices",
+                                            split.block));
+    if (!is_order(split))
+        return fail(Code::plan,
+                    fmt::format("the order must name each of {} pieces once, counted from 0", split.ends.size()));
+    return {};
+}
+
 Result<void> can_split(const Plan& plan, const Split& split) {
     const auto no = [](std::string reason) { return fail(Code::plan, std::move(reason)); };
     if (split.dim >= plan.source.dims.size())
         return no(fmt::format("there is no dimension {} to split along", split.dim));
-    if (!are_ends(split))
-        return no(
-            fmt::format("the ends of pieces must ascend from at least 1 to the block of {} indices", split.block));
-    if (!is_order(split))
-        return no(fmt::format("the order must name each of {} pieces once, counted from 0", split.ends.size()));
+    RESHARD_CHECK(check_pieces(split));
     if (keeps_blocks(split, plan)) return {};
     if (!split.overlapped)
         return no(

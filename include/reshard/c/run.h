@@ -107,6 +107,15 @@ int reshard_executor_make(reshard_backend* backend, const reshard_plan* plan, co
 int reshard_executor_make_list(reshard_backend* backend, const reshard_list* list, const reshard_storage* sources,
                                const reshard_storage* targets, reshard_executor** executor, reshard_error** error);
 
+/// Runs the plan as the text of an execution says: `split dim 0 block 128 ends 8,32,64,128 overlapped` in pieces that
+/// travel one after the other (docs/overlap.md), `steps`, `one_exchange`. Errors also: syntax, plan (it does not run
+/// so).
+int reshard_executor_make_as(reshard_backend* backend, const reshard_plan* plan, const char* execution,
+                             const reshard_storage* source, const reshard_storage* target, reshard_executor** executor,
+                             reshard_error** error);
+/// What reshard_ticket_arrived ends at: the pieces of an overlapped split, or the buckets of a list; -1 for NULL.
+int64_t reshard_executor_arrivals(const reshard_executor* executor);
+
 /// What an executor needs on this rank, in bytes.
 typedef struct reshard_sizes {
     size_t size;              ///< sizeof(reshard_sizes)
@@ -162,15 +171,24 @@ int reshard_executor_bind_bucket(reshard_executor* executor, int64_t bucket, con
                                  int64_t count, reshard_bound** bound, reshard_error** error);
 /// Begins a run. Errors: backend.
 int reshard_bound_start(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error);
+/// The same of sources that are made meanwhile: no piece sets out before reshard_ticket_offer. All ranks may differ.
+int reshard_bound_start_withheld(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error);
 /// The same in the order of a queue: of NCCL a cudaStream_t. Errors: unsupported by backends without queues.
 int reshard_bound_start_on(reshard_bound* bound, void* queue, reshard_ticket** ticket, reshard_error** error);
 
 /// `*done` is 1 once all is delivered on this rank; makes progress, never blocks. Errors: backend.
 int reshard_ticket_test(reshard_ticket* ticket, int* done, reshard_error** error);
-/// Returns when all is delivered on this rank. Errors: backend.
+/// Returns when all is delivered on this rank. Errors: backend; usage where it waits for nothing but offers.
 int reshard_ticket_wait(reshard_ticket* ticket, reshard_error** error);
 /// The same, but `*done` is 0 when that takes longer than about so many microseconds.
 int reshard_ticket_wait_for(reshard_ticket* ticket, int64_t microseconds, int* done, reshard_error** error);
+/// `*pieces` of the target are complete on this rank, in the order in which they travel, and may be read. Takes all
+/// that is there and never blocks: call it about every half millisecond while you compute. Errors: backend.
+int reshard_ticket_arrived(reshard_ticket* ticket, int64_t* pieces, reshard_error** error);
+/// This rank's source of a piece, counted from 0, is made: it sets out when it and all that travel before it are
+/// offered on every rank. Never blocks. Errors: usage (nothing is withheld, no such piece, offered before); the run
+/// goes on.
+int reshard_ticket_offer(reshard_ticket* ticket, int64_t piece, reshard_error** error);
 
 #ifdef __cplusplus
 }

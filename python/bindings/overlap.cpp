@@ -1,0 +1,179 @@
+// A run beside computation: where it is cut, and into how many pieces.
+#include "reshard/overlap/choose_pieces.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/bindings/core.hpp"
+#include "python/bindings/plans.hpp"
+#include "reshard/overlap/measure_work.hpp"
+
+namespace reshard::python {
+namespace {
+
+using namespace nb::literals;
+
+using Work = std::function<double(Index, Index)>;
+
+void expect_piece(const Split& split, std::size_t piece) {
+    if (piece >= split.ends.size())
+        raise({Code::usage, fmt::format("there is no piece {}: the split has {}", piece, split.ends.size())});
+}
+
+std::vector<std::size_t> order_of(const Split& split) {
+    std::vector<std::size_t> order;
+    for (std::size_t place = 0; place < split.ends.size(); ++place) order.push_back(piece_at(split, place));
+    return order;
+}
+
+// Where the indices `some` lie in a tile that has `side`: intervals lie one behind the other.
+nb::list slices_of(const Side& side, const Side& some) {
+    nb::list slices;
+    Index before = 0;
+    std::size_t at = 0;
+    for (const Interval& interval : some.intervals) {
+        while (side.intervals[at].end <= interval.begin) before += side.intervals[at++].size();
+        const Index begin = before + interval.begin - side.intervals[at].begin;
+        slices.append(nb::slice(nb::int_(begin), nb::int_(begin + interval.size()), nb::none()));
+    }
+    return slices;
+}
+
+nb::list slices(const Split& split, const Layout& layout, Index rank, std::size_t piece) {
+    expect_piece(split, piece);
+    if (split.dim >= layout.dims.size())
+        raise({Code::usage,
+               fmt::format("the split cuts dimension {}, the layout has {}", split.dim, layout.dims.size())});
+    const Tile whole = tile(layout, rank);
+    return slices_of(whole[split.dim], piece_of(whole, split, piece)[split.dim]);
+}
+
+void add_split(nb::module_& module) {
+    nb::class_<Split>(
+        module, "Split",
+        R"doc(The pieces of a run that travel one after the other, for mpi.Executor(comm, plan, split=...).
+
+Dimension `dim` is seen as blocks of ends[-1] indices; piece k has of every block those from ends[k - 1] to ends[k]. With
+blocks as long as a shard it is the k-th part of every shard. order: the numbers of the pieces as they travel, the same on
+all ranks; as they are numbered when None. overlapped: two pieces are on their way at once, and a run says which have
+arrived; else they go one by one in the workspace of one. Errors: InputError (ends that do not ascend, an order that
+leaves out a piece). Whether a plan can be cut so is found when it is prepared.)doc")
+        .def(
+            "__init__",
+            [](Split* self, std::size_t dim, std::vector<Index> ends, std::optional<std::vector<std::size_t>> order,
+               bool overlapped) {
+                Split split{dim, ends.empty() ? 0 : ends.back(), std::move(ends), {}, overlapped};
+                if (order) split.order = std::move(*order);
+                unwrap(check_pieces(split));
+                new (self) Split(std::move(split));
+            },
+            "dim"_a, "ends"_a, "order"_a.none() = nb::none(), "overlapped"_a = true,
+            nb::sig("def __init__(self, dim: int, ends: collections.abc.Sequence[int], order: "
+                    "collections.abc.Sequence[int] | None = None, overlapped: bool = True) -> None"))
+        .def_static(
+            "even",
+            [](std::size_t dim, Index block, Index count) {
+                if (count < 1 || count > block)
+                    raise({Code::usage, fmt::format("a block of {} indices is not cut into {}", block, count)});
+                Split split = even_pieces(dim, block, count);
+                return split;
+            },
+            "dim"_a, "block"_a, "count"_a, "So many pieces of a block, as even as can be. Errors: InputError.")
+        .def_ro("dim", &Split::dim, "That is cut.")
+        .def_ro("block", &Split::block, "Indices of a block.")
+        .def_ro("ends", &Split::ends, "Of the pieces, in a block; ascending.")
+        .def_prop_ro("order", order_of, nb::sig("def order(self, /) -> list[int]"), "Pieces as they travel.")
+        .def_ro("overlapped", &Split::overlapped, "Two pieces are on their way at once.")
+        .def_prop_ro(
+            "text", [](const Split& split) { return format(Execution(split)); }, "As C++ and plans' texts have it.")
+        .def("slices", slices, "layout"_a, "rank"_a, "piece"_a,
+             nb::sig("def slices(self, layout: Layout, rank: int, piece: int) -> list[slice]"),
+             R"doc(What a piece has of the rank's tile of `layout`: slices of the tile's dimension `dim`, ascending.
+
+One where blocks are as long as the tile's side, none where the tile has nothing of it. Errors: InputError.)doc")
+        .def("__len__", [](const Split& split) { return split.ends.size(); })
+        .def(
+            "__eq__", [](const Split& split, const Split& other) { return split == other; }, nb::is_operator(),
+            nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def("__hash__", [](const Split& split) { return hash_of(format(Execution(split))); })
+        .def("__repr__", [](const Split& split) { return fmt::format("<Split {}>", format(Execution(split))); });
+}
+
+PieceChoice chosen(const Planned& plan, const Work& seconds, std::size_t dim, Index block, bool makes_source,
+                   double seconds_before, Index pieces_max, Index places, nb::handle machine) {
+    PieceWork work{.dim = dim,
+                   .block = block,
+                   .makes_source = makes_source,
+                   .steps_overlap = plan.options.capabilities.steps_overlap,
+                   .seconds = seconds,
+                   .seconds_before = seconds_before,
+                   .pieces_max = pieces_max,
+                   .places = places};
+    return unwrap(choose_pieces(plan.made, machine.is_none() ? plan.options.machine : machine_of(machine), work));
+}
+
+void add_choice(nb::module_& module) {
+    nb::class_<PieceChoice>(module, "PieceChoice",
+                            "Into which pieces a run is cut beside work. choose_pieces makes it.")
+        .def_prop_ro(
+            "split", [](const PieceChoice& choice) { return choice.split; },
+            "For mpi.Executor; None: in one piece, as the plan runs by itself.")
+        .def_prop_ro(
+            "seconds", [](const PieceChoice& choice) { return seconds_of(choice.picoseconds); },
+            "Until run and work are done, so cut; estimated.")
+        .def_prop_ro(
+            "serial_seconds", [](const PieceChoice& choice) { return seconds_of(choice.serial_picoseconds); },
+            "The work before or after the whole run; estimated.")
+        .def("__repr__", [](const PieceChoice& choice) {
+            return fmt::format("<PieceChoice of {} pieces>", choice.split ? choice.split->ends.size() : 1);
+        });
+    module.def(
+        "choose_pieces", chosen, "plan"_a, "seconds"_a, nb::kw_only(), "dim"_a, "block"_a, "makes_source"_a = false,
+        "seconds_before"_a = 0.0, "pieces_max"_a = 32, "places"_a = 64, "machine"_a.none() = nb::none(),
+        nb::sig("def choose_pieces(plan: Plan, seconds: collections.abc.Callable[[int, int], float], *, dim: int, "
+                "block: int, makes_source: bool = False, seconds_before: float = 0.0, pieces_max: int = 32, "
+                "places: int = 64, machine: Machine | str | None = None) -> PieceChoice"),
+        R"doc(The pieces with which a run and the work beside it end soonest, by the price of the plan.
+
+seconds(begin, end): of the work on those indices of all blocks, in seconds; measure_work makes one. All ranks have to
+be told the same: take the largest of theirs. dim, block: as of Split. makes_source: the work makes the source, and
+pieces are offered; else it uses the target as it arrives. seconds_before: of work that waits for no piece. machine: a
+Machine or its text; the plan's when None. docs/overlap.md has the whole.
+Errors: InputError (seconds that are negative or no number, a plan that cannot be cut there).)doc");
+}
+
+void add_work(nb::module_& module) {
+    nb::class_<WorkTimes>(module, "WorkTimes", R"doc(What work takes by its length, for choose_pieces.
+
+Between the lengths that were measured a straight line. `seconds` may be set: to the largest of all ranks.)doc")
+        .def(nb::init<std::vector<Index>, std::vector<double>>(), "lengths"_a, "seconds"_a)
+        .def_rw("lengths", &WorkTimes::lengths, "Ascending, in indices of a block.")
+        .def_rw("seconds", &WorkTimes::seconds, "Of each.")
+        .def("__call__", &WorkTimes::operator(), "begin"_a, "end"_a, "Of as many indices.");
+    module.def(
+        "measure_work",
+        [](Index block, const std::function<void(Index, Index)>& work, Index places, int rounds) {
+            if (block < 1 || places < 1 || rounds < 1)
+                raise({Code::usage, "measure_work: block, places and rounds are at least 1"});
+            return measure_work(block, work, places, rounds);
+        },
+        "block"_a, "work"_a, "places"_a = 64, "rounds"_a = 3,
+        nb::sig("def measure_work(block: int, work: collections.abc.Callable[[int, int], object], places: int = 64, "
+                "rounds: int = 3) -> WorkTimes"),
+        R"doc(Times work(begin, end) on indices of a block: on block / places of them, on twice as many, and so on.
+
+Of each length the median of `rounds` turns of two milliseconds. Errors: InputError; whatever `work` raises.)doc");
+}
+
+}  // namespace
+
+void add_overlap(nb::module_& module) {
+    add_split(module);
+    add_choice(module);
+    add_work(module);
+}
+
+}  // namespace reshard::python
