@@ -8,7 +8,8 @@ launch. --work says what:
 products   a gather whose rows a product uses, or a product whose rows are added up and scattered: one after the other,
            a ring of shards (in whole shards, and in messages of 60 KiB: the faster counts), equal pieces of many
            numbers, and the pieces that choose_pieces chooses. A problem's ratio is the product's time over the
-           transfer's. --per-pair gives each pair of nodes the rate, in place of each card.
+           transfer's. --per-pair gives each pair of nodes the rate, in place of each card. --asleep lets each core sleep
+           for most of its product, as where an accelerator computes: more nodes than cores compute at once then.
 layers     a list of layers: one is gathered while the one before it computes; and of gradients, whose sums are scattered
            while the next are made.
 alike      the steps of a plan, one after the other and in the pieces that the synthesizer chooses: four nodes on two
@@ -77,7 +78,10 @@ def network(asked, folder):
 
 
 def told(asked, machine):
-    """What calibrate measured, with what it cannot know: levels that share no node, and rates of a pair."""
+    """What calibrate measured, with what it cannot know: levels that share no node, rates of a pair, and work that no
+    transfer slows."""
+    if asked.asleep:
+        machine = re.sub(r"slowed \d+%", "slowed 100%", machine)
     if asked.work in LEVELS:
         levels = LEVELS[asked.work].format(rate=asked.rate, link=asked.rate // 2)
         kept = [line for line in machine.splitlines(keepends=True) if not line.startswith("level ")]
@@ -103,7 +107,7 @@ def measured(asked, problems):
         for problem in problems:
             line_path = os.path.join(folder, "problems")
             with open(line_path, "w", encoding="utf-8") as file:
-                file.write(" ".join(map(str, problem)) + "\n")
+                file.write(" ".join(map(str, problem)) + (" asleep" if asked.asleep else "") + "\n")
             done = nodes.launch(asked.mpiexec, per_node, asked.overlap_bench, path, line_path, str(asked.rounds))
             if done.returncode != 0:
                 sys.exit(f"wrong: {problem}\n{done.stdout}\n{done.stderr}")
@@ -188,6 +192,7 @@ def arguments():
     parser.add_argument("--width", type=int, default=1024, help="elements of a row that is transferred")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--ratios", type=float, nargs="+", default=RATIOS, help="product / transfer, in time")
+    parser.add_argument("--asleep", action="store_true", help="cores sleep for most of a product")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--random", type=int, default=0, help="so many drawn problems in place of the fixed ones")
     parser.add_argument("--seed", type=int, default=1)

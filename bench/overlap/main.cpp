@@ -12,8 +12,8 @@
 namespace reshard::overlap {
 namespace {
 
-// Lines "gather ROWS WIDTH RATIO", "scatter ROWS WIDTH RATIO", "layers LAYERS WIDTH RATIO", "gradients LAYERS WIDTH
-// RATIO" or "steps MESH SOURCE TARGET".
+// Lines "gather ROWS WIDTH RATIO [asleep]", "scatter ROWS WIDTH RATIO [asleep]", "layers LAYERS WIDTH RATIO",
+// "gradients LAYERS WIDTH RATIO" or "steps MESH SOURCE TARGET".
 nlohmann::json measured(std::istringstream line, const Machine& machine, Backend& backend, int rounds) {
     std::string kind;
     line >> kind;
@@ -25,7 +25,11 @@ nlohmann::json measured(std::istringstream line, const Machine& machine, Backend
         if (line >> layers.layers >> layers.width >> layers.ratio) return measure(layers, backend, rounds);
     } else if (kind == "gather" || kind == "scatter") {
         ProductProblem product{.scatter = kind == "scatter"};
-        if (line >> product.rows >> product.width >> product.ratio) return measure(product, machine, backend, rounds);
+        if (line >> product.rows >> product.width >> product.ratio) {
+            std::string how;
+            product.asleep = line >> how && how == "asleep";
+            return measure(product, machine, backend, rounds);
+        }
     }
     must(Result<void>(tl::unexpected(Error{Code::syntax, "no problem: " + line.str(), "", 0})));
     return {};

@@ -109,25 +109,37 @@ private:
         return times;
     }
 
-    // As many columns, or as long sums, as take the ratio of the transfer.
+    // As many columns, or as long sums, as take the ratio of the transfer; few of a core that sleeps.
     void size_product(double transfer) {
         const Index rows = problem_.rows * ranks_;
-        size_until(problem_.ratio * transfer, [&](Index other) {
-            const Index inner = problem_.scatter ? other : problem_.width;
-            const Index columns = problem_.scatter ? problem_.width : other;
-            product_ = std::make_unique<Product>(rows, inner, columns);
-            if (problem_.scatter) {
-                made_from_.resize(static_cast<std::size_t>(rows * inner));
-                for (std::size_t i = 0; i < made_from_.size(); ++i)
-                    made_from_[i] = static_cast<float>((static_cast<Index>(i) + backend_.rank()) % 5) - 2;
-            } else {
-                made_.assign(static_cast<std::size_t>(rows * columns), 0.0F);
-            }
-            MPI_Barrier(MPI_COMM_WORLD);
-            row_seconds_ = largest(product_->measure(used(), made()));
-            return row_seconds_ * static_cast<double>(rows);
-        });
+        const double wanted = problem_.ratio * transfer;
+        if (problem_.asleep) {
+            make_product(4);
+            row_seconds_ = wanted / static_cast<double>(rows);
+            product_->take(row_seconds_);
+        } else {
+            size_until(wanted, [&](Index size) {
+                make_product(size);
+                return row_seconds_ * static_cast<double>(rows);
+            });
+        }
         make_right();
+    }
+
+    void make_product(Index size) {
+        const Index rows = problem_.rows * ranks_;
+        const Index inner = problem_.scatter ? size : problem_.width;
+        const Index columns = problem_.scatter ? problem_.width : size;
+        product_ = std::make_unique<Product>(rows, inner, columns);
+        if (problem_.scatter) {
+            made_from_.resize(static_cast<std::size_t>(rows * inner));
+            for (std::size_t i = 0; i < made_from_.size(); ++i)
+                made_from_[i] = static_cast<float>((static_cast<Index>(i) + backend_.rank()) % 5) - 2;
+        } else {
+            made_.assign(static_cast<std::size_t>(rows * columns), 0.0F);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        row_seconds_ = largest(product_->measure(used(), made()));
     }
 
     // What each way must give, from arrays that every rank makes by itself.

@@ -10,6 +10,7 @@ struct ProductProblem {
     Index rows = 0;        // of a rank
     Index width = 0;       // elements of a row that is transferred
     double ratio = 1;      // product / transfer, in time
+    bool asleep = false;   // a core waits for most of its product, as for an accelerator's
 };
 
 /// Collective. What was measured, and how many elements were wrong.

@@ -1,6 +1,8 @@
 #include "overlap/work.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 // Fortran's name of the product of two matrices, of whatever BLAS there is.
 extern "C" void sgemm_(const char* transposed_a, const char* transposed_b, const int* m, const int* n, const int* k,
@@ -22,6 +24,7 @@ Product::Product(Index rows, Index inner, Index columns)
 
 void Product::run(const float* a, const float* b, float* c, Index begin, Index end,
                   const std::function<void()>& look) const {
+    const double started = MPI_Wtime();
     Index rows = 0;
     Index made = 0;  // elements since the last look
     for (Index row = begin; row < end; row += rows) {
@@ -41,6 +44,11 @@ void Product::run(const float* a, const float* b, float* c, Index begin, Index e
             if (made < slice_elements_) continue;
             look();
             made = 0;
+        }
+        const double due = started + static_cast<double>(row + rows - begin) * row_seconds_;
+        for (double left = due - MPI_Wtime(); left > 0; left = due - MPI_Wtime()) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, slice_seconds)));
+            look();
         }
     }
 }

@@ -27,6 +27,10 @@ public:
     /// Median seconds of a row when many are made. Sets how many make a slice.
     double measure(const float* a, float* c);
 
+    /// From now on a row takes at least so long, and this core sleeps for what it does not need: as where an
+    /// accelerator computes beside it.
+    void take(double row_seconds) { row_seconds_ = row_seconds; }
+
     [[nodiscard]] Index columns() const { return columns_; }
 
 private:
@@ -34,6 +38,7 @@ private:
     Index inner_;
     Index columns_;
     Index slice_elements_ = 1;  // of C
+    double row_seconds_ = 0;    // at least
     std::vector<float> b_;
 };
 
