@@ -49,8 +49,8 @@ struct Machine {
 /// that is made for the machine chooses among replicas by.
 [[nodiscard]] Network network_of(const Machine& machine, Index devices);
 
-/// True when several devices hold what a schedule of the step sends, so that it depends on the network.
-[[nodiscard]] bool chooses(const Layout& before, const Step& step);
+/// True when several devices hold what a schedule of the step sends, among which it chooses by the network.
+[[nodiscard]] bool chooses(const Layout& before, const Step& step, const Network& network);
 
 /// By which blocks the schedules of a plan that is made for the machine choose: network_of, or none where no step
 /// chooses, and where a step is not typed.

@@ -98,13 +98,13 @@ private:
     std::vector<Index> all_out_;
 };
 
-// The positions of a layout as sums: of what each shard number, the summand, the idle digits and the replicas add.
+// The positions of a layout as sums: of what each shard number, the summand, the team and the replicas add.
 struct Positions {
-    Positions(const Layout& layout, const AtomList& idle)
-        : mesh(layout.mesh), summands(values(layout.unreduced)), idles(values(idle)) {
+    Positions(const Layout& layout, const AtomList& team)
+        : mesh(layout.mesh), summands(values(layout.unreduced)), teams(values(team)) {
         for (const Dim& dim : layout.dims) shards.push_back(values(dim.atoms));
         AtomList fixed = used_atoms(layout);
-        fixed.insert(fixed.end(), idle.begin(), idle.end());
+        fixed.insert(fixed.end(), team.begin(), team.end());
         replicas = group_of(complement(fixed, device_count(layout)), 0);
     }
 
@@ -130,7 +130,7 @@ struct Positions {
     const Mesh& mesh;
     std::vector<std::vector<Index>> shards;
     std::vector<Index> summands;
-    std::vector<Index> idles;
+    std::vector<Index> teams;
     std::vector<Index> replicas;
 };
 
@@ -140,9 +140,9 @@ public:
     Moved(const Layout& before, const Step& step, const Network& network, Tally& tally)
         : permutes_(step.kind == StepKind::permute),
           network_(network),
-          idle_(same_order(before.mesh, step.layout.mesh) ? idle_atoms(before, step.layout) : AtomList{}),
-          held_(before, idle_),
-          wanted_(step.layout, idle_),
+          team_(team_atoms(before, step.layout, network)),
+          held_(before, team_),
+          wanted_(step.layout, team_),
           tally_(tally) {
         for (std::size_t i = 0; i < before.dims.size(); ++i) {
             const Overlap overlap(before.dims[i], step.layout.dims[i]);
@@ -180,9 +180,9 @@ private:
             return;
         }
         for (std::size_t summand = 0; summand < held_.summands.size(); ++summand)
-            for (const Index idle : held_.idles) {
-                const Index held = held_at + held_.summands[summand] + idle;
-                const Index wanted = wanted_at + wanted_.summands[summand] + idle;
+            for (const Index team : held_.teams) {
+                const Index held = held_at + held_.summands[summand] + team;
+                const Index wanted = wanted_at + wanted_.summands[summand] + team;
                 if (permutes_)
                     for (const auto& [from, to] : partners(network_, held_.devices(held), wanted_.devices(wanted)))
                         tally_.add(from, to, elements);
@@ -221,7 +221,7 @@ private:
 
     const bool permutes_;
     const Network& network_;
-    const AtomList idle_;
+    const AtomList team_;
     const Positions held_;
     const Positions wanted_;
     Tally& tally_;

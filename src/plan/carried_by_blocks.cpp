@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/plan/carried.hpp"
+#include "src/plan/stripes.hpp"
 #include "src/plan/tiles/tile_set.hpp"
 
 namespace reshard {
@@ -11,22 +12,23 @@ namespace {
 
 constexpr Index devices_max = Index{1} << 22;
 
-// Who needs nothing of each other. A collective's groups; of an exchange devices that differ in summands or in digits
-// that neither end uses.
+// Who needs nothing of each other. A collective's groups; of an exchange devices that differ in summands or in
+// team_atoms.
 struct Teams {
     AtomList before;
     AtomList after;
+    Index messages_max = index_max;  // that the typing rule counts, within its own teams
 };
 
-Teams teams_of(const Layout& before, const Step& step, const Move& move) {
+Teams teams_of(const Layout& before, const Step& step, const Move& move, const Network& network) {
     if (step.kind != StepKind::exchange && step.kind != StepKind::permute) {
         const AtomList others = complement(move.group, device_count(before));
-        return {others, others};
+        return {others, others, move.messages};
     }
     Teams teams{before.unreduced, step.layout.unreduced};
-    if (!same_order(before.mesh, step.layout.mesh)) return teams;
-    const AtomList idle = idle_atoms(before, step.layout);
-    for (AtomList* team : {&teams.before, &teams.after}) team->insert(team->end(), idle.begin(), idle.end());
+    const AtomList apart = team_atoms(before, step.layout, network);
+    if (apart == team_atoms(before, step.layout, {})) teams.messages_max = move.messages;
+    for (AtomList* team : {&teams.before, &teams.after}) team->insert(team->end(), apart.begin(), apart.end());
     return teams;
 }
 
@@ -47,9 +49,10 @@ struct Within {
 class ByBlocks {
 public:
     ByBlocks(const Layout& before, const Step& step, const Move& move, const Machine& machine,
-             std::span<const std::size_t> cut, TileCodes held, TileCodes wanted)
+             std::span<const std::size_t> cut, Index messages_max, TileCodes held, TileCodes wanted)
         : machine_(machine),
           move_(move),
+          messages_max_(messages_max),
           shares_(step.kind == StepKind::exchange || step.kind == StepKind::permute),
           kind_(step.kind),
           cut_(cut),
@@ -97,7 +100,7 @@ public:
             traffic.elements[level] = ceil_divide(times * busiest, parts);
             traffic.pair[level] =
                 std::min(traffic.elements[level], ceil_divide(saturating_multiply(times, most_), parts));
-            const Index peers = std::min(move_.messages, saturating_multiply(messages_, reach_));
+            const Index peers = std::min(messages_max_, saturating_multiply(messages_, reach_));
             traffic.messages[level] = times * std::max(messages_, peers);
         }
         return traffic;
@@ -297,6 +300,7 @@ private:
 
     const Machine& machine_;
     const Move& move_;
+    const Index messages_max_;
     const bool shares_;  // holders of one tile
     const StepKind kind_;
     const std::span<const std::size_t> cut_;  // dimensions that either end cuts
@@ -329,14 +333,15 @@ std::optional<Traffic> carried_by_blocks(const Layout& before, const Step& step,
     const Index devices = std::max(device_count(before), device_count(after));
     const Index tiles = saturating_add(tile_elements(before), tile_elements(after));
     const bool small = saturating_multiply(saturating_multiply(2, tiles), devices) < index_max;
-    if (!small || devices > devices_max || (step.kind == StepKind::permute && chooses(before, step)))
+    const Network network = network_of(machine, std::max(world_size(before.mesh), world_size(after.mesh)));
+    if (!small || devices > devices_max || (step.kind == StepKind::permute && chooses(before, step, network)))
         return std::nullopt;
-    const Teams teams = teams_of(before, step, move);
+    const Teams teams = teams_of(before, step, move, network);
     const std::vector<std::size_t> cut = cut_dims(before, after);
     auto held = TileCodes::make(before, teams.before, cut);
     auto wanted = TileCodes::make(after, teams.after, cut);
     if (!held || !wanted) return std::nullopt;
-    return ByBlocks(before, step, move, machine, cut, *std::move(held), *std::move(wanted)).count();
+    return ByBlocks(before, step, move, machine, cut, teams.messages_max, *std::move(held), *std::move(wanted)).count();
 }
 
 }  // namespace reshard

@@ -8,6 +8,7 @@
 #include "src/plan/carried_by_blocks.hpp"
 #include "src/plan/copy_runs.hpp"
 #include "src/plan/level_price.hpp"
+#include "src/plan/stripes.hpp"
 
 namespace reshard {
 
@@ -94,13 +95,12 @@ Traffic at_most(const Layout& before, const Move& move, const Machine& machine) 
 
 }  // namespace
 
-bool chooses(const Layout& before, const Step& step) {
-    const Layout& after = step.layout;
-    const AtomList replicas = complement(used_atoms(before), device_count(before));
+bool chooses(const Layout& before, const Step& step, const Network& network) {
+    const Index devices = device_count(before);
+    const AtomList replicas = complement(used_atoms(before), devices);
     if (step.kind == StepKind::permute) return !replicas.empty();
     if (step.kind != StepKind::exchange) return false;
-    return same_order(before.mesh, after.mesh) ? !common_digits(replicas, used_atoms(after)).empty()
-                                               : !replicas.empty();
+    return !common_digits(replicas, complement(team_atoms(before, step.layout, network), devices)).empty();
 }
 
 Network network_for(const Plan& plan, const Machine& machine) {
@@ -108,7 +108,7 @@ Network network_for(const Plan& plan, const Machine& machine) {
     for (std::size_t i = 0; i < plan.steps.size() && !network.empty(); ++i) {
         const Layout& before = layout_before(plan, i);
         if (!type_step(before, plan.steps[i])) return {};
-        if (chooses(before, plan.steps[i])) return network;
+        if (chooses(before, plan.steps[i], network)) return network;
     }
     return {};
 }
@@ -121,9 +121,10 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
     if (levels == 1 && !has_pair_rate(machine)) return {{load}, {load}, {move.messages}};
     const Index devices = std::max(device_count(before), device_count(step.layout));
     const bool one_order = same_order(before.mesh, step.layout.mesh);
-    const bool chosen = chooses(before, step);
     const Index world = std::max(world_size(before.mesh), world_size(step.layout.mesh));
-    const bool nearest = !chosen || within(network, world) == network_of(machine, world);
+    const Network own = network_of(machine, world);
+    const bool chosen = chooses(before, step, own);
+    const bool nearest = !chosen || within(network, world) == own;
     if (one_order && nearest && divides(before) && divides(step.layout)) {
         Estimate made = by_digits(before, step, move, machine, digits_of(before, step.layout, machine));
         if (made.exact) return std::move(made.traffic);

@@ -3,7 +3,35 @@
 #include <algorithm>
 #include <cassert>
 
+#include "reshard/algebra/refinement.hpp"
+#include "reshard/algebra/step.hpp"
+
 namespace reshard {
+
+namespace {
+
+// True when devices of a block, of each size, are those that agree in some digits of the mesh and of both layouts.
+bool blocks_are_digits(const Layout& before, const Layout& after, const Network& network) {
+    if (network.empty()) return true;
+    if (!before.mesh.devices.in_order()) return false;
+    const Index devices = device_count(before);
+    std::vector<Index> borders = {1, devices};
+    for (const Index block : network)
+        if (block < devices) borders.push_back(block);
+    Index low = 1;
+    for (auto axis = before.mesh.axes.rbegin(); axis != before.mesh.axes.rend(); ++axis)
+        borders.push_back(low *= axis->size);
+    append_borders(before, borders);
+    append_borders(after, borders);
+    return form_chain(borders);
+}
+
+}  // namespace
+
+AtomList team_atoms(const Layout& before, const Layout& after, const Network& network) {
+    if (!same_order(before.mesh, after.mesh) || !blocks_are_digits(before, after, network)) return {};
+    return idle_atoms(before, after);
+}
 
 std::pair<Index, Index> Stripes::served(const Demand& demand, std::size_t place) const {
     const auto within = [&](Index offset) { return std::clamp<Index>(offset - demand.offset, 0, demand.elements); };

@@ -5,8 +5,14 @@
 #include <vector>
 
 #include "reshard/algebra/network.hpp"
+#include "reshard/layout.hpp"
 
 namespace reshard {
+
+/// The digits that part the devices of an exchange or a permute into teams, of which each serves itself: those that
+/// neither end uses (idle_atoms). None between two orders of devices; nor where the blocks of the network part a digit
+/// of the mesh, or the mesh lists its devices: there the nearest holder may stand in another team.
+[[nodiscard]] AtomList team_atoms(const Layout& before, const Layout& after, const Network& network);
 
 /// A device that wants `elements` of a source tile which it does not hold; `offset` elements are wanted by those before
 /// it.

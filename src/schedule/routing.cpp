@@ -63,19 +63,15 @@ std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile) {
 }
 
 Routing::Routing(const Layout& before, const Layout& after, Index rank, const Network& network)
-    : before_(before),
-      after_(after),
-      rank_(rank),
-      network_(network),
-      idle_(same_order(before.mesh, after.mesh) ? idle_atoms(before, after) : AtomList{}) {}
+    : before_(before), after_(after), rank_(rank), network_(network), team_(team_atoms(before, after, network)) {}
 
 std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& number, Index summand) const {
-    Index position = idle_.empty() ? 0 : with_value(idle_, 0, value_of(idle_, *position_of(layout.mesh, rank_)));
+    Index position = team_.empty() ? 0 : with_value(team_, 0, value_of(team_, *position_of(layout.mesh, rank_)));
     position = with_value(layout.unreduced, position, summand);
     for (std::size_t i = 0; i < number.size(); ++i) position = with_value(layout.dims[i].atoms, position, number[i]);
     // Replicas differ in the unused digits; most major first makes them ascend.
     AtomList fixed = used_atoms(layout);
-    fixed.insert(fixed.end(), idle_.begin(), idle_.end());
+    fixed.insert(fixed.end(), team_.begin(), team_.end());
     std::vector<Index> devices = group_of(complement(fixed, device_count(layout)), position);
     if (layout.mesh.devices.in_order()) return devices;
     for (Index& device : devices) device = device_at(layout.mesh, device);

@@ -27,9 +27,8 @@ class Routing {
 public:
     Routing(const Layout& before, const Layout& after, Index rank, const Network& network);
 
-    /// The devices that hold this tile of this summand in `layout` (before or after) and have the idle digits of the
-    /// rank, ascending. Groups that differ in idle digits (idle_atoms) never need each other; between two device orders
-    /// no digit is idle.
+    /// The devices of the rank's team (team_atoms) that hold this tile of this summand in `layout` (before or after),
+    /// ascending.
     [[nodiscard]] std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand) const;
 
     /// The device that holds in `theirs` what the rank holds in `mine`, one to one over all devices (partners). pre:
@@ -49,7 +48,7 @@ private:
     const Layout& after_;
     const Index rank_;
     const Network& network_;
-    const AtomList idle_;
+    const AtomList team_;
 };
 
 /// Boxes, in row-major order, that hold elements [begin, end) of a tile in row-major order: at most 2 x rank - 1 for

@@ -6,8 +6,9 @@ namespace reshard {
 
 namespace {
 
-/// Blocks of so many devices at most are looked at.
+/// Blocks of so many devices at most are looked at; tile by tile, where no digits tell them, of so many.
 constexpr Index devices_max = 1024;
+constexpr Index untold_max = 64;
 
 std::vector<Index> positions_of(const SearchSpace& frame) {
     std::vector<Index> positions = {0};
@@ -36,15 +37,20 @@ Index common_indices(std::span<const Interval> a, std::span<const Interval> b) {
 LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network)
     : frame_(frame), machine_(machine), network_(network), element_(size_of(frame.like->dtype)) {
     const auto told = [&](const Piece& piece) { return network.exact({piece.size, piece.stride}); };
+    const bool all_told = std::all_of(frame.pieces.begin(), frame.pieces.end(), told);
     const std::size_t levels = machine.levels.size();
     Index elements = 1;
     for (const Index extent : frame.extents) elements = saturating_multiply(elements, extent);
-    if (frame.mixed || !(frame.even || frame.exact) || frame.devices > devices_max || elements == index_max ||
-        levels == 1 || !std::all_of(frame.pieces.begin(), frame.pieces.end(), told))
+    if (frame.mixed || !(frame.even || frame.exact) || frame.devices > (all_told ? devices_max : untold_max) ||
+        elements == index_max || levels == 1)
         return;
     std::vector<std::pair<Index, Index>> devices;
     for (const Index position : positions_of(frame))
         devices.emplace_back(device_at(frame.like->mesh, position), position);
+    if (!all_told) {
+        if (std::ssize(devices) < device_count(frame.like->mesh)) return;  // others stand elsewhere
+        tiles_.emplace(frame);
+    }
     std::ranges::sort(devices);
     std::size_t unit = 0;  // the outermost level of which blocks share a connection
     for (std::size_t level = 1; level < levels; ++level)
@@ -54,7 +60,7 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
     };
     for (std::size_t level = 0; level < levels; ++level) {
         const std::size_t around = std::max(level, unit);
-        Border border{positions_.size(), {}, 1, network.devices_inside(around), {}};
+        Border border{positions_.size(), {}, 1, devices_inside(around), {}};
         for (std::size_t i = 0; i < devices.size() && around > 0; ++i) {  // what single devices receive is known
             const auto begins = [&](std::size_t at) {
                 return i == 0 || block_of(at, devices[i].first) != block_of(at, devices[i - 1].first);
@@ -64,7 +70,7 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
             positions_.back().push_back(devices[i].second);
         }
         if (around > 0) border.ends.push_back(positions_.size());
-        border.times = border.devices * std::max<Index>(std::ssize(border.ends), 1) / std::ssize(devices);
+        if (all_told) border.times = border.devices * std::max<Index>(std::ssize(border.ends), 1) / std::ssize(devices);
         for (const Piece& piece : frame.pieces)
             border.tells.push_back(network.level({piece.size, piece.stride}) >= level);
         borders_.push_back(std::move(border));
@@ -81,9 +87,15 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
     if (!rises()) borders_.clear();
 }
 
+// Of blocks that no digits tell, as many as have room.
+Index LevelNeeds::devices_inside(std::size_t level) const {
+    if (!tiles_) return network_.devices_inside(level);
+    return level == 0 ? 1 : machine_.levels[level - 1].devices;
+}
+
 Index LevelNeeds::carries(std::size_t level, const Border& border) const {
     const bool shared = level > 0 && machine_.levels[level].shared;
-    return shared ? border.devices / network_.devices_inside(level) : border.devices;
+    return shared ? border.devices / devices_inside(level) : border.devices;
 }
 
 // No element is cheaper over a level than over those inside it, so that a level need not carry more than it must.
@@ -157,6 +169,7 @@ const Index* LevelNeeds::common(std::size_t dim, List held, List wanted) {
 
 // The most elements that the blocks of a unit want and lack; none are known where summands change to others.
 Index LevelNeeds::entering(const Border& border, const State& held, const State& wanted) {
+    if (tiles_) return entering_tiles(border, held, wanted);
     const std::size_t dims = frame_.dims();
     const List summands = held.lists[dims];
     bool lacks_all = false;  // of each element some summand is elsewhere
@@ -186,6 +199,20 @@ Index LevelNeeds::entering(const Border& border, const State& held, const State&
         most = std::max(most, lacks);
     }
     return saturating_multiply(most, border.times);
+}
+
+Index LevelNeeds::entering_tiles(const Border& border, const State& held, const State& wanted) {
+    const std::size_t dims = frame_.dims();
+    if (held.lists[dims] != wanted.lists[dims] && !wanted.lists[dims].empty()) return 0;
+    tiles_->between(held, wanted);
+    Index most = 0;
+    std::size_t block = border.first;
+    for (const std::size_t end : border.ends) {
+        Index lacks = 0;
+        for (; block < end; ++block) lacks += tiles_->lacking(positions_[block]);
+        most = std::max(most, lacks);
+    }
+    return most;
 }
 
 // What enters a block comes over its level or over those beyond it, and over these what must. Loads are whole elements

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reshard/cost.hpp"
-#include "synth/search/space.hpp"
+#include "synth/search/block_tiles.hpp"
 
 namespace reshard {
 
@@ -14,11 +14,11 @@ namespace reshard {
 inline constexpr std::size_t levels_max = 16;
 
 /// Looks at each block of devices of each level, with what it has of each dimension worked out once: no two dimensions
-/// have a digit in common, so what a block has is a product.
+/// have a digit in common, so what a block has is a product. Blocks that no digits tell are looked at tile by tile.
 class LevelNeeds {
 public:
-    /// Knows nothing where blocks are not told by digits, where tiles are not of one shape nor looked at one by one,
-    /// where devices are too many, and where an outer level is the faster one.
+    /// Knows nothing where tiles are not of one shape nor looked at one by one, where devices are too many, where
+    /// blocks are not told by digits and some digit is left out, and where an outer level is the faster one.
     LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network);
 
     /// Picoseconds that the levels take at least for any steps from `held` to `wanted` in which some device receives
@@ -44,9 +44,11 @@ private:
     using Counts = std::vector<Index>;  // by block
 
     [[nodiscard]] bool rises() const;
+    [[nodiscard]] Index devices_inside(std::size_t level) const;
     /// Elements that a unit of a border brings in at most where a level carries one.
     [[nodiscard]] Index carries(std::size_t level, const Border& border) const;
     [[nodiscard]] Index entering(const Border& border, const State& held, const State& wanted);
+    [[nodiscard]] Index entering_tiles(const Border& border, const State& held, const State& wanted);
     [[nodiscard]] const Index* common(std::size_t dim, List held, List wanted);
     [[nodiscard]] const Unions& unions(std::size_t dim, List list);
 
@@ -54,6 +56,7 @@ private:
     const Machine& machine_;
     const NetworkDigits& network_;
     const Index element_;
+    std::optional<BlockTiles> tiles_;            // where no digits tell blocks
     std::vector<Border> borders_;                // by level: what comes in over it and those beyond
     std::vector<std::vector<Index>> positions_;  // of each block, of all levels one after another
     std::array<std::unordered_map<std::uint32_t, Unions>, lists_max> unions_;  // by dimension

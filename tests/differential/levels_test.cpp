@@ -13,6 +13,7 @@
 #include "reshard/algebra/schedule.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
+#include "support/property.hpp"
 
 namespace reshard::test {
 namespace {
@@ -28,6 +29,12 @@ struct Field {
     /// The most that plans may be over the bound, on average. Where nodes have 3 x 2 devices the exact optimum of typed
     /// steps is at 1.30.
     double bound_mean = 1.25;
+    /// What steps that overlap gain on average where levels weigh alike, at least.
+    double gain_mean = 1.5;
+    /// In a short run one source in so many: no closed form holds where no digits tell nodes apart.
+    Index one_source_in = 1;
+
+    [[nodiscard]] bool asks(Index source) const { return long_run() || source % one_source_in == 0; }
 };
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
@@ -74,6 +81,7 @@ std::size_t lacking(const std::set<Index>& wanted, const std::set<Index>& held) 
 double bound(const Layout& source, const Layout& target, Index inside) {
     double outside = 0;
     double foreign = 0;
+    // The devices of the fields are 0, 1, ... in any order, so that every node is whole.
     for (Index node = 0; node < device_count(source); node += inside) {
         std::set<Index> held;
         std::set<Index> wanted;
@@ -109,6 +117,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
     Options options;
     options.machine = machine;
     for (std::size_t source = 0; source < layouts.size(); ++source) {
+        if (!field.asks(static_cast<Index>(source))) continue;
         std::map<Index, std::vector<Index>> known;
         for (std::size_t target = 0; target < layouts.size(); ++target) {
             if (foreign_elements(layouts[source], layouts[target]) == 0) continue;
@@ -204,7 +213,9 @@ TEST_P(LevelsTest, StepsOverlapWhereLevelsWeighAlike) {
     Overlapped alike;
     Overlapped all;
     Index pairs = 0;
-    for (const Layout& source : reference.layouts())
+    Index sources = 0;
+    for (const Layout& source : reference.layouts()) {
+        if (!field.asks(sources++)) continue;
         for (const Layout& target : reference.layouts()) {
             if (foreign_elements(source, target) == 0) continue;
             // Pairs in turn where a byte outside is as dear as one inside, twice, four and eight times.
@@ -232,32 +243,42 @@ TEST_P(LevelsTest, StepsOverlapWhereLevelsWeighAlike) {
                 told->gain_least = std::min(told->gain_least, gain);
             }
         }
+    }
     const auto mean = [](const Overlapped& told) { return told.gain_sum / static_cast<double>(told.pairs); };
     std::printf("| %s | %lld | %lld | %.2fx | %lld | %.2fx | %.2fx |\n", field.name, static_cast<long long>(pairs),
                 static_cast<long long>(all.pairs), mean(all), static_cast<long long>(alike.pairs), mean(alike),
                 alike.gain_least);
     ASSERT_GT(alike.pairs, 0);
-    EXPECT_GE(mean(alike), 1.5);
+    EXPECT_GE(mean(alike), field.gain_mean);
 }
 
 const AtomList digits_222 = {{2, 4}, {2, 2}, {2, 1}};
 const AtomList digits_232 = {{2, 6}, {3, 2}, {2, 1}};
 const Mesh mesh_222{{"a", 2}, {"b", 2}, {"c", 2}};
 const Mesh mesh_232{{"a", 2}, {"b", 3}, {"c", 2}};
+// Orders that no digits of the mesh tell: a node is any devices of it.
+const Mesh shuffled_222{mesh_222.axes, {0, 3, 5, 6, 1, 7, 2, 4}};
+const Mesh shuffled_232{mesh_232.axes, {7, 2, 10, 0, 5, 9, 3, 11, 1, 8, 4, 6}};
 
-INSTANTIATE_TEST_SUITE_P(Small, LevelsTest,
-                         ::testing::Values(Field{"2 nodes of 2x2, rank 2", mesh_222, digits_222, {8, 8}, 4},
-                                           Field{"2x2 nodes of 2, rank 2", mesh_222, digits_222, {8, 8}, 2},
-                                           Field{"2 nodes of 3x2, rank 2", mesh_232, digits_232, {12, 12}, 6, 1.31},
-                                           Field{"2x3 nodes of 2, rank 2", mesh_232, digits_232, {12, 12}, 2}),
-                         [](const ::testing::TestParamInfo<Field>& field) {
-                             std::string name = field.param.name;
-                             std::ranges::replace_if(
-                                 name,
-                                 [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) == 0; },
-                                 '_');
-                             return name;
-                         });
+const std::vector<Field> fields = {
+    {"2 nodes of 2x2, rank 2", mesh_222, digits_222, {8, 8}, 4},
+    {"2x2 nodes of 2, rank 2", mesh_222, digits_222, {8, 8}, 2},
+    {"2 nodes of 3x2, rank 2", mesh_232, digits_232, {12, 12}, 6, 1.31},
+    {"2x3 nodes of 2, rank 2", mesh_232, digits_232, {12, 12}, 2},
+    {"2 nodes of 2x2, shuffled", shuffled_222, digits_222, {8, 8}, 4, 2.2, 1.3, 5},
+    {"2x2 nodes of 2, shuffled", shuffled_222, digits_222, {8, 8}, 2, 1.25, 1.3, 5},
+    {"2 nodes of 3x2, shuffled", shuffled_232, digits_232, {12, 12}, 6, 1.75, 1.3, 5},
+    {"2x3 nodes of 2, shuffled", shuffled_232, digits_232, {12, 12}, 2, 1.25, 1.3, 5},
+};
+
+std::string name_of(const ::testing::TestParamInfo<Field>& field) {
+    std::string name = field.param.name;
+    std::ranges::replace_if(
+        name, [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) == 0; }, '_');
+    return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, LevelsTest, ::testing::ValuesIn(fields), name_of);
 
 }  // namespace
 }  // namespace reshard::test

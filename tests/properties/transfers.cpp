@@ -92,11 +92,32 @@ void serve(const Network& network, const std::vector<Index>& holders, std::vecto
     }
 }
 
+/// Each block begins and ends where digits of the mesh and of both ends do.
+bool blocks_are_digits(const Layout& before, const Layout& after, const Network& network) {
+    if (network.empty()) return true;
+    std::vector<Index> borders;
+    for (const Axis& axis : before.mesh.axes) {
+        for (Index& border : borders) border *= axis.size;
+        borders.push_back(axis.size);
+    }
+    for (const Layout* end : {&before, &after}) {
+        AtomList atoms = end->unreduced;
+        for (const Dim& dim : end->dims) atoms.insert(atoms.end(), dim.atoms.begin(), dim.atoms.end());
+        for (const Atom& atom : atoms) borders.insert(borders.end(), {atom.stride, atom.stride * atom.size});
+    }
+    for (const Index block : network)
+        if (block < device_count(before)) borders.push_back(block);
+    std::ranges::sort(borders);
+    for (std::size_t i = 1; i < borders.size(); ++i)
+        if (borders[i] % borders[i - 1] != 0) return false;
+    return before.mesh.devices.in_order();
+}
+
 /// An exchange, source tile by source tile. False where there are more transfers than can be looked at.
 bool exchange(const Layout& before, const Layout& after, const Network& network, Index transfers_max, Ledger& ledger) {
     AtomList held_team = before.unreduced;
     AtomList wanted_team = after.unreduced;
-    if (same_order(before.mesh, after.mesh))
+    if (same_order(before.mesh, after.mesh) && blocks_are_digits(before, after, network))
         for (const Atom& atom : idle_atoms(before, after)) {
             held_team.push_back(atom);
             wanted_team.push_back(atom);

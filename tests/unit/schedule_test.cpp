@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reshard/cost.hpp"
 #include "reshard/text.hpp"
 #include "src/schedule/box_cut.hpp"
 
@@ -96,6 +97,26 @@ TEST(ScheduleUnit, HoldersShareTheWork) {
         for (const Transfer& send : made.sends) sent += count(send.box);
         EXPECT_EQ(sent, 4) << made.rank;
     }
+}
+
+// Devices that agree in y are a team that serves itself, but where the order of the devices puts another team nearer.
+TEST(ScheduleUnit, TheNearestHolderMayStandInAnotherTeam) {
+    const Network nodes = {2};
+    const auto senders_to_0 = [](const Mesh& devices, const Network& network) {
+        std::vector<Index> peers;
+        const Step step{StepKind::exchange, *parse_layout(devices, "f32[4]")};
+        for (const Transfer& part : schedule(*parse_layout(devices, "f32[4@x]"), step, 0, network).receives)
+            if (part.peer != 0) peers.push_back(part.peer);
+        return peers;
+    };
+    const Mesh listed{mesh.axes, {0, 2, 3, 1}};
+    EXPECT_EQ(senders_to_0(listed, {}), (std::vector<Index>{3}));
+    EXPECT_EQ(senders_to_0(listed, nodes), (std::vector<Index>{1}));
+    EXPECT_EQ(senders_to_0(mesh, nodes), (std::vector<Index>{2}));  // nodes are digits: nobody is nearer
+    const Step step{StepKind::exchange, *parse_layout(listed, "f32[4]")};
+    EXPECT_TRUE(chooses(*parse_layout(listed, "f32[4@x]"), step, nodes));
+    EXPECT_FALSE(chooses(*parse_layout(listed, "f32[4@x]"), step, {}));
+    EXPECT_FALSE(chooses(at("f32[4@x]"), {StepKind::exchange, at("f32[4]")}, nodes));
 }
 
 TEST(ScheduleUnit, TheJudgeNamesRankAndBox) {
