@@ -112,6 +112,7 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
                 if (hop.state == state) continue;  // nothing moves
                 const bool arrives = hop.state == frame->target;
                 const EdgeCost price = prices.of(state, hop, arrives);
+                if (!prices.exact()) return;  // an estimate may be less than what its levels carry
                 RC_ASSERT(prices.floor_of(hop, arrives).first <= price.first);
                 RC_ASSERT(prices.floor_by_levels(state, hop, arrives).first <= price.first);
                 // A step to the target is a way there.
@@ -126,7 +127,8 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
         options.objective = Objective::time;
         options.vocabulary = Vocabulary::all;
         const Found found = search(*frame, options, machine);
-        if (found.arrived && !found.steps.empty()) RC_ASSERT(least(frame->source).first <= found.price.first);
+        if (found.arrived && found.exact_prices && !found.steps.empty())
+            RC_ASSERT(least(frame->source).first <= found.price.first);
     });
     EXPECT_GT(compared, cases(1500));
     EXPECT_GT(raised, cases(1500) / 3);

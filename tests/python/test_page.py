@@ -60,7 +60,7 @@ class Page(unittest.TestCase):
                                       timeout=120, check=False)
                 self.assertEqual((done.returncode, done.stdout), (0, printed), done.stderr)
                 ran += 1
-        self.assertEqual(ran, 1)
+        self.assertEqual(ran, 2)
 
 
 if __name__ == "__main__":
