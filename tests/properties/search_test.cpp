@@ -112,8 +112,8 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
                 if (hop.state == state) continue;  // nothing moves
                 const bool arrives = hop.state == frame->target;
                 const EdgeCost price = prices.of(state, hop, arrives);
-                if (!prices.exact()) return;  // an estimate may be less than what its levels carry
                 RC_ASSERT(prices.floor_of(hop, arrives).first <= price.first);
+                if (!prices.exact()) return;  // an estimate may be less than what its levels carry
                 RC_ASSERT(prices.floor_by_levels(state, hop, arrives).first <= price.first);
                 // A step to the target is a way there.
                 if (arrives && state != frame->target && hop.kind != StepKind::slice)
