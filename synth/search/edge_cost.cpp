@@ -46,8 +46,12 @@ EdgeCost EdgeCosts::of(const State& before, const Edge& hop, bool arrives) const
     return {moves, hop.received};
 }
 
-// Where sizes do not divide and tiles are not looked at, the typing rule may count more than what goes.
-bool EdgeCosts::sure(const Edge& hop) const { return frame_.even || (frame_.exact && hop.kind != StepKind::permute); }
+// The typing rule may count more than what goes where sizes do not divide and tiles are not looked at, and in exchanges
+// between cuts that are mixed.
+bool EdgeCosts::sure(const Edge& hop) const {
+    if (frame_.mixed && hop.kind == StepKind::exchange) return false;
+    return frame_.even || (frame_.exact && hop.kind != StepKind::permute);
+}
 
 EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
     if (objective_ != Objective::time) return {0, 0};
@@ -158,7 +162,7 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     }
     if (exact) return carried;
     if (!countable) {
-        exact_ = false;
+        carried.exact = exact_ = false;
         return carried;
     }
     ++counted_;
@@ -207,7 +211,8 @@ Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives)
     for (std::size_t i = 0; i < machine_.levels.size(); ++i)
         time = saturating_add(
             time, level_picoseconds(machine_.levels[i], over.elements[i], over.pair[i], over.messages[i], element_));
-    return time;
+    // An estimate may be less than what the levels carry at least.
+    return over.exact ? time : std::max(time, floor_by_levels(before, hop, arrives).first);
 }
 
 }  // namespace reshard

@@ -58,6 +58,7 @@ private:
         std::array<Index, levels_max> elements{};
         std::array<Index, levels_max> pair{};
         std::array<Index, levels_max> messages{};
+        bool exact = true;  // as the judge counts
     };
     [[nodiscard]] Carried carried(const State& before, const Edge& hop) const;
     bool exchange_traffic(const State& before, const Edge& hop, const LevelSpans& spans) const;
