@@ -34,8 +34,7 @@ DType dtype_of(nb::handle dtype) {
 
 Index bytes_of(nb::handle bytes) {
     if (nb::isinstance<nb::str>(bytes)) return unwrap(parse_bytes(nb::cast<std::string>(bytes)));
-    Index number = 0;
-    if (!nb::try_cast(bytes, number)) throw nb::type_error("bytes are an int, or a text such as '96MiB'");
+    const auto number = value_of<Index>(bytes, "bytes are an int, or a text such as '96MiB'");
     if (number < 0) raise({Code::usage, fmt::format("{} bytes are less than none", number)});
     return number;
 }

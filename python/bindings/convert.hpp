@@ -9,6 +9,20 @@
 
 namespace reshard::python {
 
+/// The value as a T. TypeError: `wanted` says what it may be, a sentence.
+template <class T>
+[[nodiscard]] T value_of(nb::handle value, const char* wanted) {
+    T known;
+    if (value.is_none() || !nb::try_cast(value, known)) throw nb::type_error(wanted);
+    return known;
+}
+/// The same for the classes of this module, without a copy.
+template <class T>
+[[nodiscard]] const T& instance_of(nb::handle value, const char* wanted) {
+    if (!nb::isinstance<T>(value)) throw nb::type_error(wanted);
+    return *nb::inst_ptr<T>(value);
+}
+
 /// A Mesh, or its text.
 [[nodiscard]] Mesh mesh_of(nb::handle mesh);
 /// A Machine, or its text; none is the laptop.

@@ -100,8 +100,8 @@ Bytes first(std::byte* bytes, Index count) {
 std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> backend, nb::handle plan,
                                                      nb::handle sources, nb::handle targets, nb::handle split) {
     const bool list = nb::isinstance<PlannedList>(plan);
-    const PlannedList* const many = list ? nb::cast<const PlannedList*>(plan) : nullptr;
-    const Planned* const one = list ? nullptr : nb::cast<const Planned*>(plan);
+    const PlannedList* const many = list ? nb::inst_ptr<PlannedList>(plan) : nullptr;
+    const Planned* const one = list ? nullptr : &instance_of<Planned>(plan, "a plan is a Plan or a ListPlan");
     std::vector<const Layout*> from;
     std::vector<const Layout*> to;
     std::vector<char> reshaped;
@@ -123,7 +123,7 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
         if (reshaped[i] == 0)
             storages[i] = {Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}};
     }
-    const Split* const pieces = split.is_none() ? nullptr : nb::cast<const Split*>(split);
+    const Split* const pieces = split.is_none() ? nullptr : &instance_of<Split>(split, "a split is a Split or None");
     auto prepared = [&] {
         const nb::gil_scoped_release unlocked;
         if (list) return Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages);

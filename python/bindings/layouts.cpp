@@ -19,8 +19,8 @@ Mesh make_mesh(nb::object axes, const std::optional<std::vector<Index>>& devices
     Mesh mesh;
     if (nb::isinstance<nb::dict>(axes)) axes = axes.attr("items")();
     for (nb::handle pair : axes) {
-        std::pair<nb::object, nb::object> axis(pair[0], pair[1]);
-        mesh.axes.push_back({nb::cast<std::string>(axis.first), nb::cast<Index>(axis.second)});
+        const char* const wanted = "an axis of a mesh is its name, a str, and its size, an int";
+        mesh.axes.push_back({value_of<std::string>(pair[0], wanted), value_of<Index>(pair[1], wanted)});
     }
     if (devices) mesh.devices = DeviceList(*devices);
     unwrap(validate(mesh));
@@ -31,10 +31,12 @@ Mesh make_mesh(nb::object axes, const std::optional<std::vector<Index>>& devices
 PartitionEntry entry_of(nb::handle entry) {
     PartitionEntry axes;
     if (entry.is_none()) return axes;
+    const char* const wanted = "an entry of a spec is None, the name of an axis, or a tuple of names";
     if (nb::isinstance<nb::str>(entry)) {
         axes.axes.push_back(nb::cast<std::string>(entry));
     } else {
-        for (nb::handle axis : entry) axes.axes.push_back(nb::cast<std::string>(axis));
+        if (!nb::isinstance<nb::iterable>(entry)) throw nb::type_error(wanted);
+        for (nb::handle axis : entry) axes.axes.push_back(value_of<std::string>(axis, wanted));
     }
     return axes;
 }
@@ -62,7 +64,7 @@ Setting setting_of(Notation notation, nb::handle mesh, const std::optional<std::
     if (nb::try_cast(mesh, known))
         setting.mesh = known;
     else if (!mesh.is_none())
-        setting.mesh = unwrap(parse_mesh(notation, nb::cast<std::string>(mesh)));
+        setting.mesh = unwrap(parse_mesh(notation, value_of<std::string>(mesh, "a mesh is a Mesh or its text")));
     return setting;
 }
 

@@ -244,16 +244,20 @@ Options options_of(const Asked& asked, const Mesh* mesh) {
     options.limits.peak_bytes_max = limit_of(asked.peak_bytes_max);
     options.limits.memory = {limit_of(asked.footprint_bytes_max), asked.donate, bytes_of(asked.staging_bytes)};
     options.machine = machine_of(asked.machine);
-    if (!asked.capabilities.is_none()) options.capabilities = nb::cast<Capabilities>(asked.capabilities);
+    if (!asked.capabilities.is_none())
+        options.capabilities = instance_of<Capabilities>(asked.capabilities, "capabilities are Capabilities or None");
+    const char* const wanted = "a first step is its kind, a str, and the layout after it, a Layout or its text";
     for (nb::handle step : asked.first_steps) {
         Layout after;
         if (!nb::try_cast(step[1], after)) {
             if (mesh == nullptr) raise({Code::usage, "the layouts of first steps are Layouts here, not texts"});
-            after = unwrap(parse_layout(*mesh, nb::cast<std::string>(step[1])));
+            after = unwrap(parse_layout(*mesh, value_of<std::string>(step[1], wanted)));
         }
-        options.first_steps.push_back({unwrap(parse_step_kind(nb::cast<std::string>(step[0]))), std::move(after)});
+        options.first_steps.push_back(
+            {unwrap(parse_step_kind(value_of<std::string>(step[0], wanted))), std::move(after)});
     }
-    for (nb::handle rule : asked.without) options.without.push_back(nb::cast<std::string>(rule));
+    for (nb::handle rule : asked.without)
+        options.without.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
     return options;
 }
 

@@ -62,8 +62,10 @@ std::vector<ListedTensor> tensors_of(nb::handle tensors) {
     if (nb::isinstance<nb::str>(tensors)) return unwrap(parse_tensors(nb::cast<std::string>(tensors)));
     std::vector<ListedTensor> all;
     for (nb::handle one : tensors) {
-        if (nb::len(one) != 3) throw nb::type_error("a tensor is its name, its dtype and its shape");
-        all.push_back({nb::cast<std::string>(one[0]), dtype_of(one[1]), nb::cast<std::vector<Index>>(one[2])});
+        const char* const wanted = "a tensor is its name, its dtype and its shape";
+        if (nb::len(one) != 3) throw nb::type_error(wanted);
+        all.push_back(
+            {value_of<std::string>(one[0], wanted), dtype_of(one[1]), value_of<std::vector<Index>>(one[2], wanted)});
     }
     return all;
 }

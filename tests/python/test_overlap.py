@@ -28,7 +28,8 @@ class Ranks(unittest.TestCase):
         return tuple(reshard.parse_layout(self.mesh, text) for text in (source, target))
 
     def tile(self, layout):
-        return reshard.split(whole(layout), layout)[self.rank]
+        """This rank's; where a layout is a sum of all ranks, all have the same summand."""
+        return whole(layout) if layout.summands > 1 else reshard.split(whole(layout), layout)[self.rank]
 
     def executor(self, source, target, split):
         plan = reshard.synthesize(source, target, capabilities=reshard.mpi.capabilities(self.comm))
@@ -78,7 +79,7 @@ class Ranks(unittest.TestCase):
             source, target = self.ends(source, target)
             split = reshard.Split.even(0, 12, 4)
             executor = self.executor(source, target, split)
-            tile, wanted = self.tile(source), self.tile(target)
+            tile, wanted = self.tile(source), self.tile(target) * source.summands
             for _ in range(5):
                 made, out = numpy.zeros_like(tile), reshard.empty_tile(target, self.rank)
                 run = executor.start(made, out, offers_withheld=True)
@@ -98,10 +99,13 @@ class Ranks(unittest.TestCase):
                 self.assertEqual(out.tobytes(), wanted.tobytes())
 
     def test_buckets_of_a_list_arrive(self):
-        source, target = self.ends("f32[48@x,4]", "f32[48,4@x]")
-        planned = reshard.synthesize_list([(source, target)] * 3, footprint_bytes_max=3000, donate=True)
+        source, target = self.ends("f32[2048@x,64]", "f32[2048,64@x]")
+        # Of three sources and three targets of 256 KiB four are there at a time, and there is room for what ranks stage.
+        planned = reshard.synthesize_list([(source, target)] * 3, footprint_bytes_max=(4 * 256 + 128) << 10, donate=True,
+                                          capabilities=reshard.mpi.capabilities(self.comm))
         executor = reshard.mpi.Executor(self.comm, planned)
-        self.assertEqual(executor.arrival_count, len(planned.buckets))
+        self.assertEqual(len(planned.buckets), 3)
+        self.assertEqual(executor.arrival_count, 3)
         outs = [reshard.empty_tile(target, self.rank) for _ in range(3)]
         run = executor.start([self.tile(source) for _ in range(3)], outs)
         while run.arrived() < executor.arrival_count:
@@ -132,7 +136,8 @@ class Ranks(unittest.TestCase):
             self.raises(reshard.InputError, "dimension", lambda: self.executor(source, target, wrong))
         reshaped = self.ends("f32[48@x,4]", "f32[192@x]")
         self.raises(reshard.UnsupportedError, "reshaped", lambda: self.executor(*reshaped, reshard.Split(0, [1])))
-        self.assertRaises(TypeError, lambda: self.executor(source, target, 4))
+        self.raises(TypeError, "a split is a Split", lambda: self.executor(source, target, 4))
+        self.raises(TypeError, "a plan is a Plan", lambda: reshard.mpi.Executor(self.comm, source))
 
     def test_pieces_are_chosen(self):
         source, target = self.ends("f32[4096@(x,y),64]", "f32[4096,64]")
@@ -151,8 +156,8 @@ class Ranks(unittest.TestCase):
                                      machine=reshard.Machine(SLOW))
         self.assertGreater(len(made.split), 1)
         for seconds in (-1.0, float("nan")):
-            self.raises(reshard.InputError, "seconds", lambda: reshard.choose_pieces(plan, lambda begin, end: seconds,
-                                                                                     dim=0, block=1024))
+            self.raises(reshard.InputError, "a number from 0 on",
+                        lambda: reshard.choose_pieces(plan, lambda begin, end: seconds, dim=0, block=1024))
         self.assertRaises(ZeroDivisionError, lambda: reshard.choose_pieces(plan, lambda begin, end: 1 / 0, dim=0,
                                                                            block=1024))
 

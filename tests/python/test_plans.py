@@ -117,10 +117,19 @@ class Errors(unittest.TestCase):
                 call()
             self.assertEqual(caught.exception.code, code, caught.exception)
             self.assertIsInstance(caught.exception, reshard.Error)
-        with self.assertRaises(TypeError):
-            reshard.parse_layout(3, "f32[8]")
-        with self.assertRaises(TypeError):
-            reshard.synthesize(SOURCE, "f32[8]")
+        for words, call in (("Mesh or its text", lambda: reshard.parse_layout(3, "f32[8]")),
+                            ("Mesh or its text", lambda: reshard.parse_layout(3, "[8]", "dtensor", array="f32[8]")),
+                            ("", lambda: reshard.synthesize(SOURCE, "f32[8]")),
+                            ("an axis of a mesh", lambda: reshard.Mesh({1: 2})),
+                            ("an axis of a mesh", lambda: reshard.Mesh({"x": "2"})),
+                            ("an entry of a spec", lambda: reshard.Layout(MESH, "f32", (8,), (3,))),
+                            ("an entry of a spec", lambda: reshard.Layout(MESH, "f32", (8,), (("x", None),))),
+                            ("capabilities", lambda: reshard.synthesize(SOURCE, TARGET, capabilities=3)),
+                            ("a first step", lambda: reshard.synthesize(SOURCE, TARGET, first_steps=[(1, "f32[8]")])),
+                            ("names rules", lambda: reshard.synthesize(SOURCE, TARGET, without=[1])),
+                            ("a tensor is", lambda: reshard.ModelMoves("", [(1, "f32", (8,))]))):
+            with self.assertRaisesRegex(TypeError, words):
+                call()
 
 
 class Plans(unittest.TestCase):
