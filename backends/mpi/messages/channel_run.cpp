@@ -1,15 +1,23 @@
 #include "backends/mpi/messages/channel_run.hpp"
 
+#include <algorithm>
+
 namespace reshard::mpi {
 
 // Receives come before sends, so that a message finds its place and MPI need not keep it.
 void ChannelRun::begin() {
     const std::vector<Channel>& channels = state_.stage().channels;
     flows_.assign(channels.size(), {});
-    requests_.restart(flows_.size() * in_flight_max);
+    places_.clear();
+    sending_ = 0;
     for (std::size_t i = 0; i < flows_.size(); ++i) {
         for (const Packet& piece : channels[i].pieces) flows_[i].left_bytes += piece.bytes;
+        flows_[i].first = places_.size();
+        flows_[i].places = std::min(channels[i].pieces.size(), sends_under_way_max);
+        places_.resize(places_.size() + flows_[i].places, {i, 0});
+        if (channels[i].sends) ++sending_;
     }
+    requests_.restart(places_.size());
     for (const bool sends : {false, true}) {
         for (std::size_t i = 0; i < flows_.size(); ++i) {
             if (channels[i].sends == sends) turns_.add(i, flows_[i].left_bytes);
@@ -32,21 +40,27 @@ bool ChannelRun::post_next(std::size_t channel) {
     const std::vector<Packet>& pieces = flowing.pieces;
     Flow& flow = flows_[channel];
     if (flow.next == pieces.size()) return false;
-    std::size_t at = 0;
-    const std::size_t most = flowing.sends ? sends_under_way_max : in_flight_max;
-    while (at < most && !requests_.is_free(channel * in_flight_max + at)) ++at;
+    const std::size_t end = flow.first + std::min(flow.places, under_way_max(flowing));
+    std::size_t place = flow.first;
+    while (place < end && !requests_.is_free(place)) ++place;
     const Packet& piece = pieces[flow.next];
-    if (at == most || (!piece.copies.empty() && flow.taken[piece.slot])) return false;
+    if (place == end || (!piece.copies.empty() && flow.taken[piece.slot])) return false;
     if (!piece.copies.empty()) flow.taken[piece.slot] = true;
-    flow.pieces[at] = flow.next++;
+    places_[place].piece = flow.next++;
     flow.left_bytes -= piece.bytes;
-    post_piece(channel, at);
+    if (flowing.sends && flow.next == pieces.size()) --sending_;
+    post_piece(place);
     return true;
 }
 
-void ChannelRun::post_piece(std::size_t channel, std::size_t at) {
-    const Channel& flowing = state_.stage().channels[channel];
-    const Packet& piece = flowing.pieces[flows_[channel].pieces[at]];
+std::size_t ChannelRun::under_way_max(const Channel& channel) const {
+    if (!channel.sends) return sends_under_way_max;
+    return std::max(sends_under_way_min, sends_under_way_max / sending_);
+}
+
+void ChannelRun::post_piece(std::size_t place) {
+    const Channel& flowing = state_.stage().channels[places_[place].channel];
+    const Packet& piece = flowing.pieces[places_[place].piece];
     const MPI_Datatype type = piece.type ? piece.type->get() : MPI_BYTE;
     const int length = piece.type ? 1 : static_cast<int>(piece.bytes);
     const MPI_Comm communicator = state_.plan().communicator;
@@ -62,15 +76,15 @@ void ChannelRun::post_piece(std::size_t channel, std::size_t at) {
     };
     const Pending pending{flowing.sends ? Pending::sending : Pending::receiving, flowing.peer,
                           flowing.sends ? -1 : piece.bytes, piece.step, piece.copies.empty()};
-    if (!requests_.post(channel * in_flight_max + at, pending, start)) arrived(channel, at, false);
+    if (!requests_.post(place, pending, start)) arrived(places_[place], false);
 }
 
-void ChannelRun::arrived(std::size_t channel, std::size_t at, bool well) {
-    const Channel& flowing = state_.stage().channels[channel];
-    const Packet& piece = flowing.pieces[flows_[channel].pieces[at]];
+void ChannelRun::arrived(const Place& place, bool well) {
+    const Channel& flowing = state_.stage().channels[place.channel];
+    const Packet& piece = flowing.pieces[place.piece];
     if (piece.copies.empty()) return;
     if (well && !flowing.sends) state_.copy(piece.copies, state_.stage().store);
-    flows_[channel].taken[piece.slot] = false;
+    flows_[place.channel].taken[piece.slot] = false;
 }
 
 bool ChannelRun::advance() {
@@ -78,8 +92,8 @@ bool ChannelRun::advance() {
         const std::vector<Requests::Ended>& ended = requests_.test();
         if (ended.empty()) break;
         for (const auto [place, well] : ended) {
-            const std::size_t channel = place / in_flight_max;
-            arrived(channel, place % in_flight_max, well);
+            const std::size_t channel = places_[place].channel;
+            arrived(places_[place], well);
             turns_.add(channel, flows_[channel].left_bytes);
         }
         post();

@@ -22,25 +22,32 @@ public:
     void give_up(GivenUp& run);
 
 private:
-    static constexpr std::size_t in_flight_max = 8;  // messages of one channel; twice what may be sent
-
-    // How far a channel is. Its messages in flight have in_flight_max places among the requests.
+    // How far a channel is. Its messages in flight have places among the requests.
     struct Flow {
-        std::size_t next = 0;  // to be posted
-        Index left_bytes = 0;  // of that one and those after it
-        std::array<std::size_t, in_flight_max> pieces{};
+        std::size_t next = 0;    // to be posted
+        Index left_bytes = 0;    // of that one and those after it
+        std::size_t first = 0;   // of its places
+        std::size_t places = 0;  // no more than it has messages
         std::array<bool, channel_slots> taken{};
+    };
+    // A message in flight.
+    struct Place {
+        std::size_t channel = 0;
+        std::size_t piece = 0;
     };
 
     void post();
     bool post_next(std::size_t channel);
-    void post_piece(std::size_t channel, std::size_t at);
-    void arrived(std::size_t channel, std::size_t at, bool well);
+    void post_piece(std::size_t place);
+    void arrived(const Place& place, bool well);
+    [[nodiscard]] std::size_t under_way_max(const Channel& channel) const;
 
     RunState& state_;
     Requests requests_;
     std::vector<Flow> flows_;
-    Turns turns_;  // of the channels of which something may be posted
+    std::vector<Place> places_;
+    std::size_t sending_ = 0;  // channels of which something is to be sent
+    Turns turns_;              // of the channels of which something may be posted
 };
 
 }  // namespace reshard::mpi
