@@ -8,7 +8,8 @@
 
 namespace reshard::mpi {
 
-/// Collective. What this rank made, unless any rank failed or brings another number of steps: then an error on all.
+/// Collective. What this rank made, unless any rank failed or brings another number of steps: then an error on all. A
+/// rank that made its own has the first one's that did not, with its code.
 [[nodiscard]] Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::size_t steps);
 
 /// The same of what it is to return.

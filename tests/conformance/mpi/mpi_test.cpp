@@ -103,7 +103,8 @@ TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
         return 1.0;
     });
     ASSERT_FALSE(tuned);
-    EXPECT_EQ(tuned.error().message, world_rank() == 0 ? "no buffers" : "another rank could not prepare");
+    EXPECT_EQ(tuned.error().code, Code::usage);
+    EXPECT_EQ(tuned.error().message, world_rank() == 0 ? "no buffers" : "another rank could not prepare: no buffers");
 }
 
 // Whichever way is told, runs are right, and say how they go; untold, what is beyond the caches goes past them.
