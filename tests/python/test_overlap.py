@@ -100,9 +100,14 @@ class Ranks(unittest.TestCase):
 
     def test_buckets_of_a_list_arrive(self):
         source, target = self.ends("f32[2048@x,64]", "f32[2048,64@x]")
-        # Of three sources and three targets of 256 KiB four are there at a time, and there is room for what ranks stage.
-        planned = reshard.synthesize_list([(source, target)] * 3, footprint_bytes_max=(4 * 256 + 128) << 10, donate=True,
-                                          capabilities=reshard.mpi.capabilities(self.comm))
+
+        def planned_within(limit):
+            return reshard.synthesize_list([(source, target)] * 3, footprint_bytes_max=limit, donate=True,
+                                           capabilities=reshard.mpi.capabilities(self.comm))
+
+        # Of three sources and three targets of 256 KiB four are there at a time; ranks stage something beside them.
+        tight, planned = planned_within(1024 << 10), planned_within(1152 << 10)
+        self.raises(reshard.InfeasibleError, "staging needs", lambda: reshard.mpi.Executor(self.comm, tight))
         executor = reshard.mpi.Executor(self.comm, planned)
         self.assertEqual(len(planned.buckets), 3)
         self.assertEqual(executor.arrival_count, 3)
