@@ -1,8 +1,7 @@
 #include "backends/mpi/base/agree.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
+#include <string_view>
 
 #include "src/base/try.hpp"
 
@@ -33,9 +32,13 @@ Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::
     const int code = MPI_Allreduce(mine.data(), least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
     RESHARD_CHECK(checked(code, "MPI_Allreduce"));
     if (least[0] < all) {
-        RESHARD_TRY(const auto& told, told_by(least[0], communicator, own));
+        auto told = told_by(least[0], communicator, own);
         if (!own) return own;
-        return fail(told.code, fmt::format("another rank could not prepare: {}", told.message));
+        if (!told) return tl::unexpected(told.error());
+        // The ranks of its node may have been told before.
+        constexpr std::string_view elsewhere = "another rank could not prepare: ";
+        if (!told->message.starts_with(elsewhere)) told->message.insert(0, elsewhere);
+        return tl::unexpected(std::move(*told));
     }
     if (least[1] != -least[2]) return fail(Code::mismatch, "ranks bring different numbers of steps");
     return {};

@@ -13,7 +13,7 @@ void ChannelRun::begin() {
     for (std::size_t i = 0; i < flows_.size(); ++i) {
         for (const Packet& piece : channels[i].pieces) flows_[i].left_bytes += piece.bytes;
         flows_[i].first = places_.size();
-        flows_[i].places = std::min(channels[i].pieces.size(), sends_under_way_max);
+        flows_[i].places = std::min(channels[i].pieces.size(), sends_shared);
         places_.resize(places_.size() + flows_[i].places, {i, 0});
         if (channels[i].sends) ++sending_;
     }
@@ -54,8 +54,8 @@ bool ChannelRun::post_next(std::size_t channel) {
 }
 
 std::size_t ChannelRun::under_way_max(const Channel& channel) const {
-    if (!channel.sends) return sends_under_way_max;
-    return std::max(sends_under_way_min, sends_under_way_max / sending_);
+    if (!channel.sends) return sends_shared;
+    return std::max(sends_per_peer, sends_shared / sending_);
 }
 
 void ChannelRun::post_piece(std::size_t place) {

@@ -17,7 +17,7 @@ void MessageReduce::begin() {
     landing_requests_.assign(step.landings.size(), MPI_REQUEST_NULL);
     posted_ = 0;
     landed_ = 0;
-    sends_.restart(step.sends.size() * sends_under_way_min);
+    sends_.restart(step.sends.size() * sends_per_peer);
     sends_next_.assign(step.sends.size(), 0);
     post_landings();
     for (std::size_t to = 0; to < step.sends.size(); ++to) post_sends(to);
@@ -26,8 +26,8 @@ void MessageReduce::begin() {
 void MessageReduce::post_sends(std::size_t to) {
     const MessageStep& step = state_.stage().steps.front();
     const std::vector<Message>& messages = step.sends[to].messages;
-    for (std::size_t at = 0; at < sends_under_way_min; ++at) {
-        const std::size_t place = to * sends_under_way_min + at;
+    for (std::size_t at = 0; at < sends_per_peer; ++at) {
+        const std::size_t place = to * sends_per_peer + at;
         while (sends_.is_free(place)) {  // also after one that MPI refused
             if (sends_next_[to] == messages.size()) return;
             const Message& message = messages[sends_next_[to]++];
@@ -61,7 +61,7 @@ bool MessageReduce::advance() {
     while (!sends_.all_ended()) {
         const std::vector<Requests::Ended>& ended = sends_.test();
         if (ended.empty()) return false;
-        for (const auto [place, well] : ended) post_sends(place / sends_under_way_min);
+        for (const auto [place, well] : ended) post_sends(place / sends_per_peer);
     }
     return all_landed;
 }

@@ -25,7 +25,7 @@ private:
     bool landed(const Message& message, MPI_Request& request);
 
     RunState& state_;
-    Requests sends_;                       // sends_under_way_min places for each peer
+    Requests sends_;                       // sends_per_peer places for each peer
     std::vector<std::size_t> sends_next_;  // of each peer, to be posted
     std::vector<MPI_Request> landing_requests_;
     std::size_t posted_ = 0;  // landings (receives of a sum) that are posted, or that need no message

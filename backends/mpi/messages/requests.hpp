@@ -26,10 +26,10 @@ struct GivenUp {
     void settle(const Standing& standing);
 };
 
-/// Messages to one peer that are on their way at once: few while several peers share the link, so that each gets its part
-/// of it, and more to the last ones, since a rank that waits for a core answers late.
-inline constexpr std::size_t sends_under_way_min = 4;
-inline constexpr std::size_t sends_under_way_max = 16;
+/// Messages that are on their way at once: so many to each peer, few, so that each gets its part of the link; or what
+/// the peers that are left share, which is more for the last ones, since a rank that waits for a core answers late.
+inline constexpr std::size_t sends_per_peer = 4;
+inline constexpr std::size_t sends_shared = 16;
 
 /// MPI_Isend, and for longer messages MPI_Issend, which ends when the receiver has taken the message. MPI_Isend ends
 /// when the transport has a copy, and sockets copy megabytes: neither the order of messages nor how many are on their
