@@ -174,13 +174,13 @@ class Destinations(Written):
         with subprocess.Popen([tool.TOOL, *run("--output", "new", question=SMALL)], cwd=self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             if not LONG:  # it has ten seconds; that it is waiting and can be ended will do
-                time.sleep(0.5)
+                time.sleep(0.5)  # too short on a busy machine, the signal comes before the wait, and ends it as well
                 process.send_signal(signal.SIGTERM)
-                self.assertEqual(process.wait(timeout=5), -signal.SIGTERM)
+                self.assertEqual(process.wait(timeout=tool.SECONDS_MAX), -signal.SIGTERM)
                 return
             self.assertIn(b"cannot write 'new': nobody reads it", process.stderr.read())
             self.assertEqual(process.wait(timeout=tool.SECONDS_MAX), 2)
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.monotonic() - begin, 60)
 
     def test_pipes_that_nobody_writes(self):
         """Whatever reads a pipe says so at once instead of waiting."""

@@ -8,14 +8,13 @@
 #include "harness.hpp"
 #include "move.hpp"
 #include "reshard/algebra/list.hpp"
+#include "support/time.hpp"
 
 namespace reshard::conformance {
 namespace {
 
 using enum StepKind;
 using Clock = std::chrono::steady_clock;
-
-constexpr auto seconds_to_tell = std::chrono::seconds(5);
 
 std::string mesh_of_all() { return fmt::format("x={}", harness().ranks()); }
 
@@ -135,7 +134,7 @@ void expect_told(std::string_view told, const Fails& fails) {
                 EXPECT_NE(message.find(fmt::format("rank {}{}", last, told)), std::string::npos)
                     << backend.rank() << ": " << message;
             }
-            EXPECT_LT(Clock::now() - begin, seconds_to_tell);
+            EXPECT_LT(Clock::now() - begin, test::soon);
             harness().count_true(backend, true);  // it stays as it is until all have heard
             party.reset();
             expect_moves(backend, {{plan}});  // the backend goes on

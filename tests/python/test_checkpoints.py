@@ -132,7 +132,7 @@ class Ranks(unittest.TestCase):
         with self.assertRaises(reshard.Error):
             reshard.load(self.comm, self.path("m"))
         self.assertEqual(sorted(os.listdir(self.folder)), ["m"])
-        self.assertLess(time.monotonic() - begin, 20)
+        self.assertLess(time.monotonic() - begin, 60)  # far below the timeout of five minutes
         # The communicator is as good as before.
         reshard.save(self.comm, self.path("m2"), self.tp_tiles(), TP.format("source"), shapes=SHAPES)
         self.same(reshard.load(self.comm, self.path("m2"), TP.format("target")), self.tp_tiles())

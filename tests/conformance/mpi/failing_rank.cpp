@@ -1,11 +1,13 @@
 // Four ranks move an array once, all well; then rank 1 fails in the way that is asked for, and the others run again.
-// Each prints what came of it. test_failures.py looks at that.
+// Each prints what came of it. test_failures.py looks at that. An exit ends the job, so a rank leaves a mark in a
+// folder when it has printed all, and waits for the marks of the others.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -74,10 +76,7 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     say(rank, 1, executor.run(buffers.source, buffers.target));
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == failing && how == "killed") raise(SIGKILL);
-    if (rank == failing && how == "absent") {
-        std::this_thread::sleep_for(std::chrono::seconds(5));
-        return 0;
-    }
+    if (rank == failing && how == "absent") return 0;
     if (rank == failing &&
         how == "lost") {  // a buffer that is bound and given back before the run: nobody can map what took its place
         auto other = backend->allocate(buffers.target.size()).value();
@@ -96,12 +95,23 @@ int move_and_fail(const std::string& how, const std::string& transport) {
 
 }  // namespace
 
-// failing_rank killed|absent|lost shared|nodes|messages|bounce|sums|staged_sums|registered
+// failing_rank killed|absent|lost shared|nodes|messages|bounce|sums|staged_sums|registered FOLDER
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    if (argc < 3) return 2;
-    const int code = move_and_fail(argv[1], argv[2]);
+    if (argc < 4) return 2;
+    int rank = 0;
+    int ranks = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const std::string how = argv[1];
+    const std::filesystem::path folder = argv[3];
+    const int code = move_and_fail(how, argv[2]);
     std::fflush(stdout);
-    std::this_thread::sleep_for(std::chrono::seconds(4));  // an exit ends the job, and the others have something to say
-    _exit(code);                                           // MPI_Finalize would wait for the dead
+    const auto mark = [&](int of) { return folder / fmt::format("rank-{}-is-done", of); };
+    std::ofstream(mark(rank)).flush();
+    for (int other = 0; other < ranks; ++other) {
+        while (!(other == failing && how == "killed") && !std::filesystem::exists(mark(other)))
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    _exit(code);  // MPI_Finalize would wait for the dead
 }

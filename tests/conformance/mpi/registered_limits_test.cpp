@@ -1,5 +1,6 @@
 // Registration where the system grants no more: an error, the memory as it was, nothing left behind. Each case has a
 // process of its own.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -11,6 +12,7 @@
 
 #include <sched.h>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "backends/mpi/shm/registered_pages.hpp"
@@ -40,7 +42,7 @@ bool unchanged(std::span<const std::byte> memory) {
     return true;
 }
 
-// Files of shared memory that this process has mapped or open.
+// Files of shared memory that this process has mapped or open. They have no folder: another file's may hold the word.
 int traces() {
     int found = 0;
     std::ifstream maps("/proc/self/maps");
@@ -49,14 +51,28 @@ int traces() {
         std::array<char, 64> target{};
         const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
         const ssize_t length = readlink(path.c_str(), target.data(), target.size());
-        found += length > 0 && std::string_view(target.data(), static_cast<std::size_t>(length)).find("reshard") !=
-                                   std::string_view::npos;
+        found += length > 0 &&
+                 std::string_view(target.data(), static_cast<std::size_t>(length)).starts_with("/memfd:reshard");
     }
     return found;
 }
 
 Result<std::shared_ptr<RegisteredPages>> registered(std::span<std::byte> memory) {
     return RegisteredPages::make(memory, OnFork::share, [](Index) {});
+}
+
+// The folder that the tests run in may have the name of the project, and so may a log that their runner has open.
+TEST(RegisteredLimits, AFileInAFolderOfThatNameIsNoTrace) {
+    std::string folder = std::filesystem::temp_directory_path() / "reshard.XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const int file = open((folder + "/LastTest.log").c_str(), O_CREAT | O_WRONLY, 0600);
+    ASSERT_GE(file, 0);
+    EXPECT_EQ(traces(), 0);
+    const int memory = memfd_create("reshard", 0);
+    EXPECT_EQ(traces(), 1);
+    close(memory);
+    close(file);
+    std::filesystem::remove_all(folder);
 }
 
 // Empty when registration fails for that reason, and the memory is private, writable and as it was.

@@ -3,10 +3,11 @@
 
 import subprocess
 import sys
+import tempfile
 import time
 
 RANKS = 4
-SECONDS = 40  # well beyond the ranks' timeout of 2, far below a hang
+SECONDS = 100  # well beyond the ranks' timeout of 2, far below a hang
 
 
 def main(mpiexec, program, case, transport):
@@ -15,10 +16,11 @@ def main(mpiexec, program, case, transport):
         print("skipped: a rank writes what messages bring into its own memory, which it has lost itself")
         return 77
     command = [mpiexec, "-n", str(RANKS)] + (["--enable-recovery"] if recovered else [])
-    command += [program, case.removesuffix("_recovered"), transport]
     begin = time.monotonic()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        with tempfile.TemporaryDirectory() as marks:
+            command += [program, case.removesuffix("_recovered"), transport, marks]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired as expired:
         print(f"hangs: {(expired.stdout or b'').decode()}")
         return 1

@@ -11,6 +11,7 @@
 #include "drawn.hpp"
 #include "reshard/synthesize.hpp"
 #include "support/property.hpp"
+#include "support/time.hpp"
 
 namespace reshard::conformance {
 namespace {
@@ -19,7 +20,6 @@ using enum StepKind;
 using Clock = std::chrono::steady_clock;
 using Random = std::mt19937_64;
 
-constexpr auto seconds_to_tell = std::chrono::seconds(5);
 constexpr int runs_of_case = 2;
 
 Judged<Plan> judged(const InPieces& drawn) { return judge(drawn.item.plan, drawn.split).value(); }
@@ -188,7 +188,7 @@ TEST(Pieces, PeersAreToldOfARunThatIsDroppedBeforeItsOffers) {
         } else {
             const auto begin = Clock::now();
             const auto done = ticket->wait();
-            EXPECT_LT(Clock::now() - begin, seconds_to_tell);
+            EXPECT_LT(Clock::now() - begin, test::soon);
             ASSERT_FALSE(done);
             EXPECT_NE(done.error().message.find("dropped before piece 0 was offered"), std::string::npos)
                 << done.error().message;
