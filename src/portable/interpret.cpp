@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/portable/order.hpp"
 
 namespace reshard {
 
@@ -15,19 +16,13 @@ namespace {
 
 using Values = std::vector<std::int64_t>;
 
-Index product(std::span<const Index> shape) {
-    Index elements = 1;
-    for (const Index extent : shape) elements *= extent;
-    return elements;
-}
-
-std::size_t count_of(const std::vector<Index>& shape) { return static_cast<std::size_t>(product(shape)); }
+std::size_t count_of(const std::vector<Index>& shape) { return static_cast<std::size_t>(elements_of(shape)); }
 
 // Calls visit(index, position) for each element in row-major order.
 template <class Visit>
 void for_each(const std::vector<Index>& shape, const Visit& visit) {
     std::vector<Index> index(shape.size());
-    for (Index position = 0; position < product(shape); ++position) {
+    for (Index position = 0; position < elements_of(shape); ++position) {
         Index rest = position;
         for (std::size_t i = shape.size(); i-- > 0; rest /= shape[i]) index[i] = rest % shape[i];
         visit(index, static_cast<std::size_t>(position));
@@ -189,7 +184,7 @@ bool shapes_fit(const Operation& operation) {
     std::vector<Index> made = operation.input;
     switch (operation.kind) {
         case OperationKind::reshape:
-            return product(operation.input) == product(operation.output);
+            return elements_of(operation.input) == elements_of(operation.output);
         case OperationKind::reduce:
             return !made.empty() && std::vector(made.begin() + 1, made.end()) == operation.output;
         case OperationKind::all_gather:

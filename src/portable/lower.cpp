@@ -20,12 +20,6 @@ std::vector<Index> dense(const Order& order, const std::vector<Index>& extents) 
     return whole == row_major(extents) ? extents : sizes_of(whole);
 }
 
-Index product(const std::vector<Index>& shape) {
-    Index elements = 1;
-    for (const Index extent : shape) elements *= extent;
-    return elements;
-}
-
 class Operations {
 public:
     Operations(const Mesh& mesh, std::vector<Index> shape, std::vector<Operation>& operations)
@@ -154,7 +148,7 @@ private:
         }
         const std::vector<Index> shape = shape_;
         const Index size = combinations(atoms_of(stage, chosen));
-        const Index elements = product(shape_);
+        const Index elements = elements_of(shape_);
         const bool scatters = elements % size == 0;
         const Index part = scatters ? elements / size : elements;
         reshape({elements});
@@ -280,7 +274,7 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
     // What has no elements has nothing to move.
-    if (product(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
+    if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
     made.reshape(extents_of(asked.target));
     permute_behind_all_to_alls(program.operations);
     return program;

@@ -37,6 +37,12 @@ Index elements_of(const Order& order) {
     return elements;
 }
 
+Index elements_of(const std::vector<Index>& extents) {
+    Index elements = 1;
+    for (const Index extent : extents) elements *= extent;
+    return elements;
+}
+
 bool cut(Order& order, std::size_t dim, Index border) {
     for (std::size_t i = 0; i < order.size(); ++i) {
         const Digit digit = order[i];

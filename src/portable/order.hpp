@@ -26,6 +26,7 @@ using Order = std::vector<Digit>;
 [[nodiscard]] Order row_major(const std::vector<Index>& extents);
 [[nodiscard]] std::vector<Index> sizes_of(const Order& order);
 [[nodiscard]] Index elements_of(const Order& order);
+[[nodiscard]] Index elements_of(const std::vector<Index>& extents);
 
 /// Cuts the digit that `border` lies within: below it are indices of so many. False when the border divides no digit.
 [[nodiscard]] bool cut(Order& order, std::size_t dim, Index border);
