@@ -326,4 +326,19 @@ Index received_by(Index device, const Layout& before, const Step& step, const Mo
     return count(wanted) - (same ? count(intersect(wanted, tile(before, device))) : 0);
 }
 
+Index sent_at_most(const Layout& before, const Step& step, const Move& move, const Network& network) {
+    if (network.empty() || move.received == 0 || step.kind != StepKind::exchange || !chooses(before, step, network))
+        return move.sent;
+    Index wanting = device_count(step.layout);
+    for (const Dim& dim : step.layout.dims) wanting /= shard_count(dim);
+    const Index all = saturating_multiply(tile_elements(before), wanting / summand_count(step.layout));
+    constexpr Index devices_counted_max = 512;  // a plan is judged many times in a search
+    if (std::max(device_count(before), device_count(step.layout)) > devices_counted_max) return all;
+    Machine machine;
+    machine.levels = {Level{}};
+    Index most = 0;
+    each_load(before, step, move, machine, network, [&](const DeviceLoad& load) { most = std::max(most, load.sent); });
+    return std::max(most, move.sent);
+}
+
 }  // namespace reshard

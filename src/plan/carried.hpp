@@ -29,6 +29,10 @@ void each_load(const Layout& before, const Step& step, const Move& move, const M
 /// Elements that `device` receives from others in a step. pre: `move` is what the typing rule says of it.
 [[nodiscard]] Index received_by(Index device, const Layout& before, const Step& step, const Move& move);
 
+/// Elements that no device sends more of in a step. Holders of one tile share what is wanted of it evenly
+/// (`move.sent`), but if they choose by a network, the nearest serve, and one of them may serve all.
+[[nodiscard]] Index sent_at_most(const Layout& before, const Step& step, const Move& move, const Network& network);
+
 /// By level, the elements that the busiest device sends or receives in all steps together; of a shared level, the
 /// busiest block. Who is busy in one step may rest in another, so it may be less than the sum of what the busiest of
 /// each step do. pre: the steps are typed, `moves` are theirs.

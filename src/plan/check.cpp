@@ -69,7 +69,7 @@ Result<Verdict> judge_steps(const Plan& plan) {
             sum = saturating_add(sum, saturating_multiply(elements, element));
         };
         add(verdict.received_bytes, move->received);
-        add(verdict.sent_bytes_max_device, move->sent);
+        add(verdict.sent_bytes_max_device, sent_at_most(layout_before(plan, i), plan.steps[i], *move, plan.network));
     }
     if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",

@@ -29,6 +29,12 @@ void add_all(std::vector<Index>& sums, const std::vector<Index>& values) {
     for (std::size_t i = 0; i < sums.size(); ++i) add(sums[i], values[i]);
 }
 
+// Each device receives as much as any other, and none chooses whom it serves, so that each sends as much, too.
+bool same_on_all(const Layout& before, const Step& step, const Move& move) {
+    return move.uniform &&
+           (step.kind != StepKind::exchange || complement(used_atoms(before), device_count(before)).empty());
+}
+
 Index most(const std::vector<Index>& values) { return values.empty() ? 0 : *std::ranges::max_element(values); }
 
 }  // namespace
@@ -190,7 +196,7 @@ void ListLoads::add_plan(Sums& sums, const Kind& kind) {
 void ListLoads::add_step(Sums& sums, const Layout& before, const Step& step, const Move& move, const Network& network,
                          Index times) {
     if (is_local(step.kind) || (move.received == 0 && move.sent == 0)) return;
-    if (move.uniform || !afford(cost_of(before, step, move))) {
+    if (same_on_all(before, step, move) || !afford(cost_of(before, step, move))) {
         add_at_most(sums, before, step, move, network, times);
         return;
     }
@@ -220,7 +226,7 @@ void ListLoads::add_at_most(Sums& sums, const Layout& before, const Step& step, 
     for (std::size_t i = 0; i < machine_.levels.size(); ++i) {
         const Level& level = machine_.levels[i];
         const Index received = one_link_ ? move.received : traffic.elements[i];
-        const Index sent = one_link_ ? move.sent : traffic.elements[i];
+        const Index sent = one_link_ ? sent_at_most(before, step, move, network) : traffic.elements[i];
         if (received == 0 && sent == 0) continue;
         const Index waits = saturating_add(
             level.start_ps, saturating_multiply(std::max<Index>(traffic.messages[i], 1), level.latency_ps));
@@ -238,7 +244,7 @@ void ListLoads::add_at_most(Sums& sums, const Layout& before, const Step& step, 
         add(source.pair[i], saturating_multiply(bytes, traffic.pair[i]));
     }
     add(same_of(after).messages, saturating_multiply(times, move.messages));
-    if (!move.uniform) sums.sent_exact = false;
+    if (!same_on_all(before, step, move)) sums.sent_exact = false;
 }
 
 // By looking at the devices, or each as the busiest.

@@ -76,7 +76,7 @@ class Tables(tool.Case):
              ("--to", "stablehlo", "--mesh", "x=2", "f32[4@x,6]", "f32[4,6@x[1,5]]")),
             ("the source stands on mesh x=4 and the target on mesh x=2; a tile program needs the same devices",
              ("--to", "jax", "--mesh", "x=4", "--target-mesh", "x=2", "f32[4@x]", "f32[4@x]")),
-            ("step 1 (exchange to f32[6@y]): an exchange",
+            ("step 2 (exchange to f32[6@y]): an exchange",
              ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),
             ("an exchange is no operation that every framework has",
              ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),

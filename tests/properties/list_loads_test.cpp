@@ -36,7 +36,7 @@ Moved moved(const Layout& before, const Step& step, const Move& move, Index rank
     std::ranges::sort(peers);
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     Moved all{elements_of(mine.receives, rank), elements_of(mine.sends, rank), std::ssize(peers)};
-    if (step.kind != StepKind::all_reduce) return all;
+    if (step.kind != StepKind::all_reduce || count(mine.target_tile) == 0) return all;
     // A schedule lists who contributes; the bytes are those of a reduce_scatter and an all_gather.
     const Index group = move.group_size;
     const Index bytes = ceil_divide(2 * count(mine.target_tile) * (group - 1), group);
@@ -124,6 +124,10 @@ TEST(ListLoadProperty, TheBusiestDeviceIsThatOfTheSchedules) {
         for (std::size_t b = 0; b < list.buckets.size(); ++b) {
             Sums own(ranks);
             for (const std::size_t array : list.buckets[b]) {
+                Sums alone(ranks);
+                add(alone, list, verdict, array);
+                RC_ASSERT(verdict.plans[array].received_bytes_max_device >= busiest(alone).received);
+                RC_ASSERT(verdict.plans[array].sent_bytes_max_device >= busiest(alone).sent);
                 add(own, list, verdict, array);
                 add(all, list, verdict, array);
                 maxima += verdict.plans[array].received_bytes_max_device;
