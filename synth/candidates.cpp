@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reshard/algebra/refinement.hpp"
 #include "reshard/text.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 #include "synth/rules/fuse_steps.hpp"
@@ -219,9 +220,16 @@ Error Candidates::no_plan() const {
     if (!same_order(problem_.source.mesh, problem_.target.mesh))
         return {Code::infeasible,
                 "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};
-    return {Code::infeasible, fmt::format("no sequence of collectives keeps the peak at the floor of {}: sizes do not "
-                                          "divide; the vocabulary 'all' has a plan",
-                                          format_bytes(floor_bytes_))};
+    std::string why;
+    for (const Layout* end : {&problem_.source, &problem_.target})
+        if (why.empty()) why = why_uneven(*end);
+    if (why.empty() && !commensurable(problem_.source, problem_.target))
+        why = "the axes of the two ends have no common refinement";
+    if (why.empty()) why = "none was found";
+    return {Code::infeasible,
+            fmt::format("no sequence of collectives keeps the peak at the floor of {}: {}; the vocabulary 'all' has a "
+                        "plan",
+                        format_bytes(floor_bytes_), why)};
 }
 
 std::vector<Alternative> Candidates::take_all() {

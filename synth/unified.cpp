@@ -1,5 +1,10 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "reshard/algebra/view.hpp"
 #include "reshard/problem.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard {
@@ -8,6 +13,17 @@ Result<Problem> unified(const Problem& problem) {
     for (const Layout* end : {&problem.source, &problem.target}) RESHARD_CHECK(validate(*end));
     RESHARD_TRY(auto& ends, in_common_view(problem.source, problem.target));
     return Problem{std::move(ends.first), std::move(ends.second)};
+}
+
+std::string note_on(const Problem& problem) {
+    std::vector<Index> before = shape(problem.source);
+    std::vector<Index> after = shape(problem.target);
+    std::erase(before, 1);
+    std::erase(after, 1);
+    if (before == after || !std::ranges::is_permutation(before, after)) return {};
+    return fmt::format(
+        "{} to {} is read as a reshape, in which elements keep their row-major order, not as a transposition",
+        format(problem.source), format(problem.target));
 }
 
 }  // namespace reshard

@@ -69,15 +69,21 @@ Result<std::vector<ListedTensor>> list_of(const Checkpoint& checkpoint) {
 
 namespace {
 
+// Who reads it has the tool, or the options of a program.
+constexpr std::string_view no_list =
+    "no list says the whole shapes of the tensors, and the tiles of the ranks do not: give one with --list "
+    "(ConvertOptions::list), lines `name dtype[shape]`";
+
 class Joiner {
 public:
     Joiner(Checkpoint& checkpoint, std::string_view rules) : checkpoint_(checkpoint), rules_(rules) {}
 
     Result<void> join(std::vector<ListedTensor> list) {
-        if (list.empty()) {
+        listed_ = !list.empty();
+        if (!listed_) {
             RESHARD_ASSIGN(list, added_up());
         }
-        RESHARD_TRY(const auto& placed, place_sources(rules_, list));
+        RESHARD_TRY(const auto& placed, place(list));
         std::unordered_map<std::string_view, std::size_t> by_name;
         for (std::size_t i = 0; i < list.size(); ++i) by_name.emplace(list[i].name, i);
         std::vector<StoredTensor> whole;
@@ -96,6 +102,16 @@ public:
 
 private:
     std::size_t ranks() const { return static_cast<std::size_t>(checkpoint_.ranks); }
+
+    // Without a list the rules are held against the shapes of tiles, which is why they may not fit.
+    Result<std::vector<PlacedTensor>> place(const std::vector<ListedTensor>& list) {
+        auto placed = place_sources(rules_, list);
+        if (placed || listed_) return placed;
+        if (placed.error().code == Code::layout || placed.error().code == Code::mismatch)
+            placed.error().message += fmt::format("; {}", no_list);
+        return placed;
+    }
+
     static bool there(const StoredTensor& tensor) { return !tensor.shape.empty() || !tensor.boxes.empty(); }
 
     // The list with the extents that the tiles of all ranks have together.
@@ -107,7 +123,7 @@ private:
             const StoredTensor& tensor = checkpoint_.tensors[first];
             list.push_back({tensor.name, tensor.dtype, tensor.shape});
         }
-        RESHARD_TRY(const auto& placed, place_sources(rules_, list));
+        RESHARD_TRY(const auto& placed, place(list));
         for (std::size_t i = 0; i < list.size(); ++i) {
             const Layout& layout = *placed[i].layout;
             const auto real = real_dims(layout, list[i].shape);
@@ -131,8 +147,9 @@ private:
     Result<StoredTensor> put_together(std::size_t first, const ListedTensor& listed, const Layout& layout) {
         StoredTensor whole{listed.name, listed.dtype, listed.shape, {}};
         const auto wrong = [&](std::size_t rank, std::string_view what) {
-            return fail(Code::mismatch, fmt::format("{} on rank {} {}; rules or a list must say it otherwise",
-                                                    in_quotes(listed.name), rank, what));
+            return fail(Code::mismatch,
+                        fmt::format("{} on rank {} {}; {}", in_quotes(listed.name), rank, what,
+                                    listed_ ? "the rules or the list (--list) must say it otherwise" : no_list));
         };
         if (listed.dtype != checkpoint_.tensors[first].dtype) return wrong(0, "has another type than the list says");
         std::vector<Tile> taken;
@@ -158,6 +175,7 @@ private:
 
     Checkpoint& checkpoint_;
     std::string_view rules_;
+    bool listed_ = false;
 };
 
 }  // namespace

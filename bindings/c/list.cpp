@@ -22,9 +22,13 @@ reshard_list_verdict verdict_of(const ListSynthesis& made) {
     out.footprint_bytes = verdict.footprint_bytes;
     out.ends_bytes = verdict.ends_bytes;
     out.floor_bytes = made.floor_bytes;
-    out.messages = verdict.messages;
-    out.received_bytes = verdict.received_bytes;
+    out.messages = verdict.load.messages;
+    out.received_bytes = verdict.load.received_bytes;
     out.picoseconds = made.picoseconds;
+    out.sent_bytes = verdict.load.sent_bytes;
+    out.lower_bound_bytes = verdict.lower_bound_bytes;
+    out.received_exact = verdict.load.received_exact ? 1 : 0;
+    out.sent_exact = verdict.load.sent_exact ? 1 : 0;
     return out;
 }
 

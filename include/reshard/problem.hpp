@@ -1,6 +1,8 @@
 // A question to the planner: two layouts, what is best, what may be used, and the limits.
 #pragma once
 
+#include <string>
+
 #include "reshard/cost.hpp"
 
 namespace reshard {
@@ -16,6 +18,11 @@ struct Problem {
 /// before, in the same order in a dense row-major tile. Ends of one shape stay as they are. Errors: as validate;
 /// mismatch (element types or numbers of elements differ); unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<Problem> unified(const Problem& problem);
+
+/// What a question may be misread as; empty where nothing can be. Shapes with the same extents in another order are
+/// ends of a reshape, in which elements keep their row-major order, and not of a transposition. Extents of 1 do not
+/// count.
+[[nodiscard]] std::string note_on(const Problem& problem);
 
 /// What is least: estimated time, bytes that the busiest device receives, or steps that communicate.
 enum class Objective { time, bytes, steps };

@@ -74,7 +74,7 @@ struct Synthesis : Judged<Plan> {
 struct ListSynthesis : Judged<ListPlan> {
     std::vector<Synthesis> arrays;  ///< of each array
     Index floor_bytes = 0;          ///< no order and no plans let every device do with less
-    Index picoseconds = 0;          ///< the sum over the arrays, as if each ran by itself
+    Index picoseconds = 0;          ///< list_picoseconds
     /// Arrays that would end sooner in a run of their own, in pieces whose steps overlap (Capabilities::steps_overlap);
     /// in a list of several no plan is cut so.
     Index cut_alone = 0;
@@ -87,5 +87,9 @@ struct ListSynthesis : Judged<ListPlan> {
 /// floor).
 [[nodiscard]] Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options = {},
                                                const MemoryPolicy& memory = {});
+
+/// The time of a list on a machine: the sum over its buckets. A bucket takes as long as the device that is busy longest
+/// with all of its arrays, and no less than any of them takes by itself (run_picoseconds). Saturating.
+[[nodiscard]] Index list_picoseconds(const Judged<ListPlan>& list, const Machine& machine);
 
 }  // namespace reshard

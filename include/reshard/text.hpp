@@ -21,6 +21,11 @@ namespace reshard {
 /// The text that parse_layout reads.
 [[nodiscard]] std::string format(const Layout& layout);
 
+/// Why not all tiles are equal blocks in order, of the first dimension that is cut otherwise: its shards do not divide
+/// its extent, or it is cut block-cyclically, into stated shares or at stated indices. Empty where all dimensions
+/// divide.
+[[nodiscard]] std::string why_uneven(const Layout& layout);
+
 /// plan := "mesh " mesh NL "source " layout NL ["network " count {"," count} NL] {kind " " layout NL} "target " layout
 /// NL. Another line "mesh " mesh NL stands before a layout on another mesh than the layout before it.
 [[nodiscard]] Result<Plan> parse_plan(std::string_view text);

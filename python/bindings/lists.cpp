@@ -69,11 +69,20 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
             "floor_bytes", [](const PlannedList& list) { return list.made.floor_bytes; },
             "No order and no plans let every device do with less.")
         .def_prop_ro(
-            "received_bytes", [](const PlannedList& list) { return list.made.verdict().received_bytes; },
-            "The sum over all steps of the busiest receiver's bytes.")
+            "received_bytes", [](const PlannedList& list) { return list.made.verdict().load.received_bytes; },
+            "By one device over all arrays.")
+        .def_prop_ro(
+            "sent_bytes", [](const PlannedList& list) { return list.made.verdict().load.sent_bytes; },
+            "By one device over all arrays, at most.")
+        .def_prop_ro(
+            "lower_bound_bytes", [](const PlannedList& list) { return list.made.verdict().lower_bound_bytes; },
+            "No protocol moves all arrays such that every device receives less.")
+        .def_prop_ro(
+            "exact", [](const PlannedList& list) { return list.made.verdict().load.received_exact; },
+            "False where the devices were too many to count: none receives more than received_bytes.")
         .def_prop_ro(
             "seconds", [](const PlannedList& list) { return seconds_of(list.made.picoseconds); },
-            "Estimated, as if each ran by itself.")
+            "Estimated: bucket by bucket, the device that is busy longest.")
         .def_prop_ro(
             "donate", [](const PlannedList& list) { return list.made.memory().donate; }, "Sources are written.")
         .def_prop_ro(

@@ -50,7 +50,11 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
     const auto backend = backend_at(address);
-    auto* const memory = unwrap(backend->allocate(bytes)).release();
+    auto taken = [&] {
+        const nb::gil_scoped_release unlocked;
+        return backend->allocate(bytes);
+    }();
+    auto* const memory = unwrap(std::move(taken)).release();
     const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
     const std::size_t size = memory->bytes().size();
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(memory->bytes().data(), {size}, owner));

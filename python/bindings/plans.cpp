@@ -53,7 +53,9 @@ std::vector<PlannedStep> steps_of(const Planned& planned) {
 }
 
 std::string table_of(const Planned& planned, std::size_t width) {
-    return shown(cli::plan_table(planned.made, planned.options.machine, page_of(width)));
+    const std::string note = note_on(planned.asked);
+    return shown(cli::plan_table(planned.made, planned.options.machine, page_of(width)) +
+                 (note.empty() ? "" : fmt::format("note: {}\n", note)));
 }
 
 // Table and picture; of too many devices only the table.
@@ -118,6 +120,9 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
             "source", [](const Planned& planned) { return planned.asked.source; }, "Where the array is.")
         .def_prop_ro(
             "target", [](const Planned& planned) { return planned.asked.target; }, "Where it is wanted.")
+        .def_prop_ro(
+            "note", [](const Planned& planned) { return note_on(planned.asked); },
+            "What the question may be misread as: a reshape that looks like a transposition. Empty otherwise.")
         .def_prop_ro("steps", steps_of, nb::sig("def steps(self, /) -> list[Step]"),
                      "In order; none when both ends hold the same.")
         .def_prop_ro(

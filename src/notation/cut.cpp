@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::notation {
@@ -95,3 +96,21 @@ std::string format_cut(const Dim& dim) {
 }
 
 }  // namespace reshard::notation
+
+namespace reshard {
+
+std::string why_uneven(const Layout& layout) {
+    const auto uneven = std::ranges::find_if(layout.dims, [](const Dim& dim) { return !divides(dim); });
+    if (uneven == layout.dims.end()) return {};
+    const std::string where = fmt::format("dimension {} of {}", uneven - layout.dims.begin(), format(layout));
+    if (uneven->pieces.empty())
+        return fmt::format("sizes do not divide: {} has {} indices for {} shards", where, uneven->extent,
+                           shard_count(*uneven));
+    const std::string cut = notation::format_cut(*uneven);
+    if (cut.front() == '/')
+        return fmt::format("{} is cut block-cyclically, in blocks of {}", where, std::string_view(cut).substr(1));
+    if (cut.find(':') == std::string::npos) return fmt::format("{} is cut into stated shares, {}", where, cut);
+    return fmt::format("{} is cut at stated indices", where);
+}
+
+}  // namespace reshard

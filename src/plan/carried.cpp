@@ -53,6 +53,17 @@ public:
         return traffic;
     }
 
+    /// visit(load) for each device and level with something to send or receive. Each element counts as one in so many.
+    void each(Index one_in, const std::function<void(const DeviceLoad&)>& visit) const {
+        for (std::size_t i = 0; i < devices_.size(); ++i)
+            for (std::size_t level = 0; level < levels_; ++level) {
+                const std::size_t at = i * levels_ + level;
+                if (in_[at] == 0 && out_[at] == 0) continue;
+                visit({devices_[i], level, ceil_divide(in_[at], one_in), ceil_divide(out_[at], one_in), peers_[at],
+                       ceil_divide(pair_[level], one_in)});
+            }
+    }
+
     /// What was added belongs to one step, of which each element counts as one in so many.
     void end_step(Index one_in) {
         for (const auto& [step, all] : {std::pair(&in_, &all_in_), std::pair(&out_, &all_out_)})
@@ -281,6 +292,17 @@ Traffic carried(const Layout& before, const Step& step, const Move& move, const 
     return traffic;
 }
 
+void each_load(const Layout& before, const Step& step, const Move& move, const Machine& machine, const Network& network,
+               const std::function<void(const DeviceLoad&)>& visit) {
+    Tally tally({&before.mesh, &step.layout.mesh}, machine);
+    count_step(before, step, move, network, tally);
+    const Index rounds = step.kind == StepKind::all_reduce ? 2 : 1;
+    tally.each(parts_of(step, move), [&](DeviceLoad load) {
+        load.messages *= rounds;
+        visit(load);
+    });
+}
+
 std::vector<Index> carried_in_all(const Plan& plan, std::span<const Move> moves, const Machine& machine) {
     std::vector<const Mesh*> meshes = {&plan.source.mesh};
     for (const Step& step : plan.steps) meshes.push_back(&step.layout.mesh);
@@ -290,6 +312,33 @@ std::vector<Index> carried_in_all(const Plan& plan, std::span<const Move> moves,
         tally.end_step(parts_of(plan.steps[i], moves[i]));
     }
     return tally.most_in_all();
+}
+
+Index received_by(Index device, const Layout& before, const Step& step, const Move& move) {
+    const Layout& after = step.layout;
+    if (!position_of(after.mesh, device)) return 0;
+    if (move.uniform || move.received == 0) return move.received;
+    const Tile wanted = tile(after, device);
+    if (step.kind == StepKind::reduce_scatter) return count(wanted) * (move.group_size - 1);
+    if (step.kind == StepKind::all_reduce)
+        return scale_up(saturating_multiply(2, count(wanted)), move.group_size - 1, move.group_size);
+    const bool same = summand(before, device) == summand(after, device);
+    return count(wanted) - (same ? count(intersect(wanted, tile(before, device))) : 0);
+}
+
+Index sent_at_most(const Layout& before, const Step& step, const Move& move, const Network& network) {
+    if (network.empty() || move.received == 0 || step.kind != StepKind::exchange || !chooses(before, step, network))
+        return move.sent;
+    Index wanting = device_count(step.layout);
+    for (const Dim& dim : step.layout.dims) wanting /= shard_count(dim);
+    const Index all = saturating_multiply(tile_elements(before), wanting / summand_count(step.layout));
+    constexpr Index devices_counted_max = 512;  // a plan is judged many times in a search
+    if (std::max(device_count(before), device_count(step.layout)) > devices_counted_max) return all;
+    Machine machine;
+    machine.levels = {Level{}};
+    Index most = 0;
+    each_load(before, step, move, machine, network, [&](const DeviceLoad& load) { most = std::max(most, load.sent); });
+    return std::max(most, move.sent);
 }
 
 }  // namespace reshard

@@ -6,6 +6,7 @@
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
+#include "src/plan/carried.hpp"
 #include "src/plan/execution.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
@@ -16,19 +17,6 @@ namespace {
 
 /// Up to here the busiest device is found by adding up every device; beyond it the sum over steps stands for it.
 constexpr Index totaled_devices_max = 4096;
-
-// Elements that one device receives in one step.
-Index received_by(Index device, const Layout& before, const Step& step, const Move& move) {
-    const Layout& after = step.layout;
-    if (!position_of(after.mesh, device)) return 0;
-    if (move.uniform || move.received == 0) return move.received;
-    const Tile wanted = tile(after, device);
-    if (step.kind == StepKind::reduce_scatter) return count(wanted) * (move.group_size - 1);
-    if (step.kind == StepKind::all_reduce)
-        return scale_up(saturating_multiply(2, count(wanted)), move.group_size - 1, move.group_size);
-    const bool same = summand(before, device) == summand(after, device);
-    return count(wanted) - (same ? count(intersect(wanted, tile(before, device))) : 0);
-}
 
 Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index sum) {
     const auto varies = [](const Move& move) { return !move.uniform && move.received > 0; };
@@ -81,7 +69,7 @@ Result<Verdict> judge_steps(const Plan& plan) {
             sum = saturating_add(sum, saturating_multiply(elements, element));
         };
         add(verdict.received_bytes, move->received);
-        add(verdict.sent_bytes_max_device, move->sent);
+        add(verdict.sent_bytes_max_device, sent_at_most(layout_before(plan, i), plan.steps[i], *move, plan.network));
     }
     if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",

@@ -1,14 +1,15 @@
 #include "reshard/algebra/list.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
+#include "src/plan/device_sets.hpp"
 #include "src/plan/execution.hpp"
+#include "src/plan/list_loads.hpp"
 #include "src/plan/live_bytes.hpp"
 #include "src/plan/together.hpp"
 
@@ -64,27 +65,13 @@ ListPlan choose_executions(ListPlan list, const Capabilities& capabilities, cons
 }
 
 std::vector<Index> typical_devices(std::span<const Plan> plans) {
-    std::vector<const Mesh*> meshes;  // of different devices
-    const auto add = [&](const Mesh& mesh) {
-        const auto same = [&](const Mesh* other) { return same_devices(mesh, *other); };
-        if (std::ranges::none_of(meshes, same)) meshes.push_back(&mesh);
-    };
+    DeviceSets sets;
     for (const Plan& plan : plans) {
-        add(plan.source.mesh);
-        add(plan.target.mesh);
+        sets.number_of(plan.source.mesh);
+        sets.number_of(plan.target.mesh);
     }
-    std::map<std::vector<bool>, Index> found;
-    for (const Mesh* mesh : meshes)
-        for (Index position = 0; position < device_count(*mesh); ++position) {
-            const Index device = device_at(*mesh, position);
-            std::vector<bool> in;
-            for (const Mesh* other : meshes) in.push_back(position_of(*other, device).has_value());
-            found.emplace(std::move(in), device);
-            if (meshes.size() == 1) break;
-        }
     std::vector<Index> devices;
-    for (const auto& [in, device] : found) devices.push_back(device);
-    std::ranges::sort(devices);
+    for (const DeviceClass& one : sets.classes()) devices.push_back(one.device);
     return devices;
 }
 
@@ -138,17 +125,16 @@ Result<Judged<ListPlan>> judge(std::span<const Judged<Plan>> plans, std::vector<
     for (std::size_t i = 0; i < list.plans.size(); ++i)
         own.push_back(verdict.plans[i].footprint_bytes - full_ends(list.plans[i]));
     const std::vector<Index> workspaces = bucket_workspaces(list, own);
+    ListLoads loads(list, verdict.plans);
     for (std::size_t b = 0; b < list.buckets.size(); ++b) {
-        for (const std::size_t array : list.buckets[b]) {
-            const Verdict& one = verdict.plans[array];
-            verdict.received_bytes = saturating_add(verdict.received_bytes, one.received_bytes);
-            for (const Move& move : one.moves) verdict.messages = saturating_add(verdict.messages, move.messages);
-        }
+        verdict.bucket_loads.push_back(loads.load_of(list.buckets[b]));
         verdict.bucket_bytes.push_back(saturating_add(held[b], workspaces[b]));
         RESHARD_CHECK(keep_limit(b, verdict.bucket_bytes[b], memory));
         verdict.footprint_bytes = std::max(verdict.footprint_bytes, verdict.bucket_bytes[b]);
         verdict.ends_bytes = std::max(verdict.ends_bytes, held[b]);
     }
+    verdict.load = loads.load_of_all();
+    verdict.lower_bound_bytes = loads.lower_bound_bytes();
     return Judged<ListPlan>({std::move(list), std::move(verdict), memory});
 }
 

@@ -265,12 +265,24 @@ Result<void> append(const Plan& plan, Operations& made) {
 
 }  // namespace
 
+Result<void> has_program(const Problem& asked) {
+    for (const Layout* end : {&asked.source, &asked.target}) {
+        RESHARD_CHECK(validate(*end));
+        RESHARD_CHECK(has_equal_tiles(*end));
+    }
+    if (same_devices(asked.source.mesh, asked.target.mesh)) return {};
+    return fail(Code::unsupported,
+                fmt::format("the source stands on mesh {} and the target on mesh {}; a tile program needs the same "
+                            "devices at both ends",
+                            format(asked.source.mesh), format(asked.target.mesh)));
+}
+
 Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
+    RESHARD_CHECK(has_program(asked));
     RESHARD_CHECK(check(plan));
     RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
     RESHARD_CHECK(same_on_devices(seen.first, plan.source));
     RESHARD_CHECK(same_on_devices(seen.second, plan.target));
-    for (const Layout* end : {&asked.source, &asked.target}) RESHARD_CHECK(has_equal_tiles(*end));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
     // What has no elements has nothing to move.

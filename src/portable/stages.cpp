@@ -85,7 +85,9 @@ Result<std::vector<Member>> swapped(const Layout& before, const Layout& after) {
         for (const auto& [atom, digit] : *side) append_borders(std::span(&atom, 1), borders);
     const auto digits = refinement(std::move(borders));
     if (!digits)
-        return fail(Code::unsupported, "an all_to_all whose axes have no common refinement is no operation on tiles");
+        return fail(Code::unsupported,
+                    "the axes that leave and enter dimensions have no common refinement; an all_to_all of equal blocks "
+                    "needs one");
     const auto gone = cut_into(left, *digits);
     std::vector<Member> members;
     for (const auto& [atom, taken] : cut_into(entered, *digits)) {
@@ -201,17 +203,22 @@ std::vector<Index> extents_of(const Layout& layout) {
 
 Result<void> has_equal_tiles(const Layout& layout) {
     if (divides(layout)) return {};
-    return fail(
-        Code::unsupported,
-        fmt::format("a tile program needs tiles of one shape, and the shards of {} do not divide", format(layout)));
+    return fail(Code::unsupported,
+                fmt::format("{}; a tile program needs equal blocks in order, one for each shard", why_uneven(layout)));
 }
 
 Result<std::vector<Stage>> stages_of(const Plan& plan) {
     std::vector<Stage> stages;
     RESHARD_CHECK(has_equal_tiles(plan.source));
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-        RESHARD_CHECK(has_equal_tiles(plan.steps[i].layout));
-        RESHARD_CHECK(Lowered(layout_before(plan, i), plan.steps[i], stages).append());
+        const Step& step = plan.steps[i];
+        auto lowered = has_equal_tiles(step.layout).and_then([&] {
+            return Lowered(layout_before(plan, i), step, stages).append();
+        });
+        if (lowered) continue;
+        lowered.error().message =
+            fmt::format("step {} ({} to {}): {}", i + 1, name(step.kind), format(step.layout), lowered.error().message);
+        return lowered.map([] { return std::vector<Stage>{}; });
     }
     return stages;
 }

@@ -6,6 +6,7 @@
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
+#include "src/plan/live_bytes.hpp"
 #include "synth/list/list_order.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 
@@ -44,7 +45,7 @@ public:
         auto together = run_together();
         RESHARD_TRY(const auto& list, judge(judged, std::move(buckets_), memory_, std::move(together)));
         ListSynthesis made{list, std::move(arrays_), floor_bytes_};
-        for (const Synthesis& one : made.arrays) made.picoseconds = saturating_add(made.picoseconds, one.picoseconds);
+        made.picoseconds = list_picoseconds(list, options_.machine);
         made.cut_alone = cut_alone(made.arrays);
         return made;
     }
@@ -56,7 +57,16 @@ private:
         return choose_together(list, of_one_.capabilities, memory_);
     }
 
+    // Without a limit and with all ends held to the end, no order is better than another.
+    Result<void> choose_one_bucket() {
+        buckets_ = in_one_bucket(plans_).buckets;
+        for (const Index bytes : ends_held(plans_, buckets_, false)) floor_bytes_ = std::max(floor_bytes_, bytes);
+        if (floor_bytes_ < index_max) return {};
+        return fail(Code::overflow, "the arrays of the list leave 64 bits of bytes a device");
+    }
+
     Result<void> choose_buckets() {
+        if (!memory_.footprint_bytes_max && !memory_.donate) return choose_one_bucket();
         RESHARD_TRY(auto& bare, holdings_of(plans_, std::vector<Index>(problems_.size(), 0)));
         floor_bytes_ = least_held(bare, memory_.donate);
         if (!memory_.footprint_bytes_max) {

@@ -19,7 +19,7 @@ int main(void) {
     printf("abi %d\n", reshard_abi());
     SIZE(reshard_options), LAST(reshard_options, without);
     SIZE(reshard_verdict), LAST(reshard_verdict, pieces);
-    SIZE(reshard_list_verdict), LAST(reshard_list_verdict, picoseconds);
+    SIZE(reshard_list_verdict), LAST(reshard_list_verdict, sent_exact);
     SIZE(reshard_row), LAST(reshard_row, target_stride);
     SIZE(reshard_local_options), LAST(reshard_local_options, timeout_ms);
     SIZE(reshard_storage), LAST(reshard_storage, dims);

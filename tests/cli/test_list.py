@@ -52,6 +52,32 @@ class Lists(tool.Case):
         text = self.ran_well(tool.reshard("plan", "--list", self.write([cut, whole, cut]), *where)).out
         self.assertIn("2 of 3 arrays would end sooner in runs of their own, in pieces whose steps overlap\n", text)
 
+    def test_figures_are_those_of_the_busiest_device(self):
+        """Eight matrices, each to an owner of its own: what the plan says is what the rows move."""
+        matrices = [{"id": f"w{i}", "mesh": "x=8", "source": "f32[512@x,512]", "target_mesh": f"o=1[{i}]",
+                     "target": "f32[512,512]"} for i in range(8)]
+        said = self.ask("plan", matrices)
+        rows = json.loads(self.ran_well(tool.reshard("plan", "--list", self.write(matrices), "--rows", self.path("rows"),
+                                                     "--json")).out)
+        each = 7 * 128 << 10
+        for name in ("received_bytes_max_device", "sent_bytes_max_device"):
+            self.assertEqual((said[name], rows[name]), (each, each))
+        self.assertEqual((said["received_bytes"], said["lower_bound_bytes"], said["messages"]), (each, each, 7))
+        self.assertEqual(said["buckets"][0]["received_bytes"], each)
+        self.assertTrue(said["received_exact"] and said["sent_exact"])
+        self.assertLess(said["seconds_estimate"], sum(one["seconds_estimate"] for one in said["arrays"]) / 2)
+        text = self.ran_well(tool.reshard("plan", "--list", self.write(matrices))).out
+        self.assertIn("received 896.0 KiB (lower bound 896.0 KiB)   sent 896.0 KiB   7 messages\n", text)
+
+    def test_a_reshape_that_looks_like_a_transposition_is_named(self):
+        turned = {"mesh": "x=4", "source": "f32[128,256@x]", "target": "f32[256,128@x]"}
+        whole = {"mesh": "x=4", "source": "f32[8@x]", "target": "f32[8]"}
+        ran = self.ran_well(tool.reshard("plan", "--list", self.write([whole, turned, turned]), "--json"))
+        self.assertIn("line 2: f32[128,256@x] to f32[256,128@x] is read as a reshape", ran.err)
+        self.assertIn("(as 1 more lines are)", ran.err)
+        notes = [one.get("note", "") for one in json.loads(ran.out)["arrays"]]
+        self.assertEqual([bool(note) for note in notes], [False, True, True])
+
     def test_buckets_keep_the_limit(self):
         free = self.ask("plan", turning(16))
         self.assertEqual(len(free["buckets"]), 1)

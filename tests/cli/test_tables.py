@@ -65,7 +65,19 @@ class Tables(tool.Case):
         for said, arguments in (
             ("--to: 'tpu' is no framework", ("--to", "tpu", "--mesh", "x=2", "f32[4@x]", "f32[4]")),
             ("--to is required", ("--mesh", "x=2", "f32[4@x]", "f32[4]")),
-            ("do not divide", ("--to", "jax", "--mesh", "x=3", "f32[4@x]", "f32[4]")),
+            ("sizes do not divide: dimension 0 of f32[4@x] has 4 indices for 3 shards",
+             ("--to", "jax", "--mesh", "x=3", "f32[4@x]", "f32[4]")),
+            ("dimension 0 of f32[65536@x/256,512] is cut block-cyclically, in blocks of 256; a tile program needs equal "
+             "blocks in order",
+             ("--to", "jax", "--mesh", "x=8", "f32[65536@x,512]", "f32[65536@x/256,512]")),
+            ("dimension 0 of f32[16@cp[4:0,12:1,16:0],8] is cut at stated indices",
+             ("--to", "torch", "--mesh", "cp=2", "f32[16@cp[4:0,8:1,12:1,16:0],8]", "f32[16,8@cp]")),
+            ("dimension 1 of f32[4,6@x[1,5]] is cut into stated shares, [1,5]",
+             ("--to", "stablehlo", "--mesh", "x=2", "f32[4@x,6]", "f32[4,6@x[1,5]]")),
+            ("the source stands on mesh x=4 and the target on mesh x=2; a tile program needs the same devices",
+             ("--to", "jax", "--mesh", "x=4", "--target-mesh", "x=2", "f32[4@x]", "f32[4@x]")),
+            ("step 2 (exchange to f32[6@y]): an exchange",
+             ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),
             ("an exchange is no operation that every framework has",
              ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),
             ("list the devices in different orders",
@@ -75,6 +87,22 @@ class Tables(tool.Case):
             self.assertEqual(result.code, 2, result)
             self.assertIn(said, result.err)
             self.assertEqual(result.out, "")
+            if "do not divide" not in said:
+                self.assertNotIn("do not divide", result.err)
+
+    def test_a_reshape_that_looks_like_a_transposition_is_named(self):
+        note = "reshard: note: f32[128,256@x] to f32[256,128@x] is read as a reshape"
+        turned = ("--mesh", "x=4", "f32[128,256@x]", "f32[256,128@x]")
+        for command in ("plan", "explain", "draw"):
+            self.assertIn(note, self.ran_well(tool.reshard(command, *turned)).err)
+        said = json.loads(self.ran_well(tool.reshard("plan", *turned, "--json")).out)
+        self.assertIn("not as a transposition", said["note"])
+        # The same shape, other extents, and a row that becomes a column: nothing can be misread.
+        for ends in (("f32[128,128@x]", "f32[128@x,128]"), ("f32[128,256@x]", "f32[64,512@x]"),
+                     ("f32[1,256@x]", "f32[256@x,1]")):
+            result = self.ran_well(tool.reshard("plan", "--mesh", "x=4", *ends))
+            self.assertEqual(result.err, "")
+            self.assertNotIn("note", json.loads(tool.reshard("plan", "--mesh", "x=4", *ends, "--json").out))
 
     def test_draw(self):
         self.golden("draw", "draw", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]", "--vocabulary", "collectives")

@@ -120,6 +120,22 @@ class Malformed(suite.Case):
         self.text("rules", "source r=2\na = -\n")
         self.assertIn("the rules say [4,2]", self.refused("convert", "ranks", "out", "--rules", "rules"))
 
+    def test_a_missing_list_is_named(self):
+        """Parts that were cut by themselves: the tiles do not say the whole shape, and --list does."""
+        os.mkdir(self.path("ranks"))
+        for rank in range(2):
+            files.write(self.path(f"ranks/model-rank-{rank}-part-0.safetensors"), {"a": np.zeros((6, 2), np.float32)})
+        self.text("rules", "source r=2\na = [r{8,4}, -]\ntarget file=1\notherwise = -\n")
+        refused = self.refused("convert", "ranks", "out.safetensors", "--rules", "rules")
+        self.assertIn("the parts add up to 12, not 6", refused)
+        self.assertIn("give one with --list", refused)
+        self.text("list", "a f32[12,2]\n")
+        self.runs("convert", "ranks", "out.safetensors", "--rules", "rules", "--list", "list")
+        # A list that is there is not missing.
+        self.text("list", "a f32[10,2]\n")
+        self.assertNotIn("give one with --list",
+                         self.refused("convert", "ranks", "out", "--rules", "rules", "--list", "list"))
+
     def test_a_source_that_becomes_shorter(self):
         """Short reads are errors: the header is right, the file was cut after it was looked at."""
         files.write(self.path("in.safetensors"), {"a": np.zeros((1 << 20,), np.float32)})

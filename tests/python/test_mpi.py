@@ -66,6 +66,11 @@ class Ranks(unittest.TestCase):
         self.assertEqual(reshard.mpi.allocate(self.comm, (), "i2").shape, ())
         self.assertEqual(reshard.mpi.allocate(self.comm, 5, "c8").dtype, numpy.complex64)
 
+    def test_memory_that_the_machine_does_not_have_is_refused_at_once(self):
+        with self.assertRaisesRegex(reshard.BackendError, r"bytes of memory are wanted, and .* has \d+ bytes available"):
+            reshard.mpi.allocate(self.comm, (1 << 50,), "u1")
+        self.assertEqual(reshard.mpi.allocate(self.comm, 5, "u1").shape, (5,))  # and nothing is lost
+
     def test_an_executor_runs_again_and_where_arrays_are(self):
         source, target = self.ends("f32")
         can = reshard.mpi.capabilities(self.comm)

@@ -184,6 +184,23 @@ class Plans(unittest.TestCase):
         with self.assertRaises(reshard.InfeasibleError):
             reshard.synthesize_list([(SOURCE, TARGET)] * 3, footprint_bytes_max="1MiB")
 
+    def test_a_list_counts_device_by_device(self):
+        whole = reshard.parse_layout("x=8", "f32[64@x,16]")
+        ends = [(whole, reshard.parse_layout(f"o=1[{i}]", "f32[64,16]")) for i in range(8)]
+        planned = reshard.synthesize_list(ends)
+        each = 7 * 8 * 16 * 4
+        self.assertEqual((planned.received_bytes, planned.sent_bytes, planned.lower_bound_bytes), (each, each, each))
+        self.assertTrue(planned.exact)
+        self.assertEqual(planned.plans[0].received_bytes, each)
+        self.assertLess(planned.seconds, sum(plan.seconds for plan in planned.plans))
+
+    def test_a_reshape_that_looks_like_a_transposition_is_named(self):
+        source, target = (reshard.parse_layout("x=2", text) for text in ("f32[4,8@x]", "f32[8,4@x]"))
+        planned = reshard.synthesize(source, target)
+        self.assertIn("f32[4,8@x] to f32[8,4@x] is read as a reshape", planned.note)
+        self.assertIn("note: " + planned.note, str(planned))
+        self.assertEqual(reshard.synthesize(source, reshard.parse_layout("x=2", "f32[4@x,8]")).note, "")
+
     def test_threads_ask_at_once(self):
         wanted = reshard.synthesize(SOURCE, TARGET)
         wrong = []

@@ -88,7 +88,7 @@ ROOMS = {
     "synth/search": (["src/plan"], PLANNER + ["synthesize"]),  # one price of copies for the search and the judge
     "synth/rules": (["synth/search"], PLANNER + ["synthesize"]),
     "synth/overlap": (["src/plan"], ["overlap/choose_pieces", "problem"]),  # one price of pieces
-    "synth/list": (["synth/overlap"], PLANNER + ["synthesize"]),  # who would be cut
+    "synth/list": (["src/plan", "synth/overlap"], PLANNER + ["synthesize"]),  # who would be cut; one price of lists
     "synth": (["synth/search", "synth/rules", "synth/list", "synth/overlap"], PLANNER + ["plan_cache"]),
     "backends/common": ([], ["result", "algebra/backend"]),
     "backends/local": (["backends/common", "src/copy", "src/copy/kernels", "src/schedule"], ["local"]),
@@ -114,7 +114,7 @@ ROOMS["backends/files/ranks"] = (ROOMS["backends/files/ranks"][0], ["files/load"
 ROOMS["python/bindings"] = (["tool/console", "tool/report"], list(HEADERS))
 for room, (below, public) in list(ROOMS.items()):
     ROOMS[room] = (["src/base", *below], public)
-ROOMS = {"src/base": ([], []), **ROOMS}  # the ground floor
+ROOMS = {"src/base": ([], ["algebra/integer", "result"]), **ROOMS}  # the ground floor
 DOORS = ("backends/local/redistribute.cpp", "backends/mpi/redistribute.cpp")  # plan; backends move what they are told
 FREE = ("tests/", "bench/")  # these see everything
 

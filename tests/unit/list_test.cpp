@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reshard/rows.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 
@@ -244,6 +245,82 @@ TEST(ListUnit, SumsRunByThemselves) {
     const auto direct = synthesize(std::span<const Problem>(moves), plain);
     ASSERT_TRUE(direct) << direct.error().message;
     EXPECT_TRUE(direct->list().together.empty());
+}
+
+// Matrices that rows of devices share, each to an owner of its own among so many devices.
+std::vector<Problem> to_owners(Index devices, Index matrices, const std::string& matrix = "64") {
+    std::vector<Problem> problems;
+    const std::string all = "x=" + std::to_string(devices);
+    for (Index i = 0; i < matrices; ++i)
+        problems.push_back(moved(all, "f32[" + std::to_string(8 * devices) + "@x," + matrix + "]",
+                                 "o=1[" + std::to_string(i % devices) + "]",
+                                 "f32[" + std::to_string(8 * devices) + "," + matrix + "]"));
+    return problems;
+}
+
+TEST(ListUnit, EightMatricesToEightOwnersAreOneMatrixADevice) {
+    const std::vector<Problem> problems = to_owners(8, 8);
+    const auto made = synthesize(std::span<const Problem>(problems));
+    ASSERT_TRUE(made) << made.error().message;
+    const RowSchedule rows = RowSchedule::make(problems).value();
+    Index received = 0, sent = 0;
+    for (Index rank = 0; rank < rows.rank_count(); ++rank)
+        for (const RowSide side : {RowSide::send, RowSide::receive}) {
+            Index bytes = 0;
+            for (const Row& row : rows.rows(rank, side)) bytes += row.peer == rank ? 0 : row.run_bytes * row.runs;
+            Index& most = side == RowSide::send ? sent : received;
+            most = std::max(most, bytes);
+        }
+    EXPECT_EQ(received, 7 * 8 * 64 * 4);
+    const ListVerdict& verdict = made->verdict();
+    EXPECT_EQ(verdict.load, (ListLoad{received, sent, 7, true, true}));
+    EXPECT_EQ(verdict.bucket_loads, std::vector<ListLoad>{verdict.load});
+    EXPECT_EQ(verdict.lower_bound_bytes, received);
+    // Sent and received at once: no longer than one of them takes in a row of devices, and far less than all of them.
+    Index sum = 0;
+    for (const Synthesis& one : made->arrays) sum += one.picoseconds;
+    EXPECT_GE(made->picoseconds, made->arrays[0].picoseconds);
+    EXPECT_LT(2 * made->picoseconds, sum);
+}
+
+TEST(ListUnit, ThousandsOfMatricesOnThousandsOfDevices) {
+    const std::vector<Problem> problems = to_owners(2048, 4096, "1");
+    std::vector<Plan> plans;
+    for (const Problem& problem : problems)
+        plans.push_back({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
+    const auto judged = judge(in_one_bucket(plans));
+    ASSERT_TRUE(judged) << judged.error().message;
+    const ListLoad& load = judged->verdict().load;
+    EXPECT_EQ(load.received_bytes, 2 * 2047 * 8 * 4);  // two matrices of each owner
+    EXPECT_EQ(load.sent_bytes, (4096 - 2) * 8 * 4);    // to all owners but itself
+    EXPECT_TRUE(load.received_exact && load.sent_exact);
+    EXPECT_EQ(judged->verdict().lower_bound_bytes, load.received_bytes);
+    EXPECT_EQ(list_picoseconds(*judged, laptop()), list_picoseconds(*judged, laptop()));
+}
+
+// Too many devices to look at: closed forms are exact, and what has none is a bound that says so.
+TEST(ListUnit, OfVeryManyDevicesABoundSaysThatItIsOne) {
+    const Index devices = Index{1} << 20;
+    const Problem even = moved("x=1024,y=1024", "f32[1024@x,1024]", "x=1024,y=1024", "f32[1024,1024]");
+    const Problem back = moved("x=1024,y=1024", "f32[1024,1024@y]", "x=1024,y=1024", "f32[1024,1024]");
+    const std::vector<Problem> gathers = {even, even, back};
+    const auto closed = synthesize(std::span<const Problem>(gathers));
+    ASSERT_TRUE(closed) << closed.error().message;
+    Index sum = 0;
+    for (const Verdict& one : closed->verdict().plans) sum += one.received_bytes_max_device;
+    EXPECT_EQ(closed->verdict().load.received_bytes, sum);
+    EXPECT_TRUE(closed->verdict().load.received_exact);
+    EXPECT_EQ(closed->verdict().lower_bound_bytes, 3 * 1023 * 1024 * 4);
+    EXPECT_EQ(device_count(even.source), devices);
+    // The last of these tiles is short, so that its device receives most, of both arrays alike.
+    const Problem uneven = moved("x=100000", "f32[150001@x]", "x=100000", "f32[150001]");
+    const std::vector<Problem> two = {uneven, uneven};
+    const auto bound = synthesize(std::span<const Problem>(two));
+    ASSERT_TRUE(bound) << bound.error().message;
+    EXPECT_FALSE(bound->verdict().load.received_exact);
+    EXPECT_GE(bound->verdict().load.received_bytes, 2 * 150001 * 4);
+    EXPECT_LE(bound->verdict().load.received_bytes, 2 * bound->verdict().plans[0].received_bytes);
+    EXPECT_EQ(bound->verdict().lower_bound_bytes, 2 * bound->verdict().plans[0].lower_bound_bytes);
 }
 
 TEST(ListUnit, AnArrayThatHasNoPlanIsNamed) {

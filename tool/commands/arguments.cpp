@@ -255,6 +255,7 @@ Result<void> no_empty_values(const CLI::App& app) {
 
 Result<Request> request_for(const Arguments& arguments) {
     RESHARD_TRY(auto& asked, understand(arguments.question));
+    remark(asked.note);
     const Index ranks = rank_count(asked.problem);
     RESHARD_ASSIGN(asked.options.capabilities, capabilities_of(arguments.backend, ranks, arguments.ranks_per_node));
     return std::move(asked);

@@ -209,6 +209,7 @@ Result<int> bench(const Arguments& arguments) {
     const Index ranks_started = default_rank_count(arguments.backend);
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
     RESHARD_TRY(auto& asked, understand(question));
+    remark(asked.note);
     if (asked.options.limits.memory.donate)
         return fail(Code::usage, "bench moves one source again and again: it cannot be donated");
     RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),

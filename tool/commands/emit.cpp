@@ -10,12 +10,26 @@
 
 namespace reshard::cli {
 
+namespace {
+
+// A vocabulary that has a plan helps nobody whose program has no operation for it.
+Result<Synthesis> planned(const Request& asked, const Question& question) {
+    auto made = synthesize(asked.problem, asked.options);
+    if (made || made.error().code != Code::infeasible || question.vocabulary != "collectives") return made;
+    made.error().message += "; a tile program has no operation for its exchange";
+    return made;
+}
+
+}  // namespace
+
 Result<int> emit(const Arguments& arguments) {
     RESHARD_TRY(const auto& framework, in("--to", parse_framework(arguments.to)));
     Question question = arguments.question;
     question.vocabulary = question.vocabulary.value_or("collectives");
     RESHARD_TRY(const auto& asked, understand(question));
-    RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
+    RESHARD_CHECK(has_program(asked.written));
+    remark(asked.note);
+    RESHARD_TRY(const auto& made, planned(asked, question));
     RESHARD_TRY(const auto& program, portable(made.plan(), asked.written));
     RESHARD_TRY(const auto& text, write(program, framework));
     if (!arguments.json) {
@@ -28,7 +42,9 @@ Result<int> emit(const Arguments& arguments) {
                               {"input", operation.input},
                               {"output", operation.output},
                               {"received_elements", received_elements(operation)}});
-    answer(line({{"schema", 1}, {"to", name(framework)}, {"operations", std::move(operations)}, {"text", text}}));
+    Json json = {{"schema", 1}, {"to", name(framework)}, {"operations", std::move(operations)}, {"text", text}};
+    if (!asked.note.empty()) json["note"] = asked.note;
+    answer(line(json));
     return exit_ok;
 }
 

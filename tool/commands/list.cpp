@@ -48,15 +48,21 @@ Result<std::string> read_list_text(const std::string& path) {
 Result<RequestList> read_list(const Arguments& arguments) {
     RESHARD_TRY(const auto& lines, lines_of(arguments.list));
     RequestList list;
+    std::vector<std::string> notes;
     for (std::size_t i = 0; i < lines.size(); ++i) {
         if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
         const ProblemLine line = parse_problem_line(lines[i]);
         RESHARD_TRY(auto& asked, in(fmt::format("line {}", i + 1), read_problem(line, arguments.question)));
         list.ids.push_back(line.id);
         list.problems.push_back(std::move(asked.problem));
+        if (!asked.note.empty()) notes.push_back(fmt::format("line {}: {}", i + 1, asked.note));
+        list.notes.push_back(std::move(asked.note));
         list.options = std::move(asked.options);
     }
     if (list.problems.empty()) return fail(Code::usage, "the list is empty");
+    // One note is enough to look at the others.
+    if (!notes.empty())
+        remark(notes.front() + (notes.size() > 1 ? fmt::format(" (as {} more lines are)", notes.size() - 1) : ""));
     list.memory = std::exchange(list.options.limits.memory, {});
     if (arguments.staging.empty()) return list;
     RESHARD_ASSIGN(list.memory.staging_bytes, in("--staging-bytes", parse_bytes(arguments.staging)));

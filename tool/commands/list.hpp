@@ -10,6 +10,7 @@ namespace reshard::cli {
 struct RequestList {
     std::vector<Json> ids;
     std::vector<Problem> problems;
+    std::vector<std::string> notes;  ///< of each, as of a request
     Options options;
     MemoryPolicy memory;
 };

@@ -18,6 +18,20 @@ std::string list_text(const RequestList& asked, const ListSynthesis& made) {
     return list_table(made, names, asked.options.machine, page());
 }
 
+namespace {
+
+// Of the busiest device. `received_bytes` is what scripts for a plan's JSON read, too.
+void add_load(Json& json, const ListLoad& load) {
+    json["received_bytes"] = load.received_bytes;
+    json["received_bytes_max_device"] = load.received_bytes;
+    json["received_exact"] = load.received_exact;
+    json["sent_bytes_max_device"] = load.sent_bytes;
+    json["sent_exact"] = load.sent_exact;
+    json["messages"] = load.messages;
+}
+
+}  // namespace
+
 Json list_json(const RequestList& asked, const ListSynthesis& made) {
     const ListVerdict& verdict = made.verdict();
     Json json;
@@ -26,15 +40,15 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     Options of_each = asked.options;
     of_each.limits.memory.donate = asked.memory.donate;
     for (std::size_t i = 0; i < made.arrays.size(); ++i) {
-        json["arrays"].push_back(plan_json(asked.ids[i], {asked.problems[i], of_each}, made.arrays[i]));
+        json["arrays"].push_back(
+            plan_json(asked.ids[i], {asked.problems[i], of_each, {}, asked.notes[i]}, made.arrays[i]));
     }
     json["buckets"] = Json::array();
     for (std::size_t b = 0; b < made.list().buckets.size(); ++b) {
-        const BucketSums sums = sums_of(verdict, made.list().buckets[b]);
-        json["buckets"].push_back({{"arrays", made.list().buckets[b]},
-                                   {"held_bytes", verdict.bucket_bytes[b]},
-                                   {"received_bytes", sums.received},
-                                   {"messages", sums.messages}});
+        Json& bucket = json["buckets"].emplace_back();
+        bucket["arrays"] = made.list().buckets[b];
+        bucket["held_bytes"] = verdict.bucket_bytes[b];
+        add_load(bucket, verdict.bucket_loads[b]);
     }
     json["together"] = made.list().together;
     json["footprint_bytes"] = verdict.footprint_bytes;
@@ -42,8 +56,8 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     json["staging_bytes"] = asked.memory.staging_bytes;
     json["donate"] = asked.memory.donate;
     json["floor_bytes"] = made.floor_bytes;
-    json["received_bytes"] = verdict.received_bytes;
-    json["messages"] = verdict.messages;
+    add_load(json, verdict.load);
+    json["lower_bound_bytes"] = verdict.lower_bound_bytes;
     json["cut_alone"] = made.cut_alone;
     json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
     json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.list(), asked.memory));

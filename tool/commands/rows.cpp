@@ -22,6 +22,7 @@ struct Asked {
 
 Result<Asked> one_array(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand(arguments.question));
+    remark(asked.note);
     RESHARD_TRY(auto& schedule, RowSchedule::make(asked.problem, RankStorages{}));
     return Asked{std::move(schedule), {{format(asked.problem.source), format(asked.problem.target)}}};
 }

@@ -154,6 +154,7 @@ Result<int> run(const Arguments& arguments) {
     if (!arguments.list.empty()) return run_list(arguments);
     RESHARD_TRY(auto& asked, understand(arguments.question));
     RESHARD_CHECK(sensible(arguments, asked.problem));
+    remark(asked.note);
     std::optional<DType> raw;
     if (!arguments.dtype.empty()) {
         RESHARD_ASSIGN(raw, in("--dtype", parse_dtype(arguments.dtype)));

@@ -127,7 +127,9 @@ private:
 
 Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
     RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(job.made, rank.backend())));
-    RESHARD_CHECK(enough_memory(rank, executor.footprint_bytes() - executor.staging_bytes()));
+    Index own = 0;  // the program's copy of one end of one array
+    for (const RankPlan& plan : executor.plans()) own = std::max({own, plan.source_bytes, plan.target_bytes});
+    RESHARD_CHECK(enough_memory(rank, saturating_add(executor.footprint_bytes() - executor.staging_bytes(), own)));
     return ListMover(rank, job, std::move(executor)).move();
 }
 

@@ -62,6 +62,11 @@ int complain(const Error& error) {
     return exit_code(error.code);
 }
 
+void remark(std::string_view note) {
+    if (note.empty() || !speaks()) return;
+    fmt::print(stderr, "reshard: note: {}\n", readable({Code::usage, std::string(note)}).message);
+}
+
 int leave(int code) {
     if (code == exit_ok || speaks()) return code;
     std::this_thread::sleep_for(timeout);

@@ -18,6 +18,9 @@ inline constexpr int exit_backend = 3;
 /// Writes the error to stderr, on the rank that speaks only, and returns its exit code.
 int complain(const Error& error);
 
+/// Writes a note to stderr, on the rank that speaks only; nothing where it is empty.
+void remark(std::string_view note);
+
 /// The last call of a process. Launchers end a job at the first failure that they see, so a rank that has failed and
 /// does not speak waits for the one that does; one that failed alone then says why itself.
 [[nodiscard]] int leave(int code);

@@ -44,8 +44,6 @@ Index ResidentGrowth::bytes() const {
     return std::max<Index>(0, line_of("/proc/self/status", "VmHWM:").value_or(0) - begin_);
 }
 
-Index available_memory() { return line_of("/proc/meminfo", "MemAvailable:").value_or(index_max); }
-
 std::string machine_name() {
     std::array<char, 256> name{};
     return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();

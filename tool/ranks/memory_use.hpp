@@ -21,9 +21,6 @@ private:
     Index begin_;
 };
 
-/// Bytes that programs may still take on this machine; index_max when the system does not say.
-[[nodiscard]] Index available_memory();
-
 /// Tells apart the machines of a run.
 [[nodiscard]] std::string machine_name();
 

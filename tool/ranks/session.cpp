@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "reshard/text.hpp"
+#include "src/base/memory.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/page_memory.hpp"
 
@@ -21,10 +22,11 @@ Result<void> enough_memory(Rank& rank, Index mine) {
         const std::size_t space = theirs.find(' ');
         if (theirs.substr(space + 1) == machine) needed = saturating_add(needed, std::stoll(theirs.substr(0, space)));
     }
-    const Index available = available_memory();
-    if (needed <= available) return agree(rank, {});
-    return agree(rank, fail(Code::infeasible, fmt::format("the ranks of one machine need {}, it has {} available",
-                                                          format_bytes(needed), format_bytes(available))));
+    const AvailableMemory available = available_memory();
+    if (needed <= available.bytes) return agree(rank, {});
+    return agree(rank, fail(Code::infeasible,
+                            fmt::format("the ranks of one machine need {}, and {} has {} available",
+                                        format_bytes(needed), available.holder, format_bytes(available.bytes))));
 }
 
 MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Accounted& mine) {

@@ -7,7 +7,6 @@
 #include "reshard/text.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
-#include "tool/report/steps.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -30,16 +29,14 @@ std::string executions_text(const ListPlan& list) {
     return text;
 }
 
-}  // namespace
+// In front of what was too much to count.
+std::string_view at_most(bool exact) { return exact ? "" : "at most "; }
 
-BucketSums sums_of(const ListVerdict& verdict, const std::vector<std::size_t>& bucket) {
-    BucketSums sums;
-    for (const std::size_t array : bucket) {
-        sums.received = saturating_add(sums.received, verdict.plans[array].received_bytes);
-        sums.messages = saturating_add(sums.messages, messages(verdict.plans[array]));
-    }
-    return sums;
+std::string received_text(const ListLoad& load) {
+    return fmt::format("{}{}", at_most(load.received_exact), format_bytes(load.received_bytes));
 }
+
+}  // namespace
 
 std::string list_table(const ListSynthesis& made, std::span<const std::string> names, const Machine& machine,
                        const Page& page) {
@@ -54,18 +51,21 @@ std::string list_table(const ListSynthesis& made, std::span<const std::string> n
     const ListVerdict& verdict = made.verdict();
     for (std::size_t b = 0; b < made.list().buckets.size(); ++b) {
         const auto& bucket = made.list().buckets[b];
-        const BucketSums sums = sums_of(verdict, bucket);
+        const ListLoad& load = verdict.bucket_loads[b];
         table.row({std::to_string(b + 1), std::to_string(bucket.size()), names[bucket.front()], names[bucket.back()],
-                   format_bytes(verdict.bucket_bytes[b]), format_bytes(sums.received), std::to_string(sums.messages)});
+                   format_bytes(verdict.bucket_bytes[b]), received_text(load), std::to_string(load.messages)});
     }
     std::string text = table.text(page);
     const auto& limit = made.memory().footprint_bytes_max;
-    text += fmt::format("{} arrays in {} buckets   footprint {} (floor {}{})   received {}   {} messages\n",
-                        made.list().plans.size(), made.list().buckets.size(), format_bytes(verdict.footprint_bytes),
-                        format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
-                        format_bytes(verdict.received_bytes), verdict.messages);
-    text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-                        machine.name, green("checked", page), fingerprint(made.list(), made.memory()));
+    text += fmt::format(
+        "{} arrays in {} buckets   footprint {} (floor {}{})   received {} (lower bound {})   sent {}{}   {} "
+        "messages\n",
+        made.list().plans.size(), made.list().buckets.size(), format_bytes(verdict.footprint_bytes),
+        format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
+        received_text(verdict.load), format_bytes(verdict.lower_bound_bytes), at_most(verdict.load.sent_exact),
+        format_bytes(verdict.load.sent_bytes), verdict.load.messages);
+    text += fmt::format("estimate {} on {}   {}   #{:016x}\n", format_picoseconds(made.picoseconds), machine.name,
+                        green("checked", page), fingerprint(made.list(), made.memory()));
     if (made.cut_alone > 0)
         text += fmt::format("{} of {} arrays would end sooner in runs of their own, in pieces whose steps overlap\n",
                             made.cut_alone, made.list().plans.size());

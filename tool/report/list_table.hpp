@@ -9,13 +9,6 @@
 
 namespace reshard::cli {
 
-/// Over the arrays of one bucket.
-struct BucketSums {
-    Index received = 0;
-    Index messages = 0;
-};
-[[nodiscard]] BucketSums sums_of(const ListVerdict& verdict, const std::vector<std::size_t>& bucket);
-
 /// What the judge stated, as a table of buckets and two lines for the whole. pre: a name for each array.
 [[nodiscard]] std::string list_table(const ListSynthesis& made, std::span<const std::string> names,
                                      const Machine& machine, const Page& page);

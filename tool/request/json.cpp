@@ -63,6 +63,7 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std:
     json["fingerprint"] =
         fmt::format("{:016x}", fingerprint(made.plan(), made.execution(), asked.options.limits.memory));
     json["checked"] = true;
+    if (!asked.note.empty()) json["note"] = asked.note;
     return json;
 }
 

@@ -10,6 +10,14 @@
 namespace reshard::cli {
 namespace {
 
+// A layout that fails without a mesh most often fails for want of one.
+template <class T>
+Result<T> on_mesh(const std::string& mesh, Result<T> result) {
+    if (!result && mesh.empty() && (result.error().code == Code::layout || result.error().code == Code::mesh))
+        result.error().message += "; no mesh was given: --mesh x=2,y=3";
+    return result;
+}
+
 Result<Problem> read_foreign_problem(const Question& question) {
     RESHARD_TRY(auto& source, in("source", read_layout(question, question.mesh, question.array, question.source)));
     const auto& target_array = question.target_array ? question.target_array : question.array;
@@ -24,8 +32,9 @@ Result<Problem> read_problem(const Question& question) {
     RESHARD_TRY(const auto& mesh, in("mesh", parse_mesh(question.mesh)));
     RESHARD_TRY(const auto& target_mesh,
                 question.target_mesh ? in("target mesh", parse_mesh(*question.target_mesh)) : Result<Mesh>(mesh));
-    RESHARD_TRY(auto& source, in("source", parse_layout(mesh, question.source)));
-    RESHARD_TRY(auto& target, in("target", parse_layout(target_mesh, question.target)));
+    RESHARD_TRY(auto& source, on_mesh(question.mesh, in("source", parse_layout(mesh, question.source))));
+    RESHARD_TRY(auto& target, on_mesh(question.target_mesh.value_or(question.mesh),
+                                      in("target", parse_layout(target_mesh, question.target))));
     return Problem{std::move(source), std::move(target)};
 }
 
@@ -80,7 +89,8 @@ Result<Layout> read_layout(const Question& question, const std::string& mesh, co
     if (!mesh.empty() || !brings_mesh(notation)) {
         RESHARD_ASSIGN(setting.mesh, in("mesh", parse_mesh(notation, mesh)));
     }
-    return parse_layout(notation, setting, text);
+    auto layout = parse_layout(notation, setting, text);
+    return brings_mesh(notation) ? layout : on_mesh(mesh, std::move(layout));
 }
 
 Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, Index ranks_per_node) {
@@ -105,6 +115,7 @@ Result<Request> understand(const Question& question) {
     Request asked;
     RESHARD_ASSIGN(asked.written, read_problem(question));
     RESHARD_ASSIGN(asked.problem, in("source and target", unified(asked.written)));
+    asked.note = note_on(asked.written);
     RESHARD_CHECK(read_options(question, asked.options));
     for (const std::string& text : question.first_steps) {
         RESHARD_TRY(auto& step, read_step(asked.problem.source.mesh, text));

@@ -38,7 +38,8 @@ struct Question : QuestionOptions {
 struct Request {
     Problem problem;  ///< between ends of one shape
     Options options;
-    Problem written = {};  ///< the same between the ends that the question has
+    Problem written = {};   ///< the same between the ends that the question has
+    std::string note = {};  ///< note_on what is written
 };
 
 /// Whether what is written in it says its mesh.

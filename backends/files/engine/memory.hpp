@@ -7,6 +7,7 @@
 
 #include "reshard/algebra/integer.hpp"
 #include "reshard/result.hpp"
+#include "src/base/memory.hpp"
 
 namespace reshard::files {
 
@@ -15,6 +16,8 @@ public:
     /// Errors: infeasible.
     [[nodiscard]] static Result<Pages> allocate(Index bytes) {
         if (bytes <= 0) return Pages(nullptr, 0);
+        auto claim = MemoryClaim::make(bytes);
+        if (!claim) return fail(Code::infeasible, claim.error().message);
         void* const at = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) return fail(Code::infeasible, "out of memory");

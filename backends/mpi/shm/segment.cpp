@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "backends/mpi/shm/pages.hpp"
+#include "src/base/memory.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -21,6 +23,7 @@ Result<Segment> Segment::make(Index bytes) {
     const auto page = static_cast<Index>(page_bytes());
     const auto rounded = checked_multiply(ceil_divide(std::max<Index>(bytes, 1), page), page);
     if (!rounded || bytes < 0) return fail(Code::mismatch, fmt::format("cannot allocate {} bytes", bytes));
+    RESHARD_TRY([[maybe_unused]] const auto& claim, MemoryClaim::make(*rounded));
     const int descriptor = memfd_create("reshard", MFD_CLOEXEC);
     if (descriptor < 0) return system_failed("memfd_create", bytes);
     struct stat status {};

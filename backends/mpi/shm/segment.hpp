@@ -18,7 +18,8 @@ struct SegmentName {
 
 class Segment {
 public:
-    /// Page-aligned and zero. Errors: backend when there is not that much or the system has no such memory.
+    /// Page-aligned and zero. Errors: backend when there is not that much, before any of it is taken, or the system has
+    /// no such memory.
     [[nodiscard]] static Result<Segment> make(Index bytes);
 
     /// Another process's. Errors: backend when it cannot be reached, or is another one by now.

@@ -135,7 +135,9 @@ public:
         }
         return prepared;
     }
-    /// Registered memory: so many bytes, with unspecified contents. Errors: backend when there is not that much.
+    /// Registered memory: so many bytes, with unspecified contents. Not collective; ranks that take at once stand in
+    /// line, so that none is promised what another takes. Errors: backend when the machine or the control group of the
+    /// process has not that much available, with both numbers, before any of it is taken.
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
     /// Makes memory of the caller's as fast as memory from allocate, at any offset and of any size: to be called before
     /// a loop, and ended before the memory is freed or resized. Not collective. What lies wholly inside is recognized

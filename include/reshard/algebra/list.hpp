@@ -45,14 +45,28 @@ struct ListPlan {
                                                                     const Capabilities& capabilities,
                                                                     const MemoryPolicy& memory = {});
 
+/// What the busiest device of a list moves: of each figure the largest over the devices, each of which adds up all
+/// arrays and steps. The busiest receiver and the busiest sender may be two devices.
+struct ListLoad {
+    Index received_bytes = 0;    ///< by one device
+    Index sent_bytes = 0;        ///< by one device
+    Index messages = 0;          ///< peers that one device receives from, step by step; at most
+    bool received_exact = true;  ///< false: there was too much to count, and no device receives more
+    bool sent_exact = true;      ///< false: no device sends more
+    friend bool operator==(const ListLoad&, const ListLoad&) = default;
+};
+
 /// What the judge derived of a list. Bytes, of full tiles; the most that any device holds.
 struct ListVerdict {
-    std::vector<Verdict> plans;       ///< of each plan as it runs
-    std::vector<Index> bucket_bytes;  ///< held while the bucket runs: sources, targets, workspace (no staging)
-    Index footprint_bytes = 0;        ///< the largest of those
-    Index ends_bytes = 0;             ///< the same without workspaces
-    Index messages = 0;               ///< the sum over all steps of the peers that a device receives from
-    Index received_bytes = 0;         ///< the sum over all steps of the busiest receiver's bytes
+    std::vector<Verdict> plans;          ///< of each plan as it runs
+    std::vector<Index> bucket_bytes;     ///< held while the bucket runs: sources, targets, workspace (no staging)
+    Index footprint_bytes = 0;           ///< the largest of those
+    Index ends_bytes = 0;                ///< the same without workspaces
+    std::vector<ListLoad> bucket_loads;  ///< of the arrays of each bucket
+    ListLoad load;                       ///< of all arrays
+    /// No protocol moves all arrays such that every device receives less. load.received_bytes where both are equal is
+    /// the best there is.
+    Index lower_bound_bytes = 0;
     friend bool operator==(const ListVerdict&, const ListVerdict&) = default;
 };
 

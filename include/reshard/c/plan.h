@@ -132,20 +132,24 @@ int reshard_list_plan(const reshard_list* list, int64_t array, reshard_plan** pl
 
 /// What the judge derived of a list. Bytes, of full tiles; the most that any device holds.
 typedef struct reshard_list_verdict {
-    size_t size;              ///< sizeof(reshard_list_verdict)
-    int64_t arrays;           ///< how many
-    int64_t buckets;          ///< how many; the arrays of one run together
-    int64_t footprint_bytes;  ///< the most that is held while a bucket runs, without staging
-    int64_t ends_bytes;       ///< the same without workspaces
-    int64_t floor_bytes;      ///< no order and no plans let every device do with less
-    int64_t messages;         ///< that a device receives, over all steps
-    int64_t received_bytes;   ///< sum over steps of the busiest receiver's bytes
-    int64_t picoseconds;      ///< estimated, as if each array ran by itself
+    size_t size;                ///< sizeof(reshard_list_verdict)
+    int64_t arrays;             ///< how many
+    int64_t buckets;            ///< how many; the arrays of one run together
+    int64_t footprint_bytes;    ///< the most that is held while a bucket runs, without staging
+    int64_t ends_bytes;         ///< the same without workspaces
+    int64_t floor_bytes;        ///< no order and no plans let every device do with less
+    int64_t messages;           ///< that one device receives, over all steps of all arrays; at most
+    int64_t received_bytes;     ///< by the busiest receiver, over all arrays
+    int64_t picoseconds;        ///< estimated: bucket by bucket, the device that is busy longest
+    int64_t sent_bytes;         ///< by the busiest sender, over all arrays
+    int64_t lower_bound_bytes;  ///< no protocol lets every device receive less
+    int32_t received_exact;     ///< 0: there was too much to count, and no device receives more
+    int32_t sent_exact;         ///< 0: no device sends more
 } reshard_list_verdict;
 
 /// To be filled.
 #define RESHARD_LIST_VERDICT_INITIALIZER \
-    { sizeof(reshard_list_verdict), 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(reshard_list_verdict), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /// Fills `verdict`, whose size says which fields there are.
 int reshard_list_judge(const reshard_list* list, reshard_list_verdict* verdict, reshard_error** error);

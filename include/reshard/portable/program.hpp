@@ -87,6 +87,10 @@ struct TileProgram {
 /// The ends and the operations, a line each.
 [[nodiscard]] std::string format(const TileProgram& program);
 
+/// Whether a question can have a tile program at all. Errors: as validate; unsupported when an end is not cut into
+/// equal blocks in order (why_uneven), and when the two ends stand on different devices.
+[[nodiscard]] Result<void> has_program(const Problem& asked);
+
 /// The plan as a program: one collective for each step that communicates, and as few copies of the tile between them as
 /// were found (transposes are merged, and each is where least bytes are copied). An avg is a sum and a factor. A max,
 /// min or prod is scattered by all_to_all and reduce. A gather of several dimensions is one for each where that saves
