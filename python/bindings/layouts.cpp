@@ -33,7 +33,7 @@ PartitionEntry entry_of(nb::handle entry) {
     if (entry.is_none()) return axes;
     const char* const wanted = "an entry of a spec is None, the name of an axis, or a tuple of names";
     if (nb::isinstance<nb::str>(entry)) {
-        axes.axes.push_back(nb::cast<std::string>(entry));
+        axes.axes.push_back(string_of(entry));
     } else {
         if (!nb::isinstance<nb::iterable>(entry)) throw nb::type_error(wanted);
         for (nb::handle axis : entry) axes.axes.push_back(value_of<std::string>(axis, wanted));
@@ -82,7 +82,7 @@ std::string written(const Layout& layout, const std::string& notation) {
 // torch's Shard(0) prints as the notation `dtensor` reads it.
 Layout layout_from_placements(nb::handle mesh, nb::handle dtype, std::vector<Index> extents, nb::handle placements) {
     std::string text = "(";
-    for (nb::handle placement : placements) text += nb::cast<std::string>(nb::str(placement)) + ",";
+    for (nb::handle placement : placements) text += string_of(nb::str(placement)) + ",";
     return unwrap(parse_layout(Notation::dtensor, {mesh_of(mesh), dtype_of(dtype), std::move(extents)}, text + ")"));
 }
 
@@ -129,7 +129,7 @@ devices. Errors: InputError (an empty or repeated name, a size below 1, a device
             "shape",
             [](const Mesh& mesh) {
                 nb::dict sizes;
-                for (const Axis& axis : mesh.axes) sizes[axis.name.c_str()] = axis.size;
+                for (const Axis& axis : mesh.axes) sizes[text_of(axis.name)] = axis.size;
                 return sizes;
             },
             nb::sig("def shape(self, /) -> dict[str, int]"), "Devices along each axis.")

@@ -35,17 +35,23 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
     unwrap(validate(target));
     std::vector<DenseTile> from;
     std::vector<DenseTile> to;
+    std::vector<NamedArray> arrays;
     std::vector<ConstElements> in;
     std::vector<Elements> written;
+    from.reserve(tiles.size());
+    to.reserve(out.size());
     for (std::size_t rank = 0; rank < tiles.size(); ++rank) {
         const std::string number = fmt::format("[{}]", rank);
         from.emplace_back(tiles[rank], ("tiles" + number).c_str(), Access::read, source, static_cast<Index>(rank));
         to.emplace_back(out[rank], ("out" + number).c_str(), Access::write, target, static_cast<Index>(rank));
+        arrays.push_back({&from.back().original(), "tiles" + number, false});
+        arrays.push_back({&to.back().original(), "out" + number, true});
         in.push_back(from.back().read());
         written.push_back(to.back().write());
     }
+    expect_apart(arrays);
     auto moved = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         const std::lock_guard alone(ranks.moving);
         return local::redistribute(ranks.world, source, target, in, written);
     }();

@@ -145,14 +145,44 @@ Machine or its text; the plan's when None. docs/overlap.md has the whole.
 Errors: InputError (seconds that are negative or no number, a plan that cannot be cut there).)doc");
 }
 
+void expect_times(const WorkTimes& times) {
+    if (times.lengths.empty()) raise({Code::usage, "WorkTimes has no lengths; one or more are wanted"});
+    if (times.lengths.size() != times.seconds.size())
+        raise({Code::usage, fmt::format("WorkTimes has {} lengths and {} seconds; one of each is wanted",
+                                        times.lengths.size(), times.seconds.size())});
+    Index before = 0;
+    for (const Index length : times.lengths) {
+        if (length <= before)
+            raise({Code::usage,
+                   fmt::format("WorkTimes has the length {} after {}; they ascend from at least 1", length, before)});
+        before = length;
+    }
+}
+
 void add_work(nb::module_& module) {
     nb::class_<WorkTimes>(module, "WorkTimes", R"doc(What work takes by its length, for choose_pieces.
 
-Between the lengths that were measured a straight line. `seconds` may be set: to the largest of all ranks.)doc")
-        .def(nb::init<std::vector<Index>, std::vector<double>>(), "lengths"_a, "seconds"_a)
+Between the lengths that were measured a straight line. `seconds` may be set: to the largest of all ranks.
+Errors: InputError (no length, lengths that do not ascend from at least 1, another number of seconds).)doc")
+        .def(
+            "__init__",
+            [](WorkTimes* self, std::vector<Index> lengths, std::vector<double> seconds) {
+                WorkTimes times{std::move(lengths), std::move(seconds)};
+                expect_times(times);
+                new (self) WorkTimes(std::move(times));
+            },
+            "lengths"_a, "seconds"_a)
         .def_rw("lengths", &WorkTimes::lengths, "Ascending, in indices of a block.")
         .def_rw("seconds", &WorkTimes::seconds, "Of each.")
-        .def("__call__", &WorkTimes::operator(), "begin"_a, "end"_a, "Of as many indices.");
+        .def(
+            "__call__",
+            [](const WorkTimes& times, Index begin, Index end) {
+                if (begin < 0 || end < begin)
+                    raise({Code::usage, fmt::format("indices from {} to {} are no piece of a block", begin, end)});
+                expect_times(times);
+                return times(begin, end);
+            },
+            "begin"_a, "end"_a, "Of as many indices. Errors: InputError (lengths and seconds that do not fit).");
     module.def(
         "measure_work",
         [](Index block, const std::function<void(Index, Index)>& work, Index places, int rounds) {
