@@ -152,6 +152,7 @@ bool Array::row_major() const {
 }
 
 Array array_of(nb::handle object, const char* what, Access access) {
+    const InPython running;
     Array array;
     array.object = nb::borrow(object);
     array.numpy = nb::isinstance(object, numpy().array);
@@ -248,6 +249,7 @@ bool share_elements(const Array& a, const Array& b) {
 }  // namespace
 
 void expect_apart(std::span<const NamedArray> arrays) {
+    const InPython running;
     struct Range {
         const std::byte* begin;
         const std::byte* end;
@@ -275,6 +277,7 @@ DenseTile::DenseTile(nb::handle object, const char* what, Access access, const L
     expect_host(original_, what);
     expect_tile(original_, what, layout.dtype, tile_shape(layout, rank), rank);
     if (original_.row_major()) return;
+    const InPython running;
     if (!original_.numpy)
         raise({Code::unsupported, fmt::format("`{}` is not contiguous, which only arrays of numpy may be here", what)});
     const nb::object& whole = original_.object;
@@ -298,6 +301,7 @@ Elements DenseTile::write() const {
 }
 
 void DenseTile::finish() {
+    const InPython running;
     if (access_ == Access::write && !array_.object.is(original_.object))
         numpy().copyto(original_.object, array_.object);
 }

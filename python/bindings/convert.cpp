@@ -26,6 +26,7 @@ Machine machine_of(nb::handle machine) {
 }
 
 DType dtype_of(nb::handle dtype) {
+    const InPython running;
     if (!nb::isinstance<nb::str>(dtype))
         return unwrap(parse_dtype(string_of(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype))));
     return unwrap(parse_dtype(string_of(dtype)));

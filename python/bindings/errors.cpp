@@ -11,6 +11,7 @@ nb::object readable(std::string_view text) {
 }  // namespace
 
 void raise(const Error& error) {
+    const InPython running;
     const nb::object made = nb::module_::import_("reshard.errors")
                                 .attr("of_code")(text_of(name(error.code)), readable(error.message),
                                                  readable(error.text), error.offset, readable(describe(error)));

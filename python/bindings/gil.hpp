@@ -1,4 +1,4 @@
-// The GIL, given back while the library works.
+// The GIL, given back while the library works, and threads that outlive the interpreter.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,8 +7,11 @@
 
 namespace reshard::python {
 
-/// The thread has no GIL during the lifetime. A thread that would get the GIL back after the interpreter has begun to
-/// end stays where it is instead: Python before 3.14 ends such a thread by unwinding it, which ends the process in C++.
+// Python before 3.14 ends a thread that asks for the GIL after the interpreter has begun to end, by unwinding its
+// stack. That ends the process in C++. So from then on a thread of a daemon stays where it is: before it gets the GIL
+// back (Unlocked), and before it runs Python, which gives the GIL away at any time (InPython).
+
+/// The thread has no GIL during the lifetime.
 class Unlocked : NonCopyable {
 public:
     Unlocked() noexcept : state_(PyEval_SaveThread()) {}
@@ -16,6 +19,13 @@ public:
 
 private:
     PyThreadState* state_;
+};
+
+/// This module runs Python code during the lifetime, for a short time. The interpreter ends afterwards.
+class InPython : NonCopyable {
+public:
+    InPython();
+    ~InPython();
 };
 
 /// Lets the module know when the interpreter begins to end. Called once by each module.

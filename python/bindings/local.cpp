@@ -4,6 +4,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "python/bindings/arrays.hpp"
@@ -20,8 +21,16 @@ struct LocalRanks {
     std::mutex moving;  // a world is driven by one thread at a time
 };
 
+constexpr Index ranks_max = Index{1} << 16;  // of one process: each holds about a KiB before it moves anything
+constexpr double seconds_max = 1e9;
+
 std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     if (ranks < 1) raise({Code::usage, fmt::format("{} ranks are too few", ranks)});
+    if (ranks > ranks_max)
+        raise({Code::usage, fmt::format("{} ranks are too many for one process; at most {} are", ranks, ranks_max)});
+    if (!(timeout >= 0))
+        raise({Code::usage, fmt::format("a timeout of {} s is no length of time; 0 or more is wanted", timeout)});
+    timeout = std::min(timeout, seconds_max);
     const local::Options options{.timeout = std::chrono::milliseconds(static_cast<Index>(timeout * 1e3))};
     return std::unique_ptr<LocalRanks>(new LocalRanks{local::World(ranks, options), {}});
 }
