@@ -33,7 +33,8 @@ private:
     std::vector<std::unique_ptr<Backend>> backends_;
 };
 
-/// As reshard::redistribute, for all ranks of the world by this one thread: in[r] and out[r] are rank r's.
+/// As reshard::redistribute, for all ranks of the world by this one thread: in[r] and out[r] are rank r's. Errors:
+/// mismatch also when `out` of one rank overlaps `in` or `out` of another.
 [[nodiscard]] Result<void> redistribute(World& world, const Layout& source, const Layout& target,
                                         std::span<const ConstElements> in, std::span<const Elements> out);
 

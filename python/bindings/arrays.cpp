@@ -3,19 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <initializer_list>
 
 #include "reshard/text.hpp"
 
 namespace reshard::python {
 namespace {
 
-// Of this process, never freed: the interpreter may be gone before static objects are.
+// Of this process, never freed: the interpreter may be gone before static objects are. Two threads may make it at once,
+// since imports let others run; a lock around it would be held by one of them and wanted by the other, with the GIL.
 struct Numpy {
     nb::object array = nb::module_::import_("numpy").attr("ndarray");
     nb::object ascontiguousarray = nb::module_::import_("numpy").attr("ascontiguousarray");
     nb::object empty = nb::module_::import_("numpy").attr("empty");
     nb::object copyto = nb::module_::import_("numpy").attr("copyto");
+    nb::object view = array.attr("view");
+    nb::object shares_memory = nb::module_::import_("numpy").attr("shares_memory");
+    nb::object too_hard = nb::module_::import_("numpy.exceptions").attr("TooHardError");
     nb::object name_of = nb::module_::import_("reshard.dtypes").attr("name_of");
     std::array<nb::object, 2> raw = {nb::module_::import_("numpy").attr("uint8"),
                                      nb::module_::import_("numpy").attr("uint16")};
@@ -23,7 +30,11 @@ struct Numpy {
 };
 
 Numpy& numpy() {
-    static auto* const only = new Numpy;
+    static Numpy* only = nullptr;
+    if (only == nullptr) {
+        auto* const made = new Numpy;
+        if (only == nullptr) only = made;
+    }
     return *only;
 }
 
@@ -36,6 +47,7 @@ DType dtype_of_numpy(nb::handle dtype) {
     return value;
 }
 
+using namespace nb::literals;
 using Kind = nb::dlpack::dtype_code;
 constexpr std::array<std::pair<Kind, DType>, 17> kinds = {{{Kind::Bool, DType::boolean},
                                                            {Kind::Int, DType::i8},
@@ -69,6 +81,41 @@ std::string shown(const std::vector<Index>& shape) {
     return shape.size() == 1 ? fmt::format("({},)", shape[0]) : fmt::format("({})", fmt::join(shape, ", "));
 }
 
+// Of a class of one of these packages.
+bool is_of(nb::handle object, std::initializer_list<std::string_view> packages) {
+    for (nb::handle type : object.type().attr("__mro__")) {
+        const nb::object module = nb::getattr(type, "__module__", nb::none());
+        if (!nb::isinstance<nb::str>(module)) continue;
+        const std::string name = string_of(module);
+        for (const std::string_view package : packages)
+            if (name == package || name.starts_with(fmt::format("{}.", package))) return true;
+    }
+    return false;
+}
+
+// The array's memory as DLPack. A capsule of DLPack 1.0 has a flag, which whoever takes the capsule looks at.
+nb::object writable_capsule(nb::handle object, const char* what) {
+    if (is_of(object, {"jax", "jaxlib"}))
+        raise({Code::mismatch, fmt::format("`{}` is an array of JAX, whose arrays are read-only", what)});
+    const nb::object give = nb::getattr(object.type(), "__dlpack__", nb::none());
+    nb::object capsule;
+    try {
+        try {
+            capsule = give(object, "max_version"_a = nb::make_tuple(1, 0));
+        } catch (nb::python_error& error) {
+            if (!error.matches(PyExc_TypeError)) throw;
+            capsule = give(object);  // from before 1.0
+        }
+    } catch (nb::python_error& error) {
+        if (!error.matches(PyExc_Exception)) throw;
+        raise({Code::mismatch,
+               fmt::format("`{}` gives no memory through DLPack: {}", what, string_of(nb::repr(error.value())))});
+    }
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0 || is_of(object, {"torch", "cupy"})) return capsule;
+    raise({Code::mismatch,
+           fmt::format("`{}` does not say that it may be written: DLPack before 1.0 has no word for it", what)});
+}
+
 constexpr int host = 1;         // DLPack's kinds of device
 constexpr int pinned_host = 3;  // CUDA's page-locked memory of the host
 constexpr int rocm_host = 11;
@@ -79,7 +126,7 @@ bool on_host(int device) { return device == host || device == pinned_host || dev
 
 std::size_t Array::size_bytes() const {
     Index count = size_of(dtype);
-    for (const Index extent : shape) count *= extent;
+    for (const Index extent : shape) count = saturating_multiply(count, extent);
     return static_cast<std::size_t>(count);
 }
 
@@ -99,25 +146,30 @@ bool Array::row_major() const {
     for (std::size_t k = shape.size(); k-- > 0;) {
         if (shape[k] == 0) return true;
         if (shape[k] != 1 && strides[k] != stride) return false;
-        stride *= shape[k];
+        stride = saturating_multiply(stride, shape[k]);
     }
     return true;
 }
 
 Array array_of(nb::handle object, const char* what, Access access) {
+    const InPython running;
     Array array;
     array.object = nb::borrow(object);
     array.numpy = nb::isinstance(object, numpy().array);
     nb::object seen = array.object;
     if (array.numpy) {
-        array.dtype = dtype_of_numpy(object.attr("dtype"));
-        if (bytes_only(array.dtype)) seen = object.attr("view")(numpy().raw[size_of(array.dtype) == 1 ? 0 : 1]);
-        if (access == Access::write && !nb::cast<bool>(object.attr("flags").attr("writeable")))
+        // A subclass may say of itself what is not so.
+        if (!object.type().is(numpy().array)) seen = array.object = numpy().view(object, numpy().array);
+        array.dtype = dtype_of_numpy(array.object.attr("dtype"));
+        if (bytes_only(array.dtype)) seen = seen.attr("view")(numpy().raw[size_of(array.dtype) == 1 ? 0 : 1]);
+        if (access == Access::write && !nb::cast<bool>(array.object.attr("flags").attr("writeable")))
             raise({Code::mismatch, fmt::format("`{}` is read-only", what)});
     } else if (!nb::hasattr(object, "__dlpack__") && !nb::hasattr(object, "__cuda_array_interface__")) {
         throw nb::type_error(
             fmt::format("`{}` is a {}; it must be numpy's, or speak DLPack", what, nb::type_name(object.type()).c_str())
                 .c_str());
+    } else if (access == Access::write) {
+        seen = writable_capsule(object, what);
     }
     nb::ndarray<> writable;
     const bool held = access == Access::read ? nb::try_cast(seen, array.keeper) : nb::try_cast(seen, writable);
@@ -173,18 +225,65 @@ void expect_tile(const Array& array, const char* what, DType dtype, const std::v
                                            what, shown(array.shape))});
 }
 
+namespace {
+
+// As numpy sees it. An array that is not numpy's is dense wherever this is asked, or counts as if it were.
+nb::object numpy_view(const Array& array) {
+    if (array.numpy) return array.object;
+    const auto extent = array.extent();
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(extent.data(), {extent.size()}, array.object));
+}
+
+// Elements in common, of two arrays whose extents overlap.
+bool share_elements(const Array& a, const Array& b) {
+    if (a.row_major() && b.row_major()) return true;
+    constexpr int steps_max = 1'000'000;  // the question is a hard one for some strides
+    try {
+        return nb::cast<bool>(numpy().shares_memory(numpy_view(a), numpy_view(b), steps_max));
+    } catch (nb::python_error& error) {
+        if (!error.matches(numpy().too_hard)) throw;
+        return true;
+    }
+}
+
+}  // namespace
+
+void expect_apart(std::span<const NamedArray> arrays) {
+    const InPython running;
+    struct Range {
+        const std::byte* begin;
+        const std::byte* end;
+        const NamedArray* array;
+    };
+    std::vector<Range> ranges;
+    for (const NamedArray& one : arrays) {
+        const auto extent = one.array->extent();
+        if (!extent.empty()) ranges.push_back({extent.data(), extent.data() + extent.size(), &one});
+    }
+    std::ranges::sort(ranges, std::less<const std::byte*>(), &Range::begin);
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        for (std::size_t j = i + 1; j < ranges.size() && ranges[j].begin < ranges[i].end; ++j) {
+            const NamedArray* first = ranges[i].array;
+            const NamedArray* second = ranges[j].array;
+            if ((!first->written && !second->written) || !share_elements(*first->array, *second->array)) continue;
+            if (second < first) std::swap(first, second);
+            raise({Code::mismatch, fmt::format("`{}` and `{}` overlap in memory", first->name, second->name)});
+        }
+    }
+}
+
 DenseTile::DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank)
-    : array_(array_of(object, what, access)) {
-    expect_host(array_, what);
-    expect_tile(array_, what, layout.dtype, tile_shape(layout, rank), rank);
-    if (array_.row_major()) return;
-    if (!array_.numpy)
+    : original_(array_of(object, what, access)), array_(original_), access_(access) {
+    expect_host(original_, what);
+    expect_tile(original_, what, layout.dtype, tile_shape(layout, rank), rank);
+    if (original_.row_major()) return;
+    const InPython running;
+    if (!original_.numpy)
         raise({Code::unsupported, fmt::format("`{}` is not contiguous, which only arrays of numpy may be here", what)});
-    original_ = array_.object;
-    const nb::object dense = access == Access::read ? numpy().ascontiguousarray(original_)
-                                                    : numpy().empty(original_.attr("shape"), original_.attr("dtype"));
+    const nb::object& whole = original_.object;
+    const nb::object dense = access == Access::read ? numpy().ascontiguousarray(whole)
+                                                    : numpy().empty(whole.attr("shape"), whole.attr("dtype"));
     array_ = array_of(dense, what, access);
-    if (access == Access::read) original_ = nb::object();
 }
 
 ConstElements DenseTile::read() const {
@@ -202,7 +301,9 @@ Elements DenseTile::write() const {
 }
 
 void DenseTile::finish() {
-    if (original_.is_valid()) numpy().copyto(original_, array_.object);
+    const InPython running;
+    if (access_ == Access::write && !array_.object.is(original_.object))
+        numpy().copyto(original_.object, array_.object);
 }
 
 }  // namespace reshard::python

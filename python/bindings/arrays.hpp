@@ -19,7 +19,7 @@ struct Array {
     std::vector<Index> shape;
     std::vector<Index> strides;
     int device = 0;      ///< DLPack's kind of device
-    nb::object object;   ///< numpy's array, or what was given
+    nb::object object;   ///< numpy's array, as numpy's own class, or what was given
     bool numpy = false;  ///< whether it is numpy's
     nb::ndarray<nb::ro> keeper;
 
@@ -29,8 +29,10 @@ struct Array {
     [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous
 };
 
-/// `what` names it in sentences. Errors raised: TypeError; InputError (an element type that layouts do not have, a
-/// read-only array that is to be written).
+/// `what` names it in sentences. Memory is written only if its owner says that it may be: numpy's flags, or DLPack 1.0
+/// without the read-only flag. DLPack before 1.0 says nothing, so only arrays of torch and cupy, which are always
+/// writable, are written through it. Errors raised: TypeError; InputError (an element type that layouts do not have, an
+/// array that is to be written and is not writable).
 [[nodiscard]] Array array_of(nb::handle object, const char* what, Access access);
 
 /// It lies in the host's memory, or in a CUDA device's. Errors raised: UnsupportedError.
@@ -40,6 +42,14 @@ void expect_cuda(const Array& array, const char* what);  ///< likewise
 void expect_pageable(const Array& array, const char* what);
 /// It has these elements and the shape of the rank's tile. Errors raised: InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
+
+/// No written array shares an element with any other array. Each has its name. Errors raised: InputError.
+struct NamedArray {
+    const Array* array;
+    std::string name;
+    bool written;
+};
+void expect_apart(std::span<const NamedArray> arrays);
 
 /// The element type as DLPack says it.
 [[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);
@@ -51,11 +61,13 @@ public:
     DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank);
     [[nodiscard]] ConstElements read() const;
     [[nodiscard]] Elements write() const;
+    [[nodiscard]] const Array& original() const { return original_; }
     void finish();
 
 private:
-    Array array_;
-    nb::object original_;  // where `array_` is a copy that is written
+    Array original_;
+    Array array_;  // the original, or a dense copy of it
+    Access access_;
 };
 
 }  // namespace reshard::python

@@ -10,7 +10,7 @@ namespace reshard::python {
 Mesh mesh_of(nb::handle mesh) {
     Mesh known;
     if (nb::try_cast(mesh, known)) return known;
-    if (nb::isinstance<nb::str>(mesh)) return unwrap(parse_mesh(nb::cast<std::string>(mesh)));
+    if (nb::isinstance<nb::str>(mesh)) return unwrap(parse_mesh(string_of(mesh)));
     throw nb::type_error("a mesh is a Mesh or its text, such as 'x=2,y=3'");
 }
 
@@ -21,19 +21,19 @@ Machine machine_of(nb::handle machine) {
     if (nb::try_cast(machine, known)) return known;
     if (!nb::isinstance<nb::str>(machine))
         throw nb::type_error("a machine is a Machine, the name of one that is built in, or its text");
-    const auto text = nb::cast<std::string>(machine);
+    const auto text = string_of(machine);
     return unwrap(text.find('\n') == std::string::npos ? make_machine(text) : parse_machine(text));
 }
 
 DType dtype_of(nb::handle dtype) {
+    const InPython running;
     if (!nb::isinstance<nb::str>(dtype))
-        return unwrap(
-            parse_dtype(nb::cast<std::string>(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype))));
-    return unwrap(parse_dtype(nb::cast<std::string>(dtype)));
+        return unwrap(parse_dtype(string_of(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype))));
+    return unwrap(parse_dtype(string_of(dtype)));
 }
 
 Index bytes_of(nb::handle bytes) {
-    if (nb::isinstance<nb::str>(bytes)) return unwrap(parse_bytes(nb::cast<std::string>(bytes)));
+    if (nb::isinstance<nb::str>(bytes)) return unwrap(parse_bytes(string_of(bytes)));
     const auto number = value_of<Index>(bytes, "bytes are an int, or a text such as '96MiB'");
     if (number < 0) raise({Code::usage, fmt::format("{} bytes are less than none", number)});
     return number;

@@ -16,10 +16,15 @@ template <class T>
     if (value.is_none() || !nb::try_cast(value, known)) throw nb::type_error(wanted);
     return known;
 }
+/// Whether it is a T that can be read: what T.__new__(T) returns has no value yet.
+template <class T>
+[[nodiscard]] bool is_instance(nb::handle value) {
+    return nb::isinstance<T>(value) && nb::inst_ready(value);
+}
 /// The same for the classes of this module, without a copy.
 template <class T>
 [[nodiscard]] const T& instance_of(nb::handle value, const char* wanted) {
-    if (!nb::isinstance<T>(value)) throw nb::type_error(wanted);
+    if (!is_instance<T>(value)) throw nb::type_error(wanted);
     return *nb::inst_ptr<T>(value);
 }
 

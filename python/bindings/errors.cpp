@@ -1,13 +1,29 @@
 #include "python/bindings/errors.hpp"
 
 namespace reshard::python {
+namespace {
+
+// A sentence may quote a part of a character that the program wrote; raising must not fail for that.
+nb::object readable(std::string_view text) {
+    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+}  // namespace
 
 void raise(const Error& error) {
+    const InPython running;
     const nb::object made = nb::module_::import_("reshard.errors")
-                                .attr("of_code")(text_of(name(error.code)), error.message.c_str(), text_of(error.text),
-                                                 error.offset, text_of(describe(error)));
+                                .attr("of_code")(text_of(name(error.code)), readable(error.message),
+                                                 readable(error.text), error.offset, readable(describe(error)));
     PyErr_SetObject(made.type().ptr(), made.ptr());
     throw nb::python_error();
+}
+
+std::string string_of(nb::handle text) {
+    Py_ssize_t size = 0;
+    const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (bytes == nullptr) nb::raise_python_error();
+    return {bytes, static_cast<std::size_t>(size)};
 }
 
 }  // namespace reshard::python

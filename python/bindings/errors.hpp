@@ -3,6 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
+#include "python/bindings/gil.hpp"
 #include "reshard/result.hpp"
 
 namespace reshard::python {
@@ -20,5 +23,8 @@ T unwrap(Result<T> result) {
 }
 
 [[nodiscard]] inline nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
+
+/// The bytes of a str. Errors raised: UnicodeEncodeError, a ValueError (lone surrogates, which UTF-8 does not have).
+[[nodiscard]] std::string string_of(nb::handle text);
 
 }  // namespace reshard::python

@@ -99,7 +99,7 @@ Bytes first(std::byte* bytes, Index count) {
 
 std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> backend, nb::handle plan,
                                                      nb::handle sources, nb::handle targets, nb::handle split) {
-    const bool list = nb::isinstance<PlannedList>(plan);
+    const bool list = is_instance<PlannedList>(plan);
     const PlannedList* const many = list ? nb::inst_ptr<PlannedList>(plan) : nullptr;
     const Planned* const one = list ? nullptr : &instance_of<Planned>(plan, "a plan is a Plan or a ListPlan");
     std::vector<const Layout*> from;
@@ -125,7 +125,7 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
     }
     const Split* const pieces = split.is_none() ? nullptr : &instance_of<Split>(split, "a split is a Split or None");
     auto prepared = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         if (list) return Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages);
         if (pieces == nullptr)
             return Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
@@ -142,9 +142,10 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
 }
 
 PythonExecutor::~PythonExecutor() {
-    const nb::gil_scoped_release unlocked;
-    bound_.reset();
-    const Executor dropped = std::move(executor_);
+    Turn::drop(*backend_, [&] {
+        bound_.reset();
+        const Executor dropped = std::move(executor_);
+    });
 }
 
 void PythonExecutor::bind(const std::vector<Array>& sources, const std::vector<Array>& targets) {
@@ -173,17 +174,19 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     auto to = arrays_of(targets, targets_, list_, "target", Access::write, rank);
     bind(from, to);
     auto ticket = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return bound_->start({.offers_withheld = offers_withheld});
     }();
     std::move(to.begin(), to.end(), std::back_inserter(from));
     return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
 }
 
-PythonRun::~PythonRun() { end(); }
+PythonRun::~PythonRun() {
+    if (!ticket_) return;
+    Turn::drop(executor_->backend(), [&] { end(); });
+}
 
 void PythonRun::end() {
-    const nb::gil_scoped_release unlocked;
     ticket_.reset();
     bound_.reset();
 }
@@ -191,33 +194,43 @@ void PythonRun::end() {
 template <class Call>
 auto PythonRun::asked(const Call& call) {
     auto answer = [&] {
-        const nb::gil_scoped_release unlocked;
-        return call(*ticket_);
+        const Unlocked unlocked;
+        auto said = call(*ticket_);
+        // A call that was wrong leaves the run as it was.
+        if (!said && said.error().code != Code::usage) end();
+        return said;
     }();
-    // A call that was wrong leaves the run as it was.
-    if (!answer && answer.error().code != Code::usage) end();
     return unwrap(std::move(answer));
 }
 
 bool PythonRun::test() {
+    const Turn turn(executor_->backend());
     if (!ticket_) return true;
-    const bool done = asked([](Ticket& ticket) { return ticket.test(); });
-    if (done) end();
-    return done;
+    return asked([&](Ticket& ticket) {
+        auto done = ticket.test();
+        if (done && *done) end();
+        return done;
+    });
 }
 
 void PythonRun::wait() {
+    const Turn turn(executor_->backend());
     if (!ticket_) return;
-    asked([](Ticket& ticket) { return ticket.wait(); });
-    end();
+    asked([&](Ticket& ticket) {
+        auto done = ticket.wait();
+        if (done) end();
+        return done;
+    });
 }
 
 std::size_t PythonRun::arrived() {
+    const Turn turn(executor_->backend());
     if (!ticket_) return executor_->executor().arrival_count();
     return asked([](Ticket& ticket) { return ticket.arrived(); });
 }
 
 void PythonRun::offer(std::size_t piece) {
+    const Turn turn(executor_->backend());
     if (!ticket_) raise({Code::usage, fmt::format("offer: piece {} of a run that is over", piece)});
     asked([&](Ticket& ticket) { return ticket.offer(piece); });
 }

@@ -33,7 +33,7 @@ public:
     void offer(std::size_t piece);
 
 private:
-    // What `call` says of the ticket, without the GIL. A run that failed is over.
+    // What `call` says of the ticket, without the GIL; the caller has the turn. A run that failed is over.
     template <class Call>
     auto asked(const Call& call);
     void end();
@@ -54,6 +54,7 @@ public:
     ~PythonExecutor();
     std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets, bool offers_withheld);
     [[nodiscard]] const Executor& executor() const { return executor_; }
+    [[nodiscard]] const Backend& backend() const { return *backend_; }
 
 private:
     PythonExecutor(std::shared_ptr<Backend> backend, Executor executor)

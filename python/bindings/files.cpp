@@ -43,7 +43,7 @@ nb::list load(std::uintptr_t address, const std::string& path, const std::string
         return made;
     });
     auto loaded = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return files::load(*backend, path, options);
     }();
     if (!loaded) raise(loaded.error());
@@ -75,7 +75,7 @@ void save(std::uintptr_t address, const std::string& path, const std::vector<std
         return made;
     });
     auto saved = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return files::save(*backend, path, tiles, options);
     }();
     if (!saved) raise(saved.error());

@@ -15,12 +15,15 @@ namespace {
 
 using namespace nb::literals;
 
+constexpr Index listed_max = Index{1} << 22;  // devices: numbers of Python take ten times the memory
+
 Mesh make_mesh(nb::object axes, const std::optional<std::vector<Index>>& devices) {
     Mesh mesh;
     if (nb::isinstance<nb::dict>(axes)) axes = axes.attr("items")();
     for (nb::handle pair : axes) {
         const char* const wanted = "an axis of a mesh is its name, a str, and its size, an int";
-        mesh.axes.push_back({value_of<std::string>(pair[0], wanted), value_of<Index>(pair[1], wanted)});
+        auto [name, size] = value_of<std::pair<std::string, Index>>(pair, wanted);
+        mesh.axes.push_back({std::move(name), size});
     }
     if (devices) mesh.devices = DeviceList(*devices);
     unwrap(validate(mesh));
@@ -33,7 +36,7 @@ PartitionEntry entry_of(nb::handle entry) {
     if (entry.is_none()) return axes;
     const char* const wanted = "an entry of a spec is None, the name of an axis, or a tuple of names";
     if (nb::isinstance<nb::str>(entry)) {
-        axes.axes.push_back(nb::cast<std::string>(entry));
+        axes.axes.push_back(string_of(entry));
     } else {
         if (!nb::isinstance<nb::iterable>(entry)) throw nb::type_error(wanted);
         for (nb::handle axis : entry) axes.axes.push_back(value_of<std::string>(axis, wanted));
@@ -82,7 +85,7 @@ std::string written(const Layout& layout, const std::string& notation) {
 // torch's Shard(0) prints as the notation `dtensor` reads it.
 Layout layout_from_placements(nb::handle mesh, nb::handle dtype, std::vector<Index> extents, nb::handle placements) {
     std::string text = "(";
-    for (nb::handle placement : placements) text += nb::cast<std::string>(nb::str(placement)) + ",";
+    for (nb::handle placement : placements) text += string_of(nb::str(placement)) + ",";
     return unwrap(parse_layout(Notation::dtensor, {mesh_of(mesh), dtype_of(dtype), std::move(extents)}, text + ")"));
 }
 
@@ -129,7 +132,7 @@ devices. Errors: InputError (an empty or repeated name, a size below 1, a device
             "shape",
             [](const Mesh& mesh) {
                 nb::dict sizes;
-                for (const Axis& axis : mesh.axes) sizes[axis.name.c_str()] = axis.size;
+                for (const Axis& axis : mesh.axes) sizes[text_of(axis.name)] = axis.size;
                 return sizes;
             },
             nb::sig("def shape(self, /) -> dict[str, int]"), "Devices along each axis.")
@@ -138,11 +141,16 @@ devices. Errors: InputError (an empty or repeated name, a size below 1, a device
         .def_prop_ro(
             "devices",
             [](const Mesh& mesh) {
+                if (device_count(mesh) > listed_max)
+                    raise({Code::unsupported, fmt::format("{} devices are too many for a tuple, which has {} at most",
+                                                          device_count(mesh), listed_max)});
                 std::vector<Index> all;
                 for (Index i = 0; i < device_count(mesh); ++i) all.push_back(device_at(mesh, i));
                 return tuple_of(all);
             },
-            nb::sig("def devices(self, /) -> tuple[int, ...]"), "The device at each position, row-major.")
+            nb::sig("def devices(self, /) -> tuple[int, ...]"), R"doc(The device at each position, row-major.
+
+Errors: UnsupportedError (more than 4194304 of them).)doc")
         .def("__str__", [](const Mesh& mesh) { return format(mesh); })
         .def("__repr__", [](const Mesh& mesh) { return fmt::format("parse_mesh('{}')", format(mesh)); })
         .def("__eq__", equal<Mesh>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))

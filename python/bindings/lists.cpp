@@ -28,7 +28,7 @@ PlannedList planned(const std::vector<std::pair<Layout, Layout>>& ends, std::opt
     Options options = options_of(asked, nullptr);
     const MemoryPolicy memory = std::exchange(options.limits.memory, {});  // of the list, not of each array
     auto found = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return reshard::synthesize(problems, options, memory);
     }();
     auto made = unwrap(std::move(found));

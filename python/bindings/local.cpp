@@ -4,6 +4,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "python/bindings/arrays.hpp"
@@ -20,8 +21,16 @@ struct LocalRanks {
     std::mutex moving;  // a world is driven by one thread at a time
 };
 
+constexpr Index ranks_max = Index{1} << 16;  // of one process: each holds about a KiB before it moves anything
+constexpr double seconds_max = 1e9;
+
 std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     if (ranks < 1) raise({Code::usage, fmt::format("{} ranks are too few", ranks)});
+    if (ranks > ranks_max)
+        raise({Code::usage, fmt::format("{} ranks are too many for one process; at most {} are", ranks, ranks_max)});
+    if (!(timeout >= 0))
+        raise({Code::usage, fmt::format("a timeout of {} s is no length of time; 0 or more is wanted", timeout)});
+    timeout = std::min(timeout, seconds_max);
     const local::Options options{.timeout = std::chrono::milliseconds(static_cast<Index>(timeout * 1e3))};
     return std::unique_ptr<LocalRanks>(new LocalRanks{local::World(ranks, options), {}});
 }
@@ -35,17 +44,23 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
     unwrap(validate(target));
     std::vector<DenseTile> from;
     std::vector<DenseTile> to;
+    std::vector<NamedArray> arrays;
     std::vector<ConstElements> in;
     std::vector<Elements> written;
+    from.reserve(tiles.size());
+    to.reserve(out.size());
     for (std::size_t rank = 0; rank < tiles.size(); ++rank) {
         const std::string number = fmt::format("[{}]", rank);
         from.emplace_back(tiles[rank], ("tiles" + number).c_str(), Access::read, source, static_cast<Index>(rank));
         to.emplace_back(out[rank], ("out" + number).c_str(), Access::write, target, static_cast<Index>(rank));
+        arrays.push_back({&from.back().original(), "tiles" + number, false});
+        arrays.push_back({&to.back().original(), "out" + number, true});
         in.push_back(from.back().read());
         written.push_back(to.back().write());
     }
+    expect_apart(arrays);
     auto moved = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         const std::lock_guard alone(ranks.moving);
         return local::redistribute(ranks.world, source, target, in, written);
     }();

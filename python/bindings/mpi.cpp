@@ -7,6 +7,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <mutex>
+
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
@@ -24,7 +27,7 @@ MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<cons
 
 std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
     auto found = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return mpi::backend_of(communicator_at(address));
     }();
     return unwrap(std::move(found));
@@ -37,11 +40,14 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
     const auto backend = backend_at(address);
     const Turn turn(*backend);
     auto tiles = or_tell(*backend, Call::redistribute, [&] {
-        return std::pair(DenseTile(array, "array", Access::read, source, backend->rank()),
-                         DenseTile(out, "out", Access::write, target, backend->rank()));
+        std::pair both(DenseTile(array, "array", Access::read, source, backend->rank()),
+                       DenseTile(out, "out", Access::write, target, backend->rank()));
+        expect_apart(std::array{NamedArray{&both.first.original(), "array", false},
+                                NamedArray{&both.second.original(), "out", true}});
+        return both;
     });
     auto moved = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return reshard::redistribute(*backend, source, target, tiles.first.read(), tiles.second.write());
     }();
     unwrap(std::move(moved));
@@ -70,23 +76,25 @@ public:
             expect_pageable(arrays_.back(), name.c_str());
         }
         auto registered = [&] {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             return enter(withhold ? OnFork::withhold : OnFork::share);
         }();
         unwrap(std::move(registered));
     }
     ~RegisteredArrays() {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         held_.clear();
     }
     void end() {
+        std::vector<Array> dropped;  // without the mutex, since it runs Python
         auto ended = [&]() -> Result<void> {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
+            const std::lock_guard one_thread(ending_);
             for (; !held_.empty(); held_.pop_back()) RESHARD_CHECK(held_.back().end());
+            dropped.swap(arrays_);
             return {};
         }();
         unwrap(std::move(ended));
-        arrays_.clear();
     }
 
 private:
@@ -101,6 +109,7 @@ private:
     std::shared_ptr<Backend> backend_;
     std::vector<Array> arrays_;
     std::vector<Registration> held_;
+    std::mutex ending_;
 };
 
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources, nb::handle targets,
@@ -125,6 +134,7 @@ NB_MODULE(_mpi, module) {
     using namespace reshard::python;
     nb::module_::import_("reshard._core");  // whose layouts and plans these take
     module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
+    watch_exit();
     add_executors(module);
 #ifdef RESHARD_PYTHON_FILES
     add_files(module);
@@ -146,8 +156,14 @@ NB_MODULE(_mpi, module) {
     module.def(
         "clear",
         [](std::uintptr_t address) {
-            const nb::gil_scoped_release unlocked;
+            int finalized = 0;
+            MPI_Finalized(&finalized);
+            if (finalized != 0) return;
+            auto backend = backend_at(address);
+            const Turn turn(*backend);
+            const Unlocked unlocked;
             reshard::mpi::clear(communicator_at(address));
+            backend.reset();
         },
         "address"_a);
     module.def("library_version", library_version);

@@ -30,7 +30,7 @@ Kept& kept() {
 std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t stream) {
     if (communicator == 0) raise({Code::backend, "there is no rank on a null communicator"});
     auto made = [&]() -> Result<std::shared_ptr<Backend>> {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         {
             const std::lock_guard lock(kept().mutex);
             const auto found = kept().backends.find({communicator, stream});
@@ -85,14 +85,14 @@ void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& s
     moved_to.bytes = {to.bytes, to.size_bytes()};
     moved_to.dtype = to.dtype;
     auto moved = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return reshard::redistribute(*backend, source, target, in, moved_to);
     }();
     unwrap(std::move(moved));
 }
 
 void clear_all(std::uintptr_t communicator) {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     std::vector<std::shared_ptr<Backend>> dropped;
     const std::lock_guard lock(kept().mutex);
     for (auto at = kept().backends.begin(); at != kept().backends.end();) {
@@ -112,6 +112,7 @@ NB_MODULE(_nccl, module) {
     using namespace reshard::python;
     nb::module_::import_("reshard._core");  // whose layouts these take
     module.doc() = "Ranks of an NCCL communicator. Use it through reshard.nccl.";
+    watch_exit();
     module.def("redistribute", redistribute, "communicator"_a, "array"_a, "source"_a, "target"_a, "out"_a, "stream"_a);
     module.def("allocate", allocate, "communicator"_a, "layout"_a, "stream"_a,
                nb::sig("def allocate(communicator: int, layout: reshard._core.Layout, stream: int) -> object"));

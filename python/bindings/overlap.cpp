@@ -102,8 +102,17 @@ One where blocks are as long as the tile's side, none where the tile has nothing
         .def("__repr__", [](const Split& split) { return fmt::format("<Split {}>", format(Execution(split))); });
 }
 
+// The search takes a time that grows with the square of the places, and with the pieces.
+constexpr Index places_max = 512;
+constexpr Index pieces_limit = 64;
+constexpr int rounds_max = 1000;
+
 PieceChoice chosen(const Planned& plan, const Work& seconds, std::size_t dim, Index block, bool makes_source,
                    double seconds_before, Index pieces_max, Index places, nb::handle machine) {
+    if (places > places_max || pieces_max > pieces_limit)
+        raise({Code::usage,
+               fmt::format("choose_pieces: places are at most {} and pieces_max at most {}; they are {} and {}",
+                           places_max, pieces_limit, places, pieces_max)});
     PieceWork work{.dim = dim,
                    .block = block,
                    .makes_source = makes_source,
@@ -141,23 +150,56 @@ void add_choice(nb::module_& module) {
 seconds(begin, end): of the work on those indices of all blocks, in seconds; measure_work makes one. All ranks have to
 be told the same: take the largest of theirs. dim, block: as of Split. makes_source: the work makes the source, and
 pieces are offered; else it uses the target as it arrives. seconds_before: of work that waits for no piece. machine: a
-Machine or its text; the plan's when None. docs/overlap.md has the whole.
+Machine or its text; the plan's when None. places: at which pieces may end, 512 at most; pieces_max: 64 at most.
+docs/overlap.md has the whole.
 Errors: InputError (seconds that are negative or no number, a plan that cannot be cut there).)doc");
+}
+
+void expect_times(const WorkTimes& times) {
+    if (times.lengths.empty()) raise({Code::usage, "WorkTimes has no lengths; one or more are wanted"});
+    if (times.lengths.size() != times.seconds.size())
+        raise({Code::usage, fmt::format("WorkTimes has {} lengths and {} seconds; one of each is wanted",
+                                        times.lengths.size(), times.seconds.size())});
+    Index before = 0;
+    for (const Index length : times.lengths) {
+        if (length <= before)
+            raise({Code::usage,
+                   fmt::format("WorkTimes has the length {} after {}; they ascend from at least 1", length, before)});
+        before = length;
+    }
 }
 
 void add_work(nb::module_& module) {
     nb::class_<WorkTimes>(module, "WorkTimes", R"doc(What work takes by its length, for choose_pieces.
 
-Between the lengths that were measured a straight line. `seconds` may be set: to the largest of all ranks.)doc")
-        .def(nb::init<std::vector<Index>, std::vector<double>>(), "lengths"_a, "seconds"_a)
+Between the lengths that were measured a straight line. `seconds` may be set: to the largest of all ranks.
+Errors: InputError (no length, lengths that do not ascend from at least 1, another number of seconds).)doc")
+        .def(
+            "__init__",
+            [](WorkTimes* self, std::vector<Index> lengths, std::vector<double> seconds) {
+                WorkTimes times{std::move(lengths), std::move(seconds)};
+                expect_times(times);
+                new (self) WorkTimes(std::move(times));
+            },
+            "lengths"_a, "seconds"_a)
         .def_rw("lengths", &WorkTimes::lengths, "Ascending, in indices of a block.")
         .def_rw("seconds", &WorkTimes::seconds, "Of each.")
-        .def("__call__", &WorkTimes::operator(), "begin"_a, "end"_a, "Of as many indices.");
+        .def(
+            "__call__",
+            [](const WorkTimes& times, Index begin, Index end) {
+                if (begin < 0 || end < begin)
+                    raise({Code::usage, fmt::format("indices from {} to {} are no piece of a block", begin, end)});
+                expect_times(times);
+                return times(begin, end);
+            },
+            "begin"_a, "end"_a, "Of as many indices. Errors: InputError (lengths and seconds that do not fit).");
     module.def(
         "measure_work",
         [](Index block, const std::function<void(Index, Index)>& work, Index places, int rounds) {
-            if (block < 1 || places < 1 || rounds < 1)
-                raise({Code::usage, "measure_work: block, places and rounds are at least 1"});
+            if (block < 1 || places < 1 || rounds < 1 || rounds > rounds_max)
+                raise({Code::usage, fmt::format("measure_work: block, places and rounds are at least 1, rounds at most "
+                                                "{}; they are {}, {} and {}",
+                                                rounds_max, block, places, rounds)});
             return measure_work(block, work, places, rounds);
         },
         "block"_a, "work"_a, "places"_a = 64, "rounds"_a = 3,
@@ -165,7 +207,8 @@ Between the lengths that were measured a straight line. `seconds` may be set: to
                 "rounds: int = 3) -> WorkTimes"),
         R"doc(Times work(begin, end) on indices of a block: on block / places of them, on twice as many, and so on.
 
-Of each length the median of `rounds` turns of two milliseconds. Errors: InputError; whatever `work` raises.)doc");
+Of each length the median of `rounds` turns of two milliseconds, 1000 at most. Errors: InputError; whatever `work`
+raises.)doc");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
@@ -253,13 +254,15 @@ Options options_of(const Asked& asked, const Mesh* mesh) {
         options.capabilities = instance_of<Capabilities>(asked.capabilities, "capabilities are Capabilities or None");
     const char* const wanted = "a first step is its kind, a str, and the layout after it, a Layout or its text";
     for (nb::handle step : asked.first_steps) {
+        std::pair<std::string, nb::object> kind_and_layout;
+        if (!nb::try_cast(step, kind_and_layout)) throw nb::type_error(wanted);
+        const auto& [kind, layout] = kind_and_layout;
         Layout after;
-        if (!nb::try_cast(step[1], after)) {
+        if (!nb::try_cast(layout, after)) {
             if (mesh == nullptr) raise({Code::usage, "the layouts of first steps are Layouts here, not texts"});
-            after = unwrap(parse_layout(*mesh, value_of<std::string>(step[1], wanted)));
+            after = unwrap(parse_layout(*mesh, value_of<std::string>(layout, wanted)));
         }
-        options.first_steps.push_back(
-            {unwrap(parse_step_kind(value_of<std::string>(step[0], wanted))), std::move(after)});
+        options.first_steps.push_back({unwrap(parse_step_kind(kind)), std::move(after)});
     }
     for (nb::handle rule : asked.without)
         options.without.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
@@ -284,7 +287,7 @@ what any plan needs; it names the floor). Any number of threads may ask at once;
         [](const Layout& source, const Layout& target, const Asked& asked) {
             Options options = options_of(asked, &source.mesh);
             auto found = [&] {
-                const nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return plans().synthesize({source, target}, options);
             }();
             return Planned{{source, target}, unwrap(std::move(found)), std::move(options)};
@@ -306,7 +309,7 @@ Errors: as synthesize.)doc",
             options.explain = true;
             if (times) options.clock = nanoseconds_now;
             auto found = [&] {
-                const nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return reshard::synthesize(source, target, options);
             }();
             return Explained{{{source, target}, unwrap(std::move(found)), std::move(options)}};

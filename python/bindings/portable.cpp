@@ -169,7 +169,7 @@ in two orders, or use parts of axes that no mesh has as axes).)doc")
         "portable",
         [](const Planned& planned) {
             auto made = [&] {
-                const nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return portable(planned.made.plan(), planned.asked);
             }();
             return unwrap(std::move(made));

@@ -35,7 +35,7 @@ RowSchedule schedule_of(const std::vector<std::pair<Layout, Layout>>& ends) {
     std::vector<Problem> problems;
     for (const auto& [source, target] : ends) problems.push_back({source, target});
     auto made = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return RowSchedule::make(std::span<const Problem>(problems));
     }();
     return unwrap(std::move(made));
@@ -45,7 +45,7 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
     const RowSide asked = side_of(side);
     if (rank < 0) raise({Code::mismatch, fmt::format("there is no rank {}", rank)});
     auto rows = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return schedule.rows(rank, asked);
     }();
     return numbers_of(std::move(rows));
@@ -59,7 +59,7 @@ struct Model {
 
 // Lines of text, or triples of name, dtype and shape.
 std::vector<ListedTensor> tensors_of(nb::handle tensors) {
-    if (nb::isinstance<nb::str>(tensors)) return unwrap(parse_tensors(nb::cast<std::string>(tensors)));
+    if (nb::isinstance<nb::str>(tensors)) return unwrap(parse_tensors(string_of(tensors)));
     std::vector<ListedTensor> all;
     for (nb::handle one : tensors) {
         const char* const wanted = "a tensor is its name, its dtype and its shape";
@@ -73,7 +73,7 @@ std::vector<ListedTensor> tensors_of(nb::handle tensors) {
 Model model_of(const std::string& rules, nb::handle tensors) {
     const std::vector<ListedTensor> listed = tensors_of(tensors);
     auto made = [&]() -> Result<Model> {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         auto moves = apply_rules(rules, listed);
         if (!moves) return tl::unexpected(moves.error());
         auto rows = RowSchedule::make(std::span<const PartProblem>(moves->moves));

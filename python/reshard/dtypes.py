@@ -18,9 +18,14 @@ _NAMES = {long: short for short, long in {**_NUMPY, **_ML_DTYPES}.items()}
 
 @functools.lru_cache(maxsize=None)
 def numpy_dtype(name: str) -> numpy.dtype:
-    """The numpy dtype of a short name. Errors: UnsupportedError (bf16 and f8 without the package ml_dtypes)."""
+    """The numpy dtype of a short name. Errors: InputError (no such name), UnsupportedError (bf16 and f8 without the package
+    ml_dtypes), TypeError (no str)."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an element type is a str, not {type(name).__name__}")
     if name in _NUMPY:
         return numpy.dtype(_NUMPY[name])
+    if name not in _ML_DTYPES:
+        raise InputError(f"there is no element type {name!r}; the element types are {', '.join(_NAMES.values())}", "mismatch")
     try:
         import ml_dtypes
     except ImportError:
@@ -34,7 +39,12 @@ def name_of(dtype: Any) -> str:
         known = numpy.dtype(dtype)
     except TypeError:
         known = None
-    long = known.name if known is not None else str(dtype).rpartition(".")[2]
+    if known is not None:
+        long = known.name
+    elif isinstance(dtype, str) or type(dtype).__module__ == "torch":
+        long = str(dtype).rpartition(".")[2]
+    else:
+        long = f"an element type that is a {type(dtype).__name__}"
     if long not in _NAMES or (known is not None and not known.isnative):
         shown = known.str if known is not None and not known.isnative else long
         raise InputError(f"there are no layouts of {shown}; the element types are {', '.join(_NAMES.values())}",

@@ -22,7 +22,7 @@ import numpy
 
 from ._core import Capabilities, Layout, ListPlan, Plan, Split
 from .dtypes import name_of
-from .errors import InputError, UnsupportedError
+from .errors import BackendError, InputError, UnsupportedError
 from .tiles import empty_tile
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _absent = ""  # why there is no MPI here
 _addressof: Any = None
 _Comm: Any = None
 _Intercomm: Any = None
+_is_finalized: Any = None
 try:
     from . import _mpi
 except ImportError as reason:
@@ -50,7 +51,7 @@ def available() -> bool:
 
 def _connect() -> None:
     """Finds mpi4py, once. Errors: UnsupportedError."""
-    global _addressof, _Comm, _Intercomm
+    global _addressof, _Comm, _Intercomm, _is_finalized
     if _mpi is None:
         why = f": {_absent}" if "_mpi" not in _absent else ""
         raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
@@ -64,7 +65,7 @@ def _connect() -> None:
     if theirs != ours:
         raise UnsupportedError(f"mpi4py runs {theirs.splitlines()[0]!r}, and reshard was built with "
                                f"{ours.splitlines()[0]!r}", "unsupported")
-    _addressof, _Comm, _Intercomm = MPI._addressof, MPI.Comm, MPI.Intercomm
+    _addressof, _Comm, _Intercomm, _is_finalized = MPI._addressof, MPI.Comm, MPI.Intercomm, MPI.Is_finalized
 
 
 def _address(comm: MPI.Comm) -> int:
@@ -72,6 +73,10 @@ def _address(comm: MPI.Comm) -> int:
         _connect()
     if not isinstance(comm, _Comm) or isinstance(comm, _Intercomm):
         raise TypeError(f"an intracommunicator of mpi4py is wanted, not {type(comm).__name__}")
+    if _is_finalized():
+        raise BackendError("MPI is not running: this call comes after MPI_Finalize", "backend")
+    if not comm:
+        raise BackendError("there is no rank on MPI_COMM_NULL", "backend")
     return _addressof(comm)
 
 
@@ -114,9 +119,11 @@ def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: Any = 
 
 
 class Registration:
-    """Arrays that registered has registered: a context, and `end` for programs that have none."""
+    """Arrays that registered has registered: a context, and `end` for programs that have none. registered makes them."""
 
     def __init__(self, held: Any) -> None:
+        if _mpi is None or not isinstance(held, _mpi.RegisteredArrays):
+            raise TypeError(f"reshard.mpi.registered makes a Registration, not {type(held).__name__}")
         self._held = held
 
     def end(self) -> None:

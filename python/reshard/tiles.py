@@ -11,8 +11,14 @@ from ._core import Layout
 from .errors import InputError, UnsupportedError
 
 
+def _expect_layout(layout: Layout) -> None:
+    if not isinstance(layout, Layout):
+        raise TypeError(f"a layout is a Layout, not {type(layout).__name__}; parse_layout makes one from text")
+
+
 def empty_tile(layout: Layout, rank: int) -> numpy.ndarray:
-    """An uninitialized array for what a rank holds: layout.tile_shape(rank), of layout.numpy_dtype."""
+    """An uninitialized array for what a rank holds: layout.tile_shape(rank), of layout.numpy_dtype. Errors: TypeError."""
+    _expect_layout(layout)
     return numpy.empty(layout.tile_shape(rank), layout.numpy_dtype)
 
 
@@ -35,6 +41,7 @@ def split(array: Any, layout: Layout) -> list[numpy.ndarray]:
     array: of layout.shape; its elements become layout.numpy_dtype. Errors: InputError (another shape);
     UnsupportedError (a layout with summands: which of them has the values is the program's to say).
     """
+    _expect_layout(layout)
     whole = numpy.asarray(array)
     if whole.shape != layout.shape:
         raise InputError(f"the array has shape {whole.shape}, its layout {layout} says {layout.shape}", "mismatch")
@@ -52,12 +59,13 @@ def join(tiles: Sequence[Any], layout: Layout) -> numpy.ndarray:
 
     Errors: InputError (another number of tiles, or another shape); UnsupportedError (a layout with summands).
     """
+    _expect_layout(layout)
     if len(tiles) < layout.ranks:
         raise InputError(f"{layout} has tiles on {layout.ranks} ranks, {len(tiles)} were given", "mismatch")
     if layout.summands > 1:
         raise UnsupportedError(f"{layout} is a sum over ranks: reduce it first", "unsupported")
     whole = numpy.empty(layout.shape, layout.numpy_dtype)
-    for rank, tile in enumerate(tiles):
+    for rank, tile in enumerate(map(numpy.asarray, tiles)):
         if tuple(tile.shape) != layout.tile_shape(rank):
             raise InputError(f"rank {rank} holds a tile of shape {layout.tile_shape(rank)} of {layout}, it was given "
                              f"{tuple(tile.shape)}", "mismatch")

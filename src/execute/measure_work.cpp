@@ -23,8 +23,8 @@ public:
         const double begin = seconds_now();
         Index pieces = 0;
         double taken = 0;
-        while (taken < turn_seconds && (pieces + 1) * length_ <= block_) {
-            if (at_ + length_ > block_) at_ = 0;
+        while (taken < turn_seconds && length_ <= block_ - pieces * length_) {
+            if (at_ > block_ - length_) at_ = 0;
             work_(at_, at_ + length_);
             at_ += length_;
             ++pieces;
@@ -56,7 +56,7 @@ double WorkTimes::operator()(Index begin, Index end) const {
 
 WorkTimes measure_work(Index block, const std::function<void(Index begin, Index end)>& work, Index places, int rounds) {
     WorkTimes times;
-    for (Index length = std::max<Index>(block / places, 1); length < block; length *= 2)
+    for (Index length = std::max<Index>(block / places, 1); length < block; length = saturating_multiply(length, 2))
         times.lengths.push_back(length);
     times.lengths.push_back(block);
     for (const Index length : times.lengths) {

@@ -4,6 +4,7 @@ import ctypes
 import random
 import threading
 import time
+import types
 import unittest
 
 import ml_dtypes
@@ -18,16 +19,18 @@ DTYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "
 
 
 class HostTensor:
-    """Somebody's array that speaks DLPack and is not numpy's; `device` as DLPack numbers devices."""
+    """Somebody's array that speaks DLPack and is not numpy's; `device` as DLPack numbers devices, `version` its own."""
 
-    def __init__(self, array, device=1):
-        self.array, self.device = array, device
+    def __init__(self, array, device=1, version=1):
+        self.array, self.device, self.version = array, device, version
 
-    def __dlpack__(self, **_):
-        capsule = self.array.__dlpack__()
+    def __dlpack__(self, max_version=(0, 8), **_):
+        new = min(self.version, max_version[0]) > 0
+        capsule = self.array.__dlpack__(max_version=max_version if new else (0, 8))
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        kind = ctypes.c_int32.from_address(pointer(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p))
+        tensor = pointer(capsule, b"dltensor_versioned") + 32 if new else pointer(capsule, b"dltensor")
+        kind = ctypes.c_int32.from_address(tensor + ctypes.sizeof(ctypes.c_void_p))
         kind.value = self.device  # of struct DLTensor, behind the address of the data
         return capsule
 
@@ -80,6 +83,64 @@ class Redistribute(unittest.TestCase):
         reshard.local(2).redistribute([HostTensor(tile) for tile in reshard.split(array, source)], source, target,
                                       [HostTensor(tile) for tile in out])
         self.assertTrue(same_bytes(reshard.join(out, target), array))
+
+    def test_only_memory_that_says_it_is_writable_is_written(self):
+        source, target = (reshard.parse_layout("x=2", "f32[6@x,4]"), reshard.parse_layout("x=2", "f32[6,4@x]"))
+        ranks, tiles = reshard.local(2), reshard.split(whole(source), source)
+        frozen, spare = numpy.full((6, 2), -1, "f4"), numpy.empty((6, 2), "f4")
+        view = frozen.view()
+        view.flags.writeable = False
+
+        class Claims(numpy.ndarray):
+            flags = types.SimpleNamespace(writeable=True)
+            dtype = numpy.dtype("f4")
+
+        claims = view.view(Claims)
+        narrow = numpy.zeros((6, 2), "u1").view(Claims)
+        for words, out in (("`out[0]` is read-only", view), ("`out[0]` is read-only", claims),
+                           ("the elements of `out[0]` are u8", narrow), ("gives no memory", HostTensor(view, version=0)),
+                           ("read-only", HostTensor(view)), ("does not say", HostTensor(frozen, version=0))):
+            with self.assertRaises(reshard.InputError) as caught:
+                ranks.redistribute(tiles, source, target, [out, spare])
+            self.assertIn(words, str(caught.exception))
+            self.assertTrue((frozen == -1).all())
+        ranks.redistribute([HostTensor(tiles[0], version=0), tiles[1]], source, target, [HostTensor(frozen), spare])
+        self.assertTrue(same_bytes(frozen, whole(source)[:, :2]))
+
+    def test_arrays_of_jax_are_never_written(self):
+        try:
+            import jax.numpy
+        except ImportError:
+            self.skipTest("no JAX")
+        source, target = (reshard.parse_layout("x=2", "f32[6@x,4]"), reshard.parse_layout("x=2", "f32[6,4@x]"))
+        tiles = reshard.split(whole(source), source)
+        array = jax.numpy.full((6, 2), -1, "float32")
+        out = [array, numpy.empty((6, 2), "f4")]
+        with self.assertRaisesRegex(reshard.InputError, "`out.0.` is an array of JAX, whose arrays are read-only"):
+            reshard.local(2).redistribute(tiles, source, target, out)
+        self.assertTrue((array == -1).all())
+        moved = reshard.local(2).redistribute([jax.numpy.asarray(tile) for tile in tiles], source, target)
+        self.assertTrue(same_bytes(reshard.join(moved, target), whole(source)))  # and it is read
+
+    def test_ranks_share_no_memory_that_is_written(self):
+        source, target = reshard.parse_layout("x=4", "f32[8@x,8]"), reshard.parse_layout("x=4", "f32[8,8@x]")
+        ranks, tiles, memory = reshard.local(4), reshard.split(whole(source), source), numpy.zeros((8, 8), "f4")
+        one = numpy.empty((8, 2), "f4")
+        apart = [memory[:, 2 * rank:2 * rank + 2] for rank in range(4)]
+        crossed = [*apart[:2], memory[:, 3:5], apart[3]]
+        turned = [*apart[:3], memory.T[6:8].T[::-1]]
+        own = [memory[2 * rank:2 * rank + 2] for rank in range(4)]
+        for words, given, out in (("`out[0]` and `out[1]` overlap", tiles, [one] * 4),
+                                  ("`out[1]` and `out[2]` overlap", tiles, crossed),
+                                  ("overlap", own, apart),
+                                  ("`out[0]` and `tiles[2]` overlap", [*tiles[:2], one.reshape(2, 8), tiles[3]],
+                                   [one, *apart[1:]])):
+            with self.assertRaises(reshard.InputError) as caught:
+                ranks.redistribute(given, source, target, out)
+            self.assertIn(words, str(caught.exception))
+        for out in (apart, turned):
+            for rank, tile in enumerate(ranks.redistribute(tiles, source, target, out)):
+                self.assertTrue((tile == whole(source)[:, 2 * rank:2 * rank + 2]).all())
 
     def test_sums_are_reduced(self):
         source, target = reshard.parse_layout("x=3", "bf16[5,2]{U:x}"), reshard.parse_layout("x=3", "bf16[5,2]")

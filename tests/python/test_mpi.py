@@ -169,6 +169,57 @@ class Ranks(unittest.TestCase):
         out = reshard.mpi.redistribute(half, tile_of(pair[0], half.rank), *pair)
         self.assertEqual(out.tobytes(), tile_of(pair[1], half.rank).tobytes())
 
+    def together(self, *calls):
+        """What each call returns or raises, all made by threads of their own at once."""
+        start, found = threading.Barrier(len(calls)), [None] * len(calls)
+
+        def work(place, call):
+            start.wait()
+            try:
+                found[place] = call()
+            except Exception as error:  # pylint: disable=broad-except
+                found[place] = error
+        threads = [threading.Thread(target=work, args=each) for each in enumerate(calls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    def test_threads_that_use_one_run_or_one_registration(self):
+        source, target = self.ends("f32", "40000@x,30", "40000,30@(y,x)")
+        tile, out = tile_of(source, self.rank), reshard.empty_tile(target, self.rank)
+        executor = reshard.mpi.Executor(self.comm, reshard.synthesize(source, target))
+        for _ in range(30):
+            run = executor.start(tile, out)
+            for said in self.together(run.wait, run.wait, run.test, run.arrived, lambda: run.offer(0), run.wait):
+                self.assertTrue(said is None or isinstance(said, (bool, int, reshard.InputError)), said)
+            run.wait()
+            self.holds(out, target)
+            held = reshard.mpi.registered(self.comm, tile, out)
+            self.assertEqual(self.together(*[held.end] * 4), [None] * 4)
+            out[...] = 0
+        run = executor.start(tile, out)
+        box = [run]
+        del run
+        self.comm.Barrier()
+        self.together(box.clear, lambda: reshard.mpi.capabilities(self.comm))
+        self.holds(out, target)
+
+    def test_memory_that_is_not_writable_and_memory_in_common(self):
+        source, target = self.ends("f32", "48@x,30", "48,30@x")
+        tile, out = tile_of(source, self.rank), reshard.empty_tile(target, self.rank)
+        frozen = out.view()
+        frozen.flags.writeable = False
+        self.raises(reshard.InputError, "`out` is read-only",
+                    lambda: reshard.mpi.redistribute(self.comm, tile, source, target, frozen))
+        memory = numpy.zeros((4 * tile.size,), "f4")
+        inner = memory[:2 * tile.size].reshape(*tile.shape[:-1], 2 * tile.shape[-1])[:, ::2]
+        inner[...] = tile
+        self.raises(reshard.InputError, "`array` and `out` overlap", lambda: reshard.mpi.redistribute(
+            self.comm, inner, source, target, memory[:out.size].reshape(out.shape)))
+        self.assertTrue((inner == tile).all())
+
     def test_other_threads_run_while_a_rank_waits(self):
         """Rank 0 comes to the move when a thread of each other rank has run while that rank waits for rank 0."""
         source, target = self.ends("f32")

@@ -50,13 +50,7 @@ def compared(compile_program: Any) -> Any:
         fall_back(f"by plans {_name(module)} receives {first[0]} bytes a device instead of {bound[0]} and holds {first[1]} "
                   f"instead of {bound[1]}: its constraints stay as they were")
         return theirs
-    chosen.compares = True
     return chosen
-
-
-def compares(compile_program: Any) -> bool:
-    """It is one that compared has made."""
-    return getattr(compile_program, "compares", False)
 
 
 def _is_within(costs: tuple[int, int], bound: tuple[int, int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+import threading
 from typing import Any
 
 import jax
@@ -15,49 +15,82 @@ from ._devices import device_put
 from ._fallback import fall_back
 from ._primitive import reshard
 
-
-@functools.wraps(_originals.constrain)
-def _constrain(x: Any, shardings: Any) -> Any:
-    return reshard(x, shardings)
-
-
-@functools.wraps(_originals.explicit_reshard)
-def _explicit_reshard(xs: Any, out_shardings: Any) -> Any:
-    return reshard(xs, out_shardings)
+_PLACES = [(jax.lax, "with_sharding_constraint", lambda theirs: lambda x, shardings: reshard(x, shardings)),
+           (jax, "reshard", lambda theirs: lambda xs, out_shardings: reshard(xs, out_shardings)),
+           (jax.sharding, "reshard", lambda theirs: lambda xs, out_shardings: reshard(xs, out_shardings)),
+           (jax, "device_put", lambda theirs: lambda x, device=None, **more: device_put(x, device, **more))]
+_COMPILER = (compiler, "compile_or_get_cached", _choice.compared)
 
 
-@functools.wraps(_originals.put)
-def _put(x: Any, device: Any = None, **more: Any) -> Any:
-    return device_put(x, device, **more)
+class _Open:
+    """How often each name is open, what stood there before the first opening, and what stands there now. A function that
+    somebody keeps beyond the last closing is JAX's own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places: dict[tuple[Any, str], list[Any]] = {}
+
+    def enter(self, places: list[tuple[Any, str, Any]]) -> None:
+        """places: object, name, and what makes our function of theirs."""
+        with self._lock:
+            for place, name, make in places:
+                held = self._places.setdefault((place, name), [0, None, None])
+                if held[0] == 0:
+                    theirs = getattr(place, name)
+                    held[1:] = theirs, self._while_open((place, name), theirs, make(theirs))
+                    setattr(place, name, held[2])
+                held[0] += 1
+
+    def leave(self, places: list[tuple[Any, str, Any]]) -> None:
+        """In any order. A name that somebody else has pointed elsewhere meanwhile is left to them."""
+        with self._lock:
+            for place, name, _ in places:
+                held = self._places[place, name]
+                held[0] -= 1
+                if held[0] == 0:
+                    if getattr(place, name) is held[2]:
+                        setattr(place, name, held[1])
+                    held[1:] = None, None
+
+    def _while_open(self, key: tuple[Any, str], theirs: Any, ours: Any) -> Any:
+        @functools.wraps(theirs)
+        def named(*values: Any, **more: Any) -> Any:
+            return (ours if self._places[key][0] > 0 else theirs)(*values, **more)
+        setattr(named, _originals.THEIRS, theirs)
+        named.opened = self
+        return named
 
 
-_PLACES = [(jax.lax, "with_sharding_constraint", _constrain), (jax, "reshard", _explicit_reshard),
-           (jax.sharding, "reshard", _explicit_reshard), (jax, "device_put", _put)]
-_COMPILER = (compiler, "compile_or_get_cached")
+# A copy of this module that is imported while another one is open counts with it.
+_open = getattr(jax.lax.with_sharding_constraint, "opened", None) or _Open()
 
 
-@contextlib.contextmanager
-def everywhere(compare: bool = True) -> Iterator[None]:
+class _Everywhere(contextlib.ContextDecorator):
+    """What everywhere() returns. It may be entered again, by any thread, before it is left."""
+
+    def __init__(self, compare: bool) -> None:
+        self._places = [place for place in _PLACES if hasattr(*place[:2])]
+        if compare and hasattr(*_COMPILER[:2]):
+            self._places.append(_COMPILER)
+        elif compare:
+            fall_back("this JAX compiles where programs cannot be compared, so that some may receive or hold more by plans")
+
+    def __enter__(self) -> None:
+        _open.enter(self._places)
+
+    def __exit__(self, *exception: object) -> None:
+        _open.leave(self._places)
+
+
+def everywhere(compare: bool = True) -> contextlib.AbstractContextManager[None]:
     """While it is open, jax.lax.with_sharding_constraint, jax.reshard and jax.device_put move by plans.
 
     It reaches whoever looks these names up in JAX: not `from jax.lax import with_sharding_constraint` of before, not
     functions that jit has traced already, not what JAX does by itself (in_shardings, out_shardings, and where XLA's
-    propagation decides). All threads of the process see it. Open ones may be nested; one that compares is enough.
+    propagation decides). All threads of the process see it. Several may be open, of one thread or of many, and be closed
+    in any order: the names are JAX's own again once the last one is closed. One that compares is enough.
 
     compare: a program under jit is compiled with its plans and without, and JAX's own is kept, with a FallbackWarning,
     where a device would receive more by plans, or hold more (arguments and temp). It takes a second compilation; False
     spares it, and programs on which XLA alone ends the process."""
-    places = list(_PLACES)
-    if compare and (compiles := getattr(*_COMPILER, None)) is None:
-        fall_back("this JAX compiles where programs cannot be compared, so that some may receive or hold more by plans")
-    elif compare and not _choice.compares(compiles):
-        places.append((*_COMPILER, _choice.compared(compiles)))
-    held = [(place, name, getattr(place, name)) for place, name, _ in places if hasattr(place, name)]
-    for place, name, ours in places:
-        if hasattr(place, name):
-            setattr(place, name, ours)
-    try:
-        yield
-    finally:
-        for place, name, theirs in held:
-            setattr(place, name, theirs)
+    return _Everywhere(compare)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 from jax._src import dispatch  # which primitives need devices when they are lowered, and lowering itself
+from jax._src.sharding_impls import ShardingContext
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -15,10 +16,12 @@ from .. import Error, UnsupportedError
 from . import _choice, _devices, _partition, _program
 from ._fallback import fall_back
 from ._originals import constrain, explicit_reshard
-from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout
+from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout, on_one_mesh
 from ._trees import each
 
-move_p = Primitive("reshard_move")
+# Which one is bound is known by the mesh: where it is abstract, the program has to bring the devices, and JAX lets such a
+# program have one mesh only.
+move_p, move_on_p = Primitive("reshard_move"), Primitive("reshard_move_on")
 dispatch.prim_requires_devices_during_lowering.add(move_p)
 
 
@@ -51,9 +54,19 @@ def _reshard(x: Any, sharding: Any, source: Any = None) -> Any:
         return constrain(x, sharding) if AxisType.Auto in types else explicit_reshard(x, sharding)
     if known is None and not any(dims(target.spec, x.ndim) or [True]):
         return constrain(x, target)  # whole arrays everywhere: a gather in any case, which propagation may spare
-    moved = move_p.bind(x, source=_whole(known, x.ndim), target=_whole(target, x.ndim), known=known is not None)
+    end = target
+    if known is not None and known.mesh != target.mesh:
+        x = constrain(x, known)
+        known, end = on_one_mesh(known, target, x.ndim) or (None, target)
+    moved = _move(x, _whole(known, x.ndim), _whole(end, x.ndim), known is not None)
     # The constraint pins the target, and lets jit see on how many devices the program runs.
     return moved if types == {AxisType.Explicit} else constrain(moved, target)
+
+
+def _move(x, source, target, known):
+    """Bound with the mesh of either end."""
+    abstract = isinstance((target or source).mesh, jax.sharding.AbstractMesh)
+    return (move_p if abstract else move_on_p).bind(x, source=source, target=target, known=known)
 
 
 def _whole(sharding: NamedSharding | None, rank: int) -> NamedSharding | None:
@@ -92,13 +105,17 @@ def _lower(ctx, x, *, source, target, known):
     if getattr(module.axis_context, "manual_axes", None):
         fall_back("it is inside a shard_map over some axes of the mesh")
         return [x]
+    mesh = (target or source).mesh
+    if isinstance(mesh, jax.sharding.Mesh) and isinstance(module.axis_context, ShardingContext):
+        devices = tuple(mesh.devices.flat)
+        ctx = ctx.replace(module_context=module.replace(axis_context=ShardingContext(len(devices), devices)))
     body = functools.partial(_body, source=source, target=target, known=known)
     return _choice.mark(mlir.lower_fun(body, multiple_results=False)(ctx, x))
 
 
 def _transpose(cotangent, x, *, source, target, known):
     del x
-    return [move_p.bind(cotangent, source=target, target=source, known=known)]
+    return [_move(cotangent, target, source, known)]
 
 
 def _inserted(sharding, at, entry):
@@ -112,13 +129,13 @@ def _batched(axis, values, places, *, source, target, known):
     """The new dimension is not cut, or as vmap says, or in auto mode as XLA likes."""
     at, = places
     if at is None:  # the same for all
-        return move_p.bind(*values, source=source, target=target, known=known), None
+        return _move(*values, source, target, known), None
     entry = getattr(axis, "explicit_mesh_axis", None)
     if axis.spmd_name is not None:
         entry = axis.spmd_name
     elif not known:
         entry = PartitionSpec.UNCONSTRAINED
-    return move_p.bind(*values, source=_inserted(source, at, entry), target=_inserted(target, at, entry), known=known), at
+    return _move(*values, _inserted(source, at, entry), _inserted(target, at, entry), known), at
 
 
 def _now(x, *, source, target, known):
@@ -131,8 +148,9 @@ def _now(x, *, source, target, known):
     return _devices.device_put(x, NamedSharding(target.mesh, PartitionSpec(*entries)))
 
 
-move_p.def_impl(_now)
-move_p.def_abstract_eval(_abstract)
-ad.deflinear2(move_p, _transpose)
-batching.fancy_primitive_batchers[move_p] = _batched
-mlir.register_lowering(move_p, _lower)
+for _primitive in (move_p, move_on_p):
+    _primitive.def_impl(_now)
+    _primitive.def_abstract_eval(_abstract)
+    ad.deflinear2(_primitive, _transpose)
+    batching.fancy_primitive_batchers[_primitive] = _batched
+    mlir.register_lowering(_primitive, _lower)

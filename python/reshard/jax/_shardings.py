@@ -104,6 +104,39 @@ def named(sharding: Any, array: Any) -> NamedSharding | None:
     return sharding if isinstance(sharding, NamedSharding) and sharding.mesh is mesh else NamedSharding(mesh, spec)
 
 
+def on_one_mesh(source: NamedSharding, target: NamedSharding, rank: int) -> tuple[NamedSharding, NamedSharding] | None:
+    """Both shardings over one mesh, whose axes are the parts that the axes of the two meshes have in common; None where
+    they have none, or list the devices in two orders."""
+    meshes = source.mesh, target.mesh
+    if any(isinstance(mesh, jax.sharding.AbstractMesh) or axis_types(mesh) != {AxisType.Auto} for mesh in meshes):
+        return None
+    devices = meshes[0].devices.ravel()
+    if devices.tolist() != meshes[1].devices.ravel().tolist() or None in (specs := [dims(source.spec, rank), dims(target.spec, rank)]):
+        return None
+    spans = [_spans(mesh) for mesh in meshes]
+    borders = sorted({border for of_mesh in spans for span in of_mesh.values() for border in span}, reverse=True)
+    if any(wide % narrow for wide, narrow in zip(borders, borders[1:])):
+        return None
+    parts = {(wide, narrow): f"part_{narrow}" for wide, narrow in zip(borders, borders[1:])}
+    sizes = [wide // narrow for wide, narrow in parts]
+    mesh = jax.sharding.Mesh(devices.reshape(sizes), tuple(parts.values()), axis_types=(AxisType.Auto,) * len(sizes))
+    found = []
+    for spec, of_mesh in zip(specs, spans):
+        entries = [tuple(name for axis in axes for part, name in parts.items()
+                         if of_mesh[axis][0] >= part[0] and part[1] >= of_mesh[axis][1]) for axes in spec]
+        found.append(NamedSharding(mesh, PartitionSpec(*(entry or None for entry in entries))))
+    return found[0], found[1]
+
+
+def _spans(mesh: Any) -> dict[Any, tuple[int, int]]:
+    """For each axis how many devices lie from one of its indices to the next, times its size and once."""
+    found, stride = {}, 1
+    for axis, size in reversed(tuple(mesh.shape.items())):
+        found[axis] = (stride * size, stride)
+        stride *= size
+    return found
+
+
 def is_traced(value: Any) -> bool:
     """A value of a function that JAX traces."""
     return isinstance(value, jax.core.Tracer)

@@ -65,8 +65,8 @@ def sources(module: Any, mark: Any) -> dict[str, str | None]:
         word = mark(op) if op.name == "sdy.reshard" else None
         if word is not None:
             mesh, target = _split(str(op.attributes["sharding"]))
-            source = program.dims(op.operands[0]) or re.sub(r"\{[^{}]*\}", "{}", target)
-            text = None if source == target else f"#sdy.sharding<@{mesh}, {source}>"
+            held = program.sharding(op.operands[0]) or (mesh, _whole(target))
+            text = None if held == (mesh, target) else f"#sdy.sharding<@{held[0]}, {held[1]}>"
             found[word] = text if found.get(word, text) == text else None
     return found
 
@@ -116,8 +116,10 @@ class _Program:
     def _reshard(self, op: Any, times: int) -> Iterator[Found]:
         operand = op.operands[0]
         mesh, target = _split(str(op.attributes["sharding"]))
-        source = self.dims(operand) or re.sub(r"\{[^{}]*\}", "{}", target)
+        held, source = self.sharding(operand) or (mesh, _whole(target))
         own = _word_and_place(op)
+        if held != mesh:  # between two meshes, which no line to paste can name
+            return
         if source == target or _is_made_here(operand) or any(word in own[0] or word in _words(operand) for word in _OWN):
             return
         users = [use.owner for use in op.results[0].uses]
@@ -132,8 +134,8 @@ class _Program:
         yield Found(self.meshes.get(mesh, mesh), source, target, tuple(kind.shape), str(kind.element_type), times,
                     _is_asked(name), name, place, own)
 
-    def dims(self, value: Any) -> str | None:
-        """Dimension shardings of a value, None where it has none."""
+    def sharding(self, value: Any) -> tuple[str, str] | None:
+        """Mesh and dimension shardings of a value, None where it has none."""
         owner, number = value.owner, None
         if isinstance(owner, ir.Block):
             number, parent = ir.BlockArgument(value).arg_number, owner.owner
@@ -142,7 +144,7 @@ class _Program:
             return _of_values(parent, number)
         number = ir.OpResult(value).result_number
         if owner.name == "sdy.reshard":
-            return _split(str(owner.attributes["sharding"]))[1]
+            return _split(str(owner.attributes["sharding"]))
         found = _of_values(owner, number)
         if found is None and owner.name in ("func.call", "call"):
             function = self.functions.get(str(owner.attributes["callee"]).strip('@"'))
@@ -181,20 +183,25 @@ def _split(text: str) -> tuple[str, str]:
         (found.group(1), found.group(2)) if found else ("", "[]"))
 
 
-def _of_values(op: Any, number: int) -> str | None:
+def _whole(dims: str) -> str:
+    """Of as many dimensions, none of which is cut."""
+    return re.sub(r"\{[^{}]*\}", "{}", dims)
+
+
+def _of_values(op: Any, number: int) -> tuple[str, str] | None:
     attributes = op.operation.attributes if hasattr(op, "operation") else op.attributes
     if "sdy.sharding" not in attributes:
         return None
-    each = re.findall(r"<@?(?:mesh<[^>]*>|[\w.]+), (\[[^\]]*\])[^>]*>", str(attributes["sdy.sharding"]))
-    return each[number] if number < len(each) else None
+    each = re.findall(r"<@?((?:mesh<[^>]*>|[\w.]+), \[[^\]]*\])[^>]*>", str(attributes["sdy.sharding"]))
+    return _split(f"<@{each[number]}>") if number < len(each) else None
 
 
-def _of_argument(function: Any, name: str, number: int) -> str | None:
+def _of_argument(function: Any, name: str, number: int) -> tuple[str, str] | None:
     if name not in function.attributes:
         return None
     each = ir.ArrayAttr(function.attributes[name])
     words = ir.DictAttr(each[number])
-    return _split(str(words["sdy.sharding"]))[1] if "sdy.sharding" in words else None
+    return _split(str(words["sdy.sharding"])) if "sdy.sharding" in words else None
 
 
 def _is_made_here(value: Any) -> bool:

@@ -1,14 +1,17 @@
 """reshard.jax.reshard and device_put as a part of JAX: transformed, traced, exported, in every mode, on every device."""
 
+import itertools
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import unittest.mock
 import warnings
 
 import devices
 import jax
+import jax._src.compiler
 import jax.numpy as jnp
 import numpy
 import reshard.jax
@@ -188,6 +191,37 @@ class Elsewhere(unittest.TestCase):
             self.assertIn((36, 8), fetched)
         numpy.testing.assert_array_equal(moved, numpy.ones((36, 8)))
 
+    def test_meshes_of_other_axes_over_the_same_devices(self):
+        twin, square, eight = devices.mesh_of(c=2, d=4), devices.mesh_of(e=2, f=2, g=2), devices.mesh_of(z=8)
+        pairs = [(SOURCE, devices.named(twin, "d", None, "c")), (SOURCE, devices.named(square, ("f", "e"), "g")),
+                 (SOURCE, devices.named(eight, None, "z"))]
+        for source, target in pairs:
+            x = jax.device_put(X, source)
+            for known in (None, source):
+                move = lambda x: reshard.jax.reshard(x, target, source=known)
+                with self.subTest(f"{source} to {target}, known {known is not None}"), warnings.catch_warnings():
+                    warnings.simplefilter("error", reshard.jax.FallbackWarning)
+                    moved = jax.jit(move, out_shardings=target)(x)
+                    numpy.testing.assert_array_equal(moved, X)
+                    self.assertTrue(moved.sharding.is_equivalent_to(target, X.ndim))
+                    back = jax.jit(lambda x: reshard.jax.reshard(move(x * 2), source) / 2)
+                    numpy.testing.assert_array_equal(back(x), X)
+                    squares = jax.jit(jax.grad(lambda x: (move(x) ** 2).sum()))
+                    numpy.testing.assert_array_equal(squares(x), 2 * X)
+                    stack = jax.numpy.stack([x, -x])
+                    numpy.testing.assert_array_equal(jax.jit(jax.vmap(move))(stack), stack)
+        target = pairs[0][1]
+        with reshard.jax.everywhere():
+            there = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, target))
+            numpy.testing.assert_array_equal(there(jax.device_put(X, SOURCE)), 2 * X)
+        six = [Mesh(numpy.array(jax.devices()[:6]).reshape(shape), tuple(axes))
+               for shape, axes in (((2, 3), "ab"), ((3, 2), "cd"))]
+        y = numpy.arange(36.0 * 6).reshape(36, 6)
+        source, target = devices.named(six[0], "a", "b"), devices.named(six[1], "c", "d")
+        for known in (None, source):  # of which no mesh has both as axes
+            move = jax.jit(lambda y: reshard.jax.reshard(y, target, source=known), out_shardings=target)
+            numpy.testing.assert_array_equal(move(jax.device_put(y, source)), y)
+
     def test_exported_where_the_source_is_known(self):
         x = jax.device_put(X, SOURCE)
         try:
@@ -218,6 +252,71 @@ class Everywhere(unittest.TestCase):
             self.assertEqual(jax.device_put([x, X], [TARGET, TARGET])[1].sharding, TARGET)
         self.assertEqual((jax.lax.with_sharding_constraint, jax.reshard, jax.device_put), theirs)
         self.assertGreater(len(kinds(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, TARGET)), x)), 1)
+
+    def names(self):
+        return (jax.lax.with_sharding_constraint, jax.reshard, jax.sharding.reshard, jax.device_put,
+                jax._src.compiler.compile_or_get_cached)
+
+    def test_closed_in_any_order_it_leaves_jax_as_it_was(self):
+        theirs = self.names()
+        first, second, third = reshard.jax.everywhere(), reshard.jax.everywhere(compare=False), reshard.jax.everywhere()
+        for order in itertools.permutations((first, second, third)):
+            for each in (first, second, third):
+                each.__enter__()
+            for each in order:
+                self.assertNotEqual(jax.device_put, theirs[3])
+                each.__exit__(None, None, None)
+            self.assertEqual(self.names(), theirs)
+
+        def opened():
+            with reshard.jax.everywhere():
+                yield
+        waiting, another = opened(), opened()
+        next(waiting), next(another)
+        del waiting
+        self.assertNotEqual(jax.reshard, theirs[1])
+        another.close()
+        self.assertEqual(self.names(), theirs)
+        with self.assertRaises(ZeroDivisionError), reshard.jax.everywhere(), first, first:
+            1 / 0
+        self.assertEqual(self.names(), theirs)
+        with first:
+            kept = jax.device_put
+        self.assertEqual(kept(1.0).shape, ())
+
+    def test_opened_by_many_threads_it_leaves_jax_as_it_was(self):
+        theirs, together, wrong = self.names(), threading.Barrier(8), []
+
+        def open_often(number):
+            together.wait()
+            for turn in range(200):
+                with reshard.jax.everywhere(compare=(turn + number) % 3 > 0):
+                    if jax.device_put is theirs[3]:
+                        wrong.append((number, turn))
+        threads = [threading.Thread(target=open_often, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(self.names(), theirs)
+
+    def test_imported_again_while_it_is_open(self):
+        again = """
+import sys, jax, reshard.jax
+theirs = jax.lax.with_sharding_constraint, jax.reshard, jax.device_put
+with reshard.jax.everywhere():
+    for name in [name for name in sys.modules if name.startswith("reshard.jax")]:
+        del sys.modules[name]
+    import reshard.jax
+    assert reshard.jax._originals.put is theirs[2]
+    second = reshard.jax.everywhere()
+    second.__enter__()
+assert jax.device_put(1.0).shape == () and jax.device_put is not theirs[2]
+second.__exit__(None, None, None)
+assert (jax.lax.with_sharding_constraint, jax.reshard, jax.device_put) == theirs
+"""
+        subprocess.run([sys.executable, "-c", again], check=True)
 
     def test_reshard_does_not_bring_jax_and_says_what_it_misses(self):
         look = "import sys, reshard; assert 'jax' not in sys.modules; reshard.jax.reshard; assert 'jax' in sys.modules"
