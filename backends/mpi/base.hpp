@@ -22,7 +22,7 @@ public:
     [[nodiscard]] Index size() const override { return size_; }
     /// Collective, before anything else.
     Result<void> open(std::chrono::milliseconds timeout);
-    Result<void> agree(std::uint64_t fingerprint) override { return roll_->meet(Call::agree, fingerprint); }
+    Result<void> agree(const Result<std::uint64_t>& own) override { return roll_->meet(Call::agree, own); }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return arena_->take(bytes); }
     [[nodiscard]] MemoryUse memory_use() const override { return arena_->use(); }
 

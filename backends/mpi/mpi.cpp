@@ -331,10 +331,16 @@ private:
 
 }  // namespace
 
+constexpr std::string_view making = "mpi::make_backend";
+
+void refuse(MPI_Comm communicator, const Error& why) {
+    static_cast<void>(borrow(communicator, tl::unexpected(why), making, Options().timeout));
+}
+
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Options& options) {
     const Result<void> well = judge(options);
     const auto timeout = options.timeout.count() > 0 ? options.timeout : Options().timeout;
-    RESHARD_TRY(auto& own, borrow(communicator, well, "mpi::make_backend", timeout));
+    RESHARD_TRY(auto& own, borrow(communicator, well, making, timeout));
     auto backend = std::make_unique<MpiBackend>(std::move(own), options);
     RESHARD_CHECK(backend->open(options.timeout));
     RESHARD_CHECK(backend->find_node());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "reshard/text.hpp"
@@ -86,18 +87,20 @@ std::size_t Array::size_bytes() const {
 std::span<std::byte> Array::extent() const {
     Index lowest = 0;
     Index highest = 0;
+    if (empty()) return {};
     for (std::size_t k = 0; k < shape.size(); ++k) {
-        if (shape[k] == 0) return {};
         (strides[k] < 0 ? lowest : highest) += (shape[k] - 1) * strides[k];
     }
     const Index element = size_of(dtype);
     return {bytes + lowest * element, static_cast<std::size_t>((highest - lowest + 1) * element)};
 }
 
+bool Array::empty() const { return std::ranges::find(shape, 0) != shape.end(); }
+
 bool Array::row_major() const {
+    if (empty()) return true;
     Index stride = 1;
     for (std::size_t k = shape.size(); k-- > 0;) {
-        if (shape[k] == 0) return true;
         if (shape[k] != 1 && strides[k] != stride) return false;
         stride *= shape[k];
     }

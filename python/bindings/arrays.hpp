@@ -26,7 +26,8 @@ struct Array {
     [[nodiscard]] std::size_t size_bytes() const;
     /// From its lowest element to its highest: what lies between two elements too.
     [[nodiscard]] std::span<std::byte> extent() const;
-    [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous
+    [[nodiscard]] bool empty() const;      ///< without elements: its strides mean nothing
+    [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous; also when empty
 };
 
 /// `what` names it in sentences. Errors raised: TypeError; InputError (an element type that layouts do not have, a

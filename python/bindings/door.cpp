@@ -1,25 +1,135 @@
 #include "python/bindings/door.hpp"
 
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
 #include <mutex>
-#include <set>
+#include <thread>
 
 namespace reshard::python {
 namespace {
 
+// Who moves on a backend, and in which call, if it is a collective one.
+struct Mover {
+    std::thread::id thread;
+    Call* call;
+};
+
 std::mutex turns_mutex;
-std::set<const Backend*> turns;  // taken
+std::map<const Backend*, Mover> turns;
+
+Code code_of(std::string_view word) {
+    for (const Code code : {Code::syntax, Code::mesh, Code::layout, Code::overflow, Code::mismatch, Code::step,
+                            Code::plan, Code::infeasible, Code::unsupported, Code::io, Code::usage, Code::backend}) {
+        if (name(code) == word) return code;
+    }
+    return Code::usage;
+}
+
+bool is_a(nb::handle exception, PyObject* type) { return PyErr_GivenExceptionMatches(exception.ptr(), type) != 0; }
 
 }  // namespace
 
-Turn::Turn(const Backend& backend) : backend_(&backend) {
-    const std::lock_guard lock(turns_mutex);
-    if (!turns.insert(backend_).second)
-        raise({Code::usage, "another thread moves on this communicator; calls on one are in one order"});
+void finishing(const std::function<void()>& body) noexcept {
+    try {
+        waiting([&]() -> Result<void> {
+            body();
+            return {};
+        });
+    } catch (nb::python_error& raised) {
+        if (raised.matches(PyExc_KeyboardInterrupt))
+            PyErr_SetInterrupt();
+        else
+            raised.discard_as_unraisable("reshard, while an object is freed");
+    }
+}
+
+Error error_of(nb::handle exception) {
+    const nb::object known = nb::module_::import_("reshard.errors").attr("Error");
+    if (nb::isinstance(exception, known)) {
+        const nb::str code(exception.attr("code"));
+        return {code_of(code.c_str()), nb::str(exception.attr("message")).c_str()};
+    }
+    const std::string kind = nb::str(exception.type().attr("__name__")).c_str();
+    if (!is_a(exception, PyExc_Exception)) return {Code::backend, fmt::format("it was interrupted ({})", kind)};
+    Code code = Code::usage;
+    if (is_a(exception, PyExc_MemoryError)) code = Code::backend;
+    if (is_a(exception, PyExc_OSError)) code = Code::io;
+    return {code, fmt::format("{}: {}", kind, nb::str(exception).c_str())};
+}
+
+Turn::Turn(const Backend& backend, Call* call) : backend_(&backend) {
+    const bool taken = [&] {
+        const std::lock_guard lock(turns_mutex);  // nothing of Python's while it is held
+        return turns.emplace(backend_, Mover{std::this_thread::get_id(), call}).second;
+    }();
+    if (!taken) raise({Code::usage, "another thread moves on this communicator; calls on one are in one order"});
 }
 
 Turn::~Turn() {
     const std::lock_guard lock(turns_mutex);
     turns.erase(backend_);
+}
+
+Call::Call(std::shared_ptr<Backend> backend, Kind kind) : backend_(std::move(backend)), kind_(kind) {
+    turn_.emplace(*backend_, this);
+}
+
+// Something was raised between the call's begin and its first line.
+Call::~Call() {
+    if (backend_ && !voted_) refuse({Code::backend, "it was interrupted"}, true);
+}
+
+void Call::vote(const Backend& backend) {
+    Call* const call = [&] {
+        const std::lock_guard lock(turns_mutex);
+        const auto mover = turns.find(&backend);
+        const bool own = mover != turns.end() && mover->second.thread == std::this_thread::get_id();
+        return own ? mover->second.call : nullptr;
+    }();
+    if (call == nullptr || std::exchange(call->voted_, true))
+        raise({Code::usage, "a collective call has one vote, and is begun before its arguments are read"});
+}
+
+void Call::end(nb::handle exception) {
+    if (!backend_) return;
+    const std::shared_ptr<Backend> held = backend_;
+    const bool refused = !voted_;
+    try {
+        if (refused && exception.is_none())
+            refuse({Code::usage, "the call did nothing"}, false);
+        else if (refused)
+            refuse(error_of(exception), !is_a(exception, PyExc_Exception));
+    } catch (...) {
+        turn_.reset();
+        backend_.reset();
+        throw;
+    }
+    turn_.reset();
+    backend_.reset();
+}
+
+// A rank that was interrupted does not wait for the others, who may come late.
+void Call::refuse(const Error& why, bool at_once) {
+    voted_ = true;
+    const auto tell = [&]() -> Result<void> {
+        const std::optional<Interrupt> now = at_once ? std::optional<Interrupt>(
+                                                           std::in_place, [] { return true; }, at_once)
+                                                     : std::nullopt;
+        if (kind_ == Kind::redistribute)
+            reshard::refuse(*backend_, why);
+        else
+            static_cast<void>(backend_->agree(tl::unexpected(why)));
+        return {};
+    };
+    static_cast<void>(waiting(tell));
+}
+
+Call::Kind kind_of(const std::string& name) {
+    if (name == "prepare") return Call::Kind::prepare;
+    if (name == "redistribute") return Call::Kind::redistribute;
+    raise({Code::usage, fmt::format("a call is to prepare or to redistribute, not to {}", name)});
 }
 
 }  // namespace reshard::python

@@ -38,8 +38,7 @@ std::string named(const char* what, bool list, std::size_t number) {
 
 // Strides of a dimension of one index, and of a tile of none, mean nothing.
 bool same_strides(const Array& array, const Place& place) {
-    for (const Index extent : array.shape)
-        if (extent == 0) return true;
+    if (array.empty()) return true;
     for (std::size_t k = 0; k < array.shape.size(); ++k)
         if (array.shape[k] > 1 && array.strides[k] != place.strides[k]) return false;
     return true;
@@ -61,6 +60,7 @@ std::vector<Place> places_of(const std::vector<const Layout*>& layouts, const st
         const Array array = array_of(arrays[i], name.c_str(), Access::read);
         expect_host(array, name.c_str());
         expect_tile(array, name.c_str(), places[i].dtype, places[i].shape, rank);
+        if (array.empty()) continue;  // strides mean nothing then
         if (reshaped[i] != 0 && !array.row_major())
             raise({Code::unsupported, fmt::format("`{}` is reshaped, so its tile must lie row-major", name)});
         for (std::size_t k = 0; k < array.shape.size(); ++k)
@@ -124,13 +124,13 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
             storages[i] = {Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}};
     }
     const Split* const pieces = split.is_none() ? nullptr : &instance_of<Split>(split, "a split is a Split or None");
-    auto prepared = [&] {
-        const nb::gil_scoped_release unlocked;
+    Call::vote(*backend);
+    auto prepared = waiting([&] {
         if (list) return Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages);
         if (pieces == nullptr)
             return Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
         return Executor::prepare(one->made.plan(), *pieces, *backend, storages.front(), one->made.limits().memory);
-    }();
+    });
     std::shared_ptr<PythonExecutor> made(new PythonExecutor(std::move(backend), unwrap(std::move(prepared))));
     made->list_ = list;
     made->donate_ = list ? many->made.memory().donate : one->options.limits.memory.donate;
@@ -180,20 +180,20 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
 }
 
+void PythonExecutor::excuse(nb::handle exception) { executor_.excuse(error_of(exception)); }
+
 PythonRun::~PythonRun() { end(); }
 
 void PythonRun::end() {
-    const nb::gil_scoped_release unlocked;
-    ticket_.reset();
-    bound_.reset();
+    finishing([&] {
+        ticket_.reset();
+        bound_.reset();
+    });
 }
 
 template <class Call>
 auto PythonRun::asked(const Call& call) {
-    auto answer = [&] {
-        const nb::gil_scoped_release unlocked;
-        return call(*ticket_);
-    }();
+    auto answer = waiting([&] { return call(*ticket_); });
     // A call that was wrong leaves the run as it was.
     if (!answer && answer.error().code != Code::usage) end();
     return unwrap(std::move(answer));
@@ -240,6 +240,7 @@ A piece sets out when it, and all that travel before it, are offered on every ra
 Errors: InputError (no such piece, offered before, nothing is withheld); the run goes on.)doc");
     nb::class_<PythonExecutor>(module, "Prepared", "A plan that is ready to run. reshard.mpi.Executor makes them.")
         .def("start", &PythonExecutor::start, "source"_a, "target"_a, "offers_withheld"_a = false)
+        .def("excuse", &PythonExecutor::excuse, "exception"_a)
         .def_prop_ro("arrival_count", [](const PythonExecutor& self) { return self.executor().arrival_count(); })
         .def_prop_ro("workspace_bytes", [](const PythonExecutor& self) { return self.executor().workspace_bytes(); })
         .def_prop_ro("staging_bytes", [](const PythonExecutor& self) { return self.executor().staging_bytes(); })

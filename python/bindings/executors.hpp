@@ -47,12 +47,14 @@ private:
 /// An executor, and what it is bound to.
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
-    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays)
-    /// whose strides the tiles will have. `split`: None, or a Split in which a Plan runs.
+    /// Collective, within a Call. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists
+    /// of arrays) whose strides the tiles will have. `split`: None, or a Split in which a Plan runs.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
                                                 nb::handle targets, nb::handle split);
     ~PythonExecutor();
     std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets, bool offers_withheld);
+    /// Ranks that wait for this one in a run are told why it does not start it.
+    void excuse(nb::handle exception);
     [[nodiscard]] const Executor& executor() const { return executor_; }
 
 private:

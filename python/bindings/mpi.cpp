@@ -23,11 +23,7 @@ MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<cons
 }  // namespace
 
 std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
-    auto found = [&] {
-        const nb::gil_scoped_release unlocked;
-        return mpi::backend_of(communicator_at(address));
-    }();
-    return unwrap(std::move(found));
+    return unwrap(waiting([&] { return mpi::backend_of(communicator_at(address)); }));
 }
 
 namespace {
@@ -35,17 +31,11 @@ namespace {
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
                   nb::handle out) {
     const auto backend = backend_at(address);
-    const Turn turn(*backend);
-    auto tiles = or_tell(*backend, Call::redistribute, [&] {
-        return std::pair(DenseTile(array, "array", Access::read, source, backend->rank()),
-                         DenseTile(out, "out", Access::write, target, backend->rank()));
-    });
-    auto moved = [&] {
-        const nb::gil_scoped_release unlocked;
-        return reshard::redistribute(*backend, source, target, tiles.first.read(), tiles.second.write());
-    }();
-    unwrap(std::move(moved));
-    tiles.second.finish();
+    const DenseTile from(array, "array", Access::read, source, backend->rank());
+    DenseTile to(out, "out", Access::write, target, backend->rank());
+    Call::vote(*backend);
+    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write()); }));
+    to.finish();
 }
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
@@ -101,9 +91,7 @@ private:
 
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources, nb::handle targets,
                                         nb::handle split) {
-    auto backend = backend_at(address);
-    return or_tell(*backend, Call::prepare,
-                   [&] { return PythonExecutor::make(backend, plan, sources, targets, split); });
+    return PythonExecutor::make(backend_at(address), plan, sources, targets, split);
 }
 
 std::string library_version() {
@@ -125,6 +113,15 @@ NB_MODULE(_mpi, module) {
 #ifdef RESHARD_PYTHON_FILES
     add_files(module);
 #endif
+    add_calls<std::uintptr_t, std::string>(
+        module,
+        [](std::uintptr_t address, const std::string& kind) {
+            return std::make_unique<Call>(backend_at(address), kind_of(kind));
+        },
+        "address"_a, "kind"_a);
+    // A backend is made together: before what one rank may refuse alone.
+    module.def(
+        "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));

@@ -57,6 +57,17 @@ Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
 
 void Letter::write(std::string_view message) { text[message.copy(text.data(), text.size() - 1)] = '\0'; }
 
+Result<std::uint64_t> Letter::brought() const {
+    if (code < 0) return value;
+    return fail(static_cast<Code>(code), std::string(message()));
+}
+
+void Letter::write(const Result<std::uint64_t>& brought) {
+    code = brought ? -1 : static_cast<std::int32_t>(brought.error().code);
+    value = brought.value_or(0);
+    if (!brought) write(brought.error().message);
+}
+
 // All ranks take the same one. Where they do not know the same, after a call that failed or two at once, all make
 // another.
 Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {

@@ -38,11 +38,14 @@ struct Letter {
     std::uint64_t value =
         0;  ///< of a call its fingerprint; of an executor the runs that were begun, or the first that fails
     std::int32_t call = 0;  ///< which kind
-    std::int32_t code = 0;  ///< of a verdict
+    std::int32_t code = 0;  ///< of a verdict, and of a rank that has come: its failure's, or below 0
     std::array<char, 424> text{};
 
     [[nodiscard]] std::string_view message() const { return text.data(); }
     void write(std::string_view message);
+    /// A value, or a failure: its code and as much of its message as fits.
+    [[nodiscard]] Result<std::uint64_t> brought() const;
+    void write(const Result<std::uint64_t>& brought);
 };
 
 /// The backend's and the call's number that prepared it.

@@ -26,9 +26,10 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Roll>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
     ~Roll();
 
-    /// Collective. Errors: mismatch, on all ranks alike, where values differ, or one is 0, which stands for a rank that
-    /// failed; backend where a rank did not come, or has dropped its backend: then no later call is well either.
-    [[nodiscard]] Result<void> meet(Call call, std::uint64_t value);
+    /// Collective. Errors: mismatch, on all ranks, where values differ; the first failure that a rank brings instead of
+    /// a value, with its code, and on that rank its own; backend where a rank did not come, gave up waiting, or has
+    /// dropped its backend: then no later call is well either.
+    [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
 
     /// The key of the last call; the same on all ranks.
     [[nodiscard]] ExecutorKey key() const { return {backend_, number_}; }
@@ -45,7 +46,7 @@ private:
     void send_all(const Letter& letter) const;
     Verdict preside(const Letter& own);
     std::optional<Verdict> judge(const std::map<int, Letter>& come, bool in_time) const;
-    [[nodiscard]] std::optional<Verdict> compare(const std::map<int, Letter>& come) const;
+    [[nodiscard]] Verdict compare(const std::map<int, Letter>& come) const;
     Verdict attend(const Letter& own);
 
     std::shared_ptr<Post> post_;
