@@ -32,6 +32,8 @@ protected:
     [[nodiscard]] const Roll& roll() const { return *roll_; }
     /// Collective. All ranks have come to prepare.
     Result<void> meet_to_prepare() { return roll_->meet(Call::prepare, 1); }
+    /// Why they will not all come to its end.
+    Result<void> trouble() { return roll_->trouble(); }
 
 private:
     Communicator communicator_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "backends/mpi/base.hpp"
@@ -308,6 +309,7 @@ public:
 
     Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) override {
         RESHARD_CHECK(meet_to_prepare());
+        const Lookout lookout([&] { return trouble(); });
         RESHARD_TRY(auto& own, duplicate(communicator()));
         Options options = options_;
         const Index signals = Signals::bytes(size(), ShmCopyPlan::signal_addresses(plans.size()));
@@ -356,11 +358,10 @@ Result<Options> tune(MPI_Comm communicator, const Options& options,
         Options tried = options;
         tried.unregistered_buffers = way;
         RESHARD_TRY(const auto& backend, make_backend(communicator, tried));
-        RESHARD_TRY(double slowest, all_succeeded(communicator, seconds(*backend), 1));
-        const int code = MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator);
-        RESHARD_CHECK(checked(code, "MPI_Allreduce"));
-        if (slowest >= least) continue;
-        least = slowest;
+        RESHARD_TRY(const double own, all_succeeded(communicator, seconds(*backend), 1));
+        RESHARD_TRY(const auto& slowest, reduced(communicator, std::array<double, 1>{own}, MPI_DOUBLE, MPI_MAX));
+        if (slowest.front() >= least) continue;
+        least = slowest.front();
         best = tried;
     }
     return best;

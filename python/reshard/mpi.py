@@ -14,8 +14,8 @@ the others. What is prepared hangs on the communicator and goes with it. Threads
 THREAD_MULTIPLE. The GIL is never held while bytes move or a rank waits.
 
 Ctrl-C ends a wait for other ranks within a second, as does any signal's handler that raises. The others raise a
-BackendError. A run that was ended so is lost, and its executor must be prepared anew. A wait for ranks that had not come
-to a call is the end of all calls on the communicator, until every rank calls `clear`."""
+BackendError, and the next call goes on. A run that was ended so is lost, and its executor must be prepared anew. If a rank
+is interrupted while all prepare, every later call fails until each rank has called `clear`."""
 
 from __future__ import annotations
 

@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "backends/common/fingerprints.hpp"
 #include "backends/common/waits.hpp"
+#include "backends/mpi/base/polled.hpp"
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
-#include "src/execute/flights.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -23,21 +22,6 @@ constexpr auto last_word = std::chrono::milliseconds(100);  // for an answer tha
 std::string_view name(std::int32_t call) {
     return call == static_cast<std::int32_t>(Call::agree) ? "Backend::agree" : "Backend::prepare";
 }
-
-// Polls a few times at once, then sleeps ever longer. Others may come only when a run that is in flight goes on.
-class Pace {
-public:
-    void rest() {
-        constexpr int polls = 100;
-        const auto& flights = Flights::of_this_thread();
-        if (!flights->empty()) flights->advance_all();
-        if (++polls_ < polls) return std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::microseconds(std::min(polls_ - polls + 1, 200)));
-    }
-
-private:
-    int polls_ = 0;
-};
 
 // Until `request` is done, or the time is over, or the wait is interrupted; then it is left to MPI.
 Result<bool> done_within(MPI_Request& request, Clock::time_point until) {
@@ -95,8 +79,7 @@ Result<std::unique_ptr<Roll>> Roll::make(MPI_Comm communicator, std::chrono::mil
     MPI_Comm_rank(communicator, &roll->rank_);
     MPI_Comm_size(communicator, &roll->size_);
     if (roll->rank_ == 0) roll->backend_ = roll->post_->next_backend();
-    const int code = MPI_Bcast(&roll->backend_, 1, MPI_UINT64_T, 0, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Bcast"));
+    RESHARD_ASSIGN(roll->backend_, broadcast(communicator, roll->backend_, 0));
     return roll;
 }
 
@@ -139,18 +122,34 @@ Result<void> Roll::meet(Call call, const Result<std::uint64_t>& own) {
     return verdict.on_all;
 }
 
+// Letters of calls to come are kept: a call that has failed is over for the others before the last rank comes to it.
+void Roll::collect() {
+    std::erase_if(mail_, [&](const Letter& letter) { return letter.number < number_; });
+    for (const Letter& letter : post_->calls(backend_)) {
+        if (letter.word == Word::gone || (letter.word == Word::withdrew && letter.value != 0))
+            left_[letter.rank] = letter;
+        else if (letter.number >= number_)
+            mail_.push_back(letter);
+    }
+}
+
 Roll::Verdict Roll::preside(const Letter& own) {
     const auto begin = Clock::now();
     std::map<int, Letter> come{{0, own}};
+    std::optional<Letter> withdrew;
     bool said = false;
     for (Pace pace;; pace.rest()) {
-        for (const Letter& letter : post_->calls(backend_)) {
-            if (letter.word == Word::arrived && letter.number == number_) come[letter.rank] = letter;
-            if (letter.word == Word::gone || letter.word == Word::withdrew) left_[letter.rank] = letter;
+        collect();
+        for (const Letter& letter : mail_) {
+            if (letter.number != number_) continue;
+            if (letter.word == Word::arrived) come[letter.rank] = letter;
+            if (letter.word == Word::withdrew) withdrew = letter;
         }
         const auto waited = Clock::now() - begin;
         auto verdict = judge(come, waited < timeout_);
-        if (!verdict && Interrupt::raised()) verdict = {fail(Code::backend, interrupted(own)), true};
+        if (withdrew && (!verdict || !verdict->last)) verdict = {fail(Code::backend, std::string(withdrew->message()))};
+        if (!verdict && Interrupt::raised())
+            verdict = own.brought() ? Verdict{fail(Code::backend, interrupted(own))} : compare(come);
         if (verdict) {
             Letter answer = letter(Word::verdict);
             const std::uint64_t last = verdict->last ? 1 : 0;
@@ -195,34 +194,65 @@ Roll::Verdict Roll::compare(const std::map<int, Letter>& come) const {
     return Verdict{same_plans(brought)};
 }
 
-// Rank 0 decides. Who gives it up says so, and takes an answer that was on its way.
+// Rank 0 decides. A rank that gives up says so, and takes an answer that is on its way. One that was interrupted says
+// so to all: rank 0 may be late too. A rank that has failed itself knows the answer.
 Roll::Verdict Roll::attend(const Letter& own) {
     post_->send(0, own);
     auto until = Clock::now() + timeout_;
     bool here = false;
-    bool withdrawn = false;
-    std::string why;
+    std::optional<Verdict> given_up;
+    const auto give_up = [&](std::string why, bool last) {
+        given_up = {fail(Code::backend, std::move(why)), last};
+        until = Clock::now() + last_word;
+    };
     for (Pace pace;; pace.rest()) {
-        for (const Letter& letter : post_->calls(backend_)) {
-            if (letter.word == Word::gone) return {fail(Code::backend, "rank 0 dropped its backend"), true};
+        collect();
+        for (const auto& [rank, letter] : left_) {
+            if (letter.word == Word::withdrew) return {fail(Code::backend, std::string(letter.message())), true};
+            if (rank == 0) return {fail(Code::backend, "rank 0 dropped its backend"), true};
+        }
+        for (const Letter& letter : mail_) {
             if (letter.number != number_) continue;
             if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
-            if (letter.word != Word::verdict) continue;
-            return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
+            if (letter.word == Word::withdrew && !given_up) give_up(std::string(letter.message()), false);
+            if (letter.word == Word::verdict) return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
         }
-        if (withdrawn && Clock::now() >= until) return {fail(Code::backend, std::move(why)), true};
-        if (withdrawn) continue;
         const bool in_time = Clock::now() < until;
-        if (in_time && !Interrupt::raised()) continue;
-        Letter withdrew = letter(Word::withdrew);
-        withdrew.write(in_time ? interrupted(own) : fmt::format("rank {} gave up waiting for rank 0", rank_));
-        post_->send(0, withdrew);
-        why = in_time ? interrupted(own)
-                      : fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to", name(own.call),
-                                    in_words(timeout_));
-        withdrawn = true;
-        until = Clock::now() + last_word;
+        if (given_up && !in_time) return *given_up;
+        if (given_up) continue;
+        if (Interrupt::raised()) {
+            if (!own.brought()) return {own.brought().map([](std::uint64_t) {})};
+            withdraw(interrupted(own), false);
+            give_up(interrupted(own), false);
+        } else if (!in_time) {
+            Letter withdrew = letter(Word::withdrew);
+            withdrew.value = 1;
+            withdrew.write(fmt::format("rank {} gave up waiting for rank 0", rank_));
+            post_->send(0, withdrew);
+            give_up(fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to", name(own.call),
+                                in_words(timeout_)),
+                    true);
+        }
     }
+}
+
+Result<void> Roll::trouble() {
+    collect();
+    for (const auto& [rank, letter] : left_) {
+        if (!broken_ && letter.word == Word::withdrew) broken_ = Error{Code::backend, std::string(letter.message())};
+    }
+    if (!broken_ && Interrupt::raised()) {
+        broken_ = Error{Code::backend, fmt::format("rank {} was interrupted while the ranks prepared", rank_)};
+        withdraw(broken_->message, true);
+    }
+    return broken_ ? tl::unexpected(*broken_) : Result<void>();
+}
+
+void Roll::withdraw(const std::string& why, bool last) {
+    Letter withdrew = letter(Word::withdrew);
+    withdrew.value = last ? 1 : 0;
+    withdrew.write(why);
+    send_all(withdrew);
 }
 
 Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), rank_(roll.rank()) {

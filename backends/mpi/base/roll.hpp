@@ -31,6 +31,10 @@ public:
     /// dropped its backend: then no later call is well either.
     [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
 
+    /// What becomes of the rest of the last call, after the ranks have met. Errors: backend where this rank is
+    /// interrupted in it, which all learn, or another one was; then no later call is well.
+    [[nodiscard]] Result<void> trouble();
+
     /// The key of the last call; the same on all ranks.
     [[nodiscard]] ExecutorKey key() const { return {backend_, number_}; }
     [[nodiscard]] const std::shared_ptr<Post>& post() const { return post_; }
@@ -39,11 +43,13 @@ public:
 private:
     Roll() = default;
     struct Verdict {
-        Result<void> on_all;
+        Result<void> on_all = {};
         bool last = false;  // no call after it
     };
     [[nodiscard]] Letter letter(Word word) const;
     void send_all(const Letter& letter) const;
+    void withdraw(const std::string& why, bool last);  // tells all
+    void collect();
     Verdict preside(const Letter& own);
     std::optional<Verdict> judge(const std::map<int, Letter>& come, bool in_time) const;
     [[nodiscard]] Verdict compare(const std::map<int, Letter>& come) const;
@@ -55,7 +61,8 @@ private:
     int size_ = 1;
     std::uint64_t backend_ = 0;
     std::uint64_t number_ = 0;    // of calls
-    std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew
+    std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew from all calls
+    std::vector<Letter> mail_;    // other letters, of this call and of those to come
     std::optional<Error> broken_;
 };
 
