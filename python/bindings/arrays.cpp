@@ -139,6 +139,17 @@ Array array_of(nb::handle object, const char* what, Access access) {
     return array;
 }
 
+nb::capsule keeper_of(std::unique_ptr<Memory> memory) {
+    struct Kept {
+        std::unique_ptr<Memory> memory;
+        Home home;
+    };
+    return {new Kept{std::move(memory), {}}, [](void* held) noexcept {
+                auto* const kept = static_cast<Kept*>(held);
+                if (kept->home.here()) delete kept;
+            }};
+}
+
 nb::dlpack::dtype dlpack_dtype(DType dtype) {
     for (const auto& [kind, value] : kinds)
         if (value == dtype) return {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/bindings/errors.hpp"
+#include "reshard/algebra/backend.hpp"
 #include "reshard/elements.hpp"
 
 namespace reshard::python {
@@ -41,6 +42,10 @@ void expect_cuda(const Array& array, const char* what);  ///< likewise
 void expect_pageable(const Array& array, const char* what);
 /// It has these elements and the shape of the rank's tile. Errors raised: InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
+
+/// Keeps memory of a backend alive for an array that shows it. In a process that was forked off it is never freed: the
+/// locks of the backend may be held for ever there.
+[[nodiscard]] nb::capsule keeper_of(std::unique_ptr<Memory> memory);
 
 /// The element type as DLPack says it.
 [[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);

@@ -68,6 +68,7 @@ Turn::Turn(const Backend& backend, Call* call) : backend_(&backend) {
 }
 
 Turn::~Turn() {
+    if (!home_.here()) return;  // another thread of the parent may have held the lock
     const std::lock_guard lock(turns_mutex);
     turns.erase(backend_);
 }
@@ -78,6 +79,7 @@ Call::Call(std::shared_ptr<Backend> backend, Kind kind) : backend_(std::move(bac
 
 // Something was raised between the call's begin and its first line.
 Call::~Call() {
+    if (!home_.here()) leave(backend_);  // the parent's
     if (backend_ && !voted_) refuse({Code::backend, "it was interrupted"}, true);
 }
 
@@ -94,6 +96,7 @@ void Call::vote(const Backend& backend) {
 
 void Call::end(nb::handle exception) {
     if (!backend_) return;
+    expect_home(home_, "calls");
     const std::shared_ptr<Backend> held = backend_;
     const bool refused = !voted_;
     try {

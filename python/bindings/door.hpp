@@ -7,32 +7,12 @@
 #include <optional>
 #include <string>
 
-#include "python/bindings/errors.hpp"
+#include "python/bindings/waiting.hpp"
 #include "reshard/redistribute.hpp"
-#include "src/base/interrupt.hpp"
 
 namespace reshard::python {
 
-/// Runs `body`, which returns a Result and may wait for other ranks, without the GIL. Ctrl-C ends its waits, as does
-/// any handler of a signal that raises; what was raised is raised here.
-template <class Body>
-auto waiting(const Body& body) {
-    std::optional<nb::python_error> raised;
-    auto answer = [&] {
-        const nb::gil_scoped_release unlocked;
-        const Interrupt interrupt([&] {
-            const nb::gil_scoped_acquire locked;
-            if (!locked || PyErr_CheckSignals() == 0) return false;
-            raised.emplace();
-            return true;
-        });
-        return body();
-    }();
-    if (raised) throw std::move(*raised);
-    return answer;
-}
-
-/// The same where nothing may be raised: while an object is freed. Ctrl-C is raised later then, where Python can.
+/// As waiting, where nothing may be raised: while an object is freed. Ctrl-C is raised later then, where Python can.
 void finishing(const std::function<void()>& body) noexcept;
 
 /// What the other ranks are told of an exception: an error's own code and words; of any other exception its type too.
@@ -48,6 +28,7 @@ public:
 
 private:
     const Backend* backend_;
+    Home home_;
 };
 
 /// A collective call of this rank, from before its arguments are looked at until it ends. All ranks agree in it once.
@@ -72,6 +53,7 @@ private:
     std::shared_ptr<Backend> backend_;
     Kind kind_;
     std::optional<Turn> turn_;
+    Home home_;
     bool voted_ = false;
 };
 

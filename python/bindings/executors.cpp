@@ -143,6 +143,13 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
 
 PythonExecutor::~PythonExecutor() {
     const nb::gil_scoped_release unlocked;
+    if (!home_.here()) {  // the parent's locks may be held for ever
+        leave(bound_);
+        leave(executor_);
+        leave(workspace_);
+        leave(backend_);
+        return;
+    }
     bound_.reset();
     const Executor dropped = std::move(executor_);
 }
@@ -167,6 +174,7 @@ void PythonExecutor::bind(const std::vector<Array>& sources, const std::vector<A
 }
 
 std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle targets, bool offers_withheld) {
+    expect_home(home_, "executors");
     const Turn turn(*backend_);
     const Index rank = backend_->rank();
     auto from = arrays_of(sources, sources_, list_, "source", donate_ ? Access::write : Access::read, rank);
@@ -180,9 +188,18 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
 }
 
-void PythonExecutor::excuse(nb::handle exception) { executor_.excuse(error_of(exception)); }
+void PythonExecutor::excuse(nb::handle exception) {
+    if (home_.here()) executor_.excuse(error_of(exception));
+}
 
-PythonRun::~PythonRun() { end(); }
+PythonRun::~PythonRun() {
+    if (home_.here()) {
+        end();
+    } else {  // the parent's locks may be held for ever
+        leave(ticket_);
+        leave(bound_);
+    }
+}
 
 void PythonRun::end() {
     finishing([&] {
@@ -193,6 +210,7 @@ void PythonRun::end() {
 
 template <class Call>
 auto PythonRun::asked(const Call& call) {
+    expect_home(home_, "runs");
     auto answer = waiting([&] { return call(*ticket_); });
     // A call that was wrong leaves the run as it was.
     if (!answer && answer.error().code != Code::usage) end();

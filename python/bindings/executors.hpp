@@ -17,7 +17,7 @@ struct Place {
 
 class PythonExecutor;
 
-/// A run in flight. Dropping it waits.
+/// A run in flight. Dropping it waits; in a process that was forked off it does nothing, and calls raise.
 class PythonRun : NonCopyable {
 public:
     PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<PythonExecutor> executor, std::shared_ptr<Bound> bound,
@@ -42,6 +42,7 @@ private:
     std::shared_ptr<Bound> bound_;
     std::vector<Array> arrays_;  // kept alive while they are read and written
     std::unique_ptr<Ticket> ticket_;
+    Home home_;
 };
 
 /// An executor, and what it is bound to.
@@ -71,6 +72,7 @@ private:
     std::unique_ptr<Memory> workspace_;
     std::vector<std::byte*> addresses_;  // that are bound
     std::shared_ptr<Bound> bound_;
+    Home home_;
 };
 
 void add_executors(nb::module_& module);

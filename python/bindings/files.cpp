@@ -27,8 +27,7 @@ files::ConvertOptions options_of(const std::string& rules, const Casts& casts, I
 }
 
 nb::object array_of_tile(files::LoadedTile& tile) {
-    auto* const memory = tile.memory.release();
-    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
+    const nb::capsule owner = keeper_of(std::move(tile.memory));
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(tile.bytes.data(), {tile.bytes.size()}, owner));
 }
 

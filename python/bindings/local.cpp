@@ -8,6 +8,7 @@
 
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/core.hpp"
+#include "python/bindings/waiting.hpp"
 #include "reshard/local.hpp"
 
 namespace reshard::python {
@@ -15,19 +16,28 @@ namespace {
 
 using namespace nb::literals;
 
-struct LocalRanks {
-    local::World world;
-    std::mutex moving;  // a world is driven by one thread at a time
+struct LocalRanks : NonCopyable {
+    LocalRanks(Index ranks, const local::Options& options)
+        : made(std::make_unique<local::World>(ranks, options)), world(*made) {}
+    ~LocalRanks() {
+        if (!home.here()) static_cast<void>(made.release());  // its locks may be held for ever
+    }
+
+    std::unique_ptr<local::World> made;
+    local::World& world;
+    std::timed_mutex moving;  // a world is driven by one thread at a time
+    Home home;
 };
 
 std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     if (ranks < 1) raise({Code::usage, fmt::format("{} ranks are too few", ranks)});
     const local::Options options{.timeout = std::chrono::milliseconds(static_cast<Index>(timeout * 1e3))};
-    return std::unique_ptr<LocalRanks>(new LocalRanks{local::World(ranks, options), {}});
+    return std::make_unique<LocalRanks>(ranks, options);
 }
 
 void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout& source, const Layout& target,
           const std::vector<nb::object>& out) {
+    expect_home(ranks.home, "local ranks");
     if (std::ssize(tiles) != ranks.world.size() || std::ssize(out) != ranks.world.size())
         raise({Code::mismatch, fmt::format("{} ranks were given {} source and {} target tiles", ranks.world.size(),
                                            tiles.size(), out.size())});
@@ -44,12 +54,13 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
         in.push_back(from.back().read());
         written.push_back(to.back().write());
     }
-    auto moved = [&] {
-        const nb::gil_scoped_release unlocked;
-        const std::lock_guard alone(ranks.moving);
+    unwrap(waiting([&]() -> Result<void> {
+        std::unique_lock alone(ranks.moving, std::defer_lock);
+        while (!alone.try_lock_for(Interrupt::interval)) {
+            if (Interrupt::raised()) return tl::unexpected(Interrupt::error());
+        }
         return local::redistribute(ranks.world, source, target, in, written);
-    }();
-    unwrap(std::move(moved));
+    }));
     for (DenseTile& tile : to) tile.finish();
 }
 

@@ -18,11 +18,18 @@ namespace {
 
 using namespace nb::literals;
 
+// MPI runs in one process. A child that forks before any use is another's concern.
+const Home& first_use() {
+    static const Home home;
+    return home;
+}
+
 MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<const MPI_Comm*>(address); }
 
 }  // namespace
 
 std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
+    expect_home(first_use(), "communicators");
     return unwrap(waiting([&] { return mpi::backend_of(communicator_at(address)); }));
 }
 
@@ -40,10 +47,10 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
     const auto backend = backend_at(address);
-    auto* const memory = unwrap(backend->allocate(bytes)).release();
-    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
-    const std::size_t size = memory->bytes().size();
-    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(memory->bytes().data(), {size}, owner));
+    auto memory = unwrap(backend->allocate(bytes));
+    const std::span<std::byte> shown = memory->bytes();
+    const nb::capsule owner = keeper_of(std::move(memory));
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(shown.data(), {shown.size()}, owner));
 }
 
 /// Arrays of the caller's while peers reach them. They are kept alive, so that numpy refuses to resize them.
@@ -63,7 +70,12 @@ public:
     }
     ~RegisteredArrays() {
         const nb::gil_scoped_release unlocked;
-        held_.clear();
+        if (home_.here()) {
+            held_.clear();
+        } else {  // the parent's locks may be held for ever
+            leave(held_);
+            leave(backend_);
+        }
     }
     void end() {
         auto ended = [&]() -> Result<void> {
@@ -87,6 +99,7 @@ private:
     std::shared_ptr<Backend> backend_;
     std::vector<Array> arrays_;
     std::vector<Registration> held_;
+    Home home_;
 };
 
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources, nb::handle targets,
@@ -139,6 +152,7 @@ NB_MODULE(_mpi, module) {
     module.def(
         "clear",
         [](std::uintptr_t address) {
+            expect_home(first_use(), "communicators");
             const nb::gil_scoped_release unlocked;
             reshard::mpi::clear(communicator_at(address));
         },

@@ -30,7 +30,13 @@ Kept& kept() {
     return *only;
 }
 
+const Home& first_use() {
+    static const Home home;
+    return home;
+}
+
 std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t stream) {
+    expect_home(first_use(), "communicators");
     if (communicator == 0) raise({Code::backend, "there is no rank on a null communicator"});
     auto made = waiting([&]() -> Result<std::shared_ptr<Backend>> {
         {
@@ -53,6 +59,7 @@ std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t 
 
 // The same where `stream` is what the program gave. A rank that gave no stream meets the others where they met last.
 std::shared_ptr<Backend> backend_of_any(std::uintptr_t communicator, nb::handle stream) {
+    expect_home(first_use(), "communicators");
     std::uintptr_t known = 0;
     if (stream.is_none() || nb::try_cast(stream, known)) return backend_of(communicator, known);
     {
@@ -76,13 +83,14 @@ nb::object allocate(std::uintptr_t communicator, const Layout& layout, std::uint
     const auto backend = backend_of(communicator, stream);
     const std::vector<Index> wanted = tile_shape(layout, backend->rank());
     const Index bytes = static_cast<Index>(tile_count(layout, backend->rank())) * size_of(layout.dtype);
-    auto* const memory = unwrap(backend->allocate(bytes)).release();
-    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
+    auto memory = unwrap(backend->allocate(bytes));
+    const std::span<std::byte> shown = memory->bytes();
+    const nb::capsule owner = keeper_of(std::move(memory));
     int device = 0;
     cudaGetDevice(&device);
     const std::vector<std::size_t> shape(wanted.begin(), wanted.end());
     constexpr int cuda = 2;
-    return nb::cast(nb::ndarray<nb::array_api>(memory->bytes().data(), shape.size(), shape.data(), owner, nullptr,
+    return nb::cast(nb::ndarray<nb::array_api>(shown.data(), shape.size(), shape.data(), owner, nullptr,
                                                dlpack_dtype(layout.dtype), cuda, device));
 }
 
@@ -102,6 +110,7 @@ void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& s
 }
 
 void clear_all(std::uintptr_t communicator) {
+    expect_home(first_use(), "communicators");
     const nb::gil_scoped_release unlocked;
     std::vector<std::shared_ptr<Backend>> dropped;
     const std::lock_guard lock(kept().mutex);
