@@ -11,16 +11,23 @@
 
 namespace reshard {
 
-/// An error where ranks that brought these fingerprints cannot run together. By rank; 0: it could not prepare its plan,
-/// null: it has not come yet.
-[[nodiscard]] inline Result<void> same_plans(std::span<const std::optional<std::uint64_t>> brought) {
+/// What one rank brings to an agreement: the fingerprint of what it is about to run, or why it cannot.
+using Brought = Result<std::uint64_t>;
+
+/// What the other ranks learn of the failure of one: its code and its words.
+[[nodiscard]] inline Error failure_of(std::size_t rank, const Error& own) {
+    return {own.code, fmt::format("rank {} could not prepare: {}", rank, own.message)};
+}
+
+/// An error where ranks that brought these fingerprints cannot run together. By rank; null: it has not come yet.
+[[nodiscard]] inline Result<void> same_plans(std::span<const std::optional<Brought>> brought) {
     std::optional<std::size_t> first;
     std::optional<std::size_t> other;
     for (std::size_t rank = 0; rank < brought.size(); ++rank) {
-        if (brought[rank] == std::uint64_t{0})
-            return fail(Code::mismatch, fmt::format("rank {} could not prepare its plan", rank));
-        if (!first && brought[rank]) first = rank;
-        if (!other && brought[rank] && brought[rank] != brought[*first]) other = rank;
+        if (!brought[rank]) continue;
+        if (!*brought[rank]) return tl::unexpected(failure_of(rank, brought[rank]->error()));
+        if (!first) first = rank;
+        if (!other && **brought[rank] != **brought[*first]) other = rank;
     }
     if (!other) return {};
     return fail(Code::mismatch,

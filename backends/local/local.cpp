@@ -50,7 +50,7 @@ struct Session {
 
 // The fingerprints of one agreement, as they come in.
 struct Agreement {
-    std::vector<std::optional<std::uint64_t>> brought;  // by rank
+    std::vector<std::optional<Brought>> brought;  // by rank
     std::optional<Error> error;
 };
 
@@ -257,23 +257,23 @@ public:
     [[nodiscard]] Capabilities capabilities() const override { return {.ranks_per_node = world_.size}; }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
 
-    Result<void> agree(std::uint64_t fingerprint) override {
+    Result<void> agree(const Result<std::uint64_t>& own) override {
         const std::lock_guard lock(world_.mutex);
         key_ = {key_.agreement + 1, 0};
         Agreement& agreement = world_.agreement(key_.agreement);
-        agreement.brought[static_cast<std::size_t>(rank_)] = fingerprint;
+        agreement.brought[static_cast<std::size_t>(rank_)] = own;
         if (!agreement.error) {
             if (auto same = same_plans(agreement.brought); !same) agreement.error = same.error();
         }
         if (!agreement.error) {
             // Nobody asks again about an agreement that all have joined.
-            if (std::ranges::all_of(agreement.brought, &std::optional<std::uint64_t>::has_value)) {
+            if (std::ranges::all_of(agreement.brought, &std::optional<Brought>::has_value)) {
                 world_.agreements.erase(key_.agreement);
             }
             return {};
         }
         world_.changed.notify_all();
-        return tl::unexpected(*agreement.error);
+        return tl::unexpected(own ? *agreement.error : own.error());
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {

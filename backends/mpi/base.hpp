@@ -22,7 +22,7 @@ public:
     [[nodiscard]] Index size() const override { return size_; }
     /// Collective, before anything else.
     Result<void> open(std::chrono::milliseconds timeout);
-    Result<void> agree(std::uint64_t fingerprint) override { return roll_->meet(Call::agree, fingerprint); }
+    Result<void> agree(const Result<std::uint64_t>& own) override { return roll_->meet(Call::agree, own); }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return arena_->take(bytes); }
     [[nodiscard]] MemoryUse memory_use() const override { return arena_->use(); }
 
@@ -32,6 +32,8 @@ protected:
     [[nodiscard]] const Roll& roll() const { return *roll_; }
     /// Collective. All ranks have come to prepare.
     Result<void> meet_to_prepare() { return roll_->meet(Call::prepare, 1); }
+    /// Why they will not all come to its end.
+    Result<void> trouble() { return roll_->trouble(); }
 
 private:
     Communicator communicator_;

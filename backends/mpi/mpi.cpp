@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "backends/mpi/base.hpp"
@@ -308,6 +309,7 @@ public:
 
     Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) override {
         RESHARD_CHECK(meet_to_prepare());
+        const Lookout lookout([&] { return trouble(); });
         RESHARD_TRY(auto& own, duplicate(communicator()));
         Options options = options_;
         const Index signals = Signals::bytes(size(), ShmCopyPlan::signal_addresses(plans.size()));
@@ -331,10 +333,16 @@ private:
 
 }  // namespace
 
+constexpr std::string_view making = "mpi::make_backend";
+
+void refuse(MPI_Comm communicator, const Error& why) {
+    static_cast<void>(borrow(communicator, tl::unexpected(why), making, Options().timeout));
+}
+
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Options& options) {
     const Result<void> well = judge(options);
     const auto timeout = options.timeout.count() > 0 ? options.timeout : Options().timeout;
-    RESHARD_TRY(auto& own, borrow(communicator, well, "mpi::make_backend", timeout));
+    RESHARD_TRY(auto& own, borrow(communicator, well, making, timeout));
     auto backend = std::make_unique<MpiBackend>(std::move(own), options);
     RESHARD_CHECK(backend->open(options.timeout));
     RESHARD_CHECK(backend->find_node());
@@ -350,11 +358,10 @@ Result<Options> tune(MPI_Comm communicator, const Options& options,
         Options tried = options;
         tried.unregistered_buffers = way;
         RESHARD_TRY(const auto& backend, make_backend(communicator, tried));
-        RESHARD_TRY(double slowest, all_succeeded(communicator, seconds(*backend), 1));
-        const int code = MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator);
-        RESHARD_CHECK(checked(code, "MPI_Allreduce"));
-        if (slowest >= least) continue;
-        least = slowest;
+        RESHARD_TRY(const double own, all_succeeded(communicator, seconds(*backend), 1));
+        RESHARD_TRY(const auto& slowest, reduced(communicator, std::array<double, 1>{own}, MPI_DOUBLE, MPI_MAX));
+        if (slowest.front() >= least) continue;
+        least = slowest.front();
         best = tried;
     }
     return best;

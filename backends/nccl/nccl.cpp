@@ -23,13 +23,17 @@ public:
     [[nodiscard]] Capabilities capabilities() const override { return {.native_collectives = true}; }
     [[nodiscard]] Base& base() const { return *base_; }
 
-    Result<void> agree(std::uint64_t fingerprint) override {
+    Result<void> agree(const Result<std::uint64_t>& own) override {
         const OnDevice current(base_->device());
-        std::uint64_t least[] = {fingerprint, ~fingerprint};  // the least complement is of the greatest
-        RESHARD_CHECK(base_->vote(least, ncclMin));
-        if (least[0] == ~least[1] && least[0] != 0) return {};
-        RESHARD_TRY(const auto& all, base_->gather(fingerprint));
-        return same_plans(std::vector<std::optional<std::uint64_t>>(all.begin(), all.end()));
+        const std::uint64_t number = own.value_or(0);
+        std::uint64_t least[] = {number, ~number, own ? 1U : 0U};  // the least complement is of the greatest
+        const Result<void> voted = base_->vote(least, ncclMin);
+        if (!own && !voted) return tl::unexpected(own.error());
+        RESHARD_CHECK(voted);
+        if (least[2] == 0) return base_->first_failure(own.map([](std::uint64_t) {}));
+        if (least[0] == ~least[1]) return {};
+        RESHARD_TRY(const auto& all, base_->gather(number));
+        return same_plans(std::vector<std::optional<Brought>>(all.begin(), all.end()));
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
@@ -73,13 +77,26 @@ private:
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options) {
+namespace {
+
+Result<void> judge(const Options& options) {
     if (options.staging_bytes_max < 0)
         return fail(Code::usage, fmt::format("Options::staging_bytes_max is negative: {}", options.staging_bytes_max));
     if (options.timeout.count() <= 0)
         return fail(Code::usage, fmt::format("Options::timeout is not more than 0: {} ms", options.timeout.count()));
-    RESHARD_TRY(auto& base, Base::make(communicator, options));
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options) {
+    const Result<void> well = judge(options);
+    RESHARD_TRY(auto& base, Base::make(communicator, well ? options : Options(), well));
     return std::make_unique<NcclBackend>(std::move(base));
+}
+
+void refuse(ncclComm_t communicator, const Error& why) {
+    static_cast<void>(Base::make(communicator, Options(), tl::unexpected(why)));
 }
 
 namespace {
@@ -121,11 +138,14 @@ Result<Index> communicator_bytes(const Backend& backend) {
     return base_of(backend).map([](Base* base) { return base->communicator_bytes(); });
 }
 
-Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes) {
+Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, const Result<Index>& bytes) {
     RESHARD_TRY(const auto& found, base_of(backend));
     Base& base = *found;
     const OnDevice current(base.device());
-    auto memory = DeviceMemory::make(base, bytes);
+    auto memory = bytes.and_then([&](Index count) -> Result<std::unique_ptr<DeviceMemory>> {
+        if (count < 0) return fail(Code::usage, fmt::format("{} bytes are less than none", count));
+        return DeviceMemory::make(base, count);
+    });
     RESHARD_CHECK(base.all_succeeded(memory.map([](const auto&) {})));
     RESHARD_CHECK(base.all_succeeded((*memory)->add_window(base.world(), base.options().timeout)));
     return std::move(*memory);

@@ -37,16 +37,32 @@ int answer(reshard_error** error, Body&& body) noexcept {
     }
 }
 
-/// The same for a call that makes a handle: the body returns a Result of a new one.
+/// The place of a handle that a call makes.
+template <class T>
+Result<void> need_place(T* const* place) {
+    if (place != nullptr) return {};
+    return fail(Code::usage, std::string("there is no place for ") + T::name + ": NULL");
+}
+
+/// The same for a collective call that makes a handle. The body is given whether there is a place, as one of the
+/// arguments that it may have to tell the other ranks of, and returns a Result of a new handle.
 template <class T, class Body>
-int make(T** place, reshard_error** error, Body&& body) noexcept {
+int make_together(T** place, reshard_error** error, Body&& body) noexcept {
     if (place != nullptr) *place = nullptr;
     return answer(error, [&]() -> Result<void> {
-        if (place == nullptr) return fail(Code::usage, std::string("there is no place for ") + T::name + ": NULL");
-        Result<std::unique_ptr<T>> made = body();
+        Result<std::unique_ptr<T>> made = body(need_place(place));
         if (!made) return tl::unexpected(made.error());
         *place = made->release();
         return {};
+    });
+}
+
+/// The same for a call of one rank.
+template <class T, class Body>
+int make(T** place, reshard_error** error, Body&& body) noexcept {
+    return make_together(place, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<T>> {
+        RESHARD_CHECK(placed);
+        return body();
     });
 }
 
@@ -100,19 +116,25 @@ struct Tiles {
 [[nodiscard]] Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources,
                                                        const reshard_layout* const* targets, std::int64_t count);
 
-/// Of a rank that fails before it prepares with its peers: they learn of it, and need not wait.
+/// Arguments of a collective call, read before it. A rank whose arguments are wrong takes its part in the agreement of
+/// the call with its error, so that the others, who agree in the call itself, fail with it and do not wait.
 template <class T>
 Result<T> or_tell(Backend& backend, Result<T> arguments) {
-    if (!arguments) static_cast<void>(backend.agree(0));
+    if (!arguments) static_cast<void>(backend.agree(tl::unexpected(arguments.error())));
     return arguments;
 }
 
-/// The same before redistribute, after whose errors no rank keeps anything.
+/// The same before redistribute.
 inline Result<Tiles> or_tell(Backend& backend, Result<Tiles> tiles) {
-    if (tiles) return tiles;
-    static_cast<void>(backend.agree(0));
-    clear(backend);
+    if (!tiles) refuse(backend, tiles.error());
     return tiles;
+}
+
+/// Arguments of a run. Ranks that wait for one whose arguments are wrong are told.
+template <class T>
+Result<T> or_excuse(Executor& executor, Result<T> arguments) {
+    if (!arguments) executor.excuse(arguments.error());
+    return arguments;
 }
 
 /// Handles cross from one library to the other, so that both must be of one version.

@@ -86,10 +86,10 @@ int reshard_redistribute(reshard_backend* backend, const reshard_layout* source,
 int reshard_redistribute_start(reshard_backend* backend, const reshard_layout* source, const reshard_layout* target,
                                const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_ticket** ticket,
                                reshard_error** error) {
-    return make(ticket, error, [&]() -> Result<std::unique_ptr<reshard_ticket>> {
+    return make_together(ticket, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_ticket>> {
         RESHARD_TRY(auto* const rank, need(backend));
-        RESHARD_TRY(const auto& tiles,
-                    or_tell(rank->backend, need_tiles(source, target, in, in_bytes, out, out_bytes)));
+        const auto asked = [&] { return need_tiles(source, target, in, in_bytes, out, out_bytes); };
+        RESHARD_TRY(const auto& tiles, or_tell(rank->backend, placed.and_then(asked)));
         auto& kept = Redistributor::of(rank->backend);
         RESHARD_TRY(auto& run, kept.start(*tiles.source, *tiles.target, tiles.in, tiles.out));
         return std::make_unique<reshard_ticket>(Ref<Handle>(rank), std::move(run));

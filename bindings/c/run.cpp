@@ -26,29 +26,34 @@ Result<Storages> storages_of(const Plan& plan, const reshard_storage* source, co
     return both;
 }
 
-Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, const reshard_plan* plan,
-                                                      const reshard_storage* source, const reshard_storage* target) {
+Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed, reshard_backend* backend,
+                                                      const reshard_plan* plan, const reshard_storage* source,
+                                                      const reshard_storage* target) {
     RESHARD_TRY(auto* const rank, need(backend));
-    const auto storages =
-        need(plan).and_then([&](const auto* given) { return storages_of(given->made.plan(), source, target); });
-    RESHARD_CHECK(or_tell(rank->backend, storages));
-    RESHARD_TRY(auto& made, Executor::prepare(plan->made, rank->backend, *storages));
+    const auto asked = [&]() -> Result<Storages> {
+        RESHARD_CHECK(placed);
+        RESHARD_TRY(const auto* const given, need(plan));
+        return storages_of(given->made.plan(), source, target);
+    };
+    RESHARD_TRY(const auto& storages, or_tell(rank->backend, asked()));
+    RESHARD_TRY(auto& made, Executor::prepare(plan->made, rank->backend, storages));
     return std::make_unique<reshard_executor>(rank, std::move(made));
 }
 
-Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, const reshard_plan* plan,
-                                                      const char* text, const reshard_storage* source,
-                                                      const reshard_storage* target) {
+Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed, reshard_backend* backend,
+                                                      const reshard_plan* plan, const char* text,
+                                                      const reshard_storage* source, const reshard_storage* target) {
     RESHARD_TRY(auto* const rank, need(backend));
     const auto asked = [&]() -> Result<std::pair<Storages, Execution>> {
+        RESHARD_CHECK(placed);
         RESHARD_TRY(const auto* const given, need(plan));
         RESHARD_TRY(const auto& storages, storages_of(given->made.plan(), source, target));
         if (text == nullptr) return fail(Code::usage, "the text of an execution is needed, NULL was given");
         RESHARD_TRY(const auto& execution, parse_execution(text));
         return std::pair(storages, execution);
-    }();
-    RESHARD_CHECK(or_tell(rank->backend, asked));
-    const auto& [storages, execution] = *asked;
+    };
+    RESHARD_TRY(const auto& both, or_tell(rank->backend, asked()));
+    const auto& [storages, execution] = both;
     const Judged<Plan>& judged = plan->made;
     RESHARD_TRY(auto& made,
                 Executor::prepare(judged.plan(), execution, rank->backend, storages, judged.limits().memory));
@@ -68,10 +73,15 @@ Result<std::vector<Storages>> storages_of(const reshard_list* list, const reshar
     return storages;
 }
 
-Result<std::unique_ptr<reshard_executor>> executor_of(reshard_backend* backend, const reshard_list* list,
-                                                      const reshard_storage* sources, const reshard_storage* targets) {
+Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed, reshard_backend* backend,
+                                                      const reshard_list* list, const reshard_storage* sources,
+                                                      const reshard_storage* targets) {
     RESHARD_TRY(auto* const rank, need(backend));
-    RESHARD_TRY(const auto& storages, or_tell(rank->backend, storages_of(list, sources, targets)));
+    const auto asked = [&]() -> Result<std::vector<Storages>> {
+        RESHARD_CHECK(placed);
+        return storages_of(list, sources, targets);
+    };
+    RESHARD_TRY(const auto& storages, or_tell(rank->backend, asked()));
     RESHARD_TRY(auto& made, Executor::prepare(list->made, rank->backend, storages));
     return std::make_unique<reshard_executor>(rank, std::move(made));
 }
@@ -106,9 +116,8 @@ Result<Buffers> buffers_of(const reshard_buffers& given, std::span<std::byte> wo
 }
 
 // The workspace is shared by the arrays of a list, so one is enough for all that bring none.
-Result<std::unique_ptr<reshard_bound>> bound_to(reshard_executor* executor, std::optional<int64_t> bucket,
+Result<std::unique_ptr<reshard_bound>> bound_to(reshard_executor* ready, std::optional<int64_t> bucket,
                                                 const reshard_buffers* given, int64_t count) {
-    RESHARD_TRY(auto* const ready, need(executor));
     RESHARD_TRY(const std::size_t arrays, need_count(count, 0, "count"));
     if (given == nullptr && arrays > 0) return fail(Code::usage, "struct reshard_buffers is needed, NULL was given");
     const auto buckets = static_cast<int64_t>(ready->executor.bucket_count());
@@ -134,6 +143,24 @@ Result<std::unique_ptr<reshard_bound>> bound_to(reshard_executor* executor, std:
     return made;
 }
 
+int make_bound(reshard_executor* executor, std::optional<int64_t> bucket, const reshard_buffers* buffers, int64_t count,
+               reshard_bound** bound, reshard_error** error) noexcept {
+    return make_together(bound, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_bound>> {
+        RESHARD_TRY(auto* const ready, need(executor));
+        return or_excuse(ready->executor, placed.and_then([&] { return bound_to(ready, bucket, buffers, count); }));
+    });
+}
+
+// The tiles of a run of one array.
+Result<std::pair<std::span<const std::byte>, std::span<std::byte>>> tiles_of(const Executor& executor,
+                                                                             const void* source, int64_t source_bytes,
+                                                                             void* target, int64_t target_bytes) {
+    RESHARD_TRY(const auto read, need_bytes(source, source_bytes, "source"));
+    RESHARD_TRY(const auto written, need_bytes(target, target_bytes, "target"));
+    if (executor.plans().size() == 1) return std::pair(read, written);
+    return fail(Code::usage, "this executor is of a list: bind its buffers and start them");
+}
+
 template <class Begin>
 Result<std::unique_ptr<reshard_ticket>> started(reshard_bound* bound, const Begin& begin) {
     RESHARD_TRY(auto* const ready, need(bound));
@@ -157,18 +184,24 @@ extern "C" {
 
 int reshard_executor_make(reshard_backend* backend, const reshard_plan* plan, const reshard_storage* source,
                           const reshard_storage* target, reshard_executor** executor, reshard_error** error) {
-    return make(executor, error, [&] { return executor_of(backend, plan, source, target); });
+    return make_together(executor, error, [&](const Result<void>& placed) {
+        return executor_of(placed, backend, plan, source, target);
+    });
 }
 
 int reshard_executor_make_list(reshard_backend* backend, const reshard_list* list, const reshard_storage* sources,
                                const reshard_storage* targets, reshard_executor** executor, reshard_error** error) {
-    return make(executor, error, [&] { return executor_of(backend, list, sources, targets); });
+    return make_together(executor, error, [&](const Result<void>& placed) {
+        return executor_of(placed, backend, list, sources, targets);
+    });
 }
 
 int reshard_executor_make_as(reshard_backend* backend, const reshard_plan* plan, const char* execution,
                              const reshard_storage* source, const reshard_storage* target, reshard_executor** executor,
                              reshard_error** error) {
-    return make(executor, error, [&] { return executor_of(backend, plan, execution, source, target); });
+    return make_together(executor, error, [&](const Result<void>& placed) {
+        return executor_of(placed, backend, plan, execution, source, target);
+    });
 }
 
 int64_t reshard_executor_arrivals(const reshard_executor* executor) {
@@ -194,23 +227,20 @@ int reshard_executor_run(reshard_executor* executor, const void* source, int64_t
                          int64_t target_bytes, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_TRY(auto* const ready, need(executor));
-        RESHARD_TRY(const auto read, need_bytes(source, source_bytes, "source"));
-        RESHARD_TRY(const auto written, need_bytes(target, target_bytes, "target"));
-        if (ready->executor.plans().size() != 1) {
-            return fail(Code::usage, "this executor is of a list: bind its buffers and start them");
-        }
-        return ready->executor.run(read, written);
+        Executor& given = ready->executor;
+        RESHARD_TRY(const auto& tiles, or_excuse(given, tiles_of(given, source, source_bytes, target, target_bytes)));
+        return given.run(tiles.first, tiles.second);
     });
 }
 
 int reshard_executor_bind(reshard_executor* executor, const reshard_buffers* buffers, int64_t count,
                           reshard_bound** bound, reshard_error** error) {
-    return make(bound, error, [&] { return bound_to(executor, std::nullopt, buffers, count); });
+    return make_bound(executor, std::nullopt, buffers, count, bound, error);
 }
 
 int reshard_executor_bind_bucket(reshard_executor* executor, int64_t bucket, const reshard_buffers* buffers,
                                  int64_t count, reshard_bound** bound, reshard_error** error) {
-    return make(bound, error, [&] { return bound_to(executor, bucket, buffers, count); });
+    return make_bound(executor, bucket, buffers, count, bound, error);
 }
 
 int reshard_bound_start(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error) {

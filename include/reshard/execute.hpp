@@ -81,6 +81,10 @@ public:
     /// binds, runs and drops one bucket after the other, on every rank in the list's order.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::size_t bucket, std::span<const Buffers> buffers);
 
+    /// This rank does not start a run, for a reason of its caller's. Ranks that wait for it in one are told, unless it
+    /// starts within a second. Does nothing while a run is in flight and after one has failed.
+    void excuse(const Error& why);
+
     /// Bind, start and wait in one, for one array. Bytes outside the target tile stay untouched. The workspace is the
     /// backend's memory, taken by the first run that needs one and kept. Errors also: mismatch when the elements are
     /// not of the array's type.

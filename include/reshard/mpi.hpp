@@ -49,6 +49,10 @@ struct Options {
 /// one node send no messages, so different executors may run in different threads at any level.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Options& options = {});
 
+/// Collective: this rank's part in a call of make_backend whose options it has refused before the call. The other
+/// ranks, in make_backend, fail and do not wait for it.
+void refuse(MPI_Comm communicator, const Error& why);
+
 /// Collective. The options with the `unregistered_buffers` under which `seconds` is least. `seconds` is called on a
 /// backend with each, runs there what the caller wants, as often and on the buffers that the caller wants, and returns
 /// its time; the slowest rank counts.

@@ -29,9 +29,9 @@ struct Options {
     bool share_resources = false;
     /// Staging is registered as a window of the communicators that use it, where NCCL has windows.
     bool windows = true;
-    /// Copy engines carry the all-gathers and all-to-alls that NCCL itself does between windows on one node (NCCL 2.28):
-    /// slower for short pieces, and no multiprocessor is taken from the computation beside them. Ends must lie in
-    /// windows too (allocate_window); else, and with older versions, multiprocessors carry all.
+    /// Copy engines carry the all-gathers and all-to-alls that NCCL itself does between windows on one node
+    /// (NCCL 2.28): slower for short pieces, and no multiprocessor is taken from the computation beside them. Ends must
+    /// lie in windows too (allocate_window); else, and with older versions, multiprocessors carry all.
     bool copy_engines = false;
 };
 
@@ -39,14 +39,19 @@ struct Options {
 /// Errors: backend when CUDA or NCCL fails; unsupported when NCCL is older at run time than it was at compile time.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(ncclComm_t communicator, const Options& options = {});
 
+/// Collective: this rank's part in a call of make_backend whose options it has refused before the call. The other
+/// ranks, in make_backend, fail and do not wait for it.
+void refuse(ncclComm_t communicator, const Error& why);
+
 /// Bytes that NCCL has taken on this device for a backend's communicators, measured where they grew: by what was free
 /// before and after, so whatever else happens on the device meanwhile counts too. Errors: usage (another backend).
 [[nodiscard]] Result<Index> communicator_bytes(const Backend& backend);
 
 /// Collective: the same number of bytes on every rank, registered as a window where NCCL has them, so that peers may
-/// reach it without a copy. Backend::allocate is not collective and registers with this rank only. Errors: usage
-/// (another backend); backend.
-[[nodiscard]] Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, Index bytes);
+/// reach it without a copy. Backend::allocate is not collective and registers with this rank only. A rank that has
+/// refused its own arguments brings that error in place of `bytes`. Errors: usage (another backend, bytes below 0);
+/// backend; on all ranks the first failure of one.
+[[nodiscard]] Result<std::unique_ptr<Memory>> allocate_window(Backend& backend, const Result<Index>& bytes);
 
 /// As Bound::start with these options, in the order of `stream`, on which all pieces travel one after the other, each
 /// when it has been offered; no look at the ticket is needed for that. A stream that is being captured, or becomes so

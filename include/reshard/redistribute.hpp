@@ -20,6 +20,10 @@ namespace reshard {
 [[nodiscard]] Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
                                         Elements out);
 
+/// Collective: this rank's part in a call of redistribute(backend, ...) whose arguments it has refused before the call.
+/// The other ranks, in redistribute, fail with this code and these words. Nothing is kept, as after its errors.
+void refuse(Backend& backend, const Error& why);
+
 /// Gives back what redistribute keeps with the backend. All ranks call it between the same calls.
 void clear(Backend& backend);
 

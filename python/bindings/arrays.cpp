@@ -133,18 +133,20 @@ std::size_t Array::size_bytes() const {
 std::span<std::byte> Array::extent() const {
     Index lowest = 0;
     Index highest = 0;
+    if (empty()) return {};
     for (std::size_t k = 0; k < shape.size(); ++k) {
-        if (shape[k] == 0) return {};
         (strides[k] < 0 ? lowest : highest) += (shape[k] - 1) * strides[k];
     }
     const Index element = size_of(dtype);
     return {bytes + lowest * element, static_cast<std::size_t>((highest - lowest + 1) * element)};
 }
 
+bool Array::empty() const { return std::ranges::find(shape, 0) != shape.end(); }
+
 bool Array::row_major() const {
+    if (empty()) return true;
     Index stride = 1;
     for (std::size_t k = shape.size(); k-- > 0;) {
-        if (shape[k] == 0) return true;
         if (shape[k] != 1 && strides[k] != stride) return false;
         stride = saturating_multiply(stride, shape[k]);
     }
@@ -186,6 +188,17 @@ Array array_of(nb::handle object, const char* what, Access access) {
         array.strides.push_back(array.keeper.stride(k));
     }
     return array;
+}
+
+nb::capsule keeper_of(std::unique_ptr<Memory> memory) {
+    struct Kept {
+        std::unique_ptr<Memory> memory;
+        Home home;
+    };
+    return {new Kept{std::move(memory), {}}, [](void* held) noexcept {
+                auto* const kept = static_cast<Kept*>(held);
+                if (kept->home.here()) delete kept;
+            }};
 }
 
 nb::dlpack::dtype dlpack_dtype(DType dtype) {

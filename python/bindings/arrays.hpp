@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/bindings/errors.hpp"
+#include "reshard/algebra/backend.hpp"
 #include "reshard/elements.hpp"
 
 namespace reshard::python {
@@ -26,7 +27,8 @@ struct Array {
     [[nodiscard]] std::size_t size_bytes() const;
     /// From its lowest element to its highest: what lies between two elements too.
     [[nodiscard]] std::span<std::byte> extent() const;
-    [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous
+    [[nodiscard]] bool empty() const;      ///< without elements: its strides mean nothing
+    [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous; also when empty
 };
 
 /// `what` names it in sentences. Memory is written only if its owner says that it may be: numpy's flags, or DLPack 1.0
@@ -50,6 +52,10 @@ struct NamedArray {
     bool written;
 };
 void expect_apart(std::span<const NamedArray> arrays);
+
+/// Keeps memory of a backend alive for an array that shows it. In a process that was forked off it is never freed: the
+/// locks of the backend may be held for ever there.
+[[nodiscard]] nb::capsule keeper_of(std::unique_ptr<Memory> memory);
 
 /// The element type as DLPack says it.
 [[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);

@@ -1,24 +1,39 @@
-// What the doors to backends with communicators share: one thread at a time, and ranks that fail alone.
+// What the doors to backends with communicators share: one thread at a time, one vote of this rank in each collective
+// call, and waits that a signal ends.
 #pragma once
 
-#include "python/bindings/errors.hpp"
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "python/bindings/waiting.hpp"
 #include "reshard/redistribute.hpp"
 
 namespace reshard::python {
 
+/// As waiting, where nothing may be raised: while an object is freed. Ctrl-C is raised later then, where Python can.
+void finishing(const std::function<void()>& body) noexcept;
+
+/// What the other ranks are told of an exception: an error's own code and words; of any other exception its type too.
+[[nodiscard]] Error error_of(nb::handle exception);
+
+class Call;
+
 /// The right to move on a backend, for the time of a call. Raises InputError when another call has it.
 class Turn : NonCopyable {
 public:
-    explicit Turn(const Backend& backend);
+    explicit Turn(const Backend& backend, Call* call = nullptr);
     ~Turn();
     /// For destructors, which cannot raise: calls `body` without the GIL once no other thread moves on the backend. The
     /// thread that moves may itself drop what it holds, while Python code runs in its call.
     template <class Body>
     static void drop(const Backend& backend, const Body& body) {
-        const Unlocked unlocked;
-        const bool taken = wait(backend);
-        body();
-        if (taken) give_back(backend);
+        finishing([&] {
+            const bool taken = wait(backend);
+            body();
+            if (taken) give_back(backend);
+        });
     }
 
 private:
@@ -26,22 +41,48 @@ private:
     static void give_back(const Backend& backend);
 
     const Backend* backend_;
+    Home home_;
 };
 
-/// What a rank whose arguments are wrong was about to do. After an error of redistribute no rank keeps anything.
-enum class Call { prepare, redistribute };
+/// A collective call of this rank, from before its arguments are looked at until it ends. All ranks agree in it once.
+/// This one does so in the library, if its arguments are right (vote). Otherwise, whoever refuses them, it does so at
+/// the end of the call, with the exception that ends it.
+class Call : NonCopyable {
+public:
+    /// After an error of redistribute no rank keeps anything.
+    enum class Kind { prepare, redistribute };
 
-/// A rank whose arguments are wrong says so to the others, who would wait for it.
-template <class Body>
-auto or_tell(Backend& backend, Call call, const Body& body) {
-    try {
-        return body();
-    } catch (...) {
-        const Unlocked unlocked;
-        static_cast<void>(backend.agree(0));
-        if (call == Call::redistribute) clear(backend);
-        throw;
-    }
+    Call(std::shared_ptr<Backend> backend, Kind kind);
+    ~Call();
+
+    /// To be called directly before the library's function that agrees, by the thread that has begun the call.
+    static void vote(const Backend& backend);
+    /// `exception`: what ends the call, or None.
+    void end(nb::handle exception);
+
+private:
+    void refuse(const Error& why, bool at_once);
+
+    std::shared_ptr<Backend> backend_;
+    Kind kind_;
+    std::optional<Turn> turn_;
+    Home home_;
+    bool voted_ = false;
+};
+
+/// Adds the class Call, a context, to a module. `begin` makes one of the arguments of its own.
+template <class... Arguments, class Begin, class... Extra>
+void add_calls(nb::module_& module, Begin begin, const Extra&... extra) {
+    using namespace nb::literals;
+    nb::class_<Call>(module, "Call", "A collective call of this rank, with one vote: a context.")
+        .def(nb::new_([begin](Arguments... arguments) { return begin(arguments...); }), extra...)
+        .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(
+            "__exit__", [](Call& self, nb::handle, nb::handle exception, nb::handle) { self.end(exception); },
+            "kind"_a.none(), "exception"_a.none(), "traceback"_a.none());
 }
+
+/// "prepare" or "redistribute".
+[[nodiscard]] Call::Kind kind_of(const std::string& name);
 
 }  // namespace reshard::python

@@ -26,4 +26,10 @@ std::string string_of(nb::handle text) {
     return {bytes, static_cast<std::size_t>(size)};
 }
 
+void expect_home(const Home& home, const char* what) {
+    if (home.here()) return;
+    raise({Code::usage, std::string(what) + " belong to process " + std::to_string(home.process()) + ", and process " +
+                            std::to_string(getpid()) + " was forked off it: a process makes and uses its own"});
+}
+
 }  // namespace reshard::python

@@ -7,6 +7,7 @@
 
 #include "python/bindings/gil.hpp"
 #include "reshard/result.hpp"
+#include "src/base/home.hpp"
 
 namespace reshard::python {
 
@@ -21,6 +22,9 @@ T unwrap(Result<T> result) {
     if (!result) raise(result.error());
     if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
+
+/// Raises InputError in a process that was forked off the one of `home`. `what` is a plural noun.
+void expect_home(const Home& home, const char* what);
 
 [[nodiscard]] inline nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
 

@@ -38,8 +38,7 @@ std::string named(const char* what, bool list, std::size_t number) {
 
 // Strides of a dimension of one index, and of a tile of none, mean nothing.
 bool same_strides(const Array& array, const Place& place) {
-    for (const Index extent : array.shape)
-        if (extent == 0) return true;
+    if (array.empty()) return true;
     for (std::size_t k = 0; k < array.shape.size(); ++k)
         if (array.shape[k] > 1 && array.strides[k] != place.strides[k]) return false;
     return true;
@@ -61,6 +60,7 @@ std::vector<Place> places_of(const std::vector<const Layout*>& layouts, const st
         const Array array = array_of(arrays[i], name.c_str(), Access::read);
         expect_host(array, name.c_str());
         expect_tile(array, name.c_str(), places[i].dtype, places[i].shape, rank);
+        if (array.empty()) continue;  // strides mean nothing then
         if (reshaped[i] != 0 && !array.row_major())
             raise({Code::unsupported, fmt::format("`{}` is reshaped, so its tile must lie row-major", name)});
         for (std::size_t k = 0; k < array.shape.size(); ++k)
@@ -124,13 +124,13 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
             storages[i] = {Storage{0, source_places[i].strides}, Storage{0, target_places[i].strides}};
     }
     const Split* const pieces = split.is_none() ? nullptr : &instance_of<Split>(split, "a split is a Split or None");
-    auto prepared = [&] {
-        const Unlocked unlocked;
+    Call::vote(*backend);
+    auto prepared = waiting([&] {
         if (list) return Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages);
         if (pieces == nullptr)
             return Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
         return Executor::prepare(one->made.plan(), *pieces, *backend, storages.front(), one->made.limits().memory);
-    }();
+    });
     std::shared_ptr<PythonExecutor> made(new PythonExecutor(std::move(backend), unwrap(std::move(prepared))));
     made->list_ = list;
     made->donate_ = list ? many->made.memory().donate : one->options.limits.memory.donate;
@@ -142,6 +142,13 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
 }
 
 PythonExecutor::~PythonExecutor() {
+    if (!home_.here()) {  // the parent's locks may be held for ever
+        leave(bound_);
+        leave(executor_);
+        leave(workspace_);
+        leave(backend_);
+        return;
+    }
     Turn::drop(*backend_, [&] {
         bound_.reset();
         const Executor dropped = std::move(executor_);
@@ -168,6 +175,7 @@ void PythonExecutor::bind(const std::vector<Array>& sources, const std::vector<A
 }
 
 std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle targets, bool offers_withheld) {
+    expect_home(home_, "executors");
     const Turn turn(*backend_);
     const Index rank = backend_->rank();
     auto from = arrays_of(sources, sources_, list_, "source", donate_ ? Access::write : Access::read, rank);
@@ -181,25 +189,35 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
 }
 
+void PythonExecutor::excuse(nb::handle exception) {
+    if (home_.here()) executor_.excuse(error_of(exception));
+}
+
 PythonRun::~PythonRun() {
-    if (!ticket_) return;
-    Turn::drop(executor_->backend(), [&] { end(); });
+    if (!home_.here()) {  // the parent's locks may be held for ever
+        leave(ticket_);
+        leave(bound_);
+    } else if (ticket_) {
+        Turn::drop(executor_->backend(), [&] {
+            ticket_.reset();
+            bound_.reset();
+        });
+    }
 }
 
 void PythonRun::end() {
-    ticket_.reset();
-    bound_.reset();
+    finishing([&] {
+        ticket_.reset();
+        bound_.reset();
+    });
 }
 
 template <class Call>
 auto PythonRun::asked(const Call& call) {
-    auto answer = [&] {
-        const Unlocked unlocked;
-        auto said = call(*ticket_);
-        // A call that was wrong leaves the run as it was.
-        if (!said && said.error().code != Code::usage) end();
-        return said;
-    }();
+    expect_home(home_, "runs");
+    auto answer = waiting([&] { return call(*ticket_); });
+    // A call that was wrong leaves the run as it was.
+    if (!answer && answer.error().code != Code::usage) end();
     return unwrap(std::move(answer));
 }
 
@@ -253,6 +271,7 @@ A piece sets out when it, and all that travel before it, are offered on every ra
 Errors: InputError (no such piece, offered before, nothing is withheld); the run goes on.)doc");
     nb::class_<PythonExecutor>(module, "Prepared", "A plan that is ready to run. reshard.mpi.Executor makes them.")
         .def("start", &PythonExecutor::start, "source"_a, "target"_a, "offers_withheld"_a = false)
+        .def("excuse", &PythonExecutor::excuse, "exception"_a)
         .def_prop_ro("arrival_count", [](const PythonExecutor& self) { return self.executor().arrival_count(); })
         .def_prop_ro("workspace_bytes", [](const PythonExecutor& self) { return self.executor().workspace_bytes(); })
         .def_prop_ro("staging_bytes", [](const PythonExecutor& self) { return self.executor().staging_bytes(); })

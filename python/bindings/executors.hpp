@@ -17,7 +17,7 @@ struct Place {
 
 class PythonExecutor;
 
-/// A run in flight. Dropping it waits.
+/// A run in flight. Dropping it waits; in a process that was forked off it does nothing, and calls raise.
 class PythonRun : NonCopyable {
 public:
     PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<PythonExecutor> executor, std::shared_ptr<Bound> bound,
@@ -42,17 +42,20 @@ private:
     std::shared_ptr<Bound> bound_;
     std::vector<Array> arrays_;  // kept alive while they are read and written
     std::unique_ptr<Ticket> ticket_;
+    Home home_;
 };
 
 /// An executor, and what it is bound to.
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
-    /// Collective. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists of arrays)
-    /// whose strides the tiles will have. `split`: None, or a Split in which a Plan runs.
+    /// Collective, within a Call. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists
+    /// of arrays) whose strides the tiles will have. `split`: None, or a Split in which a Plan runs.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
                                                 nb::handle targets, nb::handle split);
     ~PythonExecutor();
     std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets, bool offers_withheld);
+    /// Ranks that wait for this one in a run are told why it does not start it.
+    void excuse(nb::handle exception);
     [[nodiscard]] const Executor& executor() const { return executor_; }
     [[nodiscard]] const Backend& backend() const { return *backend_; }
 
@@ -70,6 +73,7 @@ private:
     std::unique_ptr<Memory> workspace_;
     std::vector<std::byte*> addresses_;  // that are bound
     std::shared_ptr<Bound> bound_;
+    Home home_;
 };
 
 void add_executors(nb::module_& module);

@@ -27,8 +27,7 @@ files::ConvertOptions options_of(const std::string& rules, const Casts& casts, I
 }
 
 nb::object array_of_tile(files::LoadedTile& tile) {
-    auto* const memory = tile.memory.release();
-    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
+    const nb::capsule owner = keeper_of(std::move(tile.memory));
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(tile.bytes.data(), {tile.bytes.size()}, owner));
 }
 
@@ -36,16 +35,10 @@ nb::object array_of_tile(files::LoadedTile& tile) {
 nb::list load(std::uintptr_t address, const std::string& path, const std::string& rules, const std::string& list,
               const Casts& casts, Index memory, Index jobs) {
     const auto backend = backend_at(address);
-    const Turn turn(*backend);
-    const auto options = or_tell(*backend, Call::prepare, [&] {
-        auto made = options_of(rules, casts, memory, jobs);
-        made.list = unwrap(parse_tensors(list));
-        return made;
-    });
-    auto loaded = [&] {
-        const Unlocked unlocked;
-        return files::load(*backend, path, options);
-    }();
+    auto options = options_of(rules, casts, memory, jobs);
+    options.list = unwrap(parse_tensors(list));
+    Call::vote(*backend);
+    auto loaded = waiting([&] { return files::load(*backend, path, options); });
     if (!loaded) raise(loaded.error());
     nb::list tiles;
     for (files::LoadedTile& tile : loaded->tiles)
@@ -59,25 +52,19 @@ void save(std::uintptr_t address, const std::string& path, const std::vector<std
           const std::vector<std::vector<Index>>& shapes, const nb::list& arrays, const std::string& form,
           const std::string& rules, const Casts& casts, Index memory, Index jobs) {
     const auto backend = backend_at(address);
-    const Turn turn(*backend);
     std::vector<Array> held;
     std::vector<files::SavedTile> tiles;
-    const auto options = or_tell(*backend, Call::prepare, [&] {
-        auto made = options_of(rules, casts, memory, jobs);
-        made.form = form.empty() ? files::form_of_path(path) : unwrap(files::parse_form(form));
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            held.push_back(array_of(arrays[i], names[i].c_str(), Access::read));
-            expect_host(held.back(), names[i].c_str());
-            if (!held.back().row_major())
-                raise({Code::unsupported, "the tile of '" + names[i] + "' does not lie row-major: copy it first"});
-            tiles.push_back({names[i], held.back().dtype, shapes[i], {held.back().bytes, held.back().size_bytes()}});
-        }
-        return made;
-    });
-    auto saved = [&] {
-        const Unlocked unlocked;
-        return files::save(*backend, path, tiles, options);
-    }();
+    auto options = options_of(rules, casts, memory, jobs);
+    options.form = form.empty() ? files::form_of_path(path) : unwrap(files::parse_form(form));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        held.push_back(array_of(arrays[i], names[i].c_str(), Access::read));
+        expect_host(held.back(), names[i].c_str());
+        if (!held.back().row_major())
+            raise({Code::unsupported, "the tile of '" + names[i] + "' does not lie row-major: copy it first"});
+        tiles.push_back({names[i], held.back().dtype, shapes[i], {held.back().bytes, held.back().size_bytes()}});
+    }
+    Call::vote(*backend);
+    auto saved = waiting([&] { return files::save(*backend, path, tiles, options); });
     if (!saved) raise(saved.error());
 }
 

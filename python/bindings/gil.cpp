@@ -20,6 +20,15 @@ bool must_stay() { return is_ending && std::this_thread::get_id() != ending_thre
     while (true) pause();
 }
 
+// The thread has no GIL.
+void enter() {
+    ++inside;
+    if (must_stay()) {
+        --inside;
+        stay();
+    }
+}
+
 // Threads that counted themselves before is_ending was set are waited for. Later ones stay.
 void begin_to_end() {
     ending_thread = std::this_thread::get_id();
@@ -32,12 +41,18 @@ void begin_to_end() {
 }  // namespace
 
 Unlocked::~Unlocked() {
-    ++inside;
-    if (must_stay()) {
-        --inside;
-        stay();
-    }
+    enter();
     PyEval_RestoreThread(state_);
+    --inside;
+}
+
+Locked::Locked() {
+    enter();
+    state_ = PyGILState_Ensure();
+}
+
+Locked::~Locked() {
+    PyGILState_Release(state_);
     --inside;
 }
 

@@ -21,6 +21,16 @@ private:
     PyThreadState* state_;
 };
 
+/// A thread without the GIL has it during the lifetime.
+class Locked : NonCopyable {
+public:
+    Locked();
+    ~Locked();
+
+private:
+    PyGILState_STATE state_;
+};
+
 /// This module runs Python code during the lifetime, for a short time. The interpreter ends afterwards.
 class InPython : NonCopyable {
 public:

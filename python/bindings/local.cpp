@@ -9,6 +9,7 @@
 
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/core.hpp"
+#include "python/bindings/waiting.hpp"
 #include "reshard/local.hpp"
 
 namespace reshard::python {
@@ -16,9 +17,17 @@ namespace {
 
 using namespace nb::literals;
 
-struct LocalRanks {
-    local::World world;
-    std::mutex moving;  // a world is driven by one thread at a time
+struct LocalRanks : NonCopyable {
+    LocalRanks(Index ranks, const local::Options& options)
+        : made(std::make_unique<local::World>(ranks, options)), world(*made) {}
+    ~LocalRanks() {
+        if (!home.here()) static_cast<void>(made.release());  // its locks may be held for ever
+    }
+
+    std::unique_ptr<local::World> made;
+    local::World& world;
+    std::timed_mutex moving;  // a world is driven by one thread at a time
+    Home home;
 };
 
 constexpr Index ranks_max = Index{1} << 16;  // of one process: each holds about a KiB before it moves anything
@@ -32,11 +41,12 @@ std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
         raise({Code::usage, fmt::format("a timeout of {} s is no length of time; 0 or more is wanted", timeout)});
     timeout = std::min(timeout, seconds_max);
     const local::Options options{.timeout = std::chrono::milliseconds(static_cast<Index>(timeout * 1e3))};
-    return std::unique_ptr<LocalRanks>(new LocalRanks{local::World(ranks, options), {}});
+    return std::make_unique<LocalRanks>(ranks, options);
 }
 
 void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout& source, const Layout& target,
           const std::vector<nb::object>& out) {
+    expect_home(ranks.home, "local ranks");
     if (std::ssize(tiles) != ranks.world.size() || std::ssize(out) != ranks.world.size())
         raise({Code::mismatch, fmt::format("{} ranks were given {} source and {} target tiles", ranks.world.size(),
                                            tiles.size(), out.size())});
@@ -59,12 +69,13 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
         written.push_back(to.back().write());
     }
     expect_apart(arrays);
-    auto moved = [&] {
-        const Unlocked unlocked;
-        const std::lock_guard alone(ranks.moving);
+    unwrap(waiting([&]() -> Result<void> {
+        std::unique_lock alone(ranks.moving, std::defer_lock);
+        while (!alone.try_lock_for(Interrupt::interval)) {
+            if (Interrupt::raised()) return tl::unexpected(Interrupt::error());
+        }
         return local::redistribute(ranks.world, source, target, in, written);
-    }();
-    unwrap(std::move(moved));
+    }));
     for (DenseTile& tile : to) tile.finish();
 }
 

@@ -21,16 +21,19 @@ namespace {
 
 using namespace nb::literals;
 
+// MPI runs in one process. A child that forks before any use is another's concern.
+const Home& first_use() {
+    static const Home home;
+    return home;
+}
+
 MPI_Comm communicator_at(std::uintptr_t address) { return *reinterpret_cast<const MPI_Comm*>(address); }
 
 }  // namespace
 
 std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
-    auto found = [&] {
-        const Unlocked unlocked;
-        return mpi::backend_of(communicator_at(address));
-    }();
-    return unwrap(std::move(found));
+    expect_home(first_use(), "communicators");
+    return unwrap(waiting([&] { return mpi::backend_of(communicator_at(address)); }));
 }
 
 namespace {
@@ -38,32 +41,24 @@ namespace {
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
                   nb::handle out) {
     const auto backend = backend_at(address);
-    const Turn turn(*backend);
-    auto tiles = or_tell(*backend, Call::redistribute, [&] {
-        std::pair both(DenseTile(array, "array", Access::read, source, backend->rank()),
-                       DenseTile(out, "out", Access::write, target, backend->rank()));
-        expect_apart(std::array{NamedArray{&both.first.original(), "array", false},
-                                NamedArray{&both.second.original(), "out", true}});
-        return both;
-    });
-    auto moved = [&] {
-        const Unlocked unlocked;
-        return reshard::redistribute(*backend, source, target, tiles.first.read(), tiles.second.write());
-    }();
-    unwrap(std::move(moved));
-    tiles.second.finish();
+    const DenseTile from(array, "array", Access::read, source, backend->rank());
+    DenseTile to(out, "out", Access::write, target, backend->rank());
+    expect_apart(std::array{NamedArray{&from.original(), "array", false}, NamedArray{&to.original(), "out", true}});
+    Call::vote(*backend);
+    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write()); }));
+    to.finish();
 }
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
     const auto backend = backend_at(address);
     auto taken = [&] {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return backend->allocate(bytes);
     }();
-    auto* const memory = unwrap(std::move(taken)).release();
-    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
-    const std::size_t size = memory->bytes().size();
-    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(memory->bytes().data(), {size}, owner));
+    auto memory = unwrap(std::move(taken));
+    const std::span<std::byte> shown = memory->bytes();
+    const nb::capsule owner = keeper_of(std::move(memory));
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(shown.data(), {shown.size()}, owner));
 }
 
 /// Arrays of the caller's while peers reach them. They are kept alive, so that numpy refuses to resize them.
@@ -83,7 +78,12 @@ public:
     }
     ~RegisteredArrays() {
         const Unlocked unlocked;
-        held_.clear();
+        if (home_.here()) {
+            held_.clear();
+        } else {  // the parent's locks may be held for ever
+            leave(held_);
+            leave(backend_);
+        }
     }
     void end() {
         std::vector<Array> dropped;  // without the mutex, since it runs Python
@@ -110,13 +110,12 @@ private:
     std::vector<Array> arrays_;
     std::vector<Registration> held_;
     std::mutex ending_;
+    Home home_;
 };
 
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources, nb::handle targets,
                                         nb::handle split) {
-    auto backend = backend_at(address);
-    return or_tell(*backend, Call::prepare,
-                   [&] { return PythonExecutor::make(backend, plan, sources, targets, split); });
+    return PythonExecutor::make(backend_at(address), plan, sources, targets, split);
 }
 
 std::string library_version() {
@@ -139,6 +138,15 @@ NB_MODULE(_mpi, module) {
 #ifdef RESHARD_PYTHON_FILES
     add_files(module);
 #endif
+    add_calls<std::uintptr_t, std::string>(
+        module,
+        [](std::uintptr_t address, const std::string& kind) {
+            return std::make_unique<Call>(backend_at(address), kind_of(kind));
+        },
+        "address"_a, "kind"_a);
+    // A backend is made together: before what one rank may refuse alone.
+    module.def(
+        "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
@@ -156,6 +164,7 @@ NB_MODULE(_mpi, module) {
     module.def(
         "clear",
         [](std::uintptr_t address) {
+            expect_home(first_use(), "communicators");
             int finalized = 0;
             MPI_Finalized(&finalized);
             if (finalized != 0) return;

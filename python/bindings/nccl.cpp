@@ -2,6 +2,8 @@
 #include "reshard/nccl.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@ struct Kept {
     using Key = std::pair<std::uintptr_t, std::uintptr_t>;  // communicator and stream
     std::mutex mutex;
     std::map<Key, std::shared_ptr<Backend>> backends;
+    std::map<std::uintptr_t, std::uintptr_t> last_streams;  // by communicator
 };
 
 Kept& kept() {
@@ -27,12 +30,18 @@ Kept& kept() {
     return *only;
 }
 
+const Home& first_use() {
+    static const Home home;
+    return home;
+}
+
 std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t stream) {
+    expect_home(first_use(), "communicators");
     if (communicator == 0) raise({Code::backend, "there is no rank on a null communicator"});
-    auto made = [&]() -> Result<std::shared_ptr<Backend>> {
-        const Unlocked unlocked;
+    auto made = waiting([&]() -> Result<std::shared_ptr<Backend>> {
         {
             const std::lock_guard lock(kept().mutex);
+            kept().last_streams[communicator] = stream;
             const auto found = kept().backends.find({communicator, stream});
             if (found != kept().backends.end()) return found->second;
         }
@@ -44,8 +53,22 @@ std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t 
         const std::lock_guard lock(kept().mutex);
         kept().backends.emplace(Kept::Key(communicator, stream), shared);
         return shared;
-    }();
+    });
     return unwrap(std::move(made));
+}
+
+// The same where `stream` is what the program gave. A rank that gave no stream meets the others where they met last.
+std::shared_ptr<Backend> backend_of_any(std::uintptr_t communicator, nb::handle stream) {
+    expect_home(first_use(), "communicators");
+    std::uintptr_t known = 0;
+    if (stream.is_none() || nb::try_cast(stream, known)) return backend_of(communicator, known);
+    {
+        const Unlocked unlocked;
+        const std::lock_guard lock(kept().mutex);
+        const auto last = kept().last_streams.find(communicator);
+        if (last != kept().last_streams.end()) known = last->second;
+    }
+    return backend_of(communicator, known);
 }
 
 Array device_tile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank) {
@@ -60,41 +83,38 @@ nb::object allocate(std::uintptr_t communicator, const Layout& layout, std::uint
     const auto backend = backend_of(communicator, stream);
     const std::vector<Index> wanted = tile_shape(layout, backend->rank());
     const Index bytes = static_cast<Index>(tile_count(layout, backend->rank())) * size_of(layout.dtype);
-    auto* const memory = unwrap(backend->allocate(bytes)).release();
-    const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<Memory*>(held); });
+    auto memory = unwrap(backend->allocate(bytes));
+    const std::span<std::byte> shown = memory->bytes();
+    const nb::capsule owner = keeper_of(std::move(memory));
     int device = 0;
     cudaGetDevice(&device);
     const std::vector<std::size_t> shape(wanted.begin(), wanted.end());
     constexpr int cuda = 2;
-    return nb::cast(nb::ndarray<nb::array_api>(memory->bytes().data(), shape.size(), shape.data(), owner, nullptr,
+    return nb::cast(nb::ndarray<nb::array_api>(shown.data(), shape.size(), shape.data(), owner, nullptr,
                                                dlpack_dtype(layout.dtype), cuda, device));
 }
 
 void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& source, const Layout& target,
                   nb::handle out, std::uintptr_t stream) {
     const auto backend = backend_of(communicator, stream);
-    const Turn turn(*backend);
-    const auto [from, to] = or_tell(*backend, Call::redistribute, [&] {
-        return std::pair(device_tile(array, "array", Access::read, source, backend->rank()),
-                         device_tile(out, "out", Access::write, target, backend->rank()));
-    });
+    const Array from = device_tile(array, "array", Access::read, source, backend->rank());
+    const Array to = device_tile(out, "out", Access::write, target, backend->rank());
     ConstElements in;
     in.bytes = {from.bytes, from.size_bytes()};
     in.dtype = from.dtype;
     Elements moved_to;
     moved_to.bytes = {to.bytes, to.size_bytes()};
     moved_to.dtype = to.dtype;
-    auto moved = [&] {
-        const Unlocked unlocked;
-        return reshard::redistribute(*backend, source, target, in, moved_to);
-    }();
-    unwrap(std::move(moved));
+    Call::vote(*backend);
+    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, in, moved_to); }));
 }
 
 void clear_all(std::uintptr_t communicator) {
+    expect_home(first_use(), "communicators");
     const Unlocked unlocked;
     std::vector<std::shared_ptr<Backend>> dropped;
     const std::lock_guard lock(kept().mutex);
+    kept().last_streams.erase(communicator);
     for (auto at = kept().backends.begin(); at != kept().backends.end();) {
         if (at->first.first != communicator) {
             ++at;
@@ -113,6 +133,17 @@ NB_MODULE(_nccl, module) {
     nb::module_::import_("reshard._core");  // whose layouts these take
     module.doc() = "Ranks of an NCCL communicator. Use it through reshard.nccl.";
     watch_exit();
+    add_calls<std::uintptr_t, std::string, nb::object>(
+        module,
+        [](std::uintptr_t communicator, const std::string& kind, const nb::object& stream) {
+            return std::make_unique<Call>(backend_of_any(communicator, stream), kind_of(kind));
+        },
+        "communicator"_a, "kind"_a, "stream"_a.none());
+    // A backend is made together: before what one rank may refuse alone.
+    module.def(
+        "join",
+        [](std::uintptr_t communicator, nb::handle stream) { static_cast<void>(backend_of_any(communicator, stream)); },
+        "communicator"_a, "stream"_a.none());
     module.def("redistribute", redistribute, "communicator"_a, "array"_a, "source"_a, "target"_a, "out"_a, "stream"_a);
     module.def("allocate", allocate, "communicator"_a, "layout"_a, "stream"_a,
                nb::sig("def allocate(communicator: int, layout: reshard._core.Layout, stream: int) -> object"));

@@ -38,6 +38,7 @@ def _casts(cast: Any) -> list[tuple[str, str]]:
             for pattern, dtype in (cast.items() if isinstance(cast, Mapping) else [("*", cast)])]
 
 
+@mpi._collective("prepare")
 def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list: str = "", cast: Any = None,
          memory: int = 1 << 28, jobs: int = 0) -> dict[str, numpy.ndarray]:
     """This rank's tiles of a checkpoint, by name; in memory that peers reach. Collective.
@@ -59,6 +60,7 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
     return tiles
 
 
+@mpi._collective("prepare")
 def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any], rules: str, *,
          shapes: Mapping[str, Sequence[int]] | None = None, form: str | None = None, cast: Any = None,
          memory: int = 1 << 28, jobs: int = 0) -> None:

@@ -7,16 +7,22 @@
     by_columns = reshard.Layout(reshard.Mesh(mesh), "f64", (n, n), (None, "ranks"))
     columns = reshard.mpi.redistribute(MPI.COMM_WORLD, rows, by_rows, by_columns)
 
-Every call on a communicator is collective, and all ranks make them in one order. What is prepared hangs on the
-communicator and goes with it. Threads: one at a time on one communicator (another gets an InputError); several
-communicators may be used by several threads where MPI was initialized with THREAD_MULTIPLE. The GIL is never held while
-bytes move or a rank waits."""
+Every call on a communicator is collective, and all ranks make them in one order. What one rank gets wrong is an error on
+all: the others raise that rank's error, with its number and its words. Only a rank that names no communicator cannot tell
+the others. What is prepared hangs on the communicator and goes with it. Threads: one at a time on one communicator
+(another gets an InputError); several communicators may be used by several threads where MPI was initialized with
+THREAD_MULTIPLE. The GIL is never held while bytes move or a rank waits.
+
+Ctrl-C ends a wait for other ranks within a second, as does any signal's handler that raises. The others raise a
+BackendError, and the next call goes on. A run that was ended so is lost, and its executor must be prepared anew. If a rank
+is interrupted while all prepare, every later call fails until each rank has called `clear`."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy
 
@@ -80,6 +86,55 @@ def _address(comm: MPI.Comm) -> int:
     return _addressof(comm)
 
 
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
+_Function = Callable[_Parameters, _Returned]
+
+
+def _address_in(place: int, arguments: Any, named: Any) -> int:
+    """Of the communicator, which is the argument at `place`."""
+    return _address(arguments[place] if len(arguments) > place else named.get("comm"))
+
+
+def _collective(kind: str, place: int = 0) -> Callable[[_Function], _Function]:
+    """Decorates a call in which the ranks agree once: "prepare" or "redistribute", with the communicator at `place`.
+
+    An exception that leaves the call before the library has agreed, whoever raised it, is what this rank brings to the
+    agreement. So no rank waits for one that has failed, and none is a call apart from the others.
+    """
+    def decorated(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
+            address = _address_in(place, arguments, named)
+            with _mpi.Call(address, kind):
+                return function(*arguments, **named)
+        return called
+    return decorated
+
+
+def _joining(function: _Function) -> _Function:
+    """Decorates a call that is collective only as the first one on its communicator: that part comes first."""
+    @functools.wraps(function)
+    def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
+        address = _address_in(0, arguments, named)
+        _mpi.join(address)
+        return function(*arguments, **named)
+    return called
+
+
+def _starting(function: _Function) -> _Function:
+    """Decorates what starts a run: ranks that wait in it for one that does not start are told why."""
+    @functools.wraps(function)
+    def called(self: Any, *arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
+        try:
+            return function(self, *arguments, **named)
+        except BaseException as error:
+            self._prepared.excuse(error)  # does nothing after the start
+            raise
+    return called
+
+
+@_collective("redistribute")
 def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
 
@@ -88,8 +143,9 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     others are right too: Fortran order and strided views are copied (an Executor moves them where they are).
     A pair of layouts is planned and prepared by its first call and kept, for the 64 pairs that were used last.
     Errors, on all ranks before any byte moves: InputError (dtype, shape, layouts that differ between ranks, too few
-    ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError (no
-    communicator, no array). BackendError: MPI or a peer failed. After an error the next call prepares anew.
+    ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError on the rank
+    that gave no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
+    BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
     address = _address(comm)
     if out is None:
@@ -98,6 +154,7 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     return out
 
 
+@_joining
 def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: Any = None) -> numpy.ndarray:
     """An uninitialized numpy array in memory that peers on this node reach: the fastest there is to move from and to.
 
@@ -140,6 +197,7 @@ class Registration:
         self.end()
 
 
+@_joining
 def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold"] = "share") -> Registration:
     """Makes arrays of the caller's as fast as those of allocate: `with reshard.mpi.registered(comm, rows, columns):`
     around a loop. Addresses and contents stay; the arrays are kept alive, and numpy resizes none of them meanwhile.
@@ -165,25 +223,29 @@ class Executor:
     would. source, target: arrays (of a list: lists of arrays) whose strides the tiles will have, such as Fortran order;
     row-major when None. They are not kept. split: the pieces of a Plan that travel one after the other, beside which
     you compute (Run.arrived, Run.offer; docs/overlap.md); as the plan runs by itself when None.
-    Errors: InputError (dtype, shape, plans that differ between ranks, a split that cannot be), InfeasibleError (a
-    footprint limit that cannot be met), UnsupportedError (negative strides, an array on a device, a split of an array
-    that is reshaped), BackendError.
+    Errors, on all ranks: InputError (dtype, shape, plans that differ between ranks, a split that cannot be),
+    InfeasibleError (a footprint limit that cannot be met), UnsupportedError (negative strides, an array on a device, a
+    split of an array that is reshaped), TypeError on the rank that gave something else, BackendError.
     """
 
+    @_collective("prepare", place=1)
     def __init__(self, comm: MPI.Comm, plan: Plan | ListPlan, source: Any = None, target: Any = None,
                  split: Split | None = None) -> None:
         address = _address(comm)
         self._prepared = _mpi.prepare(address, plan, source, target, split)
 
+    @_starting
     def run(self, source: Any, target: Any) -> None:
         """Moves; returns when `target` is complete on this rank.
 
         Of a list: lists of arrays, in the order of its problems. The same arrays again are not bound again. With a plan
         that donates, `source` is written and nothing of it is promised afterwards. Errors: InputError (dtype, shape,
-        strides, memory that overlaps), BackendError, after which the executor must be prepared anew.
+        strides, memory that overlaps; this rank may run again), BackendError, after which the executor must be prepared
+        anew: also on ranks that waited more than a second for one whose arguments were wrong.
         """
         self._prepared.start(source, target).wait()
 
+    @_starting
     def start(self, source: Any, target: Any, offers_withheld: bool = False) -> Any:
         """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time.
 

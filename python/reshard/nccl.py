@@ -5,13 +5,16 @@
                               stream=torch.cuda.current_stream().cuda_stream)
 
 Every call on a communicator is collective, and all ranks make them in one order, each with its own device current.
-Threads: one at a time on one communicator (another gets an InputError); the ranks of one process may be its threads. The
-GIL is not held while bytes move. No GPU has run this yet: it is tested on doubles of CUDA and NCCL."""
+What one rank gets wrong is an error on all, with that rank's number and words; only a rank that names no communicator
+cannot tell the others. Threads: one at a time on one communicator (another gets an InputError); the ranks of one process
+may be its threads. The GIL is not held while bytes move. Ctrl-C ends a wait within a second; this rank's communicators are
+aborted then, and the others learn of it as NCCL tells them, or by their timeout. No GPU has run this yet: it is tested on doubles of CUDA and NCCL."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from ._core import Layout
 from .errors import UnsupportedError
@@ -46,6 +49,38 @@ def _pointer(communicator: Any) -> int:
     return pointer
 
 
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
+_Function = Callable[_Parameters, _Returned]
+
+
+def _ends_in(arguments: Any, named: Any, stream_place: int) -> tuple[int, Any]:
+    """The communicator's pointer and the stream as they were given."""
+    pointer = _pointer(arguments[0] if arguments else named.get("communicator"))
+    return pointer, arguments[stream_place] if len(arguments) > stream_place else named.get("stream")
+
+
+def _collective(function: _Function) -> _Function:
+    """Decorates redistribute, as reshard.mpi does. A rank whose stream is none meets the others on its last one."""
+    @functools.wraps(function)
+    def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
+        pointer, stream = _ends_in(arguments, named, 5)
+        with _loaded()[0].Call(pointer, "redistribute", stream):
+            return function(*arguments, **named)
+    return called
+
+
+def _joining(function: _Function) -> _Function:
+    """Decorates a call that is collective only as the first one on its communicator: that part comes first."""
+    @functools.wraps(function)
+    def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
+        pointer, stream = _ends_in(arguments, named, 2)
+        _loaded()[0].join(pointer, stream)
+        return function(*arguments, **named)
+    return called
+
+
+@_collective
 def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, out: Any = None,
                  stream: int | None = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
@@ -66,6 +101,7 @@ def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, 
     return out
 
 
+@_joining
 def allocate(communicator: Any, layout: Layout, stream: int | None = None) -> Any:
     """An uninitialized array on this rank's GPU for its tile of the layout, for torch.from_dlpack and its like.
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/flights.hpp"
 #include "src/execute/sending.hpp"
@@ -21,6 +22,8 @@ using Buckets = std::shared_ptr<const BoundBuckets>;  // a run keeps them: calle
 
 // Between two looks at the other runs.
 constexpr Index slice = 100;  // microseconds
+// Between two questions whether a wait is interrupted.
+constexpr Index longest = std::chrono::microseconds(Interrupt::interval).count();
 
 // How a run was started.
 struct Started {
@@ -76,19 +79,17 @@ public:
             return done;
         }
     }
+    // An interrupt ends the run, so that peers do not wait for this rank. It is asked for while nothing is locked.
     Result<void> wait() override {
-        const std::lock_guard lock(mutex_);
-        while (!over_) {
-            if (wants_offer())
+        for (bool interrupted = false;; interrupted = Interrupt::raised()) {
+            const std::lock_guard lock(mutex_);
+            if (!over_ && interrupted) end(Interrupt::error());
+            if (!over_ && wants_offer())
                 return fail(Code::usage, fmt::format("wait: piece {} has not been offered", next_wanted()));
-            if (sliced()) {
-                static_cast<void>(advance_all(slice));
-            } else {
-                static_cast<void>(advance([](Ticket& run) { return run.wait().map([] { return true; }); }));
-            }
+            if (!over_) static_cast<void>(advance_all(longest));
+            leave();
+            if (over_) return ended();
         }
-        leave();
-        return ended();
     }
     Result<std::size_t> arrived() override {
         const std::lock_guard lock(mutex_);

@@ -90,12 +90,6 @@ Result<Buffers> name_source(Buffers buffers, const RankPlan& plan, std::size_t a
     return buffers;
 }
 
-// Never 0, which stands for a rank that failed.
-std::uint64_t number_of(const Judged<ListPlan>& judged) {
-    const std::uint64_t number = fingerprint(judged.list(), judged.memory());
-    return number == 0 ? 1 : number;
-}
-
 }  // namespace
 
 Result<Executor> Executor::prepare(const Judged<ListPlan>& list, Backend& backend, std::span<const Storages> storages) {
@@ -115,9 +109,8 @@ Result<Executor> Executor::make(const Result<Judged<ListPlan>>& judged, Backend&
                                 std::span<const Storages> storages) {
     auto lowered = judged ? lower_list(*judged, backend, storages) : tl::unexpected(judged.error());
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    const auto agreed = backend.agree(lowered ? number_of(*judged) : 0);
-    if (!lowered) return tl::unexpected(lowered.error());
-    if (!agreed) return tl::unexpected(agreed.error());
+    RESHARD_CHECK(
+        backend.agree(lowered.map([&](const LoweredList&) { return fingerprint(judged->list(), judged->memory()); })));
     Executor executor;
     executor.plans_ = std::move(lowered->arrays);
     executor.backend_ = &backend;
@@ -225,6 +218,13 @@ Result<std::unique_ptr<Bound>> Executor::bind(std::span<const Buffers> buffers) 
 Result<std::unique_ptr<Bound>> Executor::bind(std::size_t bucket, std::span<const Buffers> buffers) {
     if (bucket < buckets_.size()) return bind_buckets(bucket, 1, arrays_[bucket], buffers);
     return fail(Code::mismatch, fmt::format("there is no bucket {}, the list has {}", bucket, buckets_.size()));
+}
+
+void Executor::excuse(const Error& why) {
+    if (state_->in_flight || state_->failed) return;
+    for (const Bucket& bucket : buckets_) {
+        for (const auto& prepared : bucket.prepared) prepared->excuse(why);
+    }
 }
 
 Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::size_t count,

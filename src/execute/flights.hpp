@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "src/base/home.hpp"
+
 namespace reshard {
 
 /// A run that others may advance, one at a time.
@@ -21,7 +23,12 @@ public:
 class Flights {
 public:
     [[nodiscard]] static const std::shared_ptr<Flights>& of_this_thread() {
-        thread_local const auto own = std::make_shared<Flights>();
+        thread_local auto own = std::make_shared<Flights>();
+        thread_local Home home;
+        if (!home.here()) {  // forked off: what was in flight is the parent's
+            own = std::make_shared<Flights>();
+            home = Home();
+        }
         return own;
     }
 

@@ -34,10 +34,7 @@ Result<void> fit(const Layout& source, const Layout& target, ConstElements in, E
 }
 
 // Ranks that prepare compare the plan's fingerprint itself: one that has prepared already must not agree with them.
-std::uint64_t number_of_prepared(const Synthesis& made) {
-    const std::uint64_t number = ~fingerprint(made.plan(), made.execution());
-    return number == 0 ? 1 : number;
-}
+std::uint64_t number_of_prepared(const Synthesis& made) { return ~fingerprint(made.plan(), made.execution()); }
 
 }  // namespace
 
@@ -91,7 +88,7 @@ Result<Redistributor::Entry*> Redistributor::find_or_prepare(const Layout& sourc
     }
     auto made = well ? plans_.synthesize({source, target}, options_) : tl::unexpected(well.error());
     if (!made) {
-        static_cast<void>(backend_.agree(0));
+        static_cast<void>(backend_.agree(tl::unexpected(made.error())));
         return tl::unexpected(made.error());
     }
     if (entries_.size() == executors_max) entries_.pop_back();
@@ -119,6 +116,11 @@ void Redistributor::clear() {
 Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
                           Elements out) {
     return Redistributor::of(backend).redistribute(source, target, in, out);
+}
+
+void refuse(Backend& backend, const Error& why) {
+    static_cast<void>(backend.agree(tl::unexpected(why)));
+    clear(backend);
 }
 
 void clear(Backend& backend) { Redistributor::of(backend).clear(); }

@@ -29,7 +29,7 @@ public:
     [[nodiscard]] Index rank() const override { return backend_.rank(); }
     [[nodiscard]] Index size() const override { return backend_.size(); }
     [[nodiscard]] Capabilities capabilities() const override { return backend_.capabilities(); }
-    Result<void> agree(std::uint64_t fingerprint) override { return backend_.agree(fingerprint); }
+    Result<void> agree(const Result<std::uint64_t>& own) override { return backend_.agree(own); }
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
         given = plans;
         return backend_.prepare(std::move(plans));

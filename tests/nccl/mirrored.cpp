@@ -129,7 +129,7 @@ public:
     [[nodiscard]] Index rank() const override { return inner_.rank(); }
     [[nodiscard]] Index size() const override { return inner_.size(); }
     [[nodiscard]] Capabilities capabilities() const override { return inner_.capabilities(); }
-    Result<void> agree(std::uint64_t fingerprint) override { return inner_.agree(fingerprint); }
+    Result<void> agree(const Result<std::uint64_t>& own) override { return inner_.agree(own); }
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
         auto made = inner_.prepare(std::move(plans));
         if (!made) return made;

@@ -13,12 +13,15 @@ Result<Error> told_by(Index speaks, MPI_Comm communicator, const Result<void>& o
     const int root = static_cast<int>(speaks);
     Error told;
     if (rank_of(communicator) == speaks) told = own.error();
-    std::array<Index, 2> head = {static_cast<Index>(told.code), std::ssize(told.message)};
-    RESHARD_CHECK(checked(MPI_Bcast(head.data(), 2, MPI_INT64_T, root, communicator), "MPI_Bcast"));
+    RESHARD_TRY(
+        const auto& head,
+        broadcast(communicator, std::array<Index, 2>{static_cast<Index>(told.code), std::ssize(told.message)}, root));
     told.code = static_cast<Code>(head[0]);
     told.message.resize(static_cast<std::size_t>(head[1]));
-    const auto length = static_cast<int>(head[1]);
-    RESHARD_CHECK(checked(MPI_Bcast(told.message.data(), length, MPI_CHAR, root, communicator), "MPI_Bcast"));
+    RESHARD_ASSIGN(
+        told.message, polled("MPI_Ibcast", std::move(told.message), [&](std::string& text, MPI_Request* request) {
+            return MPI_Ibcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, root, communicator, request);
+        }));
     return told;
 }
 
@@ -28,9 +31,9 @@ Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::
     const auto count = static_cast<Index>(steps);
     const Index all = size_of_communicator(communicator);
     const std::array<Index, 3> mine = {own ? all : rank_of(communicator), count, -count};
-    std::array<Index, 3> least{};
-    const int code = MPI_Allreduce(mine.data(), least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
+    const auto reached = reduced(communicator, mine, MPI_INT64_T, MPI_MIN);
+    if (!reached) return own ? tl::unexpected(reached.error()) : own;
+    const std::array<Index, 3>& least = *reached;
     if (least[0] < all) {
         auto told = told_by(least[0], communicator, own);
         if (!own) return own;
@@ -45,10 +48,7 @@ Result<void> all_succeeded(MPI_Comm communicator, const Result<void>& own, std::
 }
 
 Result<std::vector<char>> least(MPI_Comm communicator, std::vector<char> votes) {
-    const int code = MPI_Allreduce(MPI_IN_PLACE, votes.data(), static_cast<int>(votes.size()), MPI_SIGNED_CHAR, MPI_MIN,
-                                   communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
-    return votes;
+    return reduced(communicator, std::move(votes), MPI_SIGNED_CHAR, MPI_MIN);
 }
 
 }  // namespace reshard::mpi

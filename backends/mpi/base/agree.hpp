@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "backends/mpi/base/handles.hpp"
-#include "src/base/try.hpp"
+#include "backends/mpi/base/polled.hpp"
 
 namespace reshard::mpi {
 
@@ -17,15 +16,6 @@ template <class T>
 [[nodiscard]] Result<T> all_succeeded(MPI_Comm communicator, Result<T> own, std::size_t steps) {
     RESHARD_CHECK(all_succeeded(communicator, own ? Result<void>() : tl::unexpected(own.error()), steps));
     return own;
-}
-
-/// Collective. Everyone's value, by rank; plain bytes.
-template <class Value>
-[[nodiscard]] Result<std::vector<Value>> gathered(MPI_Comm communicator, const Value& mine) {
-    std::vector<Value> all(static_cast<std::size_t>(size_of_communicator(communicator)));
-    const int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allgather"));
-    return all;
 }
 
 /// Collective. Place by place the least of what all ranks say; the same number of places on all ranks.

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "backends/mpi/base/polled.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -41,8 +42,9 @@ Result<Communicator> returning_errors(MPI_Comm communicator) {
 }
 
 Result<Communicator> duplicate(MPI_Comm original) {
-    MPI_Comm made = MPI_COMM_NULL;
-    RESHARD_CHECK(checked(MPI_Comm_dup(original, &made), "MPI_Comm_dup"));
+    RESHARD_TRY(const MPI_Comm made,
+                polled("MPI_Comm_idup", MPI_Comm(MPI_COMM_NULL),
+                       [&](MPI_Comm& copy, MPI_Request* request) { return MPI_Comm_idup(original, &copy, request); }));
     return returning_errors(made);
 }
 

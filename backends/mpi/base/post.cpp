@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/mpi/base/polled.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -44,8 +45,7 @@ Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
         const std::lock_guard lock(posts().mutex);
         number = ++posts().made;
     }
-    const int code = MPI_Bcast(&number, 1, MPI_UINT64_T, 0, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Bcast"));
+    RESHARD_ASSIGN(number, broadcast(communicator, number, 0));
     MPI_Comm raw = own.get();
     auto made = std::make_shared<Post>(std::move(own));
     const std::lock_guard lock(posts().mutex);
@@ -57,14 +57,24 @@ Result<std::shared_ptr<Post>> another(MPI_Comm communicator) {
 
 void Letter::write(std::string_view message) { text[message.copy(text.data(), text.size() - 1)] = '\0'; }
 
+Result<std::uint64_t> Letter::brought() const {
+    if (code < 0) return value;
+    return fail(static_cast<Code>(code), std::string(message()));
+}
+
+void Letter::write(const Result<std::uint64_t>& brought) {
+    code = brought ? -1 : static_cast<std::int32_t>(brought.error().code);
+    value = brought.value_or(0);
+    if (!brought) write(brought.error().message);
+}
+
 // All ranks take the same one. Where they do not know the same, after a call that failed or two at once, all make
 // another.
 Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {
     const auto found = known(communicator);
     const std::uint64_t number = found ? found->number : 0;
-    std::array<std::uint64_t, 2> least = {number, ~number};
-    const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_UINT64_T, MPI_MIN, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
+    RESHARD_TRY(const auto& least,
+                reduced(communicator, std::array<std::uint64_t, 2>{number, ~number}, MPI_UINT64_T, MPI_MIN));
     if (number != 0 && least[0] == ~least[1]) return found->post;
     return another(communicator);
 }

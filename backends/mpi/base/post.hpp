@@ -20,7 +20,7 @@ enum class Word : std::int32_t {
     arrived,   ///< at a call, to rank 0
     here,      ///< so is rank 0, and it waits for others
     verdict,   ///< of rank 0, on a call
-    withdrew,  ///< from a call, to rank 0, which did not come in time
+    withdrew,  ///< from a call: to rank 0, which did not come in time; to all, when interrupted
     gone,      ///< dropped its backend
     failed,    ///< an executor, from a run on
     dropped,   ///< an executor
@@ -35,14 +35,17 @@ struct Letter {
     std::int32_t rank = 0;      ///< the writer
     std::uint64_t backend = 0;  ///< the same on all ranks
     std::uint64_t number = 0;   ///< of the call, or of the call that prepared the executor
-    std::uint64_t value =
-        0;  ///< of a call its fingerprint; of an executor the runs that were begun, or the first that fails
-    std::int32_t call = 0;  ///< which kind
-    std::int32_t code = 0;  ///< of a verdict
+    std::uint64_t value = 0;  ///< of a call its fingerprint, or 1 where none follows; of an executor the runs that were
+                              ///< begun, or the first that fails
+    std::int32_t call = 0;    ///< which kind
+    std::int32_t code = 0;    ///< of a verdict, and of a rank that has come: its failure's, or below 0
     std::array<char, 424> text{};
 
     [[nodiscard]] std::string_view message() const { return text.data(); }
     void write(std::string_view message);
+    /// A value, or a failure: its code and as much of its message as fits.
+    [[nodiscard]] Result<std::uint64_t> brought() const;
+    void write(const Result<std::uint64_t>& brought);
 };
 
 /// The backend's and the call's number that prepared it.

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "backends/common/fingerprints.hpp"
 #include "backends/common/waits.hpp"
+#include "backends/mpi/base/polled.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
-#include "src/execute/flights.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -23,30 +23,19 @@ std::string_view name(std::int32_t call) {
     return call == static_cast<std::int32_t>(Call::agree) ? "Backend::agree" : "Backend::prepare";
 }
 
-// Polls a few times at once, then sleeps ever longer. Others may come only when a run that is in flight goes on.
-class Pace {
-public:
-    void rest() {
-        constexpr int polls = 100;
-        const auto& flights = Flights::of_this_thread();
-        if (!flights->empty()) flights->advance_all();
-        if (++polls_ < polls) return std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::microseconds(std::min(polls_ - polls + 1, 200)));
-    }
-
-private:
-    int polls_ = 0;
-};
-
-// Until `request` is done or the time is over; then it is left to MPI.
+// Until `request` is done, or the time is over, or the wait is interrupted; then it is left to MPI.
 Result<bool> done_within(MPI_Request& request, Clock::time_point until) {
     Pace pace;
     for (int done = 0;; pace.rest()) {
         const int code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
         RESHARD_CHECK(checked(code, "MPI_Test"));
         if (done != 0) return true;
-        if (Clock::now() >= until) return false;
+        if (Clock::now() >= until || Interrupt::raised()) return false;
     }
+}
+
+std::string interrupted(const Letter& own) {
+    return fmt::format("rank {} was interrupted in {}", own.rank, name(own.call));
 }
 
 std::string in_list(const std::vector<int>& ranks) {
@@ -55,23 +44,28 @@ std::string in_list(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// Twice: who has given up the first time does not come to the second, and a late rank is not left alone after it.
+// Two rounds. A rank that gives up in the first round joins the second one at once, as failed. So it is never a call
+// apart, and a late rank learns of it.
 Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::string_view call,
                       std::chrono::milliseconds timeout) {
-    // What is not waited for to its end is MPI's to write as long as it runs.
-    auto* const well = new std::array<int, 4>{own ? 1 : 0, 0, own ? 1 : 0, 0};
+    // MPI writes here as long as a round runs, also one that is not waited for to its end.
+    auto* const well = new std::array<int, 4>{};
+    Result<void> came;
     for (const std::size_t round : {0, 2}) {
+        (*well)[round] = own && came ? 1 : 0;
         MPI_Request request = MPI_REQUEST_NULL;
         const int code =
             MPI_Iallreduce(&(*well)[round], &(*well)[round + 1], 1, MPI_INT, MPI_MIN, communicator, &request);
         RESHARD_CHECK(checked(code, "MPI_Iallreduce"));
-        RESHARD_TRY(const auto& come, done_within(request, Clock::now() + timeout));
-        if (!come) {
-            return own ? fail(Code::backend, fmt::format("not all ranks came to {} within {}", call, in_words(timeout)))
-                       : own;
-        }
+        if (!came) break;
+        RESHARD_TRY(const auto& done, done_within(request, Clock::now() + timeout));
+        if (done) continue;
+        came = fail(Code::backend, Interrupt::raised()
+                                       ? fmt::format("this rank was interrupted in {}", call)
+                                       : fmt::format("not all ranks came to {} within {}", call, in_words(timeout)));
     }
-    const bool all = (*well)[1] != 0;
+    if (!came) return own ? came : own;
+    const bool all = (*well)[1] != 0 && (*well)[3] != 0;
     delete well;
     if (!own || all) return own;
     return fail(Code::backend, fmt::format("another rank failed in {}", call));
@@ -85,8 +79,7 @@ Result<std::unique_ptr<Roll>> Roll::make(MPI_Comm communicator, std::chrono::mil
     MPI_Comm_rank(communicator, &roll->rank_);
     MPI_Comm_size(communicator, &roll->size_);
     if (roll->rank_ == 0) roll->backend_ = roll->post_->next_backend();
-    const int code = MPI_Bcast(&roll->backend_, 1, MPI_UINT64_T, 0, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Bcast"));
+    RESHARD_ASSIGN(roll->backend_, broadcast(communicator, roll->backend_, 0));
     return roll;
 }
 
@@ -115,34 +108,53 @@ void Roll::send_all(const Letter& letter) const {
     }
 }
 
-Result<void> Roll::meet(Call call, std::uint64_t value) {
-    if (broken_) {
+Result<void> Roll::meet(Call call, const Result<std::uint64_t>& own) {
+    if (broken_ && own)
         return fail(Code::backend, fmt::format("an earlier call of this backend failed: {}", broken_->message));
-    }
+    if (broken_) return tl::unexpected(own.error());
     ++number_;
-    Letter own = letter(Word::arrived);
-    own.call = static_cast<std::int32_t>(call);
-    own.value = value;
-    const Verdict verdict = rank_ == 0 ? preside(own) : attend(own);
+    Letter arrived = letter(Word::arrived);
+    arrived.call = static_cast<std::int32_t>(call);
+    arrived.write(own);
+    const Verdict verdict = rank_ == 0 ? preside(arrived) : attend(arrived);
     if (verdict.last) broken_ = verdict.on_all.error();
+    if (!own) return tl::unexpected(own.error());
     return verdict.on_all;
+}
+
+// Letters of calls to come are kept: a call that has failed is over for the others before the last rank comes to it.
+void Roll::collect() {
+    std::erase_if(mail_, [&](const Letter& letter) { return letter.number < number_; });
+    for (const Letter& letter : post_->calls(backend_)) {
+        if (letter.word == Word::gone || (letter.word == Word::withdrew && letter.value != 0))
+            left_[letter.rank] = letter;
+        else if (letter.number >= number_)
+            mail_.push_back(letter);
+    }
 }
 
 Roll::Verdict Roll::preside(const Letter& own) {
     const auto begin = Clock::now();
     std::map<int, Letter> come{{0, own}};
+    std::optional<Letter> withdrew;
     bool said = false;
     for (Pace pace;; pace.rest()) {
-        for (const Letter& letter : post_->calls(backend_)) {
-            if (letter.word == Word::arrived && letter.number == number_) come[letter.rank] = letter;
-            if (letter.word == Word::gone || letter.word == Word::withdrew) left_[letter.rank] = letter;
+        collect();
+        for (const Letter& letter : mail_) {
+            if (letter.number != number_) continue;
+            if (letter.word == Word::arrived) come[letter.rank] = letter;
+            if (letter.word == Word::withdrew) withdrew = letter;
         }
         const auto waited = Clock::now() - begin;
-        if (auto verdict = judge(come, waited < timeout_)) {
+        auto verdict = judge(come, waited < timeout_);
+        if (withdrew && (!verdict || !verdict->last)) verdict = {fail(Code::backend, std::string(withdrew->message()))};
+        if (!verdict && Interrupt::raised())
+            verdict = own.brought() ? Verdict{fail(Code::backend, interrupted(own))} : compare(come);
+        if (verdict) {
             Letter answer = letter(Word::verdict);
-            answer.value = verdict->last ? 1 : 0;
-            answer.code = verdict->on_all ? -1 : static_cast<std::int32_t>(verdict->on_all.error().code);
-            if (!verdict->on_all) answer.write(verdict->on_all.error().message);
+            const std::uint64_t last = verdict->last ? 1 : 0;
+            answer.write(verdict->on_all.map([&] { return last; }));
+            answer.value = last;
             send_all(answer);
             return *verdict;
         }
@@ -156,7 +168,7 @@ Roll::Verdict Roll::preside(const Letter& own) {
 std::optional<Roll::Verdict> Roll::judge(const std::map<int, Letter>& come, bool in_time) const {
     const auto last = [](std::string message) { return Verdict{fail(Code::backend, std::move(message)), true}; };
     for (const auto& [rank, letter] : left_) {
-        if (letter.word == Word::withdrew) return last(fmt::format("rank {} gave up waiting for rank 0", rank));
+        if (letter.word == Word::withdrew) return last(std::string(letter.message()));
         if (!come.contains(rank)) return last(fmt::format("rank {} dropped its backend", rank));
     }
     if (come.size() == static_cast<std::size_t>(size_)) return compare(come);
@@ -169,7 +181,7 @@ std::optional<Roll::Verdict> Roll::judge(const std::map<int, Letter>& come, bool
         fmt::format("{} did not come to {} within {}", in_list(missing), name(come.at(0).call), in_words(timeout_)));
 }
 
-std::optional<Roll::Verdict> Roll::compare(const std::map<int, Letter>& come) const {
+Roll::Verdict Roll::compare(const std::map<int, Letter>& come) const {
     const Letter& first = come.at(0);
     for (const auto& [rank, letter] : come) {
         if (letter.call == first.call) continue;
@@ -177,36 +189,70 @@ std::optional<Roll::Verdict> Roll::compare(const std::map<int, Letter>& come) co
                             fmt::format("rank {} came to {}, rank 0 to {}", rank, name(letter.call), name(first.call))),
                        true};
     }
-    std::vector<std::optional<std::uint64_t>> brought;
-    for (const auto& [rank, letter] : come) brought.emplace_back(letter.value);
+    std::vector<std::optional<Brought>> brought;
+    for (const auto& [rank, letter] : come) brought.emplace_back(letter.brought());
     return Verdict{same_plans(brought)};
 }
 
-// Rank 0 decides. Who gives it up says so, and takes an answer that was on its way.
+// Rank 0 decides. A rank that gives up says so, and takes an answer that is on its way. One that was interrupted says
+// so to all: rank 0 may be late too. A rank that has failed itself knows the answer.
 Roll::Verdict Roll::attend(const Letter& own) {
     post_->send(0, own);
     auto until = Clock::now() + timeout_;
     bool here = false;
-    bool withdrawn = false;
+    std::optional<Verdict> given_up;
+    const auto give_up = [&](std::string why, bool last) {
+        given_up = {fail(Code::backend, std::move(why)), last};
+        until = Clock::now() + last_word;
+    };
     for (Pace pace;; pace.rest()) {
-        for (const Letter& letter : post_->calls(backend_)) {
-            if (letter.word == Word::gone) return {fail(Code::backend, "rank 0 dropped its backend"), true};
+        collect();
+        for (const auto& [rank, letter] : left_) {
+            if (letter.word == Word::withdrew) return {fail(Code::backend, std::string(letter.message())), true};
+            if (rank == 0) return {fail(Code::backend, "rank 0 dropped its backend"), true};
+        }
+        for (const Letter& letter : mail_) {
             if (letter.number != number_) continue;
             if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
-            if (letter.word != Word::verdict) continue;
-            if (letter.code < 0) return {};
-            return {fail(static_cast<Code>(letter.code), std::string(letter.message())), letter.value != 0};
+            if (letter.word == Word::withdrew && !given_up) give_up(std::string(letter.message()), false);
+            if (letter.word == Word::verdict) return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
         }
-        if (Clock::now() < until) continue;
-        if (withdrawn) {
-            return {fail(Code::backend, fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to",
-                                                    name(own.call), in_words(timeout_))),
-                    true};
+        const bool in_time = Clock::now() < until;
+        if (given_up && !in_time) return *given_up;
+        if (given_up) continue;
+        if (Interrupt::raised()) {
+            if (!own.brought()) return {own.brought().map([](std::uint64_t) {})};
+            withdraw(interrupted(own), false);
+            give_up(interrupted(own), false);
+        } else if (!in_time) {
+            Letter withdrew = letter(Word::withdrew);
+            withdrew.value = 1;
+            withdrew.write(fmt::format("rank {} gave up waiting for rank 0", rank_));
+            post_->send(0, withdrew);
+            give_up(fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to", name(own.call),
+                                in_words(timeout_)),
+                    true);
         }
-        post_->send(0, letter(Word::withdrew));
-        withdrawn = true;
-        until = Clock::now() + last_word;
     }
+}
+
+Result<void> Roll::trouble() {
+    collect();
+    for (const auto& [rank, letter] : left_) {
+        if (!broken_ && letter.word == Word::withdrew) broken_ = Error{Code::backend, std::string(letter.message())};
+    }
+    if (!broken_ && Interrupt::raised()) {
+        broken_ = Error{Code::backend, fmt::format("rank {} was interrupted while the ranks prepared", rank_)};
+        withdraw(broken_->message, true);
+    }
+    return broken_ ? tl::unexpected(*broken_) : Result<void>();
+}
+
+void Roll::withdraw(const std::string& why, bool last) {
+    Letter withdrew = letter(Word::withdrew);
+    withdrew.value = last ? 1 : 0;
+    withdrew.write(why);
+    send_all(withdrew);
 }
 
 Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), rank_(roll.rank()) {

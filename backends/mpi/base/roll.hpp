@@ -26,9 +26,14 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Roll>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
     ~Roll();
 
-    /// Collective. Errors: mismatch, on all ranks alike, where values differ, or one is 0, which stands for a rank that
-    /// failed; backend where a rank did not come, or has dropped its backend: then no later call is well either.
-    [[nodiscard]] Result<void> meet(Call call, std::uint64_t value);
+    /// Collective. Errors: mismatch, on all ranks, where values differ; the first failure that a rank brings instead of
+    /// a value, with its code, and on that rank its own; backend where a rank did not come, gave up waiting, or has
+    /// dropped its backend: then no later call is well either.
+    [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
+
+    /// What becomes of the rest of the last call, after the ranks have met. Errors: backend where this rank is
+    /// interrupted in it, which all learn, or another one was; then no later call is well.
+    [[nodiscard]] Result<void> trouble();
 
     /// The key of the last call; the same on all ranks.
     [[nodiscard]] ExecutorKey key() const { return {backend_, number_}; }
@@ -38,14 +43,16 @@ public:
 private:
     Roll() = default;
     struct Verdict {
-        Result<void> on_all;
+        Result<void> on_all = {};
         bool last = false;  // no call after it
     };
     [[nodiscard]] Letter letter(Word word) const;
     void send_all(const Letter& letter) const;
+    void withdraw(const std::string& why, bool last);  // tells all
+    void collect();
     Verdict preside(const Letter& own);
     std::optional<Verdict> judge(const std::map<int, Letter>& come, bool in_time) const;
-    [[nodiscard]] std::optional<Verdict> compare(const std::map<int, Letter>& come) const;
+    [[nodiscard]] Verdict compare(const std::map<int, Letter>& come) const;
     Verdict attend(const Letter& own);
 
     std::shared_ptr<Post> post_;
@@ -54,7 +61,8 @@ private:
     int size_ = 1;
     std::uint64_t backend_ = 0;
     std::uint64_t number_ = 0;    // of calls
-    std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew
+    std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew from all calls
+    std::vector<Letter> mail_;    // other letters, of this call and of those to come
     std::optional<Error> broken_;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "backends/mpi/base/polled.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -57,10 +58,9 @@ Result<Index> bytes_sent_at_once(MPI_Comm communicator) {
     RESHARD_CHECK(checked(split, "MPI_Comm_split_type"));
     const bool alone = size_of_communicator(host) == size_of_communicator(communicator);
     MPI_Comm_free(&host);
-    Index bytes = alone ? index_max : said_by_mpi();
-    const int code = MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_MIN, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
-    return bytes;
+    const std::array<Index, 1> bytes = {alone ? index_max : said_by_mpi()};
+    RESHARD_TRY(const auto& least, reduced(communicator, bytes, MPI_INT64_T, MPI_MIN));
+    return least.front();
 }
 
 }  // namespace reshard::mpi

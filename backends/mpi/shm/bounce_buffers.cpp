@@ -95,10 +95,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena&
     const auto ranks = static_cast<std::size_t>(size_of_communicator(communicator));
     const auto rank = static_cast<std::size_t>(rank_of(communicator));
     const std::vector<BounceSlot> slots = deal_buffer(bytes_by_peer(parts.receives, ranks), bounce_bytes);
-    std::vector<BounceSlot> granted(ranks);  // in the peers' bounce buffers
-    const int code = MPI_Alltoall(slots.data(), sizeof(BounceSlot), MPI_BYTE, granted.data(), sizeof(BounceSlot),
-                                  MPI_BYTE, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Alltoall"));
+    RESHARD_TRY(const auto& granted, exchanged(communicator, slots));  // in the peers' bounce buffers
     Index bytes = 0;
     for (const BounceSlot& slot : slots) {
         bytes = std::max(bytes, slot.half_bytes > 0 ? slot.offset + 2 * slot.half_bytes : 0);

@@ -1,6 +1,7 @@
 #include "backends/mpi/shm/node_map.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/signals.hpp"
@@ -37,10 +38,9 @@ Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const 
     const char reaches = Signals::make(own.get(), arena, 0, options.timeout) ? 1 : 0;
     RESHARD_TRY(const auto& all_reach, least(communicator, {reaches}));
     if (all_reach.front() == 0) return apart(communicator);
-    Index count = members.front() == rank ? 1 : 0;
-    const int code = MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
-    return NodeMap{std::move(own), std::move(members), count};
+    const std::array<Index, 1> first = {members.front() == rank ? 1 : 0};
+    RESHARD_TRY(const auto& count, reduced(communicator, first, MPI_INT64_T, MPI_SUM));
+    return NodeMap{std::move(own), std::move(members), count.front()};
 }
 
 }  // namespace reshard::mpi

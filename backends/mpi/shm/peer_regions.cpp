@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 
+#include "backends/mpi/base/polled.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -45,32 +48,42 @@ std::vector<PeerBox> read(std::span<const Index> numbers) {
 // What each rank wrote to this one.
 Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
     const std::size_t ranks = letters.size();
-    std::vector<int> send_counts;
-    std::vector<int> send_starts;
-    std::vector<Index> sent;
+    // Numbers, and by rank how many and from where.
+    struct Packed {
+        std::vector<Index> numbers;
+        std::vector<int> counts;
+        std::vector<int> starts;
+    };
+    Packed sent;
     for (const Letter& letter : letters) {
-        send_starts.push_back(static_cast<int>(sent.size()));
-        send_counts.push_back(static_cast<int>(letter.size()));
-        sent.insert(sent.end(), letter.begin(), letter.end());
+        sent.starts.push_back(static_cast<int>(sent.numbers.size()));
+        sent.counts.push_back(static_cast<int>(letter.size()));
+        sent.numbers.insert(sent.numbers.end(), letter.begin(), letter.end());
     }
-    std::vector<int> counts(ranks);
-    int code = MPI_Alltoall(send_counts.data(), 1, MPI_INT, counts.data(), 1, MPI_INT, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Alltoall"));
-    std::vector<int> starts(ranks);
-    std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), Index{0});
-    const Index all = std::accumulate(counts.begin(), counts.end(), Index{0});
-    Index most = std::max(all, static_cast<Index>(sent.size()));
-    code = MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT64_T, MPI_MAX, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
-    if (most > std::numeric_limits<int>::max()) return fail(Code::unsupported, "too many boxes for one exchange");
-    std::vector<Index> got(static_cast<std::size_t>(all));
-    code = MPI_Alltoallv(sent.data(), send_counts.data(), send_starts.data(), MPI_INT64_T, got.data(), counts.data(),
-                         starts.data(), MPI_INT64_T, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Alltoallv"));
+    Packed got;
+    RESHARD_ASSIGN(got.counts, exchanged(communicator, sent.counts));
+    got.starts.resize(ranks);
+    std::exclusive_scan(got.counts.begin(), got.counts.end(), got.starts.begin(), Index{0});
+    const Index all = std::accumulate(got.counts.begin(), got.counts.end(), Index{0});
+    const std::array<Index, 1> own = {std::max(all, std::ssize(sent.numbers))};
+    RESHARD_TRY(const auto& most, reduced(communicator, own, MPI_INT64_T, MPI_MAX));
+    if (most.front() > std::numeric_limits<int>::max())
+        return fail(Code::unsupported, "too many boxes for one exchange");
+    got.numbers.resize(static_cast<std::size_t>(all));
+    using Both = std::pair<Packed, Packed>;
+    RESHARD_TRY(
+        const auto& both,
+        polled("MPI_Ialltoallv", Both{std::move(sent), std::move(got)}, [&](Both& buffers, MPI_Request* request) {
+            auto& [to, from] = buffers;
+            return MPI_Ialltoallv(to.numbers.data(), to.counts.data(), to.starts.data(), MPI_INT64_T,
+                                  from.numbers.data(), from.counts.data(), from.starts.data(), MPI_INT64_T,
+                                  communicator, request);
+        }));
+    const Packed& brought = both.second;
     std::vector<std::vector<PeerBox>> boxes;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-        const auto from = std::span(got).subspan(static_cast<std::size_t>(starts[rank]));
-        boxes.push_back(read(from.first(static_cast<std::size_t>(counts[rank]))));
+        const auto from = std::span(brought.numbers).subspan(static_cast<std::size_t>(brought.starts[rank]));
+        boxes.push_back(read(from.first(static_cast<std::size_t>(brought.counts[rank]))));
     }
     return boxes;
 }

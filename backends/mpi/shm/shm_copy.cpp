@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "backends/mpi/base/agree.hpp"
@@ -66,13 +67,11 @@ Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     for (const auto* some : {&parts.own, &parts.receives}) {
         for (const PeerRegion& part : *some) written += bytes_of(part.target);
     }
-    Index all = 0;
-    int code = MPI_Allreduce(&written, &all, 1, MPI_INT64_T, MPI_SUM, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
+    RESHARD_TRY(const auto& all, reduced(communicator, std::array<Index, 1>{written}, MPI_INT64_T, MPI_SUM));
     const bool small = written <= signals_->barrier_bytes();
     RESHARD_TRY(const auto& at_once,
                 least(communicator, {static_cast<char>(small && bounce_buffers_.hold_all() ? 1 : 0)}));
-    store_ = store_for(all);
+    store_ = store_for(all.front());
     at_once_ = at_once.front() != 0;
     bounce_store_ = store_;
     if (unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;

@@ -202,9 +202,8 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     for (const Array& array : arrays_) {
         (array.for_all ? for_all : scattered) += bytes_of(array.takers[rank_].boxes, array.dtype);
     }
-    std::array<Index, 3> least = {bounce_bytes, -scattered, -for_all};
-    const int code = MPI_Allreduce(MPI_IN_PLACE, least.data(), 3, MPI_INT64_T, MPI_MIN, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
+    RESHARD_TRY(const auto& least,
+                reduced(communicator, std::array<Index, 3>{bounce_bytes, -scattered, -for_all}, MPI_INT64_T, MPI_MIN));
     const auto ranks = static_cast<Index>(ranks_);
     const Index others = ranks - 1;
     const Index taken = -least[1] - least[2];

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -42,9 +43,10 @@ Result<long> usable_cores(MPI_Comm communicator) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
-    const int code =
-        MPI_Allreduce(MPI_IN_PLACE, &cores, static_cast<int>(sizeof cores), MPI_BYTE, MPI_BOR, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Allreduce"));
+    std::array<std::byte, sizeof cores> bits{};
+    std::memcpy(bits.data(), &cores, sizeof cores);
+    RESHARD_ASSIGN(bits, reduced(communicator, bits, MPI_BYTE, MPI_BOR));
+    std::memcpy(&cores, bits.data(), sizeof cores);
     const int count = CPU_COUNT(&cores);
     return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN);
 }
@@ -83,9 +85,7 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     Result<Address> taken = Address{};
     if (signals->rank_ == 0) taken = arena->take(static_cast<Index>(bytes), signals->own_);
     if (signals->own_) std::memset(signals->own_->bytes().data(), 0, bytes);
-    Address place = taken.value_or(Address{});
-    const int code = MPI_Bcast(&place, sizeof place, MPI_BYTE, 0, communicator);
-    RESHARD_CHECK(checked(code, "MPI_Bcast"));
+    RESHARD_TRY(const Address place, broadcast(communicator, taken.value_or(Address{}), 0));
     const auto reach = [&](const Address&) { return arena->reach(place, signals->views_); };
     RESHARD_TRY(auto* const memory, all_succeeded(communicator, taken.and_then(reach), 1));
     RESHARD_TRY(const auto& cores, usable_cores(communicator));

@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
+#include "backends/common/fingerprints.hpp"
 #include "backends/nccl/base/features.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
 
 constexpr Index votes_at_once = 8192;
+constexpr std::size_t words_max = 512;  // bytes of a failure that other ranks learn of
 
 // Newer libraries run what was compiled for older ones, not the other way round.
 Result<void> require_version() {
@@ -23,16 +28,25 @@ Result<void> require_version() {
 
 }  // namespace
 
-Result<std::unique_ptr<Base>> Base::make(ncclComm_t callers, const Options& options) {
+Result<std::unique_ptr<Base>> Base::make(ncclComm_t callers, const Options& options, const Result<void>& own) {
     if (callers == nullptr) return fail(Code::backend, "there is no backend without a communicator");
-    RESHARD_CHECK(require_version());
     std::unique_ptr<Base> made(new Base());
     made->options_ = options;
-    RESHARD_CHECK(made->set_up(callers));
+    RESHARD_CHECK(made->set_up(callers, own.and_then(require_version)));
     return made;
 }
 
-Result<void> Base::set_up(ncclComm_t callers) {
+Result<void> Base::take_stream() {
+    if (options_.stream == nullptr) {
+        RESHARD_ASSIGN(own_stream_, Stream::make());
+        options_.stream = own_stream_->get();
+    }
+    RESHARD_ASSIGN(votes_, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
+    return {};
+}
+
+// A rank that cannot go on is in no communicator that is split off, and so the others learn of it.
+Result<void> Base::set_up(ncclComm_t callers, const Result<void>& own) {
     int rank = 0;
     int size = 0;
     RESHARD_CHECK(checked(ncclCommUserRank(callers, &rank), "ncclCommUserRank"));
@@ -41,13 +55,13 @@ Result<void> Base::set_up(ncclComm_t callers) {
     rank_ = rank;
     size_ = size;
     const OnDevice current(device_);
-    if (options_.stream == nullptr) {
-        RESHARD_ASSIGN(own_stream_, Stream::make());
-        options_.stream = own_stream_->get();
-    }
-    RESHARD_ASSIGN(votes_, StreamMemory::make(votes_at_once * Index{sizeof(std::uint64_t)}, stream()));
-    const auto split = [&] { return Communicator::split(callers, 0, rank, options_); };
-    RESHARD_ASSIGN(world_, counting(split));
+    const Result<void> ready = own.and_then([&] { return take_stream(); });
+    const auto split = [&] { return Communicator::split(callers, ready ? 0 : NCCL_SPLIT_NOCOLOR, rank, options_); };
+    auto world = counting(split);
+    RESHARD_CHECK(ready);
+    RESHARD_ASSIGN(world_, std::move(world));
+    RESHARD_CHECK(checked(ncclCommCount(world_->get(), &size), "ncclCommCount"));
+    if (size != size_) return fail(Code::backend, "another rank failed in nccl::make_backend");
     std::uint64_t nothing = 0;
     return counting([&] { return vote(std::span(&nothing, 1), ncclMin); });  // connects
 }
@@ -103,8 +117,26 @@ Result<void> Base::all_succeeded(const Result<void>& own) {
     const Result<void> voted = vote(std::span(&good, 1), ncclMin);
     if (!own) return own;
     if (!voted) return voted;
-    if (good == 0) return fail(Code::backend, "another rank could not prepare");
-    return {};
+    return good == 0 ? first_failure(own) : Result<void>();
+}
+
+// The first rank that failed adds its words to the nothing of the others.
+Result<void> Base::first_failure(const Result<void>& own) {
+    std::array<std::uint64_t, 1 + words_max / sizeof(std::uint64_t)> told{};
+    const auto heard = gather(own ? 0 : 1);
+    if (!heard) return own ? tl::unexpected(heard.error()) : own;
+    const auto first = static_cast<std::size_t>(std::ranges::find(*heard, std::uint64_t{1}) - heard->begin());
+    if (first == static_cast<std::size_t>(rank_)) {
+        const std::string& words = own.error().message;
+        told[0] = static_cast<std::uint64_t>(own.error().code);
+        std::memcpy(&told[1], words.data(), std::min(words.size(), words_max));
+    }
+    const Result<void> voted = vote(told, ncclSum);
+    if (!own) return own;
+    RESHARD_CHECK(voted);
+    const auto* const words = reinterpret_cast<const char*>(&told[1]);
+    return tl::unexpected(
+        failure_of(first, {static_cast<Code>(told[0]), std::string(words, ::strnlen(words, words_max))}));
 }
 
 Result<std::vector<std::uint64_t>> Base::gather(std::uint64_t own) {
@@ -144,6 +176,7 @@ Result<void> Base::await(cudaStream_t stream) {
         if (wrong && Clock::now() > end) {
             wrong = fail(Code::backend, fmt::format("no end within {} ms", options_.timeout.count()));
         }
+        if (wrong && Interrupt::raised()) wrong = tl::unexpected(Interrupt::error());
         if (!wrong) {
             abort(wrong.error());
             return wrong;

@@ -17,8 +17,9 @@ struct Group {
 
 class Base : NonCopyable {
 public:
-    /// Collective over the caller's communicator.
-    [[nodiscard]] static Result<std::unique_ptr<Base>> make(ncclComm_t callers, const Options& options);
+    /// Collective over the caller's communicator. `own`: why this rank cannot, although it takes part.
+    [[nodiscard]] static Result<std::unique_ptr<Base>> make(ncclComm_t callers, const Options& options,
+                                                            const Result<void>& own);
     ~Base();
 
     [[nodiscard]] int device() const { return device_; }
@@ -32,8 +33,12 @@ public:
     /// Collective: element by element over all ranks.
     [[nodiscard]] Result<void> vote(std::span<std::uint64_t> values, ncclRedOp_t op);
 
-    /// Collective: success when it is everyone's.
+    /// Collective: success when it is everyone's. Errors: as first_failure.
     [[nodiscard]] Result<void> all_succeeded(const Result<void>& own);
+
+    /// Collective, where some rank has failed. Returns this rank's failure; on a rank that has none that of the first
+    /// rank that failed, with its code and its words.
+    [[nodiscard]] Result<void> first_failure(const Result<void>& own);
 
     /// Collective: what each rank brought, in rank order.
     [[nodiscard]] Result<std::vector<std::uint64_t>> gather(std::uint64_t own);
@@ -63,7 +68,8 @@ public:
 
 private:
     Base() = default;
-    [[nodiscard]] Result<void> set_up(ncclComm_t callers);
+    [[nodiscard]] Result<void> set_up(ncclComm_t callers, const Result<void>& own);
+    [[nodiscard]] Result<void> take_stream();
     [[nodiscard]] static Index free_bytes();
 
     Options options_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/nccl/base/features.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::nccl {
@@ -33,6 +34,7 @@ Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout) 
         if (Clock::now() > end) {
             return fail(Code::backend, fmt::format("NCCL did not come to an end within {} ms", timeout.count()));
         }
+        if (Interrupt::raised()) return tl::unexpected(Interrupt::error());
         backoff.pause();
     }
 }

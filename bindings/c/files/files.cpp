@@ -243,13 +243,16 @@ int reshard_checkpoint_box_at(const reshard_checkpoint* checkpoint, int64_t tens
 
 int reshard_files_load(reshard_backend* backend, const char* path, const reshard_files_options* options,
                        reshard_loaded** loaded, reshard_error** error) {
-    return make(loaded, error, [&]() -> Result<std::unique_ptr<reshard_loaded>> {
+    return make_together(loaded, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_loaded>> {
         RESHARD_CHECK(same_version());
         RESHARD_TRY(auto* const rank, need(backend));
-        const auto asked =
-            need_text(path, "path").and_then([&](std::string_view from) { return files_options_of(options, from); });
-        RESHARD_CHECK(or_tell(rank->backend, asked));
-        RESHARD_TRY(auto& done, files::load(rank->backend, path, *asked));
+        const auto read = [&]() -> Result<files::ConvertOptions> {
+            RESHARD_CHECK(placed);
+            RESHARD_TRY(const auto& from, need_text(path, "path"));
+            return files_options_of(options, from);
+        };
+        RESHARD_TRY(const auto& asked, or_tell(rank->backend, read()));
+        RESHARD_TRY(auto& done, files::load(rank->backend, path, asked));
         auto made = std::make_unique<reshard_loaded>(rank, std::move(done));
         for (const files::LoadedTile& tile : made->loaded.tiles) {
             made->dtypes.emplace_back(name(tile.layout->dtype));

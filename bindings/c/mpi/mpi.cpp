@@ -48,10 +48,12 @@ extern "C" {
 
 int reshard_mpi_backend(MPI_Comm communicator, const reshard_mpi_options* options, reshard_backend** backend,
                         reshard_error** error) {
-    return make(backend, error, [&]() -> Result<std::unique_ptr<reshard_backend>> {
+    return make_together(backend, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_backend>> {
         RESHARD_CHECK(same_version());
-        RESHARD_TRY(const auto& asked, mpi_options_of(options));
-        RESHARD_TRY(auto& made, mpi::make_backend(communicator, asked));
+        const auto asked = placed.and_then([&] { return mpi_options_of(options); });
+        if (!asked) mpi::refuse(communicator, asked.error());
+        RESHARD_CHECK(asked);
+        RESHARD_TRY(auto& made, mpi::make_backend(communicator, *asked));
         return std::make_unique<reshard_backend>(std::move(made));
     });
 }

@@ -33,20 +33,22 @@ extern "C" {
 
 int reshard_nccl_backend(ncclComm_t communicator, const reshard_nccl_options* options, reshard_backend** backend,
                          reshard_error** error) {
-    return make(backend, error, [&]() -> Result<std::unique_ptr<reshard_backend>> {
+    return make_together(backend, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_backend>> {
         RESHARD_CHECK(same_version());
-        RESHARD_TRY(const auto& asked, nccl_options_of(options));
-        RESHARD_TRY(auto& made, nccl::make_backend(communicator, asked));
+        const auto asked = placed.and_then([&] { return nccl_options_of(options); });
+        if (!asked) nccl::refuse(communicator, asked.error());
+        RESHARD_CHECK(asked);
+        RESHARD_TRY(auto& made, nccl::make_backend(communicator, *asked));
         return std::make_unique<reshard_backend>(std::move(made));
     });
 }
 
 int reshard_nccl_allocate_window(reshard_backend* backend, int64_t bytes, reshard_memory** memory,
                                  reshard_error** error) {
-    return make(memory, error, [&]() -> Result<std::unique_ptr<reshard_memory>> {
+    return make_together(memory, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_memory>> {
         RESHARD_TRY(auto* const rank, need(backend));
-        RESHARD_CHECK(need_count(bytes, 0, "bytes"));
-        RESHARD_TRY(auto& made, nccl::allocate_window(rank->backend, bytes));
+        const auto asked = placed.and_then([&] { return need_count(bytes, 0, "bytes"); });
+        RESHARD_TRY(auto& made, nccl::allocate_window(rank->backend, asked.map([&](std::size_t) { return bytes; })));
         return std::make_unique<reshard_memory>(rank, std::move(made));
     });
 }

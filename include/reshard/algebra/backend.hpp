@@ -120,10 +120,12 @@ public:
     [[nodiscard]] virtual Index size() const = 0;                      ///< how many ranks there are
     /// What it does by itself, for the planner.
     [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
-    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. 0
-    /// stands for a rank that has nothing to agree on because it failed; it agrees with no number. Where ranks share
-    /// one thread this cannot wait: it compares with the ranks that came before, and those learn of it when they start.
-    virtual Result<void> agree(std::uint64_t fingerprint) = 0;
+    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. A
+    /// rank that failed brings its error and gets it back; the others then fail with the code and the words of the
+    /// first rank that did. Each collective call agrees exactly once on every rank, whatever is wrong with its
+    /// arguments. Where ranks share one thread this cannot wait: it compares with the ranks that came before, and those
+    /// learn of it when they start.
+    virtual Result<void> agree(const Result<std::uint64_t>& own) = 0;
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
     /// The same, holding at most so many bytes beyond the caller's buffers on this rank; where less is slower, in

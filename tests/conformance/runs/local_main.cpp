@@ -23,7 +23,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return rank_.name(); }
     [[nodiscard]] Index rank() const override { return rank_.rank(); }
     [[nodiscard]] Index size() const override { return rank_.size(); }
-    Result<void> agree(std::uint64_t fingerprint) override { return rank_.agree(fingerprint); }
+    Result<void> agree(const Result<std::uint64_t>& own) override { return rank_.agree(own); }
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
         return rank_.prepare(std::move(plans));
     }

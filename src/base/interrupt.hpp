@@ -1,0 +1,52 @@
+// Whether a wait for other ranks is to end before its time, because its caller wants so.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include "reshard/result.hpp"
+
+namespace reshard {
+
+/// While one lives, the waits of its thread ask it whether they are to end. The one that was made last is asked.
+class Interrupt {
+public:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::milliseconds interval{100};  ///< between two questions
+
+    /// `asked` returns true when waits are to end, and is not called again then. `raised`: they are to end from the
+    /// begin.
+    explicit Interrupt(std::function<bool()> asked, bool raised = false)
+        : asked_(std::move(asked)), before_(std::exchange(last(), this)), raised_(raised) {}
+    Interrupt(const Interrupt&) = delete;
+    Interrupt& operator=(const Interrupt&) = delete;
+    ~Interrupt() { last() = before_; }
+
+    /// True when the waits of this thread are to end: this one, and all that follow while the Interrupt lives.
+    [[nodiscard]] static bool raised() { return last() != nullptr && last()->ask(); }
+
+    /// What a wait that ends so returns.
+    [[nodiscard]] static Error error() { return {Code::backend, "the wait was interrupted"}; }
+
+private:
+    static Interrupt*& last() {
+        thread_local Interrupt* one = nullptr;
+        return one;
+    }
+    bool ask() {
+        if (raised_) return true;
+        const auto now = Clock::now();
+        if (now < next_) return false;
+        raised_ = asked_();
+        next_ = Clock::now() + interval;
+        return raised_;
+    }
+
+    std::function<bool()> asked_;
+    Interrupt* before_;
+    bool raised_;
+    Clock::time_point next_ = Clock::now() + interval;
+};
+
+}  // namespace reshard
