@@ -138,8 +138,9 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     std::unique_ptr<Ahead> ahead = reader.ahead_of(next);
     if (done.resumed == 0) ahead->reach(ahead_max);
     RESHARD_CHECK(unfinished.reserve(job.target));
+    RESHARD_TRY(const auto& folder, unfinished.folder());
     RESHARD_TRY(const auto& memory, Pages::allocate(shares.batch_bytes));
-    TargetWriter writer(job, unfinished.folder());
+    TargetWriter writer(job, folder);
     writer.sums = unfinished.journal().sums();
     Account account(job);
     ConvertProgress progress{0, done.target_bytes};
@@ -166,7 +167,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     RESHARD_CHECK(
         unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, writer.sums), job.workers));
     if (options.verify) {
-        RESHARD_CHECK(read_again(job, unfinished.folder(), writer.sums, shares.stretch_bytes));
+        RESHARD_CHECK(read_again(job, folder, writer.sums, shares.stretch_bytes));
         done.verified = true;
     }
     return unfinished.finish(job.target);
@@ -191,7 +192,7 @@ Result<Converted> convert(const std::string& from, const std::string& path, cons
     for (const StoredFile& one : job.target.what.files) done.target_bytes += one.bytes;
     const std::string fingerprint = fingerprint_of(job, options, batches.size());
     const bool single = is_one_file(options.form);
-    RESHARD_TRY(const auto& before, finished_before(to, single, fingerprint, options.resume || options.dry_run));
+    RESHARD_TRY(const auto& before, finished_before(to, single, fingerprint, options));
     if (before || options.dry_run) {
         Account account(job);
         for (const Batch& batch : batches) account.add(make_geometry(job, batch));
