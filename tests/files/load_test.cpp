@@ -128,6 +128,7 @@ void expect_loads(Index ranks, const std::string& from, const Model& model, cons
             ASSERT_LT(which, model.list.size());
             const Bytes wanted = tile_of(model.bytes[which], *tile.layout, static_cast<Index>(rank));
             EXPECT_TRUE(std::ranges::equal(tile.bytes, wanted)) << tile.name << " on rank " << rank;
+            EXPECT_EQ(tile.shape, tile_shape(*tile.layout, static_cast<Index>(rank))) << tile.name;
         }
     }
     Index read = 0;
@@ -147,7 +148,8 @@ Model small_model() {
                      {"b.t", DType::f16, {8, 3, 5}},
                      {"b.v", DType::u8, {301, 7}},
                      {"b.n", DType::i64, {}},
-                     {"b.e", DType::f32, {0, 4}}});
+                     {"b.e", DType::f32, {0, 4}},
+                     {"c.w", DType::f32, {1, 17}}});
 }
 
 TEST(LoadAndSave, WhatIsSavedInOneShardingIsLoadedInAnother) {
