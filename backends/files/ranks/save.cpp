@@ -106,6 +106,7 @@ Result<void> add_rounds(Saving& saving, Index rank) {
 Result<Saving> prepare(const Backend& backend, const std::string& file, std::span<const SavedTile> tiles,
                        const ConvertOptions& options) {
     RESHARD_CHECK(host_only(backend));
+    RESHARD_CHECK(sensible(options));
     if (!says_end(options.rules, "source"))
         return fail(Code::usage, "rules must say where the tensors are: a line `source` and a mesh, then layouts");
     Saving saving;
