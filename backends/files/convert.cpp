@@ -18,6 +18,9 @@ namespace reshard::files {
 
 namespace {
 
+constexpr Index box_bytes = 1024;                 // of a plan
+constexpr Index plan_bytes_min = Index{8} << 20;  // of a process of this library
+
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
     const std::string rules = with_ends(options.rules, options.form);
     Job job;
@@ -25,7 +28,8 @@ Result<Job> make_job(const std::string& from, const std::string& file, const Con
     RESHARD_ASSIGN(job.source, joined(std::move(job.source), rules, options.list));
     RESHARD_TRY(const auto& list, list_of(job.source));
     RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
-    RESHARD_ASSIGN(job.target, new_files(wanted.targets, options, file, job.source.rest));
+    const Index boxes_max = std::max<Index>(options.memory - plan_bytes_min, 0) / box_bytes;
+    RESHARD_ASSIGN(job.target, new_files(wanted.targets, options, file, job.source.rest, boxes_max));
     job.moves = std::move(wanted.moves);
     RESHARD_CHECK(covered(job.source, job.moves));
     complete(job, options);
@@ -37,7 +41,7 @@ Index plan_bytes(const Job& job) {
     Index boxes = 0;
     for (const StoredTensor& tensor : job.source.tensors) boxes += std::ssize(tensor.boxes) + 1;
     for (const StoredTensor& tensor : job.target.what.tensors) boxes += std::ssize(tensor.boxes) + 1;
-    return (Index{8} << 20) + job.workers * (Index{128} << 10) + 1024 * boxes;
+    return plan_bytes_min + job.workers * (Index{128} << 10) + box_bytes * boxes;
 }
 
 Result<MemoryShares> share(const Job& job, Index memory) {
@@ -138,8 +142,9 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     std::unique_ptr<Ahead> ahead = reader.ahead_of(next);
     if (done.resumed == 0) ahead->reach(ahead_max);
     RESHARD_CHECK(unfinished.reserve(job.target));
+    RESHARD_TRY(const auto& folder, unfinished.folder());
     RESHARD_TRY(const auto& memory, Pages::allocate(shares.batch_bytes));
-    TargetWriter writer(job, unfinished.folder());
+    TargetWriter writer(job, folder);
     writer.sums = unfinished.journal().sums();
     Account account(job);
     ConvertProgress progress{0, done.target_bytes};
@@ -166,7 +171,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     RESHARD_CHECK(
         unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, writer.sums), job.workers));
     if (options.verify) {
-        RESHARD_CHECK(read_again(job, unfinished.folder(), writer.sums, shares.stretch_bytes));
+        RESHARD_CHECK(read_again(job, folder, writer.sums, shares.stretch_bytes));
         done.verified = true;
     }
     return unfinished.finish(job.target);
@@ -177,6 +182,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
 Result<Converted> convert(const std::string& from, const std::string& path, const ConvertOptions& options) {
     if (options.granule < 1 || options.file_bytes_max < 1)
         return fail(Code::usage, "a granule and a file have at least one byte");
+    RESHARD_CHECK(sensible(options));
     std::string to = path;
     while (to.size() > 1 && to.back() == '/') to.pop_back();
     const std::string file = std::filesystem::path(to).filename().string();
@@ -191,7 +197,7 @@ Result<Converted> convert(const std::string& from, const std::string& path, cons
     for (const StoredFile& one : job.target.what.files) done.target_bytes += one.bytes;
     const std::string fingerprint = fingerprint_of(job, options, batches.size());
     const bool single = is_one_file(options.form);
-    RESHARD_TRY(const auto& before, finished_before(to, single, fingerprint, options.resume || options.dry_run));
+    RESHARD_TRY(const auto& before, finished_before(to, single, fingerprint, options));
     if (before || options.dry_run) {
         Account account(job);
         for (const Batch& batch : batches) account.add(make_geometry(job, batch));

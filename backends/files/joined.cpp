@@ -1,5 +1,6 @@
 // What a checkpoint holds of each tensor, and what the files of ranks are together.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -129,15 +130,15 @@ private:
             const auto real = real_dims(layout, list[i].shape);
             for (std::size_t k = 0; k < layout.dims.size(); ++k) {
                 if (!real[k]) continue;
-                std::vector<Index> extents(static_cast<std::size_t>(shard_count(layout.dims[k])), 0);
+                std::map<Index, Index> extents;  // of the shards that ranks have
                 for (std::size_t rank = 0; rank < ranks(); ++rank) {
                     const StoredTensor& own = checkpoint_.tensors[i * ranks() + rank];
                     const auto position = position_of(layout.mesh, static_cast<Index>(rank));
                     if (!there(own) || !position || own.shape.size() != list[i].shape.size()) continue;
-                    extents[static_cast<std::size_t>(value_of(layout.dims[k].atoms, *position))] = own.shape[*real[k]];
+                    extents[value_of(layout.dims[k].atoms, *position)] = own.shape[*real[k]];
                 }
                 Index sum = 0;
-                for (const Index extent : extents) sum = saturating_add(sum, extent);
+                for (const auto& [shard, extent] : extents) sum = saturating_add(sum, extent);
                 list[i].shape[*real[k]] = sum;
             }
         }

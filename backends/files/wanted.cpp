@@ -47,6 +47,15 @@ Result<void> covered(const StoredTensor& tensor) {
 
 }  // namespace
 
+Result<void> sensible(const ConvertOptions& options) {
+    constexpr Index jobs_max = 1024;
+    if (options.jobs < 0 || options.jobs > jobs_max)
+        return fail(Code::usage, fmt::format("{} jobs; 0 to {} are wanted", options.jobs, jobs_max));
+    if (options.memory < 0)
+        return fail(Code::usage, fmt::format("{} bytes of memory; at least 0 are wanted", options.memory));
+    return {};
+}
+
 bool says_end(std::string_view rules, std::string_view word) {
     for (std::size_t at = 0; at < rules.size(); at = std::min(rules.find('\n', at), rules.size()) + 1) {
         const std::size_t begin = std::min(rules.find_first_not_of(" \t", at), rules.size());

@@ -12,6 +12,9 @@ struct Wanted {
     std::vector<PartProblem> parts;     ///< of each move, before casts
 };
 
+/// Fails unless memory and jobs are numbers that a job can have. Errors: usage.
+[[nodiscard]] Result<void> sensible(const ConvertOptions& options);
+
 /// True when a line of the rules begins with the word: source or target.
 [[nodiscard]] bool says_end(std::string_view rules, std::string_view word);
 /// The rules with what files say: where all is; and of a form of whole tensors, how all is wanted.

@@ -48,7 +48,8 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
     a line, where their tiles do not say it.
     cast: an element type for all floating tensors, or {pattern: element type}; the first pattern that fits counts.
     memory: bytes of buffers on this rank, beside the tiles. jobs: threads; 0: the processors divided by the ranks of a node.
-    Each array has the shape of the rank's tile; an extent is 0 where it has nothing of the tensor.
+    Each array has the shape of the rank's tile, as Layout.tile_shape; an extent is 0 if the rank has no elements of the
+    tensor.
     Errors, on all ranks: InputError (rules, files that are not what they say, too few ranks, options that differ), OSError's
     kin as reshard.Error (a file that is not there or becomes shorter), InfeasibleError (memory), UnsupportedError.
     """

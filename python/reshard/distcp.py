@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import struct
+import tempfile
 from typing import Any
 
 from .errors import UnsupportedError
@@ -102,20 +103,20 @@ def to_safetensors(path: str | os.PathLike[str], out: str | os.PathLike[str]) ->
         raise FileExistsError(f"'{target}' is there already")
     metadata = torch.distributed.checkpoint.FileSystemReader(source).read_metadata()
     files = _boxes(metadata)
-    partial = target + ".reshard-partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
+    # A name that nobody can guess, in a folder that is its owner's alone.
+    partial = tempfile.mkdtemp(prefix="reshard-", suffix=".partial", dir=os.path.dirname(target) or ".")
     try:
+        made = os.path.join(partial, "files")
+        os.mkdir(made)
         written = 0
         for name in sorted(files):
             for boxes in _apart(files[name]):
                 written += 1
                 _write(torch, os.path.join(source, name),
-                       os.path.join(partial, f"shard-{written:05}-model-00001-of-00001.safetensors"), boxes)
-        os.rename(partial, target)
-    except BaseException:
+                       os.path.join(made, f"shard-{written:05}-model-00001-of-00001.safetensors"), boxes)
+        os.rename(made, target)
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
     return sorted(name for name, one in metadata.state_dict_metadata.items() if not hasattr(one, "chunks"))
 
 

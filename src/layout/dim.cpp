@@ -1,6 +1,7 @@
 // How one dimension is cut into shards: by ceil-div, or in pieces.
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "reshard/layout.hpp"
 
@@ -28,27 +29,62 @@ std::vector<Dim::Piece> even_pieces(Index extent, Index shards) {
     return pieces;
 }
 
-// How many indices each shard with a piece has, shards in order: there may be far more without.
-std::vector<Index> shares_of(const Dim& dim) {
+// Indices of the largest tile and of the smallest. There may be far more shards than pieces, or far more pieces.
+std::pair<Index, Index> extents_of(const Dim& dim) {
     std::vector<Dim::Piece> sizes;  // by shard
+    std::vector<Index> shares;      // of the shards that have a piece, or of all
+    const Index shards = shard_count(dim);
     Index begin = 0;
-    for (const Dim::Piece& piece : dim.pieces) {
-        sizes.push_back({piece.end - begin, piece.shard});
-        begin = piece.end;
+    if (shards <= std::ssize(dim.pieces)) {
+        shares.resize(static_cast<std::size_t>(shards), 0);
+        for (const Dim::Piece& piece : dim.pieces) {
+            shares[static_cast<std::size_t>(piece.shard)] += piece.end - begin;
+            begin = piece.end;
+        }
+    } else {
+        sizes.reserve(dim.pieces.size());
+        for (const Dim::Piece& piece : dim.pieces) {
+            sizes.push_back({piece.end - begin, piece.shard});
+            begin = piece.end;
+        }
+        std::ranges::stable_sort(sizes, {}, &Dim::Piece::shard);
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            if (i > 0 && sizes[i].shard == sizes[i - 1].shard)
+                shares.back() += sizes[i].end;
+            else
+                shares.push_back(sizes[i].end);
     }
-    std::ranges::stable_sort(sizes, {}, &Dim::Piece::shard);
-    std::vector<Index> shares;
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-        if (i > 0 && sizes[i].shard == sizes[i - 1].shard)
-            shares.back() += sizes[i].end;
-        else
-            shares.push_back(sizes[i].end);
-    return shares;
+    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    return {*most, std::ssize(shares) < shards ? 0 : *least};
+}
+
+// Pieces without empty ones and neighbours of one shard.
+void merge(std::vector<Dim::Piece>& pieces) {
+    Index begin = 0;
+    Index shard = -1;
+    const bool merged = std::ranges::all_of(pieces, [&](const Dim::Piece& piece) {
+        const bool apart = piece.end > std::exchange(begin, piece.end) && piece.shard != shard;
+        shard = piece.shard;
+        return apart;
+    });
+    if (merged) return;
+    std::vector<Dim::Piece> kept;
+    kept.reserve(pieces.size());
+    for (const Dim::Piece& piece : pieces) append(kept, piece.end, piece.shard);
+    pieces = std::move(kept);
+}
+
+void make_canonical(Dim& dim) {
+    merge(dim.pieces);
+    // Shards of ceil-div ascend and each has one piece: only then is a longer list worth comparing.
+    const bool ascend = std::is_sorted(dim.pieces.begin(), dim.pieces.end(),
+                                       [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });
+    if (ascend && dim.pieces == even_pieces(dim.extent, shard_count(dim))) dim.pieces.clear();
 }
 
 Dim made(Index extent, AtomList atoms, std::vector<Dim::Piece> pieces) {
     Dim dim(extent, std::move(atoms), std::move(pieces));
-    dim.pieces = canonical_pieces(dim);
+    make_canonical(dim);
     return dim;
 }
 
@@ -67,15 +103,12 @@ std::vector<Dim::Piece> pieces_of(const Dim& dim) {
 
 Index tile_extent(const Dim& dim) {
     if (dim.pieces.empty()) return ceil_divide(dim.extent, shard_count(dim));
-    const std::vector<Index> shares = shares_of(dim);
-    return *std::max_element(shares.begin(), shares.end());
+    return extents_of(dim).first;
 }
 
 Index tile_extent_min(const Dim& dim) {
     if (dim.pieces.empty()) return interval(dim, shard_count(dim) - 1).size();
-    const std::vector<Index> shares = shares_of(dim);
-    if (static_cast<Index>(shares.size()) < shard_count(dim)) return 0;
-    return *std::min_element(shares.begin(), shares.end());
+    return extents_of(dim).second;
 }
 
 bool divides(const Dim& dim) { return dim.pieces.empty() && dim.extent % shard_count(dim) == 0; }
@@ -97,8 +130,15 @@ Side side(const Dim& dim, Index shard) {
 
 std::vector<Side> sides(const Dim& dim) {
     std::vector<Side> all(static_cast<std::size_t>(shard_count(dim)));
+    if (dim.pieces.empty()) {
+        for (std::size_t shard = 0; shard < all.size(); ++shard) all[shard] = side(dim, static_cast<Index>(shard));
+        return all;
+    }
+    std::vector<std::size_t> counts(all.size(), 0);
+    for (const Dim::Piece& piece : dim.pieces) ++counts[static_cast<std::size_t>(piece.shard)];
+    for (std::size_t shard = 0; shard < all.size(); ++shard) all[shard].intervals.reserve(counts[shard]);
     Index begin = 0;
-    for (const Dim::Piece& piece : pieces_of(dim)) {
+    for (const Dim::Piece& piece : dim.pieces) {
         all[static_cast<std::size_t>(piece.shard)].intervals.push_back({begin, piece.end});
         begin = piece.end;
     }
@@ -106,13 +146,9 @@ std::vector<Side> sides(const Dim& dim) {
 }
 
 std::vector<Dim::Piece> canonical_pieces(const Dim& dim) {
-    std::vector<Dim::Piece> merged;
-    for (const Dim::Piece& piece : dim.pieces) append(merged, piece.end, piece.shard);
-    // Shards of ceil-div ascend and each has one piece: only then is a longer list worth comparing.
-    const bool ascend = std::is_sorted(merged.begin(), merged.end(),
-                                       [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });
-    if (ascend && merged == even_pieces(dim.extent, shard_count(dim))) merged.clear();
-    return merged;
+    Dim canonical = dim;
+    make_canonical(canonical);
+    return std::move(canonical.pieces);
 }
 
 Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
@@ -131,6 +167,7 @@ Dim cut_in_blocks(Index extent, AtomList atoms, Index block) {
     assert(block >= 1);
     const Index shards = combinations(atoms);
     std::vector<Dim::Piece> pieces;
+    if (shards > 1) pieces.reserve(static_cast<std::size_t>(ceil_divide(extent, block)));
     for (Index begin = 0, number = 0; begin < extent; begin += block, ++number)
         append(pieces, extent - begin > block ? begin + block : extent, number % shards);
     return made(extent, std::move(atoms), std::move(pieces));
@@ -158,7 +195,11 @@ Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors) {
 Dim coarsened(const Dim& dim, const AtomList& leading, Index factor) {
     assert(factor >= 1 && shard_count(dim) % factor == 0);
     std::vector<Dim::Piece> pieces;
-    for (const Dim::Piece& piece : pieces_of(dim)) append(pieces, piece.end, piece.shard / factor);
+    pieces.reserve(dim.pieces.size());
+    for (const Dim::Piece& piece : dim.pieces) append(pieces, piece.end, piece.shard / factor);
+    if (dim.pieces.empty())
+        for (const Dim::Piece& piece : even_pieces(dim.extent, shard_count(dim)))
+            append(pieces, piece.end, piece.shard / factor);
     return made(dim.extent, leading, std::move(pieces));
 }
 

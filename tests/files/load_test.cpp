@@ -129,6 +129,7 @@ void expect_loads(Index ranks, const std::string& from, const Model& model, cons
             ASSERT_LT(which, model.list.size());
             const Bytes wanted = tile_of(model.bytes[which], *tile.layout, static_cast<Index>(rank));
             EXPECT_TRUE(std::ranges::equal(tile.bytes, wanted)) << tile.name << " on rank " << rank;
+            EXPECT_EQ(tile.shape, tile_shape(*tile.layout, static_cast<Index>(rank))) << tile.name;
         }
     }
     Index read = 0;
@@ -148,7 +149,8 @@ Model small_model() {
                      {"b.t", DType::f16, {8, 3, 5}},
                      {"b.v", DType::u8, {301, 7}},
                      {"b.n", DType::i64, {}},
-                     {"b.e", DType::f32, {0, 4}}});
+                     {"b.e", DType::f32, {0, 4}},
+                     {"c.w", DType::f32, {1, 17}}});
 }
 
 TEST(LoadAndSave, WhatIsSavedInOneShardingIsLoadedInAnother) {
@@ -340,6 +342,32 @@ TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
         left.insert(entry.path().filename().string());
     EXPECT_EQ(left, std::set<std::string>{"m"});
+}
+
+// What others put where a checkpoint is made is refused on all ranks, and stays as it is.
+TEST(LoadAndSave, NothingOfOthersIsWrittenOver) {
+    const Folder folder;
+    const std::string mine = "what I thought today\n";
+    const auto write = [&](const std::string& path) { std::ofstream(path) << mine; };
+    const auto expect_refused = [&](const std::string& path, Form form, const char* words, const std::string& kept) {
+        const auto options = options_of("source x=2\notherwise = -\n", form);
+        for (const auto& saved : save_all(2, path, small_model(), options)) {
+            ASSERT_FALSE(saved);
+            EXPECT_EQ(saved.error().code, Code::io);
+            EXPECT_NE(saved.error().message.find(words), std::string::npos) << saved.error().message;
+        }
+        std::ifstream file(kept);
+        EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), mine) << words;
+    };
+    std::filesystem::create_directories(folder / "diary/files");
+    for (const char* const name : {"diary/journal", "diary/files/page"}) write(folder / name);
+    std::filesystem::create_directory_symlink("diary", folder / "m.reshard-partial");
+    expect_refused(folder / "m", Form::index, "is a symbolic link", folder / "diary/journal");
+    std::filesystem::remove(folder / "m.reshard-partial");
+    std::filesystem::rename(folder / "diary", folder / "m.reshard-partial");
+    expect_refused(folder / "m", Form::index, "not made by reshard", folder / "m.reshard-partial/files/page");
+    write(folder / "m.safetensors.reshard.json");
+    expect_refused(folder / "m.safetensors", Form::single, "move it away", folder / "m.safetensors.reshard.json");
 }
 
 // A file that is cut while it is read: the header was right, the tensor is not there.

@@ -113,6 +113,25 @@ class Ranks(unittest.TestCase):
         self.assertEqual(again["qkv"].shape, (96, 64))
         numpy.testing.assert_array_equal(band(again["qkv"], 0, tp, 2), tiles["l.0.qkv"])
 
+    def test_ranks_without_elements(self):
+        """The tiles of a tensor that has fewer rows than ranks have the shapes that its layout says, and can be moved."""
+        whole = {"row": numpy.arange(17.0).reshape(1, 17), "column": numpy.arange(3.0).reshape(3, 1),
+                 "none": numpy.zeros((0, 5))}
+        shapes = {name: array.shape for name, array in whole.items()}
+        rules = "{} x=4\nrow = [x, -]\ncolumn = [x, -]\nnone = [-, x]\n"
+        reshard.save(self.comm, self.path("m"), whole, "source x=4\notherwise = -\n")
+        tiles = reshard.load(self.comm, self.path("m"), rules.format("target"))
+        mesh = reshard.Mesh(x=4)
+        for name, array in whole.items():
+            cut = ("x", None) if name != "none" else (None, "x")
+            by_rows = reshard.Layout(mesh, "f64", array.shape, cut)
+            self.assertEqual(tiles[name].shape, by_rows.tile_shape(self.rank), name)
+            everywhere = reshard.Layout(mesh, "f64", array.shape, (None, None))
+            moved = reshard.mpi.redistribute(self.comm, tiles[name], by_rows, everywhere)
+            numpy.testing.assert_array_equal(moved, array, name)
+        reshard.save(self.comm, self.path("again"), tiles, rules.format("source"), shapes=shapes)
+        self.same(reshard.load(self.comm, self.path("again")), whole)
+
     def test_errors_are_those_of_all_ranks_and_leave_nothing(self):
         begin = time.monotonic()
         cases = [(reshard.Error, "nowhere", lambda: reshard.load(self.comm, self.path("nowhere" if self.rank == 2 else "m"))),

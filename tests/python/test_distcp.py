@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import reshard
 import reshard.distcp
@@ -57,6 +58,17 @@ class Distcp(unittest.TestCase):
     def test_without_torch(self):
         with self.assertRaisesRegex(reshard.UnsupportedError, "read by torch, which is not here"):
             reshard.distcp.to_safetensors("nowhere", "out")
+
+    def test_a_folder_of_somebody_else_stays(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch("reshard.distcp._torch"), \
+                mock.patch("reshard.distcp._boxes", return_value={}):
+            os.mkdir(f"{folder}/out.reshard-partial")
+            with open(f"{folder}/out.reshard-partial/paper", "w", encoding="utf-8") as file:
+                file.write("years of work")
+            reshard.distcp.to_safetensors(f"{folder}/saved", f"{folder}/out")
+            self.assertEqual(sorted(os.listdir(folder)), ["out", "out.reshard-partial"])
+            with open(f"{folder}/out.reshard-partial/paper", encoding="utf-8") as file:
+                self.assertEqual(file.read(), "years of work")
 
     @unittest.skipUnless(torch, "no torch here")
     def test_saved_by_four(self):

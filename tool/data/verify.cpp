@@ -33,13 +33,14 @@ using Compare = std::function<void(const Box& piece, std::span<const std::byte> 
 Result<void> beside(Values& values, const Layout& target, const Tile& held, std::span<const std::byte> tile,
                     Progress& progress, const Compare& compare) {
     const Index size = size_of(target.dtype);
+    const Index all = count(held);
     std::vector<std::byte> wanted;
     return for_each_piece(held, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
         const std::size_t bytes = unsigned_of(count(piece) * size);
         wanted.resize(bytes);
         RESHARD_CHECK(values.total(piece, wanted));
         compare(piece, tile.subspan(unsigned_of(first * size), bytes), wanted);
-        progress.at("verifying", first, count(held));
+        progress.at("verifying", first, all);
         return {};
     });
 }
@@ -147,9 +148,10 @@ Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran
                   Progress& progress) {
     const Tile held = storage_tile(source, rank, fortran_order);
     const Index size = size_of(source.dtype);
+    const Index all = count(held);
     return for_each_piece(held, piece_elements, [&](const Box& piece, Index first) -> Result<void> {
         const auto part = tile.subspan(unsigned_of(first * size), unsigned_of(count(piece) * size));
-        progress.at("filling the source", first, count(held));
+        progress.at("filling the source", first, all);
         return values.part(piece, summand(source, rank), part);
     });
 }

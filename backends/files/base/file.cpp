@@ -87,12 +87,6 @@ Result<File> File::open_again(const std::string& path, const std::string& shown)
     return File(descriptor, shown);
 }
 
-Result<File> File::open_to_update(const std::string& path) {
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (descriptor < 0) return cannot("write", path);
-    return File(descriptor, path);
-}
-
 Result<File> File::open_stream(const std::string& path) {
     const auto end = std::chrono::steady_clock::now() + timeout;
     int descriptor = -1;

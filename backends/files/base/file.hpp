@@ -33,8 +33,6 @@ public:
     [[nodiscard]] static Result<File> create(const std::string& path, const std::string& shown);  ///< nothing is there
     [[nodiscard]] static Result<File> unnamed(const std::string& folder, const std::string& shown);
     [[nodiscard]] static Result<File> open_again(const std::string& path, const std::string& shown);  ///< no link
-    /// To read and to write, made when it is not there.
-    [[nodiscard]] static Result<File> open_to_update(const std::string& path);
 
     /// A pipe or a device, written from its beginning to its end. A pipe has some seconds to find its reader.
     [[nodiscard]] static Result<File> open_stream(const std::string& path);
@@ -58,6 +56,7 @@ public:
     [[nodiscard]] Result<void> finish();                    ///< to the disk, and closed
 
 private:
+    friend class OpenFolder;
     File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
     [[nodiscard]] tl::unexpected<Error> failed(const char* what) const;
 

@@ -1,6 +1,7 @@
 #include "backends/files/engine/journal.hpp"
 
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,8 +30,8 @@ std::string with_sum(const std::string& line) {
     return fmt::format("{} {:08x}\n", line, raw);
 }
 
-// The next field of a line.
-std::string_view take(std::string_view& line) {
+// The next field of a line, which is taken off.
+std::string_view next_field(std::string_view& line) {
     const std::size_t end = std::min(line.find(' '), line.size());
     const std::string_view word = line.substr(0, end);
     line.remove_prefix(std::min(end + 1, line.size()));
@@ -45,21 +46,28 @@ bool read_number(std::string_view text, Number& number, int base) {
 
 }  // namespace
 
-Result<Journal> Journal::open(const std::string& path, const std::string& job, std::size_t sums, bool anew) {
-    RESHARD_TRY(auto& file, File::open_to_update(path));
-    if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0)
-        return fail(Code::io, fmt::format("another process is writing what '{}' belongs to", path));
-    Journal journal(std::move(file), sums);
-    RESHARD_CHECK(journal.read(with_sum(fmt::format("reshard 1 {} {}", job, boot())), anew));
-    return journal;
+Result<Journal> Journal::take(const OpenFolder& folder) {
+    RESHARD_TRY(auto& file, folder.file(name, OpenFolder::Way::take));
+    struct stat status {};
+    // Who had it may just have ended, and removed the name.
+    const bool taken = ::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file.descriptor(), &status) == 0 &&
+                       status.st_nlink > 0;
+    if (taken) return Journal(std::move(file));
+    return fail(Code::io, fmt::format("another process is writing what '{}' belongs to", folder.path_of(name)));
 }
 
-Result<void> Journal::read(const std::string& head, bool anew) {
+Result<void> Journal::empty() {
+    return ::ftruncate(file_.descriptor(), 0) == 0 ? Result<void>() : cannot("write", "the journal");
+}
+
+Result<void> Journal::begin(const std::string& job, std::size_t sums, bool anew) {
+    const std::string head = with_sum(fmt::format("reshard 1 {} {}", job, boot()));
+    sums_.assign(sums, 0);
     RESHARD_TRY(const auto& bytes, file_.size());
     std::string text(static_cast<std::size_t>(bytes), '\0');
     RESHARD_CHECK(file_.read(std::as_writable_bytes(std::span(text)), 0));
     if (anew || !text.starts_with(head)) {
-        if (::ftruncate(file_.descriptor(), 0) != 0) return cannot("write", "the journal");
+        RESHARD_CHECK(empty());
         RESHARD_CHECK(file_.write(std::as_bytes(std::span(head)), 0));
         end_ = std::ssize(head);
         return {};
@@ -72,11 +80,11 @@ Result<void> Journal::read(const std::string& head, bool anew) {
         if (with_sum(std::string(line.substr(0, line.size() - 9))) != std::string(line) + "\n") break;
         line.remove_suffix(9);
         Index number = 0;
-        if (take(line) != "batch" || !read_number(take(line), number, 10) || number != batches_) break;
+        if (next_field(line) != "batch" || !read_number(next_field(line), number, 10) || number != batches_) break;
         std::vector<std::uint32_t> changed = sums_;
         bool whole = true;
         while (!line.empty()) {
-            const std::string_view field = take(line);
+            const std::string_view field = next_field(line);
             const std::size_t colon = std::min(field.find(':'), field.size());
             std::size_t which = 0;
             std::uint32_t sum = 0;

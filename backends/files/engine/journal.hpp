@@ -7,16 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "backends/files/base/file.hpp"
+#include "backends/files/base/open_folder.hpp"
 
 namespace reshard::files {
 
 class Journal {
 public:
-    /// Takes the journal of the job. What another job, or this one before the machine was started anew, has written in
-    /// it is forgotten, and all of it when the job is to begin `anew`. Errors: io; another process has it.
-    [[nodiscard]] static Result<Journal> open(const std::string& path, const std::string& job, std::size_t sums,
-                                              bool anew);
+    static constexpr const char* name = "journal";  ///< of its file
+
+    /// Takes the journal in a folder, made if nothing is there, and reads and writes nothing. Errors: io (a link, no
+    /// regular file; another process has it).
+    [[nodiscard]] static Result<Journal> take(const OpenFolder& folder);
+    /// Reads what the job has written. What another job, or this one before the machine was started anew, has written
+    /// is forgotten, and all of it when the job is to begin `anew`. Errors: io.
+    [[nodiscard]] Result<void> begin(const std::string& job, std::size_t sums, bool anew);
+    [[nodiscard]] Result<Index> bytes() const { return file_.size(); }  ///< of its file. Errors: io
+    [[nodiscard]] Result<void> empty();                                 ///< forgets all. Errors: io
 
     [[nodiscard]] Index batches() const { return batches_; }  ///< that are written, the first ones
     [[nodiscard]] const std::vector<std::uint32_t>& sums() const { return sums_; }
@@ -25,8 +31,7 @@ public:
     [[nodiscard]] Result<void> add(std::span<const std::uint32_t> sums);
 
 private:
-    Journal(File file, std::size_t sums) : file_(std::move(file)), sums_(sums, 0) {}
-    [[nodiscard]] Result<void> read(const std::string& head, bool anew);
+    explicit Journal(File file) : file_(std::move(file)) {}
 
     File file_;
     Index end_ = 0;

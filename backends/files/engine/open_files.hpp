@@ -1,6 +1,7 @@
 // Files that several threads read or write, opened when they are first needed; few are open at once.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,8 +13,8 @@ namespace reshard::files {
 
 class OpenFiles {
 public:
-    using Open = Result<File> (*)(const std::string& path);
-    OpenFiles(std::vector<std::string> paths, Open open) : paths_(std::move(paths)), open_(open) {}
+    using Open = std::function<Result<File>(const std::string& path)>;
+    OpenFiles(std::vector<std::string> paths, Open open) : paths_(std::move(paths)), open_(std::move(open)) {}
 
     /// Errors: io.
     [[nodiscard]] Result<std::shared_ptr<File>> at(Index number) {

@@ -112,10 +112,14 @@ std::vector<WriteRange> parts_of(const std::vector<WriteRange>& writes, Index wo
     return parts;
 }
 
-std::vector<std::string> paths_of(const std::vector<StoredFile>& files, const std::string& folder) {
+std::vector<std::string> paths_of(const std::vector<StoredFile>& files) {
     std::vector<std::string> paths;
-    for (const StoredFile& file : files) paths.push_back(folder.empty() ? file.path : folder + "/" + file.path);
+    for (const StoredFile& file : files) paths.push_back(file.path);
     return paths;
+}
+
+OpenFiles::Open open_in(const OpenFolder& folder, OpenFolder::Way way) {
+    return [folder, way](const std::string& name) { return folder.file(name, way); };
 }
 
 }  // namespace
@@ -137,7 +141,7 @@ SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches)
     : job_(&job),
       stretch_bytes_(stretch_bytes),
       stretches_(std::move(stretches)),
-      files_(std::make_unique<OpenFiles>(paths_of(job.source.files, ""), &File::open_to_read)) {}
+      files_(std::make_unique<OpenFiles>(paths_of(job.source.files), &File::open_to_read)) {}
 
 Result<SourceReader> SourceReader::make(const Job& job, Index stretch_bytes) {
     RESHARD_TRY(auto& stretches, Pages::allocate(job.workers * (stretch_bytes + overhang)));
@@ -196,10 +200,10 @@ void place_from_memory(const Job& job, const Geometry& geometry, const std::byte
     });
 }
 
-TargetWriter::TargetWriter(const Job& job, const std::string& folder)
+TargetWriter::TargetWriter(const Job& job, const OpenFolder& folder)
     : sums(job.target.summed.size(), 0),
       job_(&job),
-      files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files, folder), &File::open_to_update)),
+      files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::update))),
       mutex_(std::make_unique<std::mutex>()) {}
 
 Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory,
@@ -248,9 +252,9 @@ void TargetWriter::sum(Index file, Index begin, std::span<const std::byte> bytes
     }
 }
 
-Result<void> read_again(const Job& job, const std::string& folder, std::span<const std::uint32_t> sums,
+Result<void> read_again(const Job& job, const OpenFolder& folder, std::span<const std::uint32_t> sums,
                         Index stretch_bytes) {
-    OpenFiles files(paths_of(job.target.what.files, folder), &File::open_to_read);
+    OpenFiles files(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::read));
     RESHARD_TRY(const auto& pages, Pages::allocate(job.workers * stretch_bytes));
     return for_each_number(std::ssize(job.target.summed), job.workers, [&](Index number, Index worker) -> Result<void> {
         const SummedBytes& one = job.target.summed[static_cast<std::size_t>(number)];

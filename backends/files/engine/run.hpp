@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 
+#include "backends/files/base/open_folder.hpp"
 #include "backends/files/engine/geometry.hpp"
 #include "backends/files/engine/memory.hpp"
 #include "backends/files/engine/open_files.hpp"
@@ -73,7 +74,7 @@ void place_from_memory(const Job& job, const Geometry& geometry, const std::byte
 class TargetWriter {
 public:
     /// `folder`: where the target files are, all of their full size.
-    TargetWriter(const Job& job, const std::string& folder);
+    TargetWriter(const Job& job, const OpenFolder& folder);
 
     /// What the geometry has in memory. `wrote`, which may be empty, is told bytes as they are written, by any thread.
     /// Errors: io.
@@ -93,7 +94,7 @@ private:
 };
 
 /// Reads all summed bytes of the files in the folder again. Errors: io (other bytes than were written).
-[[nodiscard]] Result<void> read_again(const Job& job, const std::string& folder, std::span<const std::uint32_t> sums,
+[[nodiscard]] Result<void> read_again(const Job& job, const OpenFolder& folder, std::span<const std::uint32_t> sums,
                                       Index stretch_bytes);
 
 }  // namespace reshard::files

@@ -1,4 +1,5 @@
-// The folder beside a target in which it is made: OUT.reshard-partial, with the files, and a journal.
+// The folder beside a target in which it is made: OUT.reshard-partial, with the files, a journal, and a file whose name
+// says that this library made the folder. It is its owner's alone, and nothing in it is reached by a link.
 #pragma once
 
 #include "backends/files/engine/journal.hpp"
@@ -8,16 +9,18 @@ namespace reshard::files {
 
 class Unfinished {
 public:
-    /// `to`: what it will be called; one file when `single`. Errors: io (something is there; another process makes it).
+    /// `to`: what it will be called; one file when `single`. Errors: io (something is there that no run of this library
+    /// made, and it stays as it is; another process makes the target).
     [[nodiscard]] static Result<Unfinished> begin(const std::string& to, bool single, const std::string& job,
                                                   const NewFiles& files, bool resume);
     Unfinished(Unfinished&& other) noexcept;
     Unfinished& operator=(Unfinished&&) = delete;
     ~Unfinished();  ///< removes it, unless it was finished or is to be resumed
 
-    [[nodiscard]] std::string folder() const { return partial_ + "/files"; }  ///< of the target files
+    /// Of the target files. Errors: io.
+    [[nodiscard]] Result<OpenFolder> folder() const;
     /// The same of a target that another process makes.
-    [[nodiscard]] static std::string folder_of(const std::string& to) { return to + ".reshard-partial/files"; }
+    [[nodiscard]] static Result<OpenFolder> folder_of(const std::string& to);
     [[nodiscard]] Journal& journal() { return journal_; }
 
     /// Makes the files, of their full size and with their headers. Errors: io.
@@ -26,26 +29,32 @@ public:
     [[nodiscard]] Result<void> flush(const NewFiles& files, const std::string& manifest, Index workers);
     /// Gives all its name. Errors: io.
     [[nodiscard]] Result<void> finish(const NewFiles& files);
+    /// What a run that was killed has left of the target, if this library made it and no process has it.
+    static void remove_rest(const std::string& to);
 
 private:
-    [[nodiscard]] Result<void> make_parents(const std::string& path) const;
-    Unfinished(std::string to, bool single, Journal journal, bool keep);
+    Unfinished(std::string to, OpenFolder beside, OpenFolder partial, Journal journal);
+    [[nodiscard]] static Result<Unfinished> take(const std::string& to, bool make);
+    void remove();
 
     std::string to_;
-    std::string partial_;
-    bool single_;
-    bool keep_;
+    OpenFolder beside_;   // in which the target will be
+    OpenFolder partial_;  // in that
+    bool single_ = false;
+    bool keep_ = true;
     Journal journal_;
 };
 
 /// What was written to these files is on the disk after it. Errors: io.
-[[nodiscard]] Result<void> sync_files(const std::string& folder, const NewFiles& files, std::span<const Index> numbers,
+[[nodiscard]] Result<void> sync_files(const OpenFolder& folder, const NewFiles& files, std::span<const Index> numbers,
                                       Index workers);
 
-/// Where the checksums of a target are.
-[[nodiscard]] std::string manifest_path(const std::string& to, bool single);
+/// Fails unless nothing has the name of the target, and nothing that of its checksums but those of an earlier target of
+/// that name, which this library wrote. Errors: io.
+[[nodiscard]] Result<void> may_name(const std::string& to, bool single);
 
-/// True when `to` is there, made by this very job. Errors: io (something else is there).
-[[nodiscard]] Result<bool> finished_before(const std::string& to, bool single, const std::string& job, bool resume);
+/// True when `to` is there, made by this very job, which is to be resumed or only planned. Errors: as may_name.
+[[nodiscard]] Result<bool> finished_before(const std::string& to, bool single, const std::string& job,
+                                           const ConvertOptions& options);
 
 }  // namespace reshard::files

@@ -223,6 +223,28 @@ Result<ZarrArray> wanted_array(const NewTensor& tensor, const ConvertOptions& op
     return array;
 }
 
+// Fails if the indices of all shards have too many entries, or all files too many bytes. A shard has an entry for each
+// chunk, also for those that are outside the array.
+Result<void> countable(const ZarrArray& array, const std::vector<Index>& grid) {
+    RESHARD_TRY(const auto& bytes, dense_bytes(array.dtype, array.files));
+    Index files = 1;
+    Index each = 1;
+    for (std::size_t k = 0; k < grid.size(); ++k) {
+        files = saturating_multiply(files, grid[k]);
+        each = saturating_multiply(each, array.files[k] / array.chunks[k]);
+    }
+    if (saturating_multiply(files, each) > zarr_chunks_max)
+        return fail(
+            Code::unsupported,
+            fmt::format("the files have {} chunks each, and there are {} files; at most {} chunks are written in all",
+                        each, files, zarr_chunks_max));
+    if (saturating_multiply(files, saturating_add(bytes, zarr_index_bytes(each))) == index_max)
+        return fail(
+            Code::overflow,
+            fmt::format("the files have {} bytes each, and all {} of them more than 64 bits can count", bytes, files));
+    return {};
+}
+
 }  // namespace
 
 Result<NewFiles> new_zarr(const NewTensor& tensor, const ConvertOptions& options, const std::string& rest) {
@@ -230,7 +252,7 @@ Result<NewFiles> new_zarr(const NewTensor& tensor, const ConvertOptions& options
     RESHARD_TRY(const auto& grid, grid_of(array.shape, array.files));
     RESHARD_CHECK(grid_of(array.shape, array.chunks));
     RESHARD_TRY(const auto& chunk_bytes, dense_bytes(array.dtype, array.chunks));
-    RESHARD_CHECK(dense_bytes(array.dtype, array.files));
+    RESHARD_CHECK(countable(array, grid));
     const std::vector<Index> strides = dense_strides(array.chunks, size_of(array.dtype));
     std::vector<Index> inner;
     for (std::size_t k = 0; k < array.files.size(); ++k) inner.push_back(array.files[k] / array.chunks[k]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 namespace reshard::files {
 
 namespace {
+
+constexpr Index ranks_max = Index{1} << 16;  // that have files of their own
 
 constexpr std::array<std::pair<Form, std::string_view>, 6> forms = {{{Form::single, "single"},
                                                                      {Form::index, "index"},
@@ -31,7 +34,8 @@ struct Held {
 
 class Writer {
 public:
-    Writer(std::span<const NewTensor> tensors, const ConvertOptions& options) : tensors_(tensors), options_(options) {
+    Writer(std::span<const NewTensor> tensors, const ConvertOptions& options, Index boxes_max)
+        : tensors_(tensors), options_(options), boxes_max_(boxes_max) {
         for (const NewTensor& tensor : tensors)
             made_.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
     }
@@ -79,7 +83,9 @@ public:
             for (std::size_t i = 0; i < tensors_.size(); ++i) {
                 Tile tile = real_tile(*tensors_[i].layout, tensors_[i].shape, rank);
                 if (empty(i)) tile = as_tile(whole_box(tensors_[i].shape));
-                if (empty(i) || count(tile) > 0) own.push_back({i, std::move(tile)});
+                if (!empty(i) && count(tile) == 0) continue;
+                RESHARD_CHECK(counted(boxes_of(tile)));
+                own.push_back({i, std::move(tile)});
             }
             RESHARD_CHECK(
                 add(fmt::format("model-rank-{}-part-0.safetensors", rank), std::move(own), {{"format", "pt"}}));
@@ -129,24 +135,47 @@ private:
         if (world_size(mesh) != device_count(mesh))
             return fail(Code::mismatch,
                         "files of ranks are numbered from 0, and the target's mesh lists other devices");
-        return device_count(mesh);
+        const Index ranks = device_count(mesh);
+        if (ranks > ranks_max)
+            return fail(Code::unsupported,
+                        fmt::format("the target's mesh has {} devices; files of at most {} ranks are written", ranks,
+                                    ranks_max));
+        return ranks;
+    }
+
+    // Fails once the files hold more boxes than may be listed.
+    Result<void> counted(const std::vector<Box>& boxes) {
+        listed_ += std::ssize(boxes);
+        if (listed_ <= boxes_max_) return {};
+        return fail(
+            Code::infeasible,
+            fmt::format("the files hold more than {} boxes of tensors, the most that the memory has room to list",
+                        boxes_max_));
     }
 
     // Each tile of the tensor to that of its holders which has least so far.
-    Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) const {
+    Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) {
+        const Layout& layout = *tensors_[i].layout;
         std::vector<std::pair<Tile, std::size_t>> tiles;  // and who writes it
+        std::map<std::vector<Index>, std::size_t> known;  // of those, by their shards
         for (std::size_t rank = 0; rank < files.size(); ++rank) {
-            Tile tile = real_tile(*tensors_[i].layout, tensors_[i].shape, static_cast<Index>(rank));
+            Tile tile = real_tile(layout, tensors_[i].shape, static_cast<Index>(rank));
             if (count(tile) == 0) continue;
-            if (boxes_of(tile).size() > 1)
+            const auto position = position_of(layout.mesh, static_cast<Index>(rank));
+            std::vector<Index> shards;
+            for (const Dim& dim : layout.dims) shards.push_back(value_of(dim.atoms, *position));
+            const auto [same, fresh] = known.emplace(std::move(shards), tiles.size());
+            if (!fresh) {
+                std::size_t& writer = tiles[same->second].second;
+                if (bytes[rank] < bytes[writer]) writer = rank;
+                continue;
+            }
+            const std::vector<Box> boxes = boxes_of(tile);
+            if (boxes.size() > 1)
                 return fail(Code::unsupported, fmt::format("{} has several boxes on rank {}, and torch DCP writes one",
                                                            in_quotes(tensors_[i].name), rank));
-            const auto known = std::ranges::find(tiles, tile, &std::pair<Tile, std::size_t>::first);
-            if (known == tiles.end()) {
-                tiles.emplace_back(std::move(tile), rank);
-            } else if (bytes[rank] < bytes[known->second]) {
-                known->second = rank;
-            }
+            RESHARD_CHECK(counted(boxes));
+            tiles.emplace_back(std::move(tile), rank);
         }
         for (auto& [tile, rank] : tiles) {
             bytes[rank] += count(tile) * size_of(tensors_[i].dtype);
@@ -177,6 +206,8 @@ private:
 
     std::span<const NewTensor> tensors_;
     const ConvertOptions& options_;
+    Index boxes_max_;
+    Index listed_ = 0;
     NewFiles made_;
 };
 
@@ -207,13 +238,13 @@ Result<Cast> parse_cast(std::string_view text) {
 }
 
 Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options, const std::string& file,
-                           const std::string& rest) {
+                           const std::string& rest, Index boxes_max) {
     std::set<std::string_view> names;
     for (const NewTensor& tensor : tensors)
         if (!names.insert(tensor.name).second || tensor.name == "__metadata__")
             return fail(Code::io, fmt::format("{} cannot be the name of {}", in_quotes(tensor.name),
                                               tensor.name == "__metadata__" ? "a tensor" : "two tensors"));
-    Writer writer(tensors, options);
+    Writer writer(tensors, options, boxes_max);
     switch (options.form) {
         case Form::single:
             return writer.single(file);

@@ -36,9 +36,14 @@ struct NewFiles {
     std::vector<Index> grain = {};  ///< of one tensor: cut at multiples of these, files stay whole
 };
 
-/// `file`: the name of the one file, where it is one. `rest`: as Checkpoint::rest. Errors: unsupported, overflow,
-/// mismatch (a tensor that is cut where the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
+/// Boxes of tensors that files of ranks have at most, if the memory does not say less.
+inline constexpr Index new_boxes_max = Index{1} << 22;
+
+/// `file`: the name of the one file, where it is one. `rest`: as Checkpoint::rest. `boxes_max`: of files of ranks.
+/// Errors: unsupported (more than 65536 ranks), overflow, infeasible (more boxes), mismatch (a tensor that is cut where
+/// the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
 [[nodiscard]] Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options,
-                                         const std::string& file, const std::string& rest);
+                                         const std::string& file, const std::string& rest,
+                                         Index boxes_max = new_boxes_max);
 
 }  // namespace reshard::files

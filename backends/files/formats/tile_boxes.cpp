@@ -16,11 +16,12 @@ std::vector<std::optional<std::size_t>> real_dims(const Layout& layout, std::spa
 
 Tile real_tile(const Layout& layout, std::span<const Index> shape, Index rank) {
     const Tile held = tile(layout, rank);
-    if (count(held) == 0) return nothing(shape.size());
     Tile real;
     const auto dims = real_dims(layout, shape);
-    for (std::size_t k = 0; k < dims.size(); ++k)
+    for (std::size_t k = 0; k < dims.size(); ++k) {
+        if (!dims[k] && held[k].size() == 0) return nothing(shape.size());  // its home is another rank
         if (dims[k]) real.push_back(held[k]);
+    }
     return real;
 }
 

@@ -61,6 +61,7 @@ void add_rounds(Loading& loading, Index rank) {
 Result<Loading> prepare(const Backend& backend, const std::string& path, const ConvertOptions& options,
                         std::uint64_t& number) {
     RESHARD_CHECK(host_only(backend));
+    RESHARD_CHECK(sensible(options));
     const std::string rules = with_target_ranks(options.rules, backend.size());
     Loading loading;
     RESHARD_ASSIGN(loading.job.source, open_checkpoint(path));

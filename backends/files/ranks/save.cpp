@@ -106,6 +106,7 @@ Result<void> add_rounds(Saving& saving, Index rank) {
 Result<Saving> prepare(const Backend& backend, const std::string& file, std::span<const SavedTile> tiles,
                        const ConvertOptions& options) {
     RESHARD_CHECK(host_only(backend));
+    RESHARD_CHECK(sensible(options));
     if (!says_end(options.rules, "source"))
         return fail(Code::usage, "rules must say where the tensors are: a line `source` and a mesh, then layouts");
     Saving saving;
@@ -134,7 +135,7 @@ Result<std::optional<Unfinished>> begun(const Backend& backend, const Saving& sa
     std::optional<Unfinished> made;
     if (backend.rank() != 0) return made;
     const bool single = is_one_file(options.form);
-    RESHARD_CHECK(finished_before(to, single, fingerprint, false));
+    RESHARD_CHECK(may_name(to, single));
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, saving.job.target, false));
     RESHARD_CHECK(unfinished.reserve(saving.job.target));
     made.emplace(std::move(unfinished));
@@ -144,7 +145,7 @@ Result<std::optional<Unfinished>> begun(const Backend& backend, const Saving& sa
 // Moves each round to the ranks that write it, and writes it.
 class Rounds {
 public:
-    Rounds(Company& company, const Saving& saving, const std::string& folder)
+    Rounds(Company& company, const Saving& saving, const OpenFolder& folder)
         : company_(company),
           saving_(saving),
           folder_(folder),
@@ -188,7 +189,7 @@ private:
 
     Company& company_;
     const Saving& saving_;
-    std::string folder_;
+    OpenFolder folder_;
     TargetWriter writer_;
     Exchange exchange_;
     std::set<Index> files_;  // that this rank has written
@@ -215,7 +216,8 @@ Result<Saved> save(Backend& backend, const std::string& path, std::span<const Sa
     RESHARD_CHECK(company.agree(number, "options, or names, types and shapes of tensors,"));
     const std::string fingerprint = fmt::format("{:016x}", number);
     RESHARD_TRY(auto& unfinished, company.all_have(begun(backend, saving, to, fingerprint, options)));
-    Rounds rounds(company, saving, Unfinished::folder_of(to));
+    RESHARD_TRY(const auto& folder, company.all_have(unfinished ? unfinished->folder() : Unfinished::folder_of(to)));
+    Rounds rounds(company, saving, folder);
     RESHARD_CHECK(rounds.run());
     RESHARD_TRY(const auto& sums, company.combined(rounds.sums()));
     const auto finished = [&]() -> Result<void> {

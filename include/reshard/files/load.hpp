@@ -10,7 +10,7 @@ namespace reshard::files {
 struct LoadedTile {
     std::string name;                      ///< of the tensor
     std::shared_ptr<const Layout> layout;  ///< of the whole tensor, in the element type that was asked for
-    std::vector<Index> shape;              ///< of this rank's tile, in elements; an extent is 0 where it has nothing
+    std::vector<Index> shape;              ///< of this rank's tile, in elements, as tile_shape of the layout
     std::unique_ptr<Memory> memory;        ///< the backend's, which peers reach; null where the rank has nothing
     std::span<std::byte> bytes;            ///< of the tile, in `memory`
 };
