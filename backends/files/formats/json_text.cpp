@@ -9,8 +9,10 @@
 namespace reshard::files {
 namespace {
 
-// What a value takes in memory, about: a node of a list, a member of an object with its name among those seen.
+// What a value takes in memory, about: in a list that grows, as a list or object of its own, as a member of an object
+// with its name among those seen.
 constexpr std::size_t value_bytes = 2 * sizeof(Json);
+constexpr std::size_t begun_bytes = 64;
 constexpr std::size_t member_bytes = 160;
 
 // Makes values from events, because a value that is parsed as a whole is as deep and as large as its text says.
@@ -69,6 +71,7 @@ private:
         if (depth() == 0 && !streamed) return refuse("is no JSON object but a list");
         if (!streamed) {
             if (visits()) before_ = held_;
+            if (!take(begun_bytes)) return false;
             Json* const place = put(std::move(made));
             if (place == nullptr) return false;
             open_.push_back(place);
