@@ -129,8 +129,10 @@ def safetensors(rng, tensors, metadata=None, bend=True):
 
 
 def shapes(rng):
-    return {f"model.{name}": [rng.choice([1, 2, 4, 6]) for _ in range(rng.choice([0, 1, 2, 2, 3]))]
-            for name in "abcd"[:rng.randrange(1, 5)]}
+    names = [rng.choice([name for name in NAMES if "__" not in name]) if rng.random() < 0.15 else f"model.{letter}"
+             for letter in "abcd"]
+    return {name: [rng.choice([1, 2, 4, 6]) for _ in range(rng.choice([0, 1, 2, 2, 3]))]
+            for name in names[:rng.randrange(1, 5)]}
 
 
 class Place:

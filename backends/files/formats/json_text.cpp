@@ -27,7 +27,10 @@ public:
     bool number_integer(number_integer_t given) override { return add(given); }
     bool number_unsigned(number_unsigned_t given) override { return add(given); }
     bool number_float(number_float_t given, const string_t&) override { return add(given); }
-    bool string(string_t& given) override { return take(given.size()) && add(std::move(given)); }
+    bool string(string_t& given) override {
+        const std::size_t bytes = given.size();
+        return add(std::move(given), bytes);
+    }
     bool binary(binary_t&) override { return refuse("holds binary values, which JSON has not"); }
     bool start_object(std::size_t) override { return begin(Json::object()); }
     bool start_array(std::size_t) override { return begin(Json::array()); }
@@ -93,10 +96,10 @@ private:
         return !visits() || deliver(depth() == 1 ? "" : within_);
     }
 
-    bool add(Json made) {
+    bool add(Json made, std::size_t bytes = 0) {
         if (depth() == 0) return refuse("is no JSON object but a single value");
         if (visits()) before_ = held_;
-        if (put(std::move(made)) == nullptr) return false;
+        if (!take(bytes) || put(std::move(made)) == nullptr) return false;
         return !visits() || deliver(depth() == 1 ? "" : within_);
     }
 
