@@ -11,6 +11,7 @@
 #include "backends/files/formats/arrays.hpp"
 #include "backends/files/formats/folder.hpp"
 #include "backends/files/formats/json_text.hpp"
+#include "backends/files/formats/other_formats.hpp"
 #include "backends/files/formats/zarr.hpp"
 #include "src/base/try.hpp"
 
@@ -140,8 +141,12 @@ Result<Checkpoint> open_checkpoint(const std::string& path) {
     RESHARD_TRY(auto& names, names_in(path));
     if (std::ranges::find(names, "zarr.json") != names.end()) return open_zarr(path);
     if (std::ranges::find(names, index_name) != names.end()) return open_index(path);
+    const auto other = other_folder(names);
     std::erase_if(names, [](const std::string& name) { return !name.ends_with(".safetensors"); });
-    if (names.empty()) return fail(Code::io, fmt::format("'{}' has no .safetensors file and no zarr.json", path));
+    if (names.empty()) {
+        if (other) return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(path), *other));
+        return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json", in_quotes(path)));
+    }
     const auto of_ranks = std::ranges::count_if(names, [](const auto& name) { return rank_in(name).has_value(); });
     if (of_ranks == std::ssize(names)) return open_ranks(path, names);
     Reader reader(path, "safetensors files");

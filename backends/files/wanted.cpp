@@ -127,14 +127,18 @@ void complete(Job& job, const ConvertOptions& options) {
 
 std::string manifest_of(const Job& job, const std::string& made_by, const std::string& fingerprint,
                         std::span<const std::uint32_t> sums) {
-    Json files = Json::object();
-    for (const StoredFile& file : job.target.what.files)
-        files[file.path] = {{"bytes", file.bytes}, {"tensors", Json::object()}};
+    std::vector<Json> tensors(job.target.what.files.size(), Json::object());
     for (std::size_t i = 0; i < sums.size(); ++i) {
         const SummedBytes& one = job.target.summed[i];
-        const std::string& file = job.target.what.files[static_cast<std::size_t>(one.file)].path;
         const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
-        files[file]["tensors"][one.tensor] = {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}};
+        // No file has bytes of a tensor in two places.
+        append(tensors[static_cast<std::size_t>(one.file)], one.tensor,
+               {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}});
+    }
+    Json files = Json::object();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const StoredFile& file = job.target.what.files[i];
+        append(files, file.path, {{"bytes", file.bytes}, {"tensors", std::move(tensors[i])}});
     }
     const Json json = {{"schema", 1}, {"made_by", made_by}, {"job", fingerprint}, {"files", files}};
     return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -12,6 +12,7 @@
 #include "reshard/local.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 
 namespace reshard::c {
 
@@ -61,7 +62,9 @@ private:
 
 struct reshard_error final : reshard::c::Handle {
     static constexpr const char* name = "an error";
-    reshard_error(int of, reshard::Error what) : code(of), error(std::move(what)), described(describe(error)) {}
+    reshard_error(int of, reshard::Error what) : code(of), error(std::move(what)), described(describe(error)) {
+        error.message = printable(error.message);
+    }
     [[nodiscard]] const char* kind() const override { return name; }
     const int code;
     const reshard::Error error;

@@ -1,5 +1,7 @@
 #include "python/bindings/errors.hpp"
 
+#include "src/base/printable.hpp"
+
 namespace reshard::python {
 namespace {
 
@@ -13,7 +15,7 @@ nb::object readable(std::string_view text) {
 void raise(const Error& error) {
     const InPython running;
     const nb::object made = nb::module_::import_("reshard.errors")
-                                .attr("of_code")(text_of(name(error.code)), readable(error.message),
+                                .attr("of_code")(text_of(name(error.code)), text_of(printable(error.message)),
                                                  readable(error.text), error.offset, readable(describe(error)));
     PyErr_SetObject(made.type().ptr(), made.ptr());
     throw nb::python_error();

@@ -135,6 +135,31 @@ bool NamePattern::match(std::string_view name, Bindings& bindings) const {
     return Match(tokens_, name, bindings).from(0, 0);
 }
 
+void PatternIndex::add(const NamePattern& pattern, std::size_t number) {
+    const NamePattern::Token& first = pattern.tokens().front();
+    const bool text = first.kind == NamePattern::Token::Kind::text;
+    if (text && pattern.tokens().size() == 1) {
+        whole_[first.text].push_back(number);
+        return;
+    }
+    const std::string_view begin = text ? first.text : std::string_view();
+    begun_[begin].push_back(number);
+    lengths_.insert(begin.size());
+}
+
+std::vector<std::size_t> PatternIndex::near(std::string_view name) const {
+    std::vector<std::size_t> numbers;
+    const auto take = [&](const Numbers& from, std::string_view text) {
+        if (const auto found = from.find(text); found != from.end())
+            numbers.insert(numbers.end(), found->second.begin(), found->second.end());
+    };
+    take(whole_, name);
+    for (const std::size_t length : lengths_)
+        if (length <= name.size()) take(begun_, name.substr(0, length));
+    std::ranges::sort(numbers);
+    return numbers;
+}
+
 std::string NamePattern::written(const Bindings& bindings) const {
     std::string name;
     for (const Token& token : tokens_)

@@ -1,7 +1,10 @@
 // Patterns of tensor names: model.layers.{n}.*.weight.
 #pragma once
 
+#include <set>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "src/notation/scanner.hpp"
 
@@ -45,6 +48,22 @@ public:
 
 private:
     std::vector<Token> tokens_;
+};
+
+/// Finds the patterns that a name may fit without trying all of them: rules may be as many as tensors.
+class PatternIndex {
+public:
+    /// pre: the pattern's text outlives the index.
+    void add(const NamePattern& pattern, std::size_t number);
+
+    /// The numbers of the patterns that `name` fits or that begin as it does, ascending.
+    [[nodiscard]] std::vector<std::size_t> near(std::string_view name) const;
+
+private:
+    using Numbers = std::unordered_map<std::string_view, std::vector<std::size_t>>;
+    Numbers whole_;                  // of patterns that are one name
+    Numbers begun_;                  // of the others, by the text before the first * or {name}
+    std::set<std::size_t> lengths_;  // of those texts
 };
 
 /// The number that a text is, without leading zeros, when it is below `count`; -1 otherwise.

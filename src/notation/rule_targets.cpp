@@ -58,10 +58,29 @@ bool overlap(const Taken& a, const Taken& b) {
     return count(intersect(*a.box, *b.box)) > 0 || *a.box == *b.box;
 }
 
+// A pattern of tensors that a rule takes.
+struct Taker {
+    const NamePattern* pattern = nullptr;
+    std::size_t rule = 0;
+    std::size_t part = 0;  // of a rule with parts
+};
+
 class Targets {
 public:
     Targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model)
-        : end_(end), tensors_(tensors), model_(model), layouts_(end), met_(end.rules.size(), false) {}
+        : end_(end), tensors_(tensors), model_(model), layouts_(end), met_(end.rules.size(), false) {
+        const auto add = [&](const NamePattern& pattern, std::size_t rule, std::size_t part) {
+            patterns_.add(pattern, takers_.size());
+            takers_.push_back({&pattern, rule, part});
+        };
+        for (std::size_t i = 0; i < end.rules.size(); ++i) {
+            const Rule& rule = end.rules[i];
+            if (!rule.pattern) otherwise_ = i;
+            if (rule.pattern && rule.parts.empty()) add(*rule.pattern, i, 0);
+            for (std::size_t part = 0; part < rule.parts.size(); ++part) add(rule.parts[part].pattern, i, part);
+        }
+        for (std::size_t i = 0; i < end.drops.size(); ++i) drops_.add(*end.drops[i].pattern, i);
+    }
 
     Result<void> place() {
         std::vector<bool> dropped(end_.drops.size(), false);
@@ -93,7 +112,7 @@ private:
 
     bool drop(const ListedTensor& tensor, std::vector<bool>& dropped) {
         bool drops = false;
-        for (std::size_t i = 0; i < end_.drops.size(); ++i)
+        for (const std::size_t i : drops_.near(tensor.name))
             if (end_.drops[i].pattern->match(tensor.name, names_)) drops = dropped[i] = true;
         return drops;
     }
@@ -101,22 +120,21 @@ private:
     // Every line that takes the tensor, or parts of it.
     Result<void> take(std::size_t tensor) {
         const std::string& name = tensors_[tensor].name;
-        for (std::size_t i = 0; i < end_.rules.size(); ++i) {
-            const Rule& rule = end_.rules[i];
-            if (rule.parts.empty()) {
-                if (!rule.pattern || !rule.pattern->match(name, names_)) continue;
-                RESHARD_CHECK(add(0, {tensor, std::nullopt, tensors_[tensor].shape, i}, name, names_));
+        for (const std::size_t i : patterns_.near(name)) {
+            const Taker& taker = takers_[i];
+            if (!taker.pattern->match(name, names_)) continue;
+            if (end_.rules[taker.rule].parts.empty()) {
+                RESHARD_CHECK(add(0, {tensor, std::nullopt, tensors_[tensor].shape, taker.rule}, name, names_));
+            } else {
+                RESHARD_CHECK(take_part(tensor, taker.rule, taker.part));
             }
-            for (std::size_t part = 0; part < rule.parts.size(); ++part)
-                if (rule.parts[part].pattern.match(name, names_)) RESHARD_CHECK(take_part(tensor, i, part));
         }
         return {};
     }
 
     Result<void> take_other(std::size_t tensor) {
-        for (std::size_t i = 0; i < end_.rules.size(); ++i)
-            if (!end_.rules[i].pattern)
-                return add(0, {tensor, std::nullopt, tensors_[tensor].shape, i}, tensors_[tensor].name, {});
+        if (otherwise_)
+            return add(0, {tensor, std::nullopt, tensors_[tensor].shape, *otherwise_}, tensors_[tensor].name, {});
         return end_.line->error(Code::mismatch,
                                 fmt::format("no line of the target takes '{}' (a line 'drop {}' leaves it out)",
                                             tensors_[tensor].name, tensors_[tensor].name),
@@ -337,6 +355,10 @@ private:
     std::span<const ListedTensor> tensors_;
     ModelMoves& model_;
     EndLayouts layouts_;
+    PatternIndex patterns_;  // of takers_
+    std::vector<Taker> takers_;
+    PatternIndex drops_;
+    std::optional<std::size_t> otherwise_;
     std::vector<Made> made_;  // as model_.targets
     std::unordered_map<std::string, std::size_t> by_name_;
     std::vector<bool> met_;

@@ -38,14 +38,23 @@ namespace {
 // The rule of each tensor of the source, and its layout.
 class Sources {
 public:
-    Sources(const RuleEnd& end, std::span<const ListedTensor> tensors) : end_(end), tensors_(tensors), layouts_(end) {}
+    Sources(const RuleEnd& end, std::span<const ListedTensor> tensors) : end_(end), tensors_(tensors), layouts_(end) {
+        for (std::size_t i = 0; i < end.rules.size(); ++i) {
+            if (end.rules[i].pattern)
+                patterns_.add(*end.rules[i].pattern, i);
+            else
+                otherwise_ = i;
+        }
+    }
 
     Result<std::vector<PlacedTensor>> place() {
         std::vector<PlacedTensor> placed;
         std::vector<std::size_t> rules;
+        std::vector<bool> met(end_.rules.size(), false);
         for (const ListedTensor& tensor : tensors_) {
             RESHARD_TRY(const auto& rule, rule_of(tensor));
             rules.push_back(rule);
+            met[rule] = true;
             EndLayouts::Shared layout;
             if (!end_.rules[rule].blocks) {
                 RESHARD_ASSIGN(layout,
@@ -54,7 +63,7 @@ public:
             placed.push_back({tensor.name, std::move(layout), tensor.shape});
         }
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
-            if (std::ranges::find(rules, rule) == rules.end())
+            if (!met[rule])
                 return end_.rules[rule].line.error(Code::mismatch, "no tensor of the list is for this line",
                                                    end_.rules[rule].offset);
         RESHARD_CHECK(place_blocks(placed, rules));
@@ -66,9 +75,9 @@ private:
     Result<std::size_t> rule_of(const ListedTensor& tensor) {
         std::optional<std::size_t> found;
         Bindings names;
-        for (std::size_t i = 0; i < end_.rules.size(); ++i) {
+        for (const std::size_t i : patterns_.near(tensor.name)) {
             const Rule& rule = end_.rules[i];
-            if (!rule.pattern || !rule.pattern->match(tensor.name, names)) continue;
+            if (!rule.pattern->match(tensor.name, names)) continue;
             if (found)
                 return rule.line.error(
                     Code::mismatch,
@@ -79,8 +88,7 @@ private:
         }
         if (found) return *found;
         names_.clear();
-        for (std::size_t i = 0; i < end_.rules.size(); ++i)
-            if (!end_.rules[i].pattern) return i;
+        if (otherwise_) return *otherwise_;
         return end_.line->error(Code::mismatch, fmt::format("no line of the source matches '{}'", tensor.name), 0);
     }
 
@@ -119,6 +127,8 @@ private:
     const RuleEnd& end_;
     std::span<const ListedTensor> tensors_;
     EndLayouts layouts_;
+    PatternIndex patterns_;
+    std::optional<std::size_t> otherwise_;
     Bindings names_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 
@@ -64,8 +65,8 @@ std::string list_table(const ListSynthesis& made, std::span<const std::string> n
         format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
         received_text(verdict.load), format_bytes(verdict.lower_bound_bytes), at_most(verdict.load.sent_exact),
         format_bytes(verdict.load.sent_bytes), verdict.load.messages);
-    text += fmt::format("estimate {} on {}   {}   #{:016x}\n", format_picoseconds(made.picoseconds), machine.name,
-                        green("checked", page), fingerprint(made.list(), made.memory()));
+    text += fmt::format("estimate {} on {}   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
+                        printable(machine.name), green("checked", page), fingerprint(made.list(), made.memory()));
     if (made.cut_alone > 0)
         text += fmt::format("{} of {} arrays would end sooner in runs of their own, in pieces whose steps overlap\n",
                             made.cut_alone, made.list().plans.size());

@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "backends/files/formats/json_text.hpp"
+
 namespace reshard::cli {
 namespace {
 
@@ -55,7 +57,7 @@ public:
     }
 
     bool parse_error(std::size_t place, const std::string&, const nlohmann::detail::exception& thrown) override {
-        return refuse(fmt::format("not JSON, at byte {}: {}", place, after_bracket(thrown.what())));
+        return refuse(fmt::format("not JSON, at byte {}: {}", place, files::sentence_of(thrown)));
     }
 
     [[nodiscard]] bool has(const std::string& field) const { return seen_.count(field) > 0; }
@@ -71,12 +73,6 @@ private:
         static const std::set<std::string> names = {"vocabulary",          "objective", "machine", "peak_bytes_max",
                                                     "footprint_bytes_max", "donate",    "without"};
         return names;
-    }
-
-    // nlohmann leads its messages with "[json.exception.parse_error.101] ", which is nothing to a reader.
-    static std::string after_bracket(const std::string& text) {
-        const std::size_t end = text.find("] ");
-        return end == std::string::npos ? text : text.substr(end + 2);
     }
 
     bool refuse(std::string message) {
@@ -145,22 +141,16 @@ private:
     std::set<std::string> seen_outside_;
 };
 
-// Of a line that may be wrong otherwise; null when there is none.
-Json id_of(std::string_view line) {
-    const Json row = Json::parse(line.begin(), line.end(), nullptr, false);
-    const auto id = row.is_object() ? row.find("id") : row.end();
-    return id != row.end() && !id->is_structured() ? *id : Json(nullptr);
-}
-
 }  // namespace
 
 ProblemLine parse_problem_line(std::string_view line) {
-    // The reader of JSON takes a NUL for the end, and would not look at what follows.
-    if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos)
-        return {id_of(line), fail(Code::syntax, fmt::format("not JSON, at byte {}: a NUL", nul + 1))};
     Reader reader;
     const bool read = Json::sax_parse(line.begin(), line.end(), &reader);
     ProblemLine result{reader.id, reader.question};
+    if (const auto hidden = files::hidden_byte(line)) {
+        result.question = fail(Code::syntax, fmt::format("not JSON, at byte {}: {}", hidden->place, hidden->what));
+        return result;
+    }
     if (!read || reader.error) {
         result.question = tl::unexpected(reader.error.value_or(Error{Code::syntax, "not JSON"}));
         return result;

@@ -8,6 +8,7 @@
 
 #include "backends/files/base/file.hpp"
 #include "backends/files/formats/json_text.hpp"
+#include "backends/files/formats/other_formats.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -43,13 +44,16 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
 Result<OpenedSafetensors> open_safetensors(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
-    std::string text(static_cast<std::size_t>(std::min<Index>(bytes, 8)), '\0');
+    std::string text(static_cast<std::size_t>(std::min<Index>(bytes, other_format_bytes)), '\0');
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
     const auto named = [&](Error error) {
         error.message = fmt::format("'{}': {}", path, error.message);
         return tl::unexpected(std::move(error));
     };
     const auto length = safetensors_header_bytes(text, bytes);
+    if (!length || *length == 0 || std::string_view("{ \t\r\n").find(text[8]) == std::string_view::npos)
+        if (const auto other = other_format(text))
+            return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(path), *other));
     if (!length) return named(length.error());
     text.resize(static_cast<std::size_t>(*length));
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 8));
@@ -72,45 +76,51 @@ std::optional<Index> rank_in(std::string_view name) {
 Result<std::optional<SavedOffsets>> saved_offsets(const SafetensorsHeader& header) {
     const auto found = header.metadata.find(dcp_key);
     if (found == header.metadata.end()) return std::optional<SavedOffsets>();
-    RESHARD_TRY(const auto& json, parse_object(found->second, dcp_key));
+    SavedOffsets said;
+    RESHARD_CHECK(read_members(found->second, dcp_key, "", [&](const JsonMember& member) -> Result<void> {
+        if (!member.value.is_object() || !member.value.contains("saved_offsets")) return {};
+        if (auto numbers = whole_numbers(member.value["saved_offsets"])) said.emplace(member.name, *std::move(numbers));
+        return {};
+    }));
     SavedOffsets offsets;
     for (const SafetensorsEntry& entry : header.tensors) {
-        const auto wrong = [&] {
+        const auto numbers = said.find(entry.name);
+        bool fits = numbers != said.end() && numbers->second.size() == entry.shape.size();
+        for (std::size_t k = 0; fits && k < entry.shape.size(); ++k)
+            fits = checked_add(numbers->second[k], entry.shape[k]).has_value();
+        if (!fits)
             return fail(Code::io,
                         fmt::format("{} does not say with numbers where {} begins", dcp_key, in_quotes(entry.name)));
-        };
-        if (!json.contains(entry.name) || !json[entry.name].is_object()) return wrong();
-        const Json& said = json[entry.name];
-        if (!said.contains("saved_offsets")) return wrong();
-        auto numbers = whole_numbers(said["saved_offsets"]);
-        if (!numbers || numbers->size() != entry.shape.size()) return wrong();
-        for (std::size_t k = 0; k < numbers->size(); ++k)
-            if (!checked_add((*numbers)[k], entry.shape[k])) return wrong();
-        offsets.emplace(entry.name, std::move(*numbers));
+        offsets.emplace(entry.name, numbers->second);
     }
     return std::optional(std::move(offsets));
 }
 
 std::map<std::string, std::string> dcp_metadata(const SavedOffsets& offsets) {
     Json json = Json::object();
-    for (const auto& [name, begin] : offsets) json[name] = {{"saved_offsets", begin}};
+    for (const auto& [name, begin] : offsets) append(json, name, {{"saved_offsets", begin}});
     return {
         {dcp_key, json.dump(-1, ' ', false, Json::error_handler_t::replace)}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
 }
 
 Result<std::map<std::string, std::string>> parse_index(std::string_view text) {
-    RESHARD_TRY(const auto& json, parse_object(text, "the index"));
-    if (!json.contains("weight_map") || !json["weight_map"].is_object())
-        return fail(Code::io, "the index has no weight_map");
+    constexpr std::string_view map = "weight_map";
     std::map<std::string, std::string> files;
-    for (const auto& [name, file] : json["weight_map"].items()) {
-        const std::string path = file.is_string() ? file.get<std::string>() : "";
+    bool met = false;
+    RESHARD_CHECK(read_members(text, "the index", map, [&](const JsonMember& member) -> Result<void> {
+        if (member.within.empty()) {
+            met = met || (member.name == map && member.value.is_object());
+            return {};
+        }
+        std::string path = member.value.is_string() ? std::move(member.value.get_ref<std::string&>()) : "";
         if (!is_plain_name(path) || !path.ends_with(ending))
             return fail(Code::io, fmt::format("the index says that {} is in {}, which names no .safetensors file of "
                                               "its folder",
-                                              in_quotes(name), in_quotes(path)));
-        files.emplace(name, path);
-    }
+                                              in_quotes(member.name), in_quotes(path)));
+        files.emplace(member.name, std::move(path));
+        return {};
+    }));
+    if (!met) return fail(Code::io, "the index has no weight_map");
     return files;
 }
 

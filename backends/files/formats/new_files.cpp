@@ -68,7 +68,7 @@ public:
         Json map = Json::object();
         for (std::size_t i = 0; i < files.size(); ++i) {
             const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, files.size());
-            for (const Held& held : files[i]) map[tensors_[held.tensor].name] = name;
+            for (const Held& held : files[i]) append(map, tensors_[held.tensor].name, name);
             RESHARD_CHECK(add(name, std::move(files[i]), {{"format", "pt"}}));
         }
         const Json json = {{"metadata", {{"total_size", all}}}, {"weight_map", map}};

@@ -7,6 +7,9 @@
 #include <charconv>
 #include <set>
 
+#include "backends/files/formats/other_formats.hpp"
+#include "backends/files/formats/safetensors.hpp"
+#include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "src/notation/scanner.hpp"
 
@@ -42,7 +45,7 @@ private:
         if (!key) return wrong("a key in quotes");
         if (!scanner_.take(':')) return wrong("a colon");
         if (std::ranges::find(keys, *key) == keys.end())
-            return fail(Code::io, fmt::format("the npy header has an unknown key '{}'", *key));
+            return fail(Code::io, fmt::format("the npy header has an unknown key {}", in_quotes(*key)));
         if (!seen_.insert(*key).second) return fail(Code::io, fmt::format("the npy header has '{}' twice", *key));
         if (*key == "descr") return read_descr();
         return *key == "shape" ? read_shape() : read_order();
@@ -72,6 +75,9 @@ private:
             if (negative && *extent > 0)
                 return fail(Code::io, fmt::format("the npy header has a negative extent -{}", *extent));
             if (scanner_.text().substr(scanner_.offset()).starts_with('L')) scanner_.take('L');  // a long of Python 2
+            if (std::ssize(header_.shape) == dims_max)
+                return fail(Code::unsupported,
+                            fmt::format("the npy header has more than {} dimensions, and so many are read", dims_max));
             header_.shape.push_back(*extent);
             if (scanner_.take(',')) continue;
             if (header_.shape.size() < 2) return wrong("a tuple; one extent is written (n,)");
@@ -135,7 +141,10 @@ Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
 }  // namespace
 
 Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
-    if (start.size() < 10 || start.substr(0, 6) != magic) return fail(Code::io, "not an npy file (wrong first bytes)");
+    if (start.size() < 10 || start.substr(0, 6) != magic) {
+        const auto other = start.starts_with(magic) ? std::nullopt : other_format(start);
+        return fail(Code::io, other ? "not an npy file but " + *other : "not an npy file (wrong first bytes)");
+    }
     const int major = static_cast<unsigned char>(start[6]);
     const int minor = static_cast<unsigned char>(start[7]);
     if (major < 1 || major > 3 || minor != 0) {
@@ -160,7 +169,7 @@ Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
 
 Result<Element> parse_descr(std::string_view descr) {
     const auto unknown = [&] {
-        return fail(Code::unsupported, fmt::format("npy elements of type '{}' are not supported", descr));
+        return fail(Code::unsupported, fmt::format("npy elements of type {} are not supported", in_quotes(descr)));
     };
     if (descr.size() < 3) return unknown();
     Element element;

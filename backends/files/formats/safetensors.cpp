@@ -51,6 +51,9 @@ Result<SafetensorsEntry> read_entry(const std::string& name, const Json& json) {
     entry.dtype = found->dtype;
     auto shape = whole_numbers(json["shape"]);
     if (!shape) return lies(name, "has a shape that is no list of numbers from 0 to 2^63 - 1");
+    if (std::ssize(*shape) > dims_max)
+        return fail(Code::unsupported, fmt::format("{} has {} dimensions, and at most {} are read", in_quotes(name),
+                                                   shape->size(), dims_max));
     entry.shape = std::move(*shape);
     const auto offsets = whole_numbers(json["data_offsets"]);
     if (!offsets || offsets->size() != 2)
@@ -63,6 +66,15 @@ Result<SafetensorsEntry> read_entry(const std::string& name, const Json& json) {
     if (*bytes != entry.end - entry.begin)
         return lies(name, fmt::format("has {} bytes by its shape, {} by its offsets", *bytes, entry.end - entry.begin));
     return entry;
+}
+
+Result<void> read_metadata(const Json& json, SafetensorsHeader& header) {
+    if (!json.is_object()) return fail(Code::io, "__metadata__ is no object");
+    for (const auto& [key, said] : json.items()) {
+        if (!said.is_string()) return fail(Code::io, fmt::format("{} in __metadata__ is no text", in_quotes(key)));
+        header.metadata.emplace(key, said.get<std::string>());
+    }
+    return {};
 }
 
 }  // namespace
@@ -105,21 +117,13 @@ Result<Index> safetensors_header_bytes(std::string_view start, Index file_bytes)
 }
 
 Result<SafetensorsHeader> parse_safetensors(std::string_view text, Index file_bytes) {
-    RESHARD_TRY(const auto& json, parse_object(text, "the header"));
     SafetensorsHeader header;
-    for (const auto& [name, value] : json.items()) {
-        if (name == "__metadata__") {
-            if (!value.is_object()) return fail(Code::io, "__metadata__ is no object");
-            for (const auto& [key, said] : value.items()) {
-                if (!said.is_string())
-                    return fail(Code::io, fmt::format("{} in __metadata__ is no text", in_quotes(key)));
-                header.metadata.emplace(key, said.get<std::string>());
-            }
-            continue;
-        }
-        RESHARD_TRY(auto& entry, read_entry(name, value));
+    RESHARD_CHECK(read_members(text, "the header", "", [&](const JsonMember& member) -> Result<void> {
+        if (member.name == "__metadata__") return read_metadata(member.value, header);
+        RESHARD_TRY(auto& entry, read_entry(member.name, member.value));
         header.tensors.push_back(std::move(entry));
-    }
+        return {};
+    }));
     std::ranges::stable_sort(header.tensors, {},
                              [](const SafetensorsEntry& entry) { return std::pair(entry.begin, entry.end); });
     const Index before = 8 + static_cast<Index>(text.size());
@@ -154,7 +158,7 @@ Result<std::string> write_safetensors(std::vector<SafetensorsEntry>& tensors,
         RESHARD_TRY(const auto& bytes, dense_bytes(entry.dtype, entry.shape));
         const auto next = checked_add(end, bytes);
         if (!next) return fail(Code::overflow, "a file would have more bytes than 64 bits can count");
-        json[entry.name] = {{"dtype", found->name}, {"shape", entry.shape}, {"data_offsets", {end, *next}}};
+        append(json, entry.name, {{"dtype", found->name}, {"shape", entry.shape}, {"data_offsets", {end, *next}}});
         entry.begin = end;
         entry.end = end = *next;
     }

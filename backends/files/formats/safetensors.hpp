@@ -24,11 +24,14 @@ struct SafetensorsHeader {
 
 inline constexpr Index safetensors_header_max = 100'000'000;
 
+inline constexpr Index dims_max = 255;  ///< of an array in a file of any form
+
 /// The length of the JSON. `start` are the first 8 bytes of a file of `file_bytes`. Errors: io.
 [[nodiscard]] Result<Index> safetensors_header_bytes(std::string_view start, Index file_bytes);
 
 /// `text` is the JSON. Errors: io where the file cannot be what it says: keys twice, offsets that overlap, leave holes,
-/// or do not end with the file, sizes that do not fit shapes or 64 bits; unsupported for unknown element types.
+/// or do not end with the file, sizes that do not fit shapes or 64 bits; unsupported for unknown element types and more
+/// than dims_max dimensions.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, Index file_bytes);
 
 /// The first bytes of a file whose tensors follow each other in this order; begin and end are set from it. The length

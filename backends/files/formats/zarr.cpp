@@ -184,6 +184,8 @@ Result<ZarrArray> parse_zarr(std::string_view text) {
     ZarrArray array;
     auto shape = whole_numbers(member(json, "shape"));
     if (!shape) return wrong("no shape of numbers from 0 to 2^63 - 1");
+    if (std::ssize(*shape) > dims_max)
+        return unknown(fmt::format("{} dimensions, and at most {} are read", shape->size(), dims_max));
     array.shape = *std::move(shape);
     const std::string type = name_of(member(json, "data_type"));
     const auto found = std::ranges::find(types, type, &std::pair<std::string_view, DType>::first);
@@ -238,8 +240,7 @@ std::string write_zarr(const ZarrArray& array) {
                  {"storage_transformers", Json::array()}};
     if (array.dtype == DType::boolean) json["fill_value"] = false;
     if (array.dtype == DType::c64 || array.dtype == DType::c128) json["fill_value"] = {0.0, 0.0};
-    Json rest = Json::parse(array.rest, nullptr, false);
-    if (!rest.is_object()) rest = Json::object();
+    const Json rest = parse_object(array.rest, "rest").value_or(Json::object());
     for (const auto& [key, value] : rest.items())
         if (key != "fill_value" || fill_bytes(array.dtype, value)) json[key] = value;
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
