@@ -53,9 +53,9 @@ struct GroupFiles {
     const char* used;
     const char* droppable;  // in memory.stat
 };
-constexpr GroupFiles second{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
-constexpr GroupFiles second_beside_first{"/sys/fs/cgroup/unified", "memory.max", "memory.current", "inactive_file"};
-constexpr GroupFiles first{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+constexpr GroupFiles version_2{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles version_2_beside_1{"/sys/fs/cgroup/unified", "memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles version_1{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                            "total_inactive_file"};
 
 void bound_by_group(const std::string& root, const GroupFiles& files, std::string path, AvailableMemory& available) {
@@ -88,10 +88,10 @@ void bound_by_groups(const std::string& root, AvailableMemory& available) {
         std::string controller;
         bool named = false;
         while (std::getline(controllers, controller, ',')) named = named || controller == "memory";
-        if (named) bound_by_group(root, first, path, available);
+        if (named) bound_by_group(root, version_1, path, available);
         if (end != begin + 1) continue;
-        bound_by_group(root, second, path, available);
-        bound_by_group(root, second_beside_first, path, available);
+        bound_by_group(root, version_2, path, available);
+        bound_by_group(root, version_2_beside_1, path, available);
     }
 }
 

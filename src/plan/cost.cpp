@@ -23,7 +23,7 @@ Index transfer_picoseconds(Index bytes, Index bytes_per_second) {
 namespace {
 
 /// Beyond so many devices transfers are not looked at one by one.
-constexpr Index enumerated_devices_max = 4096;
+constexpr Index counted_devices_max = 4096;
 /// Nor the two ends of a permute beyond so many.
 constexpr Index paired_devices_max = Index{1} << 22;
 
@@ -129,7 +129,7 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
         Estimate made = by_digits(before, step, move, machine, digits_of(before, step.layout, machine));
         if (made.exact) return std::move(made.traffic);
     }
-    const bool counted = devices <= enumerated_devices_max;
+    const bool counted = devices <= counted_devices_max;
     // By blocks messages to replicas are no less; of few devices they are counted.
     if (nearest && (!counted || (!chosen && !has_pair_rate(machine))))
         if (auto traffic = carried_by_blocks(before, step, move, machine)) return *std::move(traffic);
