@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -157,13 +158,15 @@ Result<Struct> structure(const Struct* given, const Struct& otherwise, const cha
     return *given;
 }
 
-/// Fills a structure of the caller's.
+/// Fills a structure of the caller's; of a program that was compiled when it ended after `earlier` bytes, those.
 template <class Struct>
-Result<void> fill(Struct* place, Struct with, const char* name) {
+Result<void> fill(Struct* place, Struct with, const char* name, std::size_t earlier = sizeof(Struct)) {
     if (place == nullptr) return fail(Code::usage, std::string("struct ") + name + " is needed, NULL was given");
-    RESHARD_CHECK(known_size<Struct>(place->size, name));
+    if (place->size != earlier) {
+        RESHARD_CHECK(known_size<Struct>(place->size, name));
+    }
     with.size = place->size;
-    *place = with;
+    std::memcpy(place, &with, with.size);
     return {};
 }
 

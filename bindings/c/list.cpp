@@ -1,3 +1,5 @@
+#include <cstddef>
+
 #include "bindings/c/answer.hpp"
 
 namespace reshard::c {
@@ -61,7 +63,8 @@ int reshard_list_plan(const reshard_list* list, int64_t array, reshard_plan** pl
 int reshard_list_judge(const reshard_list* list, reshard_list_verdict* verdict, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_TRY(const auto* const given, need(list));
-        return fill(verdict, verdict_of(given->made), "reshard_list_verdict");
+        constexpr std::size_t of_version_0_2 = offsetof(reshard_list_verdict, sent_bytes);
+        return fill(verdict, verdict_of(given->made), "reshard_list_verdict", of_version_0_2);
     });
 }
 

@@ -132,6 +132,13 @@ static void lists(void) {
     SUCCEEDS(reshard_list_judge(list, &verdict, &error));
     EXPECT(verdict.arrays == 2 && verdict.buckets == 1 && verdict.footprint_bytes >= verdict.ends_bytes);
     EXPECT(verdict.ends_bytes == 2 * (4096 + 512) * 64);
+    EXPECT(verdict.received_exact == 1 && verdict.lower_bound_bytes <= verdict.received_bytes);
+    EXPECT(verdict.received_bytes == 3 * (4096 + 512) * 4 * 4 && verdict.sent_bytes == verdict.received_bytes);
+    reshard_list_verdict older = RESHARD_LIST_VERDICT_INITIALIZER;  // of a program that knows no later fields
+    older.size = offsetof(reshard_list_verdict, sent_bytes);
+    older.sent_bytes = -1;
+    SUCCEEDS(reshard_list_judge(list, &older, &error));
+    EXPECT(older.received_bytes == verdict.received_bytes && older.sent_bytes == -1);
     reshard_plan* plan = NULL;
     SUCCEEDS(reshard_list_plan(list, 1, &plan, &error));
     reshard_release(plan);
