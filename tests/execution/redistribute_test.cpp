@@ -122,21 +122,21 @@ TEST(Redistribute, RanksOfOneProcessShareNoMemoryThatIsWritten) {
     const Layout source = layout("f32[6@x,4]");
     const Layout target = layout("f32[6,4@x]");
     const auto tiles = tiles_of<float>(source);
-    std::vector<float> memory(100);
+    std::vector<float> memory(200);
     const auto message = [&](const std::vector<std::size_t>& in_at, const std::vector<std::size_t>& out_at) {
         std::vector<ConstElements> in;
         std::vector<Elements> out;
         for (std::size_t rank = 0; rank < 4; ++rank) {
             in.emplace_back(std::span<const float>(memory).subspan(in_at[rank], tiles[rank].size()));
-            out.emplace_back(std::span<float>(memory).subspan(out_at[rank], 6));
+            out.emplace_back(std::span<float>(memory).subspan(out_at[rank], 12));
         }
         const auto moved = local::redistribute(world, source, target, in, out);
         return moved ? std::string() : moved.error().message;
     };
-    EXPECT_EQ(message({0, 0, 0, 0}, {40, 40, 40, 40}), "`out` of rank 0 and `out` of rank 1 overlap in memory");
-    EXPECT_EQ(message({0, 0, 0, 0}, {40, 46, 52, 57}), "`out` of rank 2 and `out` of rank 3 overlap in memory");
-    EXPECT_EQ(message({0, 20, 42, 60}, {70, 76, 82, 40}), "`out` of rank 3 and `in` of rank 2 overlap in memory");
-    EXPECT_EQ(message({0, 0, 0, 0}, {40, 46, 52, 58}), "");  // sources may be one
+    EXPECT_EQ(message({0, 0, 0, 0}, {80, 81, 120, 140}), "`out` of rank 0 and `out` of rank 1 overlap in memory");
+    EXPECT_EQ(message({0, 0, 0, 0}, {80, 92, 104, 115}), "`out` of rank 2 and `out` of rank 3 overlap in memory");
+    EXPECT_EQ(message({0, 20, 42, 60}, {80, 92, 104, 40}), "`out` of rank 3 and `in` of rank 2 overlap in memory");
+    EXPECT_EQ(message({0, 0, 0, 0}, {80, 92, 104, 116}), "");  // sources may be one
 }
 
 // Ranks that are in a run already are told, whether it was prepared before or by this call.
