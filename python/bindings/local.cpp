@@ -22,6 +22,8 @@ struct LocalRanks {
 
 std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     if (ranks < 1) raise({Code::usage, fmt::format("{} ranks are too few", ranks)});
+    if (ranks > local::ranks_max)
+        raise({Code::usage, fmt::format("{} ranks in one process; at most {} are made", ranks, local::ranks_max)});
     const local::Options options{.timeout = std::chrono::milliseconds(static_cast<Index>(timeout * 1e3))};
     return std::unique_ptr<LocalRanks>(new LocalRanks{local::World(ranks, options), {}});
 }

@@ -40,7 +40,8 @@ class Local:
         return f"local({self.size})"
 
 def local(ranks: int, timeout: float = 60.0) -> Local:
-    """Ranks of this process, moved by redistribute. timeout: seconds after which a wait fails. Errors: InputError."""
+    """Ranks of this process, at most 65536, moved by redistribute. timeout: seconds after which a wait fails. Errors:
+    InputError."""
     return Local(ranks, timeout)
 
 __all__ = ["Local", "local"]

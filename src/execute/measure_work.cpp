@@ -56,7 +56,7 @@ double WorkTimes::operator()(Index begin, Index end) const {
 
 WorkTimes measure_work(Index block, const std::function<void(Index begin, Index end)>& work, Index places, int rounds) {
     WorkTimes times;
-    for (Index length = std::max<Index>(block / places, 1); length < block; length *= 2)
+    for (Index length = std::max<Index>(block / places, 1); length < block; length = saturating_multiply(length, 2))
         times.lengths.push_back(length);
     times.lengths.push_back(block);
     for (const Index length : times.lengths) {

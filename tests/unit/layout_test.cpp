@@ -120,6 +120,11 @@ TEST(LayoutUnit, PlacementsReadTheirAxesInMeshOrder) {
               *make_layout(mesh, DType::f32, {12}, P{}, {"x"}));
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(1), Replicate()}).has_value());
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(0)}).has_value());
+    // Chunks that do not divide are listed, unless one axis makes them all.
+    const Mesh large{{"a", Index{1} << 20}, {"b", Index{1} << 20}};
+    EXPECT_EQ(from_placements(large, DType::f32, {10}, {Shard(0), Shard(0)}).error().code, Code::unsupported);
+    EXPECT_EQ(from_placements(large, DType::f32, {10}, {Shard(0), Replicate()}),
+              make_layout(large, DType::f32, {10}, {"a"}));
     // 7 rows, x=2 first: 4 and 3; then y=3: 2, 2, 0 and 1, 1, 1. Ceil-div at once would be 2, 2, 2, 1, 0, 0.
     EXPECT_EQ(format(*from_placements(mesh, DType::f32, {7}, {Shard(0), Shard(0)})), "f32[7@(x,y)[2,2,0,1,1,1]]");
 }
