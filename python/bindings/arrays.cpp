@@ -1,7 +1,9 @@
 #include "python/bindings/arrays.hpp"
 
 #include <fmt/format.h>
+
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include <array>
 
@@ -95,9 +97,9 @@ std::span<std::byte> Array::extent() const {
 }
 
 bool Array::row_major() const {
+    if (std::ranges::find(shape, 0) != shape.end()) return true;  // whatever its strides are
     Index stride = 1;
     for (std::size_t k = shape.size(); k-- > 0;) {
-        if (shape[k] == 0) return true;
         if (shape[k] != 1 && strides[k] != stride) return false;
         stride *= shape[k];
     }

@@ -138,11 +138,16 @@ devices. Errors: InputError (an empty or repeated name, a size below 1, a device
         .def_prop_ro(
             "devices",
             [](const Mesh& mesh) {
+                constexpr Index listed_max = Index{1} << 22;
+                if (device_count(mesh) > listed_max)
+                    raise({Code::unsupported,
+                           fmt::format("a mesh of {} devices; at most {} are listed", device_count(mesh), listed_max)});
                 std::vector<Index> all;
                 for (Index i = 0; i < device_count(mesh); ++i) all.push_back(device_at(mesh, i));
                 return tuple_of(all);
             },
-            nb::sig("def devices(self, /) -> tuple[int, ...]"), "The device at each position, row-major.")
+            nb::sig("def devices(self, /) -> tuple[int, ...]"),
+            "The device at each position, row-major; of at most 4194304. Errors: UnsupportedError.")
         .def("__str__", [](const Mesh& mesh) { return format(mesh); })
         .def("__repr__", [](const Mesh& mesh) { return fmt::format("parse_mesh('{}')", format(mesh)); })
         .def("__eq__", equal<Mesh>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))

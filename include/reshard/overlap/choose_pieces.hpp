@@ -20,7 +20,7 @@ struct PieceWork {
     /// pieces are offered there is none.
     double seconds_before = 0;
     Index pieces_max = 32;  ///< at least 1
-    Index places = 64;      ///< at which pieces may end, evenly over a block; 1 to 1024
+    Index places = 64;      ///< at which pieces may end, evenly over a block; 1 to 1024, places^2 * pieces up to 2^22
 };
 
 /// Into which pieces a run is cut, and how long it and the work take then.
