@@ -291,15 +291,39 @@ private:
     SessionKey key_;
 };
 
+// Stands for all ranks of a world that has too many.
+class TooMany final : public Backend {
+public:
+    explicit TooMany(Index ranks) : ranks_(ranks) {}
+    ~TooMany() override { drop_kept(); }
+    [[nodiscard]] std::string_view name() const override { return "local"; }
+    [[nodiscard]] Index rank() const override { return 0; }
+    [[nodiscard]] Index size() const override { return ranks_; }
+    Result<std::unique_ptr<Memory>> allocate(Index) override { return why(); }
+    Result<void> agree(std::uint64_t) override { return why(); }
+    Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan>) override { return why(); }
+
+private:
+    [[nodiscard]] tl::unexpected<Error> why() const {
+        return fail(Code::unsupported, fmt::format("{} ranks in one process; at most {} are made", ranks_, ranks_max));
+    }
+
+    Index ranks_;
+};
+
 }  // namespace
 
 World::World(Index ranks, const Options& options) : shared_(std::make_unique<Shared>(ranks, options.timeout)) {
+    if (ranks > ranks_max) {
+        backends_.push_back(std::make_unique<TooMany>(ranks));
+        return;
+    }
     for (Index rank = 0; rank < ranks; ++rank) backends_.push_back(std::make_unique<LocalBackend>(*shared_, rank));
 }
 
 World::~World() = default;
 
-Backend& World::rank(Index rank) { return *backends_[static_cast<std::size_t>(rank)]; }
+Backend& World::rank(Index rank) { return *backends_[size() > ranks_max ? 0 : static_cast<std::size_t>(rank)]; }
 
 Index World::size() const { return shared_->size; }
 

@@ -35,6 +35,9 @@ int reshard_local_make(int64_t ranks, const reshard_local_options* options, resh
                        reshard_error** error) {
     return make(world, error, [&]() -> Result<std::unique_ptr<reshard_local>> {
         RESHARD_CHECK(need_count(ranks, 1, "ranks"));
+        if (ranks > local::ranks_max)
+            return fail(Code::usage, "ranks is " + std::to_string(ranks) + "; at most " +
+                                         std::to_string(local::ranks_max) + " are made in one process");
         RESHARD_TRY(const auto& asked, structure<reshard_local_options>(options, RESHARD_LOCAL_OPTIONS_INITIALIZER,
                                                                         "reshard_local_options"));
         RESHARD_CHECK(need_count(asked.timeout_ms, 0, "timeout_ms"));

@@ -56,10 +56,14 @@ struct Split {
     friend bool operator==(const Split&, const Split&) = default;
 };
 
-/// Pieces of `extent` indices of each block, the last one maybe fewer. pre: 1 <= extent <= block.
+/// Pieces that a split has at most; past it a run would be all beginnings.
+inline constexpr Index split_pieces_max = Index{1} << 20;
+
+/// Pieces of `extent` indices of each block, the last one maybe fewer. pre: 1 <= extent <= block, and no
+/// more than split_pieces_max pieces.
 [[nodiscard]] Split even_split(std::size_t dim, Index block, Index extent);
 
-/// So many pieces that overlap, as even as can be. pre: 1 <= count <= block.
+/// So many pieces that overlap, as even as can be. pre: 1 <= count <= min(block, split_pieces_max).
 [[nodiscard]] Split even_pieces(std::size_t dim, Index block, Index count);
 
 /// The number of the piece that travels as the `place`-th. pre: both below the number of pieces.

@@ -127,7 +127,7 @@ struct Placement {
 [[nodiscard]] constexpr Placement Partial() { return {Placement::Kind::partial, 0}; }
 
 /// A layout from one placement per mesh axis; axes that shard one dimension do so in mesh order and axis by axis, as
-/// torch.chunk in DTensor: 5 rows on 2 x 2 devices are 2, 1, 1, 1. Errors: as make_layout.
+/// torch.chunk in DTensor: 5 rows on 2 x 2 devices are 2, 1, 1, 1. Errors: as make_layout; unsupported (2^20 chunks).
 [[nodiscard]] Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index> shape,
                                              const std::vector<Placement>& placements);
 

@@ -9,6 +9,9 @@
 /// Ranks of one process.
 namespace reshard::local {
 
+/// Ranks that a world has at most.
+inline constexpr Index ranks_max = Index{1} << 16;
+
 /// Of all ranks.
 struct Options {
     /// A wait that no peer ever joins ends in Code::backend after it.
@@ -19,7 +22,8 @@ struct Options {
 /// starts every rank before it waits on any.
 class World : NonCopyable {
 public:
-    /// So many ranks. pre: at least one.
+    /// So many ranks. pre: at least one. Of more than ranks_max none is made: whatever they are asked to do fails with
+    /// Code::unsupported.
     explicit World(Index ranks, const Options& options = {});
     ~World();
 

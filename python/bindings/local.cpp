@@ -30,13 +30,13 @@ struct LocalRanks : NonCopyable {
     Home home;
 };
 
-constexpr Index ranks_max = Index{1} << 16;  // of one process: each holds about a KiB before it moves anything
 constexpr double seconds_max = 1e9;
 
 std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     if (ranks < 1) raise({Code::usage, fmt::format("{} ranks are too few", ranks)});
-    if (ranks > ranks_max)
-        raise({Code::usage, fmt::format("{} ranks are too many for one process; at most {} are", ranks, ranks_max)});
+    if (ranks > local::ranks_max)
+        raise({Code::usage,
+               fmt::format("{} ranks are too many for one process; at most {} are", ranks, local::ranks_max)});
     if (!(timeout >= 0))
         raise({Code::usage, fmt::format("a timeout of {} s is no length of time; 0 or more is wanted", timeout)});
     timeout = std::min(timeout, seconds_max);

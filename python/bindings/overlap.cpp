@@ -78,10 +78,12 @@ leaves out a piece). Whether a plan can be cut so is found when it is prepared.)
             [](std::size_t dim, Index block, Index count) {
                 if (count < 1 || count > block)
                     raise({Code::usage, fmt::format("a block of {} indices is not cut into {}", block, count)});
-                Split split = even_pieces(dim, block, count);
-                return split;
+                if (count > split_pieces_max)
+                    raise({Code::usage, fmt::format("{} pieces; a split has at most {}", count, split_pieces_max)});
+                return even_pieces(dim, block, count);
             },
-            "dim"_a, "block"_a, "count"_a, "So many pieces of a block, as even as can be. Errors: InputError.")
+            "dim"_a, "block"_a, "count"_a,
+            "So many pieces of a block, at most 1048576, as even as can be. Errors: InputError.")
         .def_ro("dim", &Split::dim, "That is cut.")
         .def_ro("block", &Split::block, "Indices of a block.")
         .def_ro("ends", &Split::ends, "Of the pieces, in a block; ascending.")

@@ -3,6 +3,7 @@
 
 #include "reshard/layout.hpp"
 #include "src/base/try.hpp"
+#include "src/notation/chunks.hpp"
 #include "src/notation/scanner.hpp"
 
 namespace reshard {
@@ -63,7 +64,15 @@ Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index>
         for (std::size_t i = 0; i < placements.size(); ++i)
             if (placements[i] == Shard(d)) factors.push_back(mesh.axes[i].size);
         Dim& dim = layout->dims[d];
-        if (dim.extent % shard_count(dim) != 0) dim = cut_by_turns(dim.extent, dim.atoms, factors);
+        // What divides is cut by ceil-div, and so is what one axis cuts.
+        if (dim.extent % shard_count(dim) == 0 || factors.size() < 2) continue;
+        if (shard_count(dim) > notation::chunks_max)
+            return fail(
+                Code::unsupported,
+                fmt::format("dimension {} of {} indices is cut into {} chunks that do not divide it; at most {} "
+                            "are listed",
+                            d, dim.extent, shard_count(dim), notation::chunks_max));
+        dim = cut_by_turns(dim.extent, dim.atoms, factors);
     }
     return layout;
 }

@@ -123,6 +123,8 @@ bool keeps_blocks(const Split& split, const Plan& plan) {
 }
 
 Result<void> check_pieces(const Split& split) {
+    if (std::ssize(split.ends) > split_pieces_max)
+        return fail(Code::plan, fmt::format("{} pieces; a split has at most {}", split.ends.size(), split_pieces_max));
     if (!are_ends(split))
         return fail(Code::plan, fmt::format("the ends of pieces must ascend from at least 1 to the block of {} indices",
                                             split.block));
@@ -180,7 +182,7 @@ std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max) {
         const Split blocks{whole->dim, whole->block, {}};
         return assign_buffers(plan_of(plan, blocks, extent), {}).workspace_bytes <= workspace_bytes_max;
     };
-    Index low = ceil_divide(whole->block, pieces_max);
+    Index low = ceil_divide(whole->block, split_pieces_max);
     if (!fits(low)) return std::nullopt;
     Index high = whole->block;
     while (high - low > 1) {

@@ -5,9 +5,6 @@
 
 namespace reshard {
 
-/// Of a split run; past it a run would be all beginnings.
-inline constexpr Index pieces_max = Index{1} << 20;
-
 /// A dimension, and how many of its indices no layout on the way tells apart.
 struct Blocks {
     std::size_t dim = 0;
@@ -19,8 +16,8 @@ struct Blocks {
 [[nodiscard]] std::optional<Blocks> common_blocks(const Plan& plan, Index enough);
 
 /// The fewest pieces, two or more, of which one takes at most so many bytes of workspace. nullopt when even pieces of
-/// one index take more, when that takes more than pieces_max, or when no dimension can be cut: each has blocks of one
-/// index, or does not divide somewhere on the way.
+/// one index take more, when that takes more than split_pieces_max, or when no dimension can be cut: each has blocks of
+/// one index, or does not divide somewhere on the way.
 [[nodiscard]] std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max);
 
 /// True when no layout on the way cuts the blocks, so that pieces are plans of their own. pre: can_split.

@@ -15,6 +15,8 @@ namespace reshard {
 
 namespace {
 
+constexpr Index devices_max = Index{1} << 22;  // a group lists its devices
+
 std::vector<Index> dense(const Order& order, const std::vector<Index>& extents) {
     const Order whole = merged(order);
     return whole == row_major(extents) ? extents : sizes_of(whole);
@@ -279,6 +281,10 @@ Result<void> has_program(const Problem& asked) {
 
 Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
     RESHARD_CHECK(has_program(asked));
+    for (const Layout* end : {&asked.source, &asked.target, &plan.source, &plan.target})
+        if (device_count(*end) > devices_max)
+            return fail(Code::unsupported, fmt::format("a program for {} devices; at most {} are listed in its groups",
+                                                       device_count(*end), devices_max));
     RESHARD_CHECK(check(plan));
     RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
     RESHARD_CHECK(same_on_devices(seen.first, plan.source));

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "src/base/try.hpp"
 #include "src/plan/run_times.hpp"
 #include "synth/overlap/cuts.hpp"
 
 namespace reshard {
 namespace {
+
+// The work is asked for between any two places, and ends are sought among all of them.
+constexpr Index places_max = 1024;
+constexpr Index looked_at_max = Index{1} << 22;
 
 Result<Index> picoseconds_of_work(double seconds) {
     const double picoseconds = seconds * 1e12;
@@ -26,6 +32,12 @@ Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machi
     if (work.pieces_max < 1 || work.places < 1 || work.block < 1) {
         return tl::unexpected(Error{Code::usage, "a block has at least one index, one place and one piece", "", 0});
     }
+    const Index places = std::min(work.places, work.block);
+    const Index looked_at = saturating_multiply(saturating_multiply(places, places), std::min(work.pieces_max, places));
+    if (places > places_max || looked_at > looked_at_max)
+        return fail(Code::usage, fmt::format("{} pieces at most, which may end at {} places; at most {} places, and {} "
+                                             "for places * places * pieces, are looked at",
+                                             work.pieces_max, work.places, places_max, looked_at_max));
     RESHARD_TRY(const auto& before, picoseconds_of_work(work.seconds_before));
     if (work.makes_source && before > 0)
         return tl::unexpected(Error{Code::usage, "work that makes pieces waits for none of them", "", 0});

@@ -82,6 +82,19 @@ TEST(Local, APeerThatNeverStartsIsAnErrorOfWhoPolls) {
     EXPECT_NE(done.error().message.find("rank 0"), std::string::npos) << done.error().message;
 }
 
+TEST(Local, MoreRanksThanAProcessHasAreNotMade) {
+    for (const Index ranks : {local::ranks_max + 1, Index{1} << 40, index_max}) {
+        local::World world(ranks);
+        EXPECT_EQ(world.size(), ranks);
+        const auto prepared = Executor::prepare(gathering_plan(), world.rank(ranks - 1));
+        ASSERT_FALSE(prepared);
+        EXPECT_EQ(prepared.error().code, Code::unsupported);
+        EXPECT_NE(prepared.error().message.find("at most 65536"), std::string::npos) << prepared.error().message;
+        EXPECT_FALSE(world.rank(0).allocate(8));
+    }
+    EXPECT_TRUE(local::World(local::ranks_max).rank(local::ranks_max - 1).allocate(8));
+}
+
 TEST(Local, DisagreementIsLearnedAtTheLatestAtTheStart) {
     Plan other = gathering_plan();
     other.steps.front().kind = StepKind::exchange;

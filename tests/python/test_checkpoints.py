@@ -121,7 +121,7 @@ class Ranks(unittest.TestCase):
         rules = "{} x=4\nrow = [x, -]\ncolumn = [x, -]\nnone = [-, x]\n"
         reshard.save(self.comm, self.path("m"), whole, "source x=4\notherwise = -\n")
         tiles = reshard.load(self.comm, self.path("m"), rules.format("target"))
-        mesh = reshard.Mesh(x=4)
+        mesh = reshard.Mesh({"x": 4})
         for name, array in whole.items():
             cut = ("x", None) if name != "none" else (None, "x")
             by_rows = reshard.Layout(mesh, "f64", array.shape, cut)

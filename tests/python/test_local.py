@@ -196,7 +196,8 @@ class Redistribute(unittest.TestCase):
             (reshard.UnsupportedError, "`tiles[0]` lies in a device's memory",
              lambda: ranks.redistribute([HostTensor(tiles[0], 2), tiles[1]], source, target)),
             (TypeError, "`tiles[0]` is a list", lambda: ranks.redistribute([[1, 2], tiles[1]], source, target)),
-            (reshard.InputError, "0 ranks are too few", lambda: reshard.local(0)))
+            (reshard.InputError, "0 ranks are too few", lambda: reshard.local(0)),
+            (reshard.InputError, "at most 65536", lambda: reshard.local(2**40)))
         for kind, words, call in wrong:
             with self.assertRaises(kind) as caught:
                 call()

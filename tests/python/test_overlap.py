@@ -127,6 +127,7 @@ class Ranks(unittest.TestCase):
         for order in ([0], [0, 0], [1, 2], [0, 1, 2]):
             self.raises(reshard.InputError, "the order must name each", lambda: reshard.Split(0, [1, 4], order))
         self.raises(reshard.InputError, "is not cut into 5", lambda: reshard.Split.even(0, 4, 5))
+        self.raises(reshard.InputError, "at most 1048576", lambda: reshard.Split.even(0, 2**62, 2**40))
         split = reshard.Split(0, [1, 4], [1, 0])
         self.assertEqual((split.dim, split.block, split.ends, split.order, len(split)), (0, 4, [1, 4], [1, 0], 2))
         self.assertEqual(split.text, "split dim 0 block 4 ends 1,4 order 1,0 overlapped")

@@ -113,6 +113,31 @@ TEST(LayoutUnit, BoxesIntersect) {
     EXPECT_EQ(count(Box{}), 1);
 }
 
+// Fewer shards than pieces, as many, and more.
+TEST(LayoutUnit, TilesOfPiecesAreAsLongAsTheirSides) {
+    for (const Index shards : {2, 3, 7, 64, 1000})
+        for (const Index extent : {1, 7, 64, 100, 999})
+            for (const Index block : {1, 3, 10}) {
+                const Dim dim = cut_in_blocks(extent, {{shards, 1}}, block);
+                std::vector<Index> sizes;
+                for (Index shard = 0; shard < shards; ++shard) sizes.push_back(side(dim, shard).size());
+                EXPECT_EQ(tile_extent(dim), std::ranges::max(sizes)) << extent << " " << shards << " " << block;
+                EXPECT_EQ(tile_extent_min(dim), std::ranges::min(sizes)) << extent << " " << shards << " " << block;
+                const std::vector<Side> all = sides(dim);
+                ASSERT_EQ(std::ssize(all), shards);
+                for (Index shard = 0; shard < shards; ++shard)
+                    EXPECT_EQ(all[static_cast<std::size_t>(shard)], side(dim, shard));
+                Dim finer = dim;
+                finer.pieces.clear();
+                for (const Dim::Piece& piece : pieces_of(dim)) {
+                    finer.pieces.push_back({piece.end, piece.shard});
+                    finer.pieces.push_back({piece.end, piece.shard});  // an empty one
+                }
+                EXPECT_EQ(canonical_pieces(finer), dim.pieces);
+                EXPECT_EQ(coarsened(dim, dim.atoms, 1), dim);
+            }
+}
+
 TEST(LayoutUnit, PlacementsReadTheirAxesInMeshOrder) {
     const auto made = from_placements(mesh, DType::f32, {12, 4}, {Shard(0), Shard(0)});
     EXPECT_EQ(*made, *make_layout(mesh, DType::f32, {12, 4}, P{{"x", "y"}}));
@@ -120,6 +145,11 @@ TEST(LayoutUnit, PlacementsReadTheirAxesInMeshOrder) {
               *make_layout(mesh, DType::f32, {12}, P{}, {"x"}));
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(1), Replicate()}).has_value());
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(0)}).has_value());
+    // Chunks that do not divide are listed, unless one axis makes them all.
+    const Mesh large{{"a", Index{1} << 20}, {"b", Index{1} << 20}};
+    EXPECT_EQ(from_placements(large, DType::f32, {10}, {Shard(0), Shard(0)}).error().code, Code::unsupported);
+    EXPECT_EQ(from_placements(large, DType::f32, {10}, {Shard(0), Replicate()}),
+              make_layout(large, DType::f32, {10}, {"a"}));
     // 7 rows, x=2 first: 4 and 3; then y=3: 2, 2, 0 and 1, 1, 1. Ceil-div at once would be 2, 2, 2, 1, 0, 0.
     EXPECT_EQ(format(*from_placements(mesh, DType::f32, {7}, {Shard(0), Shard(0)})), "f32[7@(x,y)[2,2,0,1,1,1]]");
 }

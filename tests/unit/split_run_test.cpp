@@ -137,6 +137,13 @@ TEST(SplitRunUnit, PiecesThatOverlapMayCutBlocksOfOneStep) {
     EXPECT_EQ(check(list).error().code, Code::plan);
 }
 
+TEST(SplitRunUnit, MorePiecesThanASplitHasAreRefused) {
+    EXPECT_TRUE(check_pieces(even_pieces(0, Index{1} << 62, split_pieces_max)));
+    const auto refused = check_pieces(even_pieces(0, Index{1} << 62, split_pieces_max + 1));
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("at most 1048576"), std::string::npos) << refused.error().message;
+}
+
 TEST(SplitRunUnit, APieceOfATile) {
     const Tile whole{{{{0, 12}}}, {{{0, 5}, {7, 9}}}};
     const Split slabs{0, 12, {5, 12}};

@@ -22,7 +22,7 @@ typedef struct reshard_local_options {
 /// Ranks that share this process.
 typedef struct reshard_local reshard_local;
 
-/// So many ranks. Errors: usage (fewer than 1).
+/// So many ranks, at most 65536. Errors: usage (fewer than 1, or more).
 int reshard_local_make(int64_t ranks, const reshard_local_options* options, reshard_local** world,
                        reshard_error** error);
 /// One of its ranks. Each may be driven by a thread of its own, or all by one thread that starts every rank before it

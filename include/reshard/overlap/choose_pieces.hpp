@@ -20,7 +20,7 @@ struct PieceWork {
     /// pieces are offered there is none.
     double seconds_before = 0;
     Index pieces_max = 32;  ///< at least 1
-    Index places = 64;      ///< at which pieces may end, evenly over a block
+    Index places = 64;      ///< at which pieces may end, evenly over a block; 1 to 1024, places^2 * pieces up to 2^22
 };
 
 /// Into which pieces a run is cut, and how long it and the work take then.
@@ -37,7 +37,7 @@ struct PieceChoice {
 /// where its steps overlap, as run_picoseconds says; work beside it takes Machine::slowed_percent of its own time. Work
 /// that waits for no piece comes first. The same on all ranks that are told the same seconds: measure on one and tell
 /// the others. Errors: usage (no function, seconds that are negative or no number, seconds_before where pieces are
-/// offered, a limit below 1), plan (can_split).
+/// offered, a limit below 1, too many places), plan (can_split).
 [[nodiscard]] Result<PieceChoice> choose_pieces(const Judged<Plan>& plan, const Machine& machine,
                                                 const PieceWork& work);
 

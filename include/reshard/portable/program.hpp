@@ -96,7 +96,8 @@ struct TileProgram {
 /// min or prod is scattered by all_to_all and reduce. A gather of several dimensions is one for each where that saves
 /// copies of more than a mebibyte. Where the elements of a tile divide by the group an all_reduce of
 /// prod is that and an all_gather, else an all_gather and a reduce. Errors: unsupported when a step is an exchange
-/// (plan with Vocabulary::collectives), when a layout on the way does not divide, or when an all_to_all has axes
+/// (plan with Vocabulary::collectives), when a layout on the way does not divide, on more than 4194304
+/// devices, or when an all_to_all has axes
 /// without a common refinement; those of the judge where the plan is none.
 [[nodiscard]] Result<TileProgram> portable(const Plan& plan);
 

@@ -112,6 +112,18 @@ TEST(ChoosePieces, ErrorsSayWhatIsWrong) {
     work = work_of(1);
     work.pieces_max = 0;
     EXPECT_EQ(choose_pieces(plan, laptop(), work).error().code, Code::usage);
+    work = work_of(1);
+    for (const Index places : {Index{1025}, Index{1} << 40, index_max}) {
+        work.places = places;
+        const auto refused = choose_pieces(plan, laptop(), work);
+        EXPECT_NE(refused.error().message.find("at most 1024 places"), std::string::npos) << refused.error().message;
+    }
+    work.places = 1024;
+    work.pieces_max = 1024;
+    EXPECT_EQ(choose_pieces(plan, laptop(), work).error().code, Code::usage);
+    work.places = 1;
+    work.pieces_max = Index{1} << 40;
+    EXPECT_TRUE(choose_pieces(plan, laptop(), work));
 }
 
 TEST(ChoosePieces, MachinesSayWhatPiecesCost) {
