@@ -38,7 +38,7 @@ struct Error {
     friend bool operator==(const Error&, const Error&) = default;
 };
 
-/// The sentence, and for text a second line with the text and a third with a caret under the place.
+/// The sentence; for text two more lines: the text, and a caret under the place. Control characters are written out.
 [[nodiscard]] std::string describe(const Error& error);
 
 /// A T, or the Error that says why there is none.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/base/printable.hpp"
+
 namespace reshard {
 
 std::string_view name(Code code) {
@@ -34,29 +36,20 @@ std::string_view name(Code code) {
     return "unknown";
 }
 
-namespace {
-
-// A line of text as a terminal shows it: control bytes would move the caret or worse, so each becomes one '?'.
-std::string printable(std::string_view text) {
-    std::string line(text);
-    for (char& byte : line)
-        if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f) byte = '?';
-    return line;
-}
-
-}  // namespace
-
 std::string describe(const Error& error) {
-    if (error.text.empty()) return error.message;
+    if (error.text.empty()) return printable(error.message);
     // Long texts are shown around the place only.
     constexpr std::size_t context = 60;
     const std::size_t offset = std::min(error.offset, error.text.size());
     const std::size_t begin = offset > context ? offset - context : 0;
     const std::size_t end = std::min(error.text.size(), offset + context);
-    std::string lead = begin > 0 ? "..." : "";
-    const std::string tail = end < error.text.size() ? "..." : "";
-    const std::string shown = printable(std::string_view(error.text).substr(begin, end - begin));
-    return error.message + "\n  " + lead + shown + tail + "\n  " + std::string(lead.size() + offset - begin, ' ') + "^";
+    const std::string_view text = error.text;
+    const std::string lead = (begin > 0 ? "..." : "") + printable(text.substr(begin, offset - begin));
+    const std::string rest = printable(text.substr(offset, end - offset)) + (end < text.size() ? "..." : "");
+    const auto columns =
+        std::ranges::count_if(lead, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80; });
+    return printable(error.message) + "\n  " + lead + rest + "\n  " +
+           std::string(static_cast<std::size_t>(columns), ' ') + "^";
 }
 
 }  // namespace reshard

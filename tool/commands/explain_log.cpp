@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "reshard/notation.hpp"
+#include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
@@ -65,7 +66,9 @@ std::string ratio(double waste) {
     return std::isinf(waste) ? "bytes where none are needed" : fmt::format("{:.3g}x", waste);
 }
 
-std::string where(const Row& row) { return row.found.place.empty() ? "the log does not say where" : row.found.place; }
+std::string where(const Row& row) {
+    return row.found.place.empty() ? "the log does not say where" : shortened(row.found.place);
+}
 
 std::string lines(Index count) { return fmt::format("{} line{}", count, count == 1 ? "" : "s"); }
 
@@ -77,8 +80,8 @@ std::string text_of(const std::vector<Row>& rows) {
         all += row.found.lines;
         text += fmt::format("{}. {}   {}\n", i + 1, where(row), lines(row.found.lines));
         if (row.error) {
-            text +=
-                fmt::format("   {} -> {}\n   no plan: {}\n", row.found.source, row.found.target, row.error->message);
+            text += fmt::format("   {} -> {}\n   no plan: {}\n", shortened(row.found.source),
+                                shortened(row.found.target), shortened(row.error->message));
             continue;
         }
         received = saturating_add(received, row.xla_bytes);

@@ -6,6 +6,7 @@
 
 #include "reshard/cost.hpp"
 #include "reshard/files/checkpoint.hpp"
+#include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
@@ -93,12 +94,17 @@ std::string tensors_text(const files::Checkpoint& checkpoint) {
     return table.text(page());
 }
 
+constexpr Index picture_max = Index{1} << 20;  // boxes times columns
+
 // One line for each cut of all dimensions but the last, one column for each of the last: the numbers of files.
-std::string picture(const files::Checkpoint& checkpoint, const files::StoredTensor& tensor) {
-    std::string text = fmt::format("{} {}\n", tensor.name, array_text(tensor.dtype, tensor.shape));
+Result<std::string> picture(const files::Checkpoint& checkpoint, const files::StoredTensor& tensor) {
+    std::string text =
+        fmt::format("{} {}\n", shortened(tensor.name), shortened(array_text(tensor.dtype, tensor.shape)));
     std::vector<Table::Column> columns = {{"indices"}};
     const std::size_t rank = tensor.shape.size();
     const std::vector<Index> across = rank > 0 ? cuts_of(tensor, rank - 1) : std::vector<Index>{0, 1};
+    if (saturating_multiply(std::ssize(across), std::ssize(tensor.boxes)) > picture_max)
+        return fail(Code::unsupported, fmt::format("--tensor: {} boxes are too many to draw", tensor.boxes.size()));
     for (std::size_t i = 0; i + 1 < across.size(); ++i)
         columns.push_back({fmt::format("{}:{}", across[i], across[i + 1]), Table::Align::right});
     std::map<std::vector<std::pair<Index, Index>>, std::vector<std::string>> rows;
@@ -125,7 +131,7 @@ std::string picture(const files::Checkpoint& checkpoint, const files::StoredTens
     }
     text += table.text(page());
     for (const Index file : files)
-        text += fmt::format("{}: {}\n", file, checkpoint.files[static_cast<std::size_t>(file)].path);
+        text += fmt::format("{}: {}\n", file, printable(checkpoint.files[static_cast<std::size_t>(file)].path));
     return text;
 }
 
@@ -169,9 +175,10 @@ Result<int> inspect(const Arguments& arguments) {
         const auto found = std::ranges::find(checkpoint.tensors, arguments.tensor, &files::StoredTensor::name);
         if (found == checkpoint.tensors.end() || checkpoint.ranks > 0)
             return fail(Code::usage, found == checkpoint.tensors.end()
-                                         ? fmt::format("--tensor: there is no '{}'", arguments.tensor)
+                                         ? fmt::format("--tensor: there is no {}", in_quotes(arguments.tensor))
                                          : "--tensor: only rules say where the tiles of ranks are");
-        answer(picture(checkpoint, *found));
+        RESHARD_TRY(const auto& text, picture(checkpoint, *found));
+        answer(text);
         return exit_ok;
     }
     answer(head_text(checkpoint));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
@@ -82,7 +83,7 @@ std::string run_text(const Request& asked, const Synthesis& made, const RunRepor
     const double bytes = static_cast<double>(report.target_bytes);
     text += fmt::format("moved {} in {} ({}), predicted {} on {}\n", format_bytes(report.target_bytes),
                         format_seconds(report.seconds), format_rate(report.seconds > 0 ? bytes / report.seconds : 0),
-                        format_picoseconds(made.picoseconds), asked.options.machine.name);
+                        format_picoseconds(made.picoseconds), printable(asked.options.machine.name));
     const Accounted& rank = report.memory.accounted;
     text += fmt::format("a rank accounts for {} = source {} + target {} + workspace {} + staging {}\n",
                         format_bytes(rank.all()), format_bytes(rank.source), format_bytes(rank.target),

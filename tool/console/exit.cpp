@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "src/base/printable.hpp"
 #include "tool/console/terminal.hpp"
 
 namespace reshard::cli {
@@ -28,10 +29,6 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-std::string clipped(const std::string& text) {
-    return text.size() <= message_max ? text : text.substr(0, message_max) + "...";
-}
-
 }  // namespace
 
 int exit_code(Code code) {
@@ -40,7 +37,7 @@ int exit_code(Code code) {
 }
 
 Error readable(const Error& error) {
-    Error shown{error.code, clipped(escaped(clipped(error.message)))};
+    Error shown{error.code, shortened(error.message, message_max)};
     if (error.text.empty()) return shown;
     const std::size_t place = std::min(error.offset, error.text.size());
     const std::size_t begin = place > text_before ? place - text_before : 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/printable.hpp"
 #include "tool/console/terminal.hpp"
 
 namespace reshard::cli {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr std::size_t gap = 2;
 constexpr std::size_t narrowest = 14;  // of a column that wraps
+constexpr std::size_t cell_max = 200;  // bytes of a cell that does not wrap: all rows are as wide as the widest
 
 std::string trimmed(std::string line) {
     const std::size_t last = line.find_last_not_of(' ');
@@ -43,6 +45,12 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
         }
     }
     return lines;
+}
+
+void Table::row(std::vector<std::string> cells) {
+    for (std::size_t c = 0; c < cells.size(); ++c)
+        cells[c] = columns_[c].wraps ? printable(cells[c]) : shortened(cells[c], cell_max);
+    rows_.push_back(std::move(cells));
 }
 
 std::vector<std::size_t> Table::widths(std::size_t width) const {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/files/npy.hpp"
 
@@ -62,7 +63,7 @@ Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& sched
     totals.sent_bytes_max = side == RowSide::send ? own_max : others_max;
     totals.received_bytes_max = side == RowSide::send ? others_max : own_max;
     std::string lines = "source\ttarget\n";
-    for (const auto& [source, target] : names) lines += source + "\t" + target + "\n";
+    for (const auto& [source, target] : names) lines += printable(source) + "\t" + printable(target) + "\n";
     RESHARD_CHECK(writer.write("arrays.tsv", lines, {}));
     RESHARD_CHECK(made.commit());
     return totals;

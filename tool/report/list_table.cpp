@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 #include "tool/report/steps.hpp"
@@ -65,7 +66,7 @@ std::string list_table(const ListSynthesis& made, std::span<const std::string> n
                         format_bytes(made.floor_bytes), limit ? fmt::format(", limit {}", format_bytes(*limit)) : "",
                         format_bytes(verdict.received_bytes), verdict.messages);
     text += fmt::format("estimate {} on {}, one by one   {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-                        machine.name, green("checked", page), fingerprint(made.list(), made.memory()));
+                        printable(machine.name), green("checked", page), fingerprint(made.list(), made.memory()));
     if (made.cut_alone > 0)
         text += fmt::format("{} of {} arrays would end sooner in runs of their own, in pieces whose steps overlap\n",
                             made.cut_alone, made.list().plans.size());

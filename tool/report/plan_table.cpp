@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 #include "tool/console/numbers.hpp"
 #include "tool/console/table.hpp"
 #include "tool/report/steps.hpp"
@@ -45,10 +46,11 @@ std::string summary(const Synthesis& made, const Machine& machine, const Page& p
         "peak {} (floor {})   footprint {}{}{}   received {} (lower bound {})\n", format_bytes(verdict.peak_bytes),
         format_bytes(verdict.floor_bytes), format_bytes(verdict.footprint_bytes), pieces, donated,
         format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes));
-    text += fmt::format(
-        "estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n", format_picoseconds(made.picoseconds),
-        machine.name, green("checked", page), made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
-        made.search_complete ? "complete" : name(made.stop_reason), fingerprint(made.plan(), made.execution(), memory));
+    text += fmt::format("estimate {} on {}   {}{}   rule {}   {} states, {}   #{:016x}\n",
+                        format_picoseconds(made.picoseconds), printable(machine.name), green("checked", page),
+                        made.optimal ? ", optimal in bytes" : "", made.rule, made.states,
+                        made.search_complete ? "complete" : name(made.stop_reason),
+                        fingerprint(made.plan(), made.execution(), memory));
     if (std::holds_alternative<AsOneExchange>(made.execution()))
         text += "runs as one exchange: all ranks share a node\n";
     if (overlaps(made.execution()))
