@@ -10,11 +10,13 @@
 
 #include "backends/files/base/crc32c.hpp"
 #include "backends/files/base/file.hpp"
+#include "backends/files/formats/folder.hpp"
 #include "backends/files/formats/json_text.hpp"
 #include "backends/files/formats/npy.hpp"
 #include "backends/files/formats/safetensors.hpp"
 #include "backends/files/formats/zarr.hpp"
 #include "src/base/try.hpp"
+#include "src/notation/name_pattern.hpp"
 
 namespace reshard::files {
 
@@ -74,11 +76,62 @@ public:
         RESHARD_TRY(const auto& chunks, grid_of(array_.shape, array_.chunks));
         static_cast<void>(chunks);
         RESHARD_ASSIGN(chunk_bytes_, dense_bytes(array_.dtype, array_.chunks));
-        RESHARD_CHECK(for_each_place(grid, [&](const std::vector<Index>& place) { return add(place); }));
+        RESHARD_TRY(auto& places, places_there(grid));
+        std::ranges::sort(places);
+        for (const std::vector<Index>& place : places) RESHARD_CHECK(add(place));
         return std::move(made_);
     }
 
 private:
+    // The places of a grid whose files are there, which may be few of very many.
+    Result<std::vector<std::vector<Index>>> places_there(const std::vector<Index>& grid) const {
+        std::vector<std::vector<Index>> places;
+        if (std::ranges::find(grid, 0) != grid.end()) return places;
+        const std::string begin = array_.keys_of_v2 ? "" : std::string("c") + array_.separator;
+        if (grid.empty()) {
+            places.emplace_back();
+        } else if (array_.separator == '/') {
+            std::vector<Index> place;
+            RESHARD_CHECK(look_in(folder_ + "/" + begin, grid, place, places));
+        } else {
+            RESHARD_TRY(const auto& names, names_in(folder_));
+            for (std::string_view name : names)
+                if (name.starts_with(begin))
+                    if (auto place = place_in(name.substr(begin.size()), grid)) places.push_back(*std::move(place));
+        }
+        return places;
+    }
+
+    static Result<void> look_in(const std::string& folder, const std::vector<Index>& grid, std::vector<Index>& place,
+                                std::vector<std::vector<Index>>& places) {
+        struct stat status {};
+        if (::stat(folder.c_str(), &status) != 0) return errno == ENOENT ? Result<void>() : cannot("read", folder);
+        RESHARD_TRY(const auto& names, names_in(folder));
+        for (const std::string& name : names) {
+            const Index number = notation::number_below(name, grid[place.size()]);
+            if (number < 0) continue;
+            place.push_back(number);
+            if (place.size() == grid.size())
+                places.push_back(place);
+            else
+                RESHARD_CHECK(look_in(folder + name + "/", grid, place, places));
+            place.pop_back();
+        }
+        return {};
+    }
+
+    // 3.0.12 as numbers below those of the grid.
+    static std::optional<std::vector<Index>> place_in(std::string_view key, const std::vector<Index>& grid) {
+        std::vector<Index> place;
+        for (const Index count : grid) {
+            const std::size_t end = std::min(key.find('.'), key.size());
+            place.push_back(notation::number_below(key.substr(0, end), count));
+            if (place.back() < 0 || (end == key.size()) != (place.size() == grid.size())) return std::nullopt;
+            key.remove_prefix(std::min(end + 1, key.size()));
+        }
+        return place;
+    }
+
     // A file that is not there has the fill value in all of its elements.
     Result<void> add(const std::vector<Index>& place) {
         const std::string path = folder_ + "/" + zarr_key(array_, place);
