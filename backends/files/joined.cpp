@@ -14,40 +14,68 @@ namespace reshard::files {
 
 namespace {
 
-// The dimension in which most boxes begin apart.
-std::size_t widest(const StoredTensor& tensor) {
-    std::size_t best = 0;
-    std::size_t most = 0;
-    for (std::size_t k = 0; k < tensor.shape.size(); ++k) {
-        std::set<Index> begins;
-        for (const StoredBox& stored : tensor.boxes) begins.insert(stored.box[k].begin);
-        if (begins.size() > most) {
-            most = begins.size();
-            best = k;
-        }
-    }
-    return best;
-}
-
 bool meet(const Box& a, const Box& b) {
     for (std::size_t k = 0; k < a.size(); ++k)
         if (a[k].begin >= b[k].end || b[k].begin >= a[k].end) return false;
     return true;
 }
 
+// Sorts boxes by where they begin in a dimension.
+void sort_along(std::size_t dim, std::span<const Box*> boxes) {
+    std::ranges::sort(boxes, {}, [&](const Box* box) { return (*box)[dim].begin; });
+}
+
+// How many of the boxes come before the first that begins where all before it have ended. pre: sorted along it.
+std::size_t first_run(std::size_t dim, std::span<const Box* const> boxes) {
+    Index end = (*boxes[0])[dim].end;
+    std::size_t count = 1;
+    for (; count < boxes.size() && (*boxes[count])[dim].begin < end; ++count)
+        end = std::max(end, (*boxes[count])[dim].end);
+    return count;
+}
+
+// Boxes that no cut parts, held against each other until one begins where another ends.
+bool overlap_along(std::size_t dim, std::span<const Box*> boxes) {
+    sort_along(dim, boxes);
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+        for (std::size_t j = i + 1; j < boxes.size() && (*boxes[j])[dim].begin < (*boxes[i])[dim].end; ++j)
+            if (meet(*boxes[i], *boxes[j])) return true;
+    return false;
+}
+
+// True when two of the boxes have an index in common. Cuts the boxes apart in one dimension after the other, so that a
+// grid takes no more than sorting it in each.
+bool overlap(std::span<const Box*> boxes, int cuts_left = 64) {
+    if (boxes.size() < 2) return false;
+    const std::size_t rank = boxes[0]->size();
+    if (rank == 0) return true;
+    std::size_t widest = 0;
+    std::size_t most = 0;
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        sort_along(dim, boxes);
+        if (cuts_left > 0 && first_run(dim, boxes) < boxes.size()) {
+            for (std::size_t run = 0; !boxes.empty(); boxes = boxes.subspan(run)) {
+                run = first_run(dim, boxes);
+                if (overlap(boxes.first(run), cuts_left - 1)) return true;
+            }
+            return false;
+        }
+        std::size_t begins = 1;
+        for (std::size_t i = 1; i < boxes.size(); ++i) begins += (*boxes[i])[dim].begin != (*boxes[i - 1])[dim].begin;
+        if (begins > most) {
+            most = begins;
+            widest = dim;
+        }
+    }
+    return overlap_along(widest, boxes);
+}
+
 }  // namespace
 
 Coverage coverage(const StoredTensor& tensor) {
-    const std::size_t along = widest(tensor);
     std::vector<const Box*> boxes;
     for (const StoredBox& stored : tensor.boxes) boxes.push_back(&stored.box);
-    const auto begin = [&](const Box* box) { return box->empty() ? 0 : (*box)[along].begin; };
-    std::ranges::sort(boxes, {}, begin);
-    for (std::size_t i = 0; i < boxes.size(); ++i)
-        for (std::size_t j = i + 1; j < boxes.size(); ++j) {
-            if (!boxes[i]->empty() && begin(boxes[j]) >= (*boxes[i])[along].end) break;
-            if (meet(*boxes[i], *boxes[j])) return {0, true};
-        }
+    if (overlap(boxes)) return {0, true};
     Index missing = 1;
     for (const Index extent : tensor.shape) missing = saturating_multiply(missing, extent);
     for (const Box* box : boxes) missing -= count(*box);
