@@ -8,6 +8,7 @@
 
 #include "backends/files/base/file.hpp"
 #include "backends/files/formats/json_text.hpp"
+#include "backends/files/formats/other_formats.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -43,13 +44,16 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
 Result<OpenedSafetensors> open_safetensors(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
-    std::string text(static_cast<std::size_t>(std::min<Index>(bytes, 8)), '\0');
+    std::string text(static_cast<std::size_t>(std::min<Index>(bytes, other_format_bytes)), '\0');
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
     const auto named = [&](Error error) {
         error.message = fmt::format("'{}': {}", path, error.message);
         return tl::unexpected(std::move(error));
     };
     const auto length = safetensors_header_bytes(text, bytes);
+    if (!length || *length == 0 || std::string_view("{ \t\r\n").find(text[8]) == std::string_view::npos)
+        if (const auto other = other_format(text))
+            return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(path), *other));
     if (!length) return named(length.error());
     text.resize(static_cast<std::size_t>(*length));
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 8));
@@ -113,7 +117,7 @@ Result<std::map<std::string, std::string>> parse_index(std::string_view text) {
             return fail(Code::io, fmt::format("the index says that {} is in {}, which names no .safetensors file of "
                                               "its folder",
                                               in_quotes(member.name), in_quotes(path)));
-        files.emplace(member.name, std::move(path));
+        files.emplace_hint(files.end(), member.name, std::move(path));
         return {};
     }));
     if (!met) return fail(Code::io, "the index has no weight_map");

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <set>
 
+#include "backends/files/formats/other_formats.hpp"
 #include "backends/files/formats/safetensors.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
@@ -140,7 +141,10 @@ Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
 }  // namespace
 
 Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
-    if (start.size() < 10 || start.substr(0, 6) != magic) return fail(Code::io, "not an npy file (wrong first bytes)");
+    if (start.size() < 10 || start.substr(0, 6) != magic) {
+        const auto other = start.starts_with(magic) ? std::nullopt : other_format(start);
+        return fail(Code::io, other ? "not an npy file but " + *other : "not an npy file (wrong first bytes)");
+    }
     const int major = static_cast<unsigned char>(start[6]);
     const int minor = static_cast<unsigned char>(start[7]);
     if (major < 1 || major > 3 || minor != 0) {
