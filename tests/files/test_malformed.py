@@ -21,7 +21,7 @@ def raw(header, body=16, length=None):
 
 ONE = {"a": entry()}
 BAD = [
-    ("shorter than the length", b""),
+    ("is an empty file", b""),
     ("shorter than the length", b"\x01\0\0"),
     ("would have 18446744073709551615 bytes", b"\xff" * 8 + b"{}"),
     ("would have 9223372036854775808 bytes", struct.pack("<Q", 2**63) + b"{}"),
@@ -32,6 +32,19 @@ BAD = [
     ("no JSON object", raw(b"{}x", 0)),
     ("no JSON object", raw(b'{"\xff": 1}', 0)),
     ("no JSON object", raw(b"[" * 100000, 0)),
+    ("a byte order mark", raw(b"\xef\xbb\xbf{}", 0)),
+    ("at byte 3 is a NUL", raw(b"{}\0", 0)),
+    ("at byte 3 is a NUL", raw(b"{}\0garbage", 0)),
+    ("is no JSON object: parse error", raw(b"{} garbage", 0)),
+    ("more than 64 deep", raw(b'{"a": ' + b"[" * 100000 + b"]" * 100000 + b"}", 0)),
+    ("more than 64 deep", raw(b'{"a": ' * 100000 + b"1" + b"}" * 100000, 0)),
+    ("more than 64 deep", raw({"__metadata__": {"DCP_SHARDING_INFO": '{"a": ' + "[" * 100000}, **ONE})),
+    ("has 300 dimensions, and at most 255", raw({"a": entry(shape=[1] * 300, offsets=(0, 4))}, 4)),
+    ("an archive of torch.save", b"PK\x03\x04" + b"\0" * 22 + b"\x10\0\0\0archive/data.pkl" + b"\0" * 100),
+    ("a pickle of Python", b"\x80\x04\x95" + b"\0" * 50),
+    ("an archive of torch.save before", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\0" * 50),
+    ("a GGUF file", b"GGUF\3\0\0\0" + b"\0" * 50),
+    ("an HDF5 file", b"\x89HDF\r\n\x1a\n" + b"\0" * 50),
     ("has 'a' twice", raw(b'{"a": %s, "a": %s}' % ((json.dumps(entry()).encode(),) * 2))),
     ("has 'dtype' twice", raw(b'{"a": {"dtype": "F32", "dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}')),
     ("'a' is no object", raw({"a": 1})),
@@ -69,6 +82,10 @@ BAD = [
 
 INDICES = [
     ("no JSON object", "x"),
+    ("a NUL", "{}\0"),
+    ("a byte order mark", '\ufeff{"weight_map": {}}'),
+    ("more than 64 deep", '{"weight_map": {"a": ' + "[" * 100000),
+    ("more than 64 deep", '{"metadata": ' + "[" * 100000),
     ("no weight_map", "{}"),
     ("no weight_map", '{"weight_map": 1}'),
     ("names no .safetensors file", '{"weight_map": {"a": 1}}'),
@@ -102,10 +119,43 @@ class Malformed(suite.Case):
                 self.assertIn(reason, self.refused("convert", "in", "out"))
                 self.assertEqual(os.listdir(self.folder), ["in"])
 
+    def test_arrays(self):
+        zarr = {"zarr_format": 3, "node_type": "array", "attributes": {}}
+        for reason, content in (("more than 64 deep", json.dumps(zarr).replace("{}", "[" * 100000)), ("a NUL", json.dumps(zarr) + "\0x"),
+                                ("a byte order mark", "\ufeff" + json.dumps(zarr))):
+            os.makedirs(self.path("in.zarr"), exist_ok=True)
+            self.text("in.zarr/zarr.json", content)
+            self.assertIn(reason, self.refused("inspect", "in.zarr"))
+        with open(self.path("a.npy"), "wb") as file:
+            file.write(b"PK\x03\x04" + b"\0" * 22 + b"\x09\0\0\0arr_0.npy")
+        self.assertIn("not an npy file but an .npz archive", self.refused("inspect", "a.npy"))
+
+    def test_names_are_shown_and_not_acted_on(self):
+        """What a terminal would act on is written out, in tables and in errors; JSON stays JSON, and the name what it is."""
+        name = "\x1b[2J\x1b[31mred\n\u202egnp\u009b\u200b"
+        files.write(self.path("in.safetensors"), {name: np.zeros((2, 2), np.float32), "plain": np.zeros(1, np.float32)})
+        shown = "\\x1b[2J\\x1b[31mred\\x0a\\u202egnp\\u009b\\u200b"
+        table = self.runs("inspect", "in.safetensors")
+        self.assertIn(shown, table)
+        self.assertEqual(len(table.splitlines()), 4)
+        self.assertIn(shown, self.runs("inspect", "in.safetensors", "--tensor", name))
+        told = json.loads(self.runs("inspect", "in.safetensors", "--json"))
+        self.assertIn(name, [tensor["name"] for tensor in told["tensors"]])
+        said = self.refused("convert", "in.safetensors", "out.npy")
+        said += self.refused("inspect", "in.safetensors", "--tensor", "\x1b[2J")
+        said += self.refused("inspect", name.replace("\n", "") + "\n.safetensors")
+        self.text("rules", "source file=1\n\x1b[2J\u202e = -\n")
+        said += self.refused("convert", "in.safetensors", "out", "--rules", "rules")
+        for hidden in "\x1b\u202e\u009b\u200b":
+            self.assertNotIn(hidden, table + said)
+
     def test_folders(self):
         zeros = np.zeros((4, 2), np.float32)
         os.mkdir(self.path("empty"))
         self.assertIn("has no .safetensors file", self.refused("inspect", "empty"))
+        os.mkdir(self.path("distcp"))
+        self.text("distcp/.metadata", "x")
+        self.assertIn("reshard.distcp.to_safetensors", self.refused("inspect", "distcp"))
         files.write_index(self.path("same"), {"a": zeros}, 1)
         os.remove(self.path("same/model.safetensors.index.json"))
         files.write(self.path("same/model-2.safetensors"), {"a": zeros})
