@@ -30,10 +30,14 @@ StoredBox stored(const SafetensorsEntry& entry, Index file, std::span<const Inde
 // Puts files together, tensor by tensor.
 class Reader {
 public:
-    Reader(std::string folder, std::string format) : folder_(std::move(folder)) { made_.format = std::move(format); }
+    Reader(std::string folder, std::string format, std::size_t expected = 0) : folder_(std::move(folder)) {
+        made_.format = std::move(format);
+        made_.tensors.reserve(expected);
+        by_name_.reserve(expected);
+    }
 
     // A file of whole tensors, or of boxes with offsets. `wanted`: those tensors and no others.
-    Result<void> add(const std::string& name, const std::set<std::string>* wanted = nullptr) {
+    Result<void> add(const std::string& name, const std::set<std::string_view>* wanted = nullptr) {
         const std::string path = folder_.empty() ? name : folder_ + "/" + name;
         RESHARD_TRY(const auto& opened, open_safetensors(path));
         const auto wrong = [&](Code code, const std::string& what) {
@@ -64,8 +68,8 @@ public:
             if (entry.end > entry.begin) tensor.boxes.push_back(std::move(box));
         }
         if (wanted != nullptr && met != wanted->size())
-            for (const std::string& one : *wanted)
-                if (!by_name_.contains(one))
+            for (const std::string_view one : *wanted)
+                if (!by_name_.contains(std::string(one)))
                     return wrong(Code::io, fmt::format("{} should be in it, by the index", in_quotes(one)));
         return {};
     }
@@ -90,10 +94,13 @@ Result<Checkpoint> open_index(const std::string& folder) {
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
     const auto index = parse_index(text);
     if (!index) return fail(index.error().code, fmt::format("'{}': {}", path, index.error().message));
-    std::map<std::string, std::set<std::string>> by_file;
-    for (const auto& [name, where] : *index) by_file[where].insert(name);
-    Reader reader(folder, "safetensors with an index");
-    for (const auto& [name, wanted] : by_file) RESHARD_CHECK(reader.add(name, &wanted));
+    std::map<std::string_view, std::set<std::string_view>> by_file;
+    for (const auto& [name, where] : *index) {
+        std::set<std::string_view>& names = by_file[where];
+        names.insert(names.end(), name);
+    }
+    Reader reader(folder, "safetensors with an index", index->size());
+    for (const auto& [name, wanted] : by_file) RESHARD_CHECK(reader.add(std::string(name), &wanted));
     return reader.made();
 }
 

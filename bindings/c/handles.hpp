@@ -62,13 +62,17 @@ private:
 
 struct reshard_error final : reshard::c::Handle {
     static constexpr const char* name = "an error";
-    reshard_error(int of, reshard::Error what) : code(of), error(std::move(what)), described(describe(error)) {
-        error.message = printable(error.message);
-    }
+    reshard_error(int of, reshard::Error what) : code(of), error(shown(std::move(what))), described(describe(error)) {}
     [[nodiscard]] const char* kind() const override { return name; }
     const int code;
     const reshard::Error error;
     const std::string described;
+
+private:
+    static reshard::Error shown(reshard::Error what) {
+        what.message = reshard::printable(what.message);
+        return what;
+    }
 };
 
 struct reshard_text final : reshard::c::Handle {

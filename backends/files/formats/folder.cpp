@@ -117,7 +117,7 @@ Result<std::map<std::string, std::string>> parse_index(std::string_view text) {
             return fail(Code::io, fmt::format("the index says that {} is in {}, which names no .safetensors file of "
                                               "its folder",
                                               in_quotes(member.name), in_quotes(path)));
-        files.emplace(member.name, std::move(path));
+        files.emplace_hint(files.end(), member.name, std::move(path));
         return {};
     }));
     if (!met) return fail(Code::io, "the index has no weight_map");

@@ -1,5 +1,6 @@
 #include "backends/files/formats/json_text.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -13,6 +14,10 @@ namespace {
 // with its name among those seen.
 constexpr std::size_t value_bytes = 2 * sizeof(Json);
 constexpr std::size_t begun_bytes = 64;
+
+constexpr std::size_t few = 16;
+
+const std::string& first_of(const Json::object_t::value_type& member) { return member.first; }
 constexpr std::size_t member_bytes = 160;
 
 // Makes values from events, because a value that is parsed as a whole is as deep and as large as its text says.
@@ -32,14 +37,18 @@ public:
         return add(std::move(given), bytes);
     }
     bool binary(binary_t&) override { return refuse("holds binary values, which JSON has not"); }
-    bool start_object(std::size_t) override { return begin(Json::object()); }
+    bool start_object(std::size_t) override {
+        Json made = Json::object();
+        made.get_ref<Json::object_t&>().reserve(4);  // most are tensors
+        return begin(std::move(made));
+    }
     bool start_array(std::size_t) override { return begin(Json::array()); }
     bool end_object() override { return end(); }
     bool end_array() override { return end(); }
 
     bool key(string_t& name) override {
         if (!take(name.size() + member_bytes)) return false;
-        if (!names_.back().insert(name).second) return refuse(fmt::format("has {} twice", in_quotes(name)));
+        if (known(name)) return refuse(fmt::format("has {} twice", in_quotes(name)));
         keys_.back() = std::move(name);
         return true;
     }
@@ -54,6 +63,20 @@ private:
     [[nodiscard]] std::size_t depth() const { return names_.size(); }
     // True between the values of an object whose members are visited: that of the text, or that of `within`.
     [[nodiscard]] bool visits() const { return open_.empty(); }
+
+    // True for a name that the open object has; else remembers it. Few names are found by themselves.
+    bool known(const std::string& name) {
+        std::set<std::string>& names = names_.back();
+        if (!visits()) {
+            const auto& members = open_.back()->get_ref<const Json::object_t&>();
+            if (members.size() < few) return std::ranges::find(members, name, first_of) != members.end();
+            if (names.empty())
+                for (const auto& member : members) names.insert(member.first);
+        }
+        const std::size_t before = names.size();
+        names.emplace_hint(names.end(), name);  // names are sorted in most files
+        return names.size() == before;
+    }
 
     bool refuse(std::string_view why) {
         if (!error) error = Error{Code::io, fmt::format("{} {}", what_, why)};
