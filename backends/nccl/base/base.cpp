@@ -175,7 +175,7 @@ Result<void> Base::await(cudaStream_t stream) {
         if (wrong && Clock::now() > end) {
             wrong = fail(Code::backend, fmt::format("no end within {} ms", options_.timeout.count()));
         }
-        if (wrong && Interrupt::raised()) wrong = tl::unexpected(Interrupt::error());
+        if (wrong && Interrupt::raised()) wrong = fail(Code::backend, Interrupt::words);
         if (!wrong) {
             abort(wrong.error());
             return wrong;
