@@ -110,6 +110,9 @@ struct Member {
         }
         return first;
     }
+    [[nodiscard]] bool has_started() const {
+        return session->run && session->run->parties[static_cast<std::size_t>(rank)].plans != nullptr;
+    }
     Error end(const Error& error) const {
         session->error = error;
         world->changed.notify_all();
@@ -234,7 +237,14 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         return std::make_unique<LocalBound>(member_, std::vector<Buffers>(buffers.begin(), buffers.end()));
     }
-    void give_up(const Error& why) override { be_absent(" failed: " + why.message, Clock::now()); }
+    // Nor does the run go on that this rank has started, and in which it may wait.
+    void give_up(const Error& why) override {
+        const std::string failed = " failed: " + why.message;
+        be_absent(failed, Clock::now());
+        const std::lock_guard lock(member_.world->mutex);
+        if (!member_.error() && member_.has_started())
+            member_.end({Code::backend, fmt::format("rank {}{}", member_.rank, failed)});
+    }
     void excuse(const Error& why) override { be_absent(": " + why.message, Clock::now() + second_try); }
 
 private:

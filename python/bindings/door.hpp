@@ -70,15 +70,16 @@ private:
     bool voted_ = false;
 };
 
-/// Adds the class Call, a context, to a module. `begin` makes one of the arguments of its own.
-template <class... Arguments, class Begin, class... Extra>
+/// Adds the class Call, a context, to a module: `Own`, which is a Call of that module alone. `begin` makes one of the
+/// arguments of its own.
+template <class Own, class... Arguments, class Begin, class... Extra>
 void add_calls(nb::module_& module, Begin begin, const Extra&... extra) {
     using namespace nb::literals;
-    nb::class_<Call>(module, "Call", "A collective call of this rank, with one vote: a context.")
+    nb::class_<Own>(module, "Call", "A collective call of this rank, with one vote: a context.")
         .def(nb::new_([begin](Arguments... arguments) { return begin(arguments...); }), extra...)
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def(
-            "__exit__", [](Call& self, nb::handle, nb::handle exception, nb::handle) { self.end(exception); },
+            "__exit__", [](Own& self, nb::handle, nb::handle exception, nb::handle) { self.end(exception); },
             "kind"_a.none(), "exception"_a.none(), "traceback"_a.none());
 }
 

@@ -72,7 +72,7 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
     unwrap(waiting([&]() -> Result<void> {
         std::unique_lock alone(ranks.moving, std::defer_lock);
         while (!alone.try_lock_for(Interrupt::interval)) {
-            if (Interrupt::raised()) return tl::unexpected(Interrupt::error());
+            if (Interrupt::raised()) return fail(Code::backend, Interrupt::words);
         }
         return local::redistribute(ranks.world, source, target, in, written);
     }));

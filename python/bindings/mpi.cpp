@@ -21,6 +21,10 @@ namespace {
 
 using namespace nb::literals;
 
+struct MpiCall final : Call {
+    using Call::Call;
+};
+
 // MPI runs in one process. A child that forks before any use is another's concern.
 const Home& first_use() {
     static const Home home;
@@ -138,10 +142,10 @@ NB_MODULE(_mpi, module) {
 #ifdef RESHARD_PYTHON_FILES
     add_files(module);
 #endif
-    add_calls<std::uintptr_t, std::string>(
+    add_calls<MpiCall, std::uintptr_t, std::string>(
         module,
         [](std::uintptr_t address, const std::string& kind) {
-            return std::make_unique<Call>(backend_at(address), kind_of(kind));
+            return std::make_unique<MpiCall>(backend_at(address), kind_of(kind));
         },
         "address"_a, "kind"_a);
     // A backend is made together: before what one rank may refuse alone.

@@ -30,6 +30,10 @@ Kept& kept() {
     return *only;
 }
 
+struct NcclCall final : Call {
+    using Call::Call;
+};
+
 const Home& first_use() {
     static const Home home;
     return home;
@@ -133,10 +137,10 @@ NB_MODULE(_nccl, module) {
     nb::module_::import_("reshard._core");  // whose layouts these take
     module.doc() = "Ranks of an NCCL communicator. Use it through reshard.nccl.";
     watch_exit();
-    add_calls<std::uintptr_t, std::string, nb::object>(
+    add_calls<NcclCall, std::uintptr_t, std::string, nb::object>(
         module,
         [](std::uintptr_t communicator, const std::string& kind, const nb::object& stream) {
-            return std::make_unique<Call>(backend_of_any(communicator, stream), kind_of(kind));
+            return std::make_unique<NcclCall>(backend_of_any(communicator, stream), kind_of(kind));
         },
         "communicator"_a, "kind"_a, "stream"_a.none());
     // A backend is made together: before what one rank may refuse alone.

@@ -5,8 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include "reshard/result.hpp"
-
 namespace reshard {
 
 /// While one lives, the waits of its thread ask it whether they are to end. The one that was made last is asked.
@@ -26,8 +24,8 @@ public:
     /// True when the waits of this thread are to end: this one, and all that follow while the Interrupt lives.
     [[nodiscard]] static bool raised() { return last() != nullptr && last()->ask(); }
 
-    /// What a wait that ends so returns.
-    [[nodiscard]] static Error error() { return {Code::backend, "the wait was interrupted"}; }
+    /// What a wait that ends so says, as a failure of the backend.
+    static constexpr const char* words = "the wait was interrupted";
 
 private:
     static Interrupt*& last() {

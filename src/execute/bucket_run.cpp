@@ -83,7 +83,7 @@ public:
     Result<void> wait() override {
         for (bool interrupted = false;; interrupted = Interrupt::raised()) {
             const std::lock_guard lock(mutex_);
-            if (!over_ && interrupted) end(Interrupt::error());
+            if (!over_ && interrupted) end({Code::backend, Interrupt::words});
             if (!over_ && wants_offer())
                 return fail(Code::usage, fmt::format("wait: piece {} has not been offered", next_wanted()));
             if (!over_) static_cast<void>(advance_all(longest));

@@ -70,7 +70,8 @@ static void one_rank_does_wrong(void) {
     const int wrong = rank == ranks - 1;
     reshard_error* why = NULL;
     EXPECT(reshard_mpi_redistribute(MPI_COMM_WORLD, wrong ? NULL : one.source, one.target, one.in, one.in_bytes,
-                                    one.out, one.out_bytes, &why) == (wrong ? RESHARD_USAGE : RESHARD_MISMATCH));
+                                    one.out, one.out_bytes, &why) == RESHARD_USAGE);
+    EXPECT(why != NULL && strstr(reshard_error_message(why), "a layout is needed, NULL was given") != NULL);
     reshard_release(why);
     EXPECT(reshard_mpi_redistribute(MPI_COMM_WORLD, one.source, one.target, one.in, one.in_bytes - wrong, one.out,
                                     one.out_bytes, NULL) == RESHARD_MISMATCH);
@@ -96,7 +97,34 @@ static void one_rank_does_wrong(void) {
     SUCCEEDS(
         reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
     EXPECT(arrived(&one));
+    // A handle that has no place is an argument like any other.
+    EXPECT(reshard_executor_make(backend, plan, NULL, NULL, wrong ? NULL : &executor, NULL) == RESHARD_USAGE);
+    reshard_ticket* ticket = NULL;
+    EXPECT(reshard_redistribute_start(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes,
+                                      wrong ? NULL : &ticket, NULL) == RESHARD_USAGE);
+    // The others learn in a run that one rank does not start it.
+    SUCCEEDS(reshard_executor_make(backend, plan, NULL, NULL, &executor, &error));
+    EXPECT(reshard_executor_run(executor, one.in, one.in_bytes, wrong ? NULL : one.out, one.out_bytes, NULL) ==
+           (wrong ? RESHARD_USAGE : RESHARD_BACKEND));
+    reshard_release(executor);
+    SUCCEEDS(reshard_executor_make(backend, plan, NULL, NULL, &executor, &error));
+    reshard_buffers buffers = RESHARD_BUFFERS_INITIALIZER;
+    buffers.source = one.in, buffers.source_bytes = one.in_bytes;
+    buffers.target = one.out, buffers.target_bytes = one.out_bytes;
+    reshard_bound* bound = NULL;
+    const int made = reshard_executor_bind(executor, &buffers, wrong ? -1 : 1, &bound, NULL);
+    EXPECT(made == (wrong ? RESHARD_USAGE : RESHARD_OK));
+    if (!wrong) SUCCEEDS(reshard_bound_start(bound, &ticket, &error));
+    if (!wrong) EXPECT(reshard_ticket_wait(ticket, NULL) == RESHARD_BACKEND);
+    reshard_release(ticket), reshard_release(bound), reshard_release(executor);
     reshard_release(plan), reshard_release(backend);
+    // Of a backend too.
+    reshard_mpi_options options = RESHARD_MPI_OPTIONS_INITIALIZER;
+    options.unregistered_buffers = wrong ? 99 : 0;
+    EXPECT(reshard_mpi_backend(MPI_COMM_WORLD, &options, &backend, NULL) == (wrong ? RESHARD_USAGE : RESHARD_BACKEND));
+    SUCCEEDS(reshard_mpi_redistribute(MPI_COMM_WORLD, one.source, one.target, one.in, one.in_bytes, one.out,
+                                      one.out_bytes, &error));
+    EXPECT(arrived(&one));
     free_problem(&one);
 }
 

@@ -40,6 +40,7 @@ class Devices(unittest.TestCase):
 
     def on_every_rank(self, body):
         unique, failures, meeting = UniqueId(), [], threading.Barrier(RANKS)
+        self.meeting = meeting
         self.assertEqual(self.nccl.ncclGetUniqueId(ctypes.byref(unique)), 0)
 
         def one(rank):
@@ -96,6 +97,57 @@ class Devices(unittest.TestCase):
                 reshard.local(1).redistribute([there], reshard.parse_layout("", "f32[4]"), reshard.parse_layout("", "f32[4]"))
 
         self.on_every_rank(body)
+
+    def test_a_mistake_of_one_rank_is_an_error_on_all(self):
+        """Each kind of wrong argument on one rank; the others get its words, and then the ranks are in step."""
+        source, target = (reshard.parse_layout("x=2,y=2", f"f32[{end}]") for end in ("8@(x,y),8", "8,8@(y,x)"))
+        other = reshard.parse_layout("x=2,y=2", "f32[16@x]")
+        words = {}
+
+        def body(communicator, rank):
+            here, there = (reshard.nccl.allocate(communicator, end) for end in (source, target))
+            right = {"communicator": communicator, "array": here, "source": source, "target": target, "out": there}
+            rows = [({"array": numpy.zeros(here.shape if hasattr(here, "shape") else 4, "f4")}, reshard.UnsupportedError),
+                    ({"array": [1]}, TypeError), ({"array": None}, TypeError),
+                    ({"source": None}, TypeError), ({"source": other}, reshard.InputError),
+                    ({"target": None, "out": None}, (TypeError, AttributeError)), ({"target": "f32[8]"}, TypeError),
+                    ({"out": here}, reshard.InputError), ({"out": 3}, TypeError),
+                    ({"out": numpy.zeros(target.tile_shape(rank), "f4")}, reshard.UnsupportedError),
+                    ({"stream": "legacy"}, TypeError), ({"streams": 0}, TypeError)]
+            for number, (wrong, kinds) in enumerate(rows):
+                culprit = (RANKS - 1) * (number % 2)
+                try:
+                    reshard.nccl.redistribute(**{**right, **(wrong if rank == culprit else {})})
+                    caught = None
+                except Exception as error:
+                    caught = error
+                if rank == culprit:
+                    words[number] = str(caught)
+                assert isinstance(caught, kinds if rank == culprit else reshard.Error), (rank, number, caught)
+                self.meeting.wait(60)
+                assert rank == culprit or f"rank {culprit}" in str(caught), caught
+                assert words[number][:60] in str(caught), (words[number], caught)
+                assert reshard.nccl.redistribute(**right) is there
+            self.meeting.wait(60)
+
+        self.on_every_rank(body)
+
+    def test_the_first_call_on_a_communicator(self):
+        layout = reshard.parse_layout("x=2,y=2", "f32[8@x]")
+
+        def body(communicator, rank):
+            try:
+                array = reshard.nccl.allocate(communicator, "f32[8]" if rank == 0 else layout)
+                assert rank > 0, array
+            except TypeError:
+                assert rank == 0
+            array = reshard.nccl.allocate(communicator, layout)
+            reshard.nccl.redistribute(communicator, array, layout, layout)
+
+        self.on_every_rank(body)
+
+    def test_a_communicator_that_is_none(self):
+        layout = reshard.parse_layout("x=2,y=2", "f32[8@x]")
         with self.assertRaises(TypeError):
             reshard.nccl.redistribute("communicator", None, layout, layout)
         with self.assertRaises(reshard.BackendError):

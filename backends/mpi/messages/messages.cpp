@@ -367,6 +367,7 @@ Result<void> Messages::make_groups() {
 Result<MPI_Comm> Messages::join(const std::vector<Index>& members) {
     auto found = groups_.find(members);
     if (found == groups_.end()) {
+        RESHARD_CHECK(Lookout::look());  // the next call blocks, also where a rank has withdrawn
         RESHARD_TRY(auto& made, communicator_of(setting_.communicator, members));
         found = groups_.emplace(members, std::move(made)).first;
     }

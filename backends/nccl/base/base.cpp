@@ -115,8 +115,7 @@ Result<void> Base::vote(std::span<std::uint64_t> values, ncclRedOp_t op) {
 Result<void> Base::all_succeeded(const Result<void>& own) {
     std::uint64_t good = own ? 1 : 0;
     const Result<void> voted = vote(std::span(&good, 1), ncclMin);
-    if (!own) return own;
-    if (!voted) return voted;
+    if (!voted) return own ? voted : own;
     return good == 0 ? first_failure(own) : Result<void>();
 }
 
@@ -176,7 +175,7 @@ Result<void> Base::await(cudaStream_t stream) {
         if (wrong && Clock::now() > end) {
             wrong = fail(Code::backend, fmt::format("no end within {} ms", options_.timeout.count()));
         }
-        if (wrong && Interrupt::raised()) wrong = tl::unexpected(Interrupt::error());
+        if (wrong && Interrupt::raised()) wrong = fail(Code::backend, Interrupt::words);
         if (!wrong) {
             abort(wrong.error());
             return wrong;

@@ -34,7 +34,7 @@ Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout) 
         if (Clock::now() > end) {
             return fail(Code::backend, fmt::format("NCCL did not come to an end within {} ms", timeout.count()));
         }
-        if (Interrupt::raised()) return tl::unexpected(Interrupt::error());
+        if (Interrupt::raised()) return fail(Code::backend, Interrupt::words);
         backoff.pause();
     }
 }

@@ -1,0 +1,58 @@
+// An interrupt while ranks prepare: all have come, and one of them is long in it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <chrono>
+#include <functional>
+
+#include "../harness.hpp"
+#include "../move.hpp"
+#include "reshard/mpi.hpp"
+#include "src/base/interrupt.hpp"
+
+namespace {
+
+std::function<void()> before_copy;  // of a communicator, once
+
+}  // namespace
+
+extern "C" int MPI_Comm_idup(MPI_Comm communicator, MPI_Comm* copy, MPI_Request* request) {
+    if (const auto first = std::exchange(before_copy, {})) first();
+    return PMPI_Comm_idup(communicator, copy, request);
+}
+
+namespace reshard::conformance {
+namespace {
+
+TEST(InterruptsOfMpi, EndPrepare) {
+    const auto ranks = static_cast<int>(harness().ranks());
+    if (ranks == 1) GTEST_SKIP() << "one rank waits for nobody";
+    const Plan plan = *plan_of(fmt::format("x={}", ranks), "f32[96@x,64]", StepKind::exchange, "f32[96,64@x]");
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const auto rank = static_cast<int>((*backend)->rank());
+    const int late = ranks - 1;
+    const auto all_others_have_ended = [&] {
+        for (int other = 0; other < late; ++other)
+            MPI_Recv(nullptr, 0, MPI_BYTE, other, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    };
+    if (rank == late) before_copy = all_others_have_ended;
+    std::optional<Interrupt> interrupt;
+    if (rank == 0) interrupt.emplace([] { return true; });
+    const auto begin = std::chrono::steady_clock::now();
+    const auto executor = Executor::prepare(plan, **backend);
+    if (rank != late) MPI_Send(nullptr, 0, MPI_BYTE, late, 7, MPI_COMM_WORLD);
+    interrupt.reset();
+    EXPECT_EQ(executor ? "" : executor.error().message, "rank 0 was interrupted while the ranks prepared");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(100));
+    const auto again = Executor::prepare(plan, **backend);
+    EXPECT_EQ(again ? "" : again.error().message,
+              "an earlier call of this backend failed: rank 0 was interrupted while the ranks prepared");
+    backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    expect_moves(**backend, {{plan}});
+}
+
+}  // namespace
+}  // namespace reshard::conformance
