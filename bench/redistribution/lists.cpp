@@ -144,7 +144,7 @@ int measure_lists(int count, Index bytes, Manner manner) {
     const auto made = synthesize(std::span<const Problem>(problems), options, memory).value();
     figures.buckets = made.list().buckets.size();
     figures.stated = made.verdict().footprint_bytes + staging;
-    figures.messages = made.verdict().messages;
+    figures.messages = made.verdict().load.messages;
     auto begin = std::chrono::steady_clock::now();
     Executor list = Executor::prepare(made, *backend).value();
     figures.prepare_list = seconds_since(begin);
