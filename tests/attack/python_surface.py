@@ -328,7 +328,8 @@ def ending(seed):
         elif way < 0.50:
             lines.append(f"circle = [{name}]; circle.append(circle); {name} = circle = None")
         elif way < 0.60:
-            lines.append("finalize()")
+            if not any(line.startswith("for_ever") for line in lines):  # MPI forbids calls of other threads meanwhile
+                lines.append("finalize()")
         elif way < 0.65:
             lines.append("gc.collect()")
         elif way < 0.75:
@@ -359,6 +360,8 @@ def child_of_ending(path):
             if not theirs and complaint(error):
                 say("WRONG", f"{complaint(error)}: {type(error).__name__}: {error}")
 
+    apart_threads = []
+
     def for_ever(call):
         def work():
             while True:
@@ -366,9 +369,12 @@ def child_of_ending(path):
         threading.Thread(target=work, daemon=True).start()
 
     def apart(call):
-        threading.Thread(target=quietly, args=(call,)).start()
+        apart_threads.append(threading.Thread(target=quietly, args=(call,)))
+        apart_threads[-1].start()
 
     def finalize():
+        for thread in apart_threads:
+            thread.join()
         if not env["MPI"].Is_finalized():
             env["MPI"].Finalize()
 
