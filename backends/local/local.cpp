@@ -310,7 +310,7 @@ public:
     [[nodiscard]] Index rank() const override { return 0; }
     [[nodiscard]] Index size() const override { return ranks_; }
     Result<std::unique_ptr<Memory>> allocate(Index) override { return why(); }
-    Result<void> agree(std::uint64_t) override { return why(); }
+    Result<void> agree(const Result<std::uint64_t>&) override { return why(); }
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan>) override { return why(); }
 
 private:
