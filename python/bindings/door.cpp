@@ -63,6 +63,7 @@ void finishing(const std::function<void()>& body) noexcept {
 }
 
 Error error_of(nb::handle exception) {
+    const InPython running;
     const nb::object known = nb::module_::import_("reshard.errors").attr("Error");
     if (nb::isinstance(exception, known)) {
         const nb::str code(exception.attr("code"));

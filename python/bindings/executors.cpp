@@ -194,34 +194,33 @@ void PythonExecutor::excuse(nb::handle exception) {
 }
 
 PythonRun::~PythonRun() {
-    if (!home_.here()) {  // the parent's locks may be held for ever
+    if (!ticket_) return;
+    if (home_.here()) {
+        Turn::drop(executor_->backend(), [&] { end(); });
+    } else {  // the parent's locks may be held for ever
         leave(ticket_);
         leave(bound_);
-    } else if (ticket_) {
-        Turn::drop(executor_->backend(), [&] {
-            ticket_.reset();
-            bound_.reset();
-        });
     }
 }
 
 void PythonRun::end() {
-    finishing([&] {
-        ticket_.reset();
-        bound_.reset();
-    });
+    ticket_.reset();
+    bound_.reset();
 }
 
 template <class Call>
 auto PythonRun::asked(const Call& call) {
-    expect_home(home_, "runs");
-    auto answer = waiting([&] { return call(*ticket_); });
-    // A call that was wrong leaves the run as it was.
-    if (!answer && answer.error().code != Code::usage) end();
+    auto answer = waiting([&] {
+        auto said = call(*ticket_);
+        // A call that was wrong leaves the run as it was.
+        if (!said && said.error().code != Code::usage) end();
+        return said;
+    });
     return unwrap(std::move(answer));
 }
 
 bool PythonRun::test() {
+    expect_home(home_, "runs");
     const Turn turn(executor_->backend());
     if (!ticket_) return true;
     return asked([&](Ticket& ticket) {
@@ -232,6 +231,7 @@ bool PythonRun::test() {
 }
 
 void PythonRun::wait() {
+    expect_home(home_, "runs");
     const Turn turn(executor_->backend());
     if (!ticket_) return;
     asked([&](Ticket& ticket) {
@@ -242,12 +242,14 @@ void PythonRun::wait() {
 }
 
 std::size_t PythonRun::arrived() {
+    expect_home(home_, "runs");
     const Turn turn(executor_->backend());
     if (!ticket_) return executor_->executor().arrival_count();
     return asked([](Ticket& ticket) { return ticket.arrived(); });
 }
 
 void PythonRun::offer(std::size_t piece) {
+    expect_home(home_, "runs");
     const Turn turn(executor_->backend());
     if (!ticket_) raise({Code::usage, fmt::format("offer: piece {} of a run that is over", piece)});
     asked([&](Ticket& ticket) { return ticket.offer(piece); });
