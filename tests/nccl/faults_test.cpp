@@ -58,6 +58,26 @@ TEST_F(Faults, ACountThatDiffersIsSaidByAllRanksWhenTheyPrepare) {
     });
 }
 
+TEST_F(Faults, WhatOneRankRefusesItselfIsSaidOnAllRanks) {
+    Party party(ranks);
+    party.on_every_rank([&](ncclComm_t communicator, Index rank) {
+        const auto backend = make_backend(communicator, patient(rank == 1 ? -1s : 60s));
+        ASSERT_FALSE(backend);
+        EXPECT_EQ(backend.error().code, rank == 1 ? Code::usage : Code::backend) << backend.error().message;
+        if (rank != 1) {
+            EXPECT_EQ(backend.error().message, "another rank failed in nccl::make_backend");
+        }
+        party.count_true(true);
+    });
+    on_backends(60s, [](Backend& backend, Party&) {
+        const auto window = allocate_window(backend, backend.rank() == 2 ? -1 : 64);
+        ASSERT_FALSE(window);
+        EXPECT_EQ(window.error().code, Code::usage);
+        EXPECT_TRUE(names(window.error(), "-1 bytes are less than none")) << window.error().message;
+        EXPECT_TRUE(allocate_window(backend, 64));
+    });
+}
+
 TEST_F(Faults, NoMemoryForStagingIsSaidOnAllRanks) {
     auto* const set_capacity = found<void(int, std::size_t)>("gpu_double_set_capacity");
     auto* const live = found<std::size_t(int)>("gpu_double_live_bytes");

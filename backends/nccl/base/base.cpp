@@ -29,6 +29,7 @@ Result<void> require_version() {
 }  // namespace
 
 Result<std::unique_ptr<Base>> Base::make(ncclComm_t callers, const Options& options, const Result<void>& own) {
+    if (callers == nullptr) RESHARD_CHECK(own);
     if (callers == nullptr) return fail(Code::backend, "there is no backend without a communicator");
     std::unique_ptr<Base> made(new Base());
     made->options_ = options;
