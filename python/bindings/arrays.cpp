@@ -197,7 +197,9 @@ nb::capsule keeper_of(std::unique_ptr<Memory> memory) {
     };
     return {new Kept{std::move(memory), {}}, [](void* held) noexcept {
                 auto* const kept = static_cast<Kept*>(held);
-                if (kept->home.here()) delete kept;
+                if (!kept->home.here()) return;
+                const nb::gil_scoped_release unlocked;  // a device may have to end work that other threads go on with
+                delete kept;
             }};
 }
 
