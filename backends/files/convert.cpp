@@ -19,6 +19,7 @@ namespace reshard::files {
 namespace {
 
 constexpr Index box_bytes = 1024;                 // of a plan
+constexpr Index boxes_always = 4096;              // that are listed before `share` says what is too little
 constexpr Index plan_bytes_min = Index{8} << 20;  // of a process of this library
 
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
@@ -28,7 +29,7 @@ Result<Job> make_job(const std::string& from, const std::string& file, const Con
     RESHARD_ASSIGN(job.source, joined(std::move(job.source), rules, options.list));
     RESHARD_TRY(const auto& list, list_of(job.source));
     RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
-    const Index boxes_max = std::max<Index>(options.memory - plan_bytes_min, 0) / box_bytes;
+    const Index boxes_max = std::max<Index>((options.memory - plan_bytes_min) / box_bytes, boxes_always);
     RESHARD_ASSIGN(job.target, new_files(wanted.targets, options, file, job.source.rest, boxes_max));
     job.moves = std::move(wanted.moves);
     RESHARD_CHECK(covered(job.source, job.moves));
