@@ -11,15 +11,15 @@
 
 namespace reshard {
 
-/// What one rank brings to an agreement: the fingerprint of what it is about to run, or why it cannot.
+/// A rank's part in an agreement: the fingerprint of the plans it is about to run, or the error that prevents it.
 using Brought = Result<std::uint64_t>;
 
-/// What the other ranks learn of the failure of one: its code and its words.
+/// The error that the other ranks get if one rank fails: its code and its words.
 [[nodiscard]] inline Error failure_of(std::size_t rank, const Error& own) {
     return {own.code, fmt::format("rank {} could not prepare: {}", rank, own.message)};
 }
 
-/// An error where ranks that brought these fingerprints cannot run together. By rank; null: it has not come yet.
+/// Fails if ranks with these fingerprints cannot run together. By rank; null: it has not come yet.
 [[nodiscard]] inline Result<void> same_plans(std::span<const std::optional<Brought>> brought) {
     std::optional<std::size_t> first;
     std::optional<std::size_t> other;

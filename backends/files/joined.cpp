@@ -98,7 +98,7 @@ Result<std::vector<ListedTensor>> list_of(const Checkpoint& checkpoint) {
 
 namespace {
 
-// Who reads it has the tool, or the options of a program.
+// The reader uses the tool, or ConvertOptions from a program.
 constexpr std::string_view no_list =
     "no list says the whole shapes of the tensors, and the tiles of the ranks do not: give one with --list "
     "(ConvertOptions::list), lines `name dtype[shape]`";
@@ -132,7 +132,7 @@ public:
 private:
     std::size_t ranks() const { return static_cast<std::size_t>(checkpoint_.ranks); }
 
-    // Without a list the rules are held against the shapes of tiles, which is why they may not fit.
+    // If no list is given, the rules are matched with the shapes of tiles, which they may not fit.
     Result<std::vector<PlacedTensor>> place(const std::vector<ListedTensor>& list) {
         auto placed = place_sources(rules_, list);
         if (placed || listed_) return placed;

@@ -117,8 +117,8 @@ struct Tiles {
 [[nodiscard]] Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources,
                                                        const reshard_layout* const* targets, std::int64_t count);
 
-/// Arguments of a collective call, read before it. A rank whose arguments are wrong takes its part in the agreement of
-/// the call with its error, so that the others, who agree in the call itself, fail with it and do not wait.
+/// Arguments of a collective call, read before it. A rank whose arguments are wrong brings its error to the agreement
+/// of the call. The other ranks, which agree inside the call, fail with that error and do not wait.
 template <class T>
 Result<T> or_tell(Backend& backend, Result<T> arguments) {
     if (!arguments) static_cast<void>(backend.agree(tl::unexpected(arguments.error())));

@@ -22,7 +22,7 @@ struct Options {
 /// starts every rank before it waits on any.
 class World : NonCopyable {
 public:
-    /// So many ranks. pre: at least one. Of more than ranks_max none is made: whatever they are asked to do fails with
+    /// So many ranks. pre: at least one. If there are more than ranks_max, no rank is made, and every call fails with
     /// Code::unsupported.
     explicit World(Index ranks, const Options& options = {});
     ~World();

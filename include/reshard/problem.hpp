@@ -19,9 +19,8 @@ struct Problem {
 /// mismatch (element types or numbers of elements differ); unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<Problem> unified(const Problem& problem);
 
-/// What a question may be misread as; empty where nothing can be. Shapes with the same extents in another order are
-/// ends of a reshape, in which elements keep their row-major order, and not of a transposition. Extents of 1 do not
-/// count.
+/// A warning about a problem that may be misread; empty if it cannot be. Two shapes with the same extents in another
+/// order are a reshape, which keeps elements in row-major order, and no transposition. Extents of 1 do not count.
 [[nodiscard]] std::string note_on(const Problem& problem);
 
 /// What is least: estimated time, bytes that the busiest device receives, or steps that communicate.

@@ -13,8 +13,9 @@
 namespace reshard::python {
 namespace {
 
-// Of this process, never freed: the interpreter may be gone before static objects are. Two threads may make it at once,
-// since imports let others run; a lock around it would be held by one of them and wanted by the other, with the GIL.
+// One for the process, never freed: the interpreter may end before static objects are destroyed. Two threads may make
+// it at once, since imports let others run; a lock around it would be held by one of them and wanted by the other, with
+// the GIL.
 struct Numpy {
     nb::object array = nb::module_::import_("numpy").attr("ndarray");
     nb::object ascontiguousarray = nb::module_::import_("numpy").attr("ascontiguousarray");
@@ -81,7 +82,7 @@ std::string shown(const std::vector<Index>& shape) {
     return shape.size() == 1 ? fmt::format("({},)", shape[0]) : fmt::format("({})", fmt::join(shape, ", "));
 }
 
-// Of a class of one of these packages.
+// True if a class of the object is defined in one of these packages.
 bool is_of(nb::handle object, std::initializer_list<std::string_view> packages) {
     for (nb::handle type : object.type().attr("__mro__")) {
         const nb::object module = nb::getattr(type, "__module__", nb::none());
@@ -93,7 +94,7 @@ bool is_of(nb::handle object, std::initializer_list<std::string_view> packages) 
     return false;
 }
 
-// The array's memory as DLPack. A capsule of DLPack 1.0 has a flag, which whoever takes the capsule looks at.
+// The array's memory as DLPack. A capsule of DLPack 1.0 has a read-only flag, which the consumer checks.
 nb::object writable_capsule(nb::handle object, const char* what) {
     if (is_of(object, {"jax", "jaxlib"}))
         raise({Code::mismatch, fmt::format("`{}` is an array of JAX, whose arrays are read-only", what)});

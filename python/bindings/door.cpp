@@ -11,7 +11,7 @@
 namespace reshard::python {
 namespace {
 
-// Who moves on a backend, and in which call, if it is a collective one.
+// The thread that moves on a backend, and its collective call, if it is in one.
 struct Mover {
     std::thread::id thread;
     Call* call;

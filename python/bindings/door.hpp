@@ -1,5 +1,5 @@
-// What the doors to backends with communicators share: one thread at a time, one vote of this rank in each collective
-// call, and waits that a signal ends.
+// The rules of backends with communicators: one thread moves at a time, a rank votes once in each collective call, and
+// a signal ends waits.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace reshard::python {
 /// As waiting, where nothing may be raised: while an object is freed. Ctrl-C is raised later then, where Python can.
 void finishing(const std::function<void()>& body) noexcept;
 
-/// What the other ranks are told of an exception: an error's own code and words; of any other exception its type too.
+/// The error that the other ranks get for an exception: an Error keeps its code and words; others add their type.
 [[nodiscard]] Error error_of(nb::handle exception);
 
 class Call;
@@ -45,8 +45,8 @@ private:
 };
 
 /// A collective call of this rank, from before its arguments are looked at until it ends. All ranks agree in it once.
-/// This one does so in the library, if its arguments are right (vote). Otherwise, whoever refuses them, it does so at
-/// the end of the call, with the exception that ends it.
+/// If the arguments are right, this rank votes in the library (vote). Otherwise it votes when the call ends, with the
+/// exception that ends it.
 class Call : NonCopyable {
 public:
     /// After an error of redistribute no rank keeps anything.

@@ -33,7 +33,7 @@ public:
     void offer(std::size_t piece);
 
 private:
-    // What `call` says of the ticket, without the GIL; the caller has the turn. A run that failed is over.
+    // Calls `call` on the ticket without the GIL. pre: the caller has the turn. A run that failed is over.
     template <class Call>
     auto asked(const Call& call);
     void end();

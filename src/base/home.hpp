@@ -18,7 +18,7 @@ namespace reshard {
     return count.load(std::memory_order_relaxed);
 }
 
-/// The process in which this was made.
+/// Remembers the process that made it.
 class Home {
 public:
     [[nodiscard]] bool here() const { return forks_ == forks(); }

@@ -24,7 +24,7 @@ public:
     /// True when the waits of this thread are to end: this one, and all that follow while the Interrupt lives.
     [[nodiscard]] static bool raised() { return last() != nullptr && last()->ask(); }
 
-    /// What a wait that ends so says, as a failure of the backend.
+    /// The message of a wait that was interrupted; its code is backend.
     static constexpr const char* words = "the wait was interrupted";
 
 private:

@@ -22,7 +22,7 @@ namespace {
 
 /// Less is there wherever a process still runs, and asking would cost more than taking it.
 constexpr Index asked_bytes_min = Index{4} << 20;
-/// One in so many bytes is left to whoever takes memory without asking.
+/// One byte in so many is left for programs that allocate without a claim.
 constexpr Index left_one_in = 32;
 /// So many claims at once are safe without a line.
 constexpr Index claims_at_once = 128;
@@ -56,7 +56,7 @@ struct GroupFiles {
 constexpr GroupFiles version_2{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
 constexpr GroupFiles version_2_beside_1{"/sys/fs/cgroup/unified", "memory.max", "memory.current", "inactive_file"};
 constexpr GroupFiles version_1{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                           "total_inactive_file"};
+                               "total_inactive_file"};
 
 void bound_by_group(const std::string& root, const GroupFiles& files, std::string path, AvailableMemory& available) {
     if (!path.empty() && path.back() == '/') path.pop_back();
@@ -101,7 +101,7 @@ Result<void> fits(Index bytes, const AvailableMemory& available) {
                                            available.holder, available.bytes));
 }
 
-// Who holds the lock of the file that all read stands in front. -1 where there is no line to stand in.
+// Waits for the lock of a file that every process can read. Returns its descriptor, or -1 if it cannot be locked.
 int stand_in_line(const std::string& root) {
     const int place = ::open((root + "/proc/meminfo").c_str(), O_RDONLY | O_CLOEXEC);
     if (place < 0) return -1;

@@ -14,9 +14,9 @@ struct AvailableMemory {
     std::string holder = "the machine";  /// or its control group, with its path
 };
 
-/// The least of MemAvailable and of what each control group of this process leaves (v1 and v2, up the hierarchy; pages
-/// of files that it may drop count as left). Without /proc nothing bounds it. Files are read below `root`, which tests
-/// set.
+/// The smaller of MemAvailable and the memory that the control groups of this process leave. Groups are v1 and v2, up
+/// the hierarchy; pages of files that can be dropped count as left. If /proc is missing, nothing bounds it. Files are
+/// read below `root`, which tests set.
 [[nodiscard]] AvailableMemory available_memory(const std::string& root = "");
 
 /// Memory that is about to be taken. Claims of one machine stand in line: each holds its place until its bytes are
@@ -28,7 +28,7 @@ public:
     MemoryClaim& operator=(MemoryClaim&& other) noexcept;
     ~MemoryClaim();
 
-    /// Waits its turn, a minute at most. Errors: backend, with what is wanted and what is there.
+    /// Waits its turn, a minute at most. Errors: backend, with the bytes wanted and the bytes available.
     [[nodiscard]] static Result<MemoryClaim> make(Index bytes, const std::string& root = "");
 
 private:

@@ -15,8 +15,8 @@ namespace reshard {
 /// Bytes of a text that a message shows.
 inline constexpr std::size_t shown_bytes_max = 200;
 
-/// The same, and "..." in place of what follows the first `bytes_max` bytes, which may be a few less: no character is
-/// cut in two.
+/// The same for the first `bytes_max` bytes, with "..." in place of the rest. May cut a few bytes earlier, so that no
+/// character is split.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t bytes_max = shown_bytes_max);
 
 /// `shortened`, in quotes.

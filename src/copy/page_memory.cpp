@@ -35,7 +35,7 @@ Result<std::unique_ptr<Memory>> allocate_pages(Index bytes) {
     void* start = rounded ? std::aligned_alloc(page_bytes, static_cast<std::size_t>(*rounded)) : nullptr;
     if (start == nullptr) return fail(Code::backend, fmt::format("there are no {} bytes of memory to allocate", bytes));
     auto memory = std::make_unique<Pages>(static_cast<std::byte*>(start), bytes);
-    // What is only promised is there for nobody else either: the next claim must see it.
+    // Take the pages now, so that the next claim no longer sees them as free.
     if (bytes >= taken_bytes_min && !take_anonymous(start, *rounded))
         return fail(Code::backend, fmt::format("there are no {} bytes of memory to allocate", bytes));
     return memory;

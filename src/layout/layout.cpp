@@ -115,7 +115,7 @@ Result<void> validate_pieces(const Dim& dim) {
     if (begin != dim.extent) return fail(Code::layout, "pieces do not cover their dimension");
     const auto same = [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard == b.shard; };
     const bool merged = std::ranges::adjacent_find(dim.pieces, same) == dim.pieces.end();
-    // Only shards that ascend may be those of ceil-div.
+    // A ceil-div cut has ascending shards.
     const bool ascend = std::ranges::is_sorted(dim.pieces, {}, &Dim::Piece::shard);
     if (!merged || (ascend && canonical_pieces(dim) != dim.pieces))
         return fail(Code::layout, "the pieces of a dimension are not canonical");

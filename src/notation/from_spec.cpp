@@ -64,7 +64,7 @@ Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index>
         for (std::size_t i = 0; i < placements.size(); ++i)
             if (placements[i] == Shard(d)) factors.push_back(mesh.axes[i].size);
         Dim& dim = layout->dims[d];
-        // What divides is cut by ceil-div, and so is what one axis cuts.
+        // A dimension that divides, or that one axis cuts, is a ceil-div cut.
         if (dim.extent % shard_count(dim) == 0 || factors.size() < 2) continue;
         if (shard_count(dim) > notation::chunks_max)
             return fail(

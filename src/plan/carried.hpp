@@ -11,7 +11,7 @@ namespace reshard {
 [[nodiscard]] Traffic carried(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                               const Network& network);
 
-/// What one device carries over one level in one step, in elements.
+/// The elements that one device sends and receives over one level in one step.
 struct DeviceLoad {
     Index device = 0;
     std::size_t level = 0;

@@ -7,7 +7,7 @@ namespace reshard {
 
 namespace {
 
-// Where devices enter a set or leave it.
+// The device at which a set begins or ends.
 struct Border {
     Index device = 0;
     bool enters = false;

@@ -12,14 +12,14 @@ namespace reshard {
 /// Devices that are in the same sets: one of them stands for all.
 struct DeviceClass {
     Index device = 0;               ///< the smallest
-    std::vector<std::size_t> sets;  ///< that it is in, ascending
+    std::vector<std::size_t> sets;  ///< that hold it, ascending
 };
 
 /// Meshes of the same devices, in any order and under any names, are one set. Sets are numbered from 0 on.
 class DeviceSets {
 public:
-    /// The number of the mesh's set, which is added if it is new. Cost: logarithmic in the sets, but for the devices
-    /// that two meshes list.
+    /// The number of the mesh's set, which is added if it is new. Cost: logarithmic in the sets, linear in the
+    /// devices of meshes that list them.
     std::size_t number_of(const Mesh& mesh);
 
     [[nodiscard]] std::size_t size() const { return meshes_.size(); }

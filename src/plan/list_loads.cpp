@@ -14,7 +14,7 @@ namespace {
 
 /// Transfers that are looked at for one list, some 50 ns each.
 constexpr Index transfers_max = Index{1} << 24;
-/// What looking at one device takes, in transfers.
+/// The cost of looking at one device, in transfers.
 constexpr Index transfers_of_device = 8;
 
 Machine without_levels() {
@@ -295,7 +295,7 @@ Index ListLoads::picoseconds_of(std::span<const std::size_t> arrays) {
     return longest;
 }
 
-// What each device must receive of the arrays of a kind, where that is known.
+// Adds the bytes that each device must receive of the arrays of a kind, if they are known.
 void ListLoads::add_bound(Sums& sums, const Kind& kind) {
     const Plan& plan = list_.plans[kind.array];
     const Index bytes = saturating_multiply(kind.times, size_of(plan.source.dtype));

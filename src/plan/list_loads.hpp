@@ -1,5 +1,5 @@
-// What the devices of a list send and receive, added up device by device before the busiest one is looked for: who is
-// busy with one array may rest with another.
+// Bytes that the devices of a list send and receive. They are summed for each device before the busiest one is chosen:
+// a device that is busy with one array may be idle with another.
 #pragma once
 
 #include <optional>
@@ -11,30 +11,30 @@
 
 namespace reshard {
 
-/// Adds up what runs. Up to `told_apart_max` devices each has its own sums, beyond that each class of devices that are
-/// in the same meshes. Equal plans are counted once. A step in which all devices do the same is counted in closed form;
-/// others transfer by transfer, as long as the budget lasts. Beyond it each device counts as the busiest of the step,
-/// which is never less than the truth.
+/// Sums the traffic of the plans as they run. Up to `told_apart_max` devices have sums of their own; above that, each
+/// class of devices in the same meshes has. Equal plans are counted once. Uniform steps are counted in closed form,
+/// other steps transfer by transfer while the budget lasts. After that each device counts as the step's busiest, which
+/// is never less than the truth.
 class ListLoads {
 public:
     static constexpr Index told_apart_max = Index{1} << 16;
 
-    /// pre: verdicts are those of the list's plans as they run. All three outlive this.
+    /// pre: `verdicts` are of the list's plans as they run. All three outlive this.
     ListLoads(const ListPlan& list, std::span<const Verdict> verdicts, const Machine& machine);
-    /// Judged without a machine: all devices reach each other alike.
+    /// For the judge, which knows no machine: all devices are at one distance.
     ListLoads(const ListPlan& list, std::span<const Verdict> verdicts);
 
-    /// Of these arrays, on the innermost level.
+    /// The load of these arrays on the innermost level.
     [[nodiscard]] ListLoad load_of(std::span<const std::size_t> arrays);
-    /// Of all arrays that load_of was asked for.
+    /// The load of all arrays that were given to load_of.
     [[nodiscard]] ListLoad load_of_all() const { return load(all_); }
-    /// What the busiest device takes for these arrays: latencies, bytes and local copies of all their steps.
+    /// The time of the busiest device for these arrays: latencies, bytes and local copies of all their steps.
     [[nodiscard]] Index picoseconds_of(std::span<const std::size_t> arrays);
     /// No protocol moves all arrays such that every device receives less. Bytes.
     [[nodiscard]] Index lower_bound_bytes();
 
 private:
-    // Of a seat: a device, or a class of devices. A link is a seat's, or a block's that shares a level's connection.
+    // A seat is a device, or a class of devices. A link belongs to a seat, or to a block that shares a connection.
     struct Sums {
         std::vector<Index> received, sent;  // bytes, by level and link
         std::vector<Index> pair, waits;     // bytes, picoseconds; by level and seat
@@ -43,7 +43,7 @@ private:
         bool received_exact = true;
         bool sent_exact = true;
     };
-    // What every device of a set has to do.
+    // The work of every device in a set.
     struct Same {
         std::vector<Index> received, sent, pair, waits;  // by level
         Index messages = 0;
@@ -82,7 +82,7 @@ private:
     const ListPlan& list_;
     const std::span<const Verdict> verdicts_;
     Machine machine_;
-    bool one_link_ = false;                            // all devices reach each other alike, at any rate
+    bool one_link_ = false;                            // all devices are at one distance
     std::unordered_map<std::size_t, Plan> exchanges_;  // of arrays that run as one
     std::vector<std::size_t> kind_of_;                 // the first array with the same plan
     DeviceSets sets_;

@@ -1,4 +1,4 @@
-// What a list takes on a machine: bucket by bucket, the device that is busy longest.
+// The time of a list on a machine: the sum over buckets of the time of the busiest device.
 #include <algorithm>
 
 #include "reshard/synthesize.hpp"

@@ -57,7 +57,7 @@ private:
         return choose_together(list, of_one_.capabilities, memory_);
     }
 
-    // Without a limit and with all ends held to the end, no order is better than another.
+    // If there is no limit and all ends are held to the end, no order is better than another.
     Result<void> choose_one_bucket() {
         buckets_ = in_one_bucket(plans_).buckets;
         for (const Index bytes : ends_held(plans_, buckets_, false)) floor_bytes_ = std::max(floor_bytes_, bytes);

@@ -185,7 +185,7 @@ HOSTILE = [
     "TILES[0][:3]", "TILES[0] * 2", "[TILES[0][0]] * 6", "LAYOUTS", "PAIRS", "PAIRS[0]", "[PAIRS[0]] * 3", "threading.Lock()",
 ]
 
-# What an argument may be, by a word of its annotation or its name.
+# Values for an argument, by a word of its annotation or its name.
 GOOD = {
     "Layout": [f"LAYOUTS[{at}]" for at in range(len(LAYOUTS))], "Mesh": [f"MESHES[{at}]" for at in range(len(MESHES))],
     "ListPlan": ["LISTS[0]"], "Plan": [f"PLANS[{at}]" for at in range(len(PLANS))], "Capabilities": ["reshard.Capabilities()"],

@@ -118,7 +118,7 @@ static void one_rank_does_wrong(void) {
     if (!wrong) EXPECT(reshard_ticket_wait(ticket, NULL) == RESHARD_BACKEND);
     reshard_release(ticket), reshard_release(bound), reshard_release(executor);
     reshard_release(plan), reshard_release(backend);
-    // Of a backend too.
+    // The same when a backend is made.
     reshard_mpi_options options = RESHARD_MPI_OPTIONS_INITIALIZER;
     options.unregistered_buffers = wrong ? 99 : 0;
     EXPECT(reshard_mpi_backend(MPI_COMM_WORLD, &options, &backend, NULL) == (wrong ? RESHARD_USAGE : RESHARD_BACKEND));

@@ -48,7 +48,7 @@ TEST(Interrupts, EndARun) {
     });
 }
 
-// The same of a call in which ranks agree, where they wait for each other there.
+// The same for a call in which ranks agree, on backends that wait in it.
 TEST(Interrupts, EndAnAgreement) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
     const Plan plan = turning_plan();

@@ -195,7 +195,7 @@ def attacked(rng, kind, folder):
                 shutil.rmtree(place.path(name)) if os.path.isdir(place.path(name)) else os.remove(place.path(name))
 
 
-# What has been found, or what a draw seldom finds: large texts.
+# Cases that were found once, and large texts, which a draw seldom makes.
 def many_lists(_, place):
     text = b"[" * (16 << 20)
     return [place.put("in.safetensors", struct.pack("<Q", len(text)) + text)]

@@ -344,7 +344,7 @@ TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
     EXPECT_EQ(left, std::set<std::string>{"m"});
 }
 
-// What others put where a checkpoint is made is refused on all ranks, and stays as it is.
+// A file of somebody else at the place of a checkpoint is refused on all ranks and stays as it is.
 TEST(LoadAndSave, NothingOfOthersIsWrittenOver) {
     const Folder folder;
     const std::string mine = "what I thought today\n";

@@ -292,7 +292,7 @@ TEST(Growth, RulesOfEachTensorAreAppliedInLinearTime) {
 }
 
 TEST(Growth, BoxesOfAGridAreHeldAgainstEachOtherInLinearTime) {
-    // Of six dimensions: boxes that begin alike in one of them are most of all.
+    // In six dimensions most boxes begin at the same index of one dimension.
     grows_as("looking for overlaps", 4096, [](std::size_t count) -> Work {
         StoredTensor tensor{"a", DType::f32, std::vector<Index>(6, 4), {}};
         for (std::size_t k = 0, all = 4096; all < count; all *= 2) tensor.shape[k++] = 8;

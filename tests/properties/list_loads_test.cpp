@@ -1,4 +1,4 @@
-// What the judge says that the busiest device of a list moves, against the schedules of all ranks; and its time.
+// The judge's load of a list's busiest device, and its time, against the schedules of all ranks.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index ranks = 8;
 
-/// What one device moves.
+/// The traffic of one device.
 struct Moved {
     Index received = 0;
     Index sent = 0;
@@ -27,7 +27,7 @@ Index elements_of(const std::vector<Transfer>& transfers, Index rank) {
     return elements;
 }
 
-// Of one step on one rank, in elements.
+// The traffic of one step on one rank, in elements.
 Moved moved(const Layout& before, const Step& step, const Move& move, Index rank, const Network& network) {
     const Schedule mine = schedule(before, step, rank, network);
     std::vector<Index> peers;
@@ -37,7 +37,7 @@ Moved moved(const Layout& before, const Step& step, const Move& move, Index rank
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     Moved all{elements_of(mine.receives, rank), elements_of(mine.sends, rank), std::ssize(peers)};
     if (step.kind != StepKind::all_reduce || count(mine.target_tile) == 0) return all;
-    // A schedule lists who contributes; the bytes are those of a reduce_scatter and an all_gather.
+    // A schedule lists the contributors. An all_reduce moves the bytes of a reduce_scatter and an all_gather.
     const Index group = move.group_size;
     const Index bytes = ceil_divide(2 * count(mine.target_tile) * (group - 1), group);
     return {bytes, bytes, 2 * (group - 1)};
@@ -70,7 +70,7 @@ Moved busiest(const Sums& sums) {
     return most;
 }
 
-// What a device must receive of an array, where nothing is summed: all of its target tile that it does not hold.
+// Bytes that a device must receive of an array without sums: the part of its target tile that it does not hold.
 Index foreign_bytes(const Plan& plan, Index device) {
     const Tile wanted = tile(plan.target, device);
     const Index kept = count(intersect(wanted, tile(plan.source, device)));
@@ -169,8 +169,8 @@ TEST(ListLoadProperty, NoDeviceCanDoWithLess) {
     });
 }
 
-// On one level, without pieces: start and latency for each step in which the device has part, its bytes at the rate of
-// the level in either direction, and the copies of what it holds behind each step.
+// On one level, without pieces: start and latency of each step that the device takes part in, its bytes at the rate of
+// the level in the busier direction, and its copies behind each step.
 Index device_picoseconds(const ListPlan& list, const ListVerdict& verdict, Index device, const Machine& machine) {
     const Level& level = machine.levels[0];
     Index in = 0, out = 0, time = 0;

@@ -312,7 +312,7 @@ TEST(ListUnit, OfVeryManyDevicesABoundSaysThatItIsOne) {
     EXPECT_TRUE(closed->verdict().load.received_exact);
     EXPECT_EQ(closed->verdict().lower_bound_bytes, 3 * 1023 * 1024 * 4);
     EXPECT_EQ(device_count(even.source), devices);
-    // The last of these tiles is short, so that its device receives most, of both arrays alike.
+    // The last of these tiles is short, so that its device receives most, for both arrays.
     const Problem uneven = moved("x=100000", "f32[150001@x]", "x=100000", "f32[150001]");
     const std::vector<Problem> two = {uneven, uneven};
     const auto bound = synthesize(std::span<const Problem>(two));

@@ -1,4 +1,4 @@
-// What memory there is, by files that a test writes; and that nothing is taken that is not there.
+// Available memory is read from files that a test writes, and a claim over it fails.
 #include "src/base/memory.hpp"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(MemoryUnit, AClaimSaysWhatIsWantedAndWhatIsThere) {
     EXPECT_NE(refused.error().message.find("the machine has " + std::to_string(640 * mebibyte)), std::string::npos);
 }
 
-// Who comes second asks what is there once the first has taken its bytes.
+// The second claim reads the available memory after the first has taken its bytes.
 TEST(MemoryUnit, ClaimsStandInLine) {
     const Root root;
     root.machine(640 * mebibyte);

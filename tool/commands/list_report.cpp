@@ -20,7 +20,7 @@ std::string list_text(const RequestList& asked, const ListSynthesis& made) {
 
 namespace {
 
-// Of the busiest device. `received_bytes` is what scripts for a plan's JSON read, too.
+// The load of the busiest device. `received_bytes` is there for scripts that read a plan's JSON.
 void add_load(Json& json, const ListLoad& load) {
     json["received_bytes"] = load.received_bytes;
     json["received_bytes_max_device"] = load.received_bytes;

@@ -30,7 +30,7 @@ std::string executions_text(const ListPlan& list) {
     return text;
 }
 
-// In front of what was too much to count.
+// Marks a figure that was too much to count.
 std::string_view at_most(bool exact) { return exact ? "" : "at most "; }
 
 std::string received_text(const ListLoad& load) {

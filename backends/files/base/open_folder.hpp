@@ -42,15 +42,15 @@ public:
     /// Removes what has the name, if anything, and all that is in it. Errors: io.
     [[nodiscard]] Result<void> remove(const std::string& name) const;
     [[nodiscard]] Result<void> remove_empty(const std::string& name) const;  ///< a folder. Errors: io
-    /// Gives `name` another name in another folder. What has that name is replaced if `replace`; else it is an error.
-    /// Errors: io.
+    /// Moves `name` to another folder, under another name. Replaces a file of that name if `replace`; else that is an
+    /// error. Errors: io.
     [[nodiscard]] Result<void> rename(const std::string& name, const OpenFolder& to, const std::string& other,
                                       bool replace) const;
     /// Names in it last from then on, as far as the file system can do that.
     void sync() const;
     [[nodiscard]] Result<void> sync_everything() const;  ///< all of its file system. Errors: io
 
-    /// The path of what has the name, for messages.
+    /// The path of `name`, for messages.
     [[nodiscard]] std::string path_of(const std::string& name) const;
 
 private:

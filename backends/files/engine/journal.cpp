@@ -49,7 +49,7 @@ bool read_number(std::string_view text, Number& number, int base) {
 Result<Journal> Journal::take(const OpenFolder& folder) {
     RESHARD_TRY(auto& file, folder.file(name, OpenFolder::Way::take));
     struct stat status {};
-    // Who had it may just have ended, and removed the name.
+    // The process that held the lock may just have ended and removed the file.
     const bool taken = ::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file.descriptor(), &status) == 0 &&
                        status.st_nlink > 0;
     if (taken) return Journal(std::move(file));

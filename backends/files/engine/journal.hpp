@@ -18,8 +18,8 @@ public:
     /// Takes the journal in a folder, made if nothing is there, and reads and writes nothing. Errors: io (a link, no
     /// regular file; another process has it).
     [[nodiscard]] static Result<Journal> take(const OpenFolder& folder);
-    /// Reads what the job has written. What another job, or this one before the machine was started anew, has written
-    /// is forgotten, and all of it when the job is to begin `anew`. Errors: io.
+    /// Reads the entries of the job. Forgets the entries of another job and those from before the machine was last
+    /// started. If `anew`, forgets all. Errors: io.
     [[nodiscard]] Result<void> begin(const std::string& job, std::size_t sums, bool anew);
     [[nodiscard]] Result<Index> bytes() const { return file_.size(); }  ///< of its file. Errors: io
     [[nodiscard]] Result<void> empty();                                 ///< forgets all. Errors: io

@@ -1,5 +1,5 @@
-// The folder beside a target in which it is made: OUT.reshard-partial, with the files, a journal, and a file whose name
-// says that this library made the folder. It is its owner's alone, and nothing in it is reached by a link.
+// A target is made in a folder beside it: OUT.reshard-partial. The folder holds the files, a journal, and a file whose
+// name says that this library made the folder. Only its owner may read it, and no link in it is followed.
 #pragma once
 
 #include "backends/files/engine/journal.hpp"
@@ -17,9 +17,9 @@ public:
     Unfinished& operator=(Unfinished&&) = delete;
     ~Unfinished();  ///< removes it, unless it was finished or is to be resumed
 
-    /// Of the target files. Errors: io.
+    /// The folder of the target files. Errors: io.
     [[nodiscard]] Result<OpenFolder> folder() const;
-    /// The same of a target that another process makes.
+    /// The same for a target that another process makes.
     [[nodiscard]] static Result<OpenFolder> folder_of(const std::string& to);
     [[nodiscard]] Journal& journal() { return journal_; }
 
@@ -29,7 +29,7 @@ public:
     [[nodiscard]] Result<void> flush(const NewFiles& files, const std::string& manifest, Index workers);
     /// Gives all its name. Errors: io.
     [[nodiscard]] Result<void> finish(const NewFiles& files);
-    /// What a run that was killed has left of the target, if this library made it and no process has it.
+    /// Removes the folder that a killed run has left, if this library made it and no process uses it.
     static void remove_rest(const std::string& to);
 
 private:
@@ -38,8 +38,8 @@ private:
     void remove();
 
     std::string to_;
-    OpenFolder beside_;   // in which the target will be
-    OpenFolder partial_;  // in that
+    OpenFolder beside_;   // will hold the target
+    OpenFolder partial_;  // inside `beside_`
     bool single_ = false;
     bool keep_ = true;
     Journal journal_;
@@ -49,8 +49,8 @@ private:
 [[nodiscard]] Result<void> sync_files(const OpenFolder& folder, const NewFiles& files, std::span<const Index> numbers,
                                       Index workers);
 
-/// Fails unless nothing has the name of the target, and nothing that of its checksums but those of an earlier target of
-/// that name, which this library wrote. Errors: io.
+/// Fails if the name of the target is taken, or if the name of its checksums is taken by a file that this library did
+/// not write for an earlier target of that name. Errors: io.
 [[nodiscard]] Result<void> may_name(const std::string& to, bool single);
 
 /// True when `to` is there, made by this very job, which is to be resumed or only planned. Errors: as may_name.

@@ -120,7 +120,7 @@ private:
         return {};
     }
 
-    // 3.0.12 as numbers below those of the grid.
+    // Reads a key such as 3.0.12. Each number is below the grid's.
     static std::optional<std::vector<Index>> place_in(std::string_view key, const std::vector<Index>& grid) {
         std::vector<Index> place;
         for (const Index count : grid) {
@@ -277,7 +277,7 @@ Result<ZarrArray> wanted_array(const NewTensor& tensor, const ConvertOptions& op
 }
 
 // Fails if the indices of all shards have too many entries, or all files too many bytes. A shard has an entry for each
-// chunk, also for those that are outside the array.
+// chunk, even if the chunk is outside the array.
 Result<void> countable(const ZarrArray& array, const std::vector<Index>& grid) {
     RESHARD_TRY(const auto& bytes, dense_bytes(array.dtype, array.files));
     Index files = 1;

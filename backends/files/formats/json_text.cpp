@@ -10,8 +10,8 @@
 namespace reshard::files {
 namespace {
 
-// What a value takes in memory, about: in a list that grows, as a list or object of its own, as a member of an object
-// with its name among those seen.
+// Estimated memory of a value in a list that grows, of a list or object by itself, and of a member of an object with
+// its name in the set of names.
 constexpr std::size_t value_bytes = 2 * sizeof(Json);
 constexpr std::size_t begun_bytes = 64;
 
@@ -61,10 +61,10 @@ public:
 
 private:
     [[nodiscard]] std::size_t depth() const { return names_.size(); }
-    // True between the values of an object whose members are visited: that of the text, or that of `within`.
+    // True between the members of a visited object: the outermost one, or the object named `within`.
     [[nodiscard]] bool visits() const { return open_.empty(); }
 
-    // True for a name that the open object has; else remembers it. Few names are found by themselves.
+    // True if the open object has the name; else remembers it. A short object is searched member by member.
     bool known(const std::string& name) {
         std::set<std::string>& names = names_.back();
         if (!visits()) {

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 inline constexpr std::size_t json_depth_max = 64;                      ///< lists and objects within each other
 inline constexpr std::size_t json_bytes_max = std::size_t{256} << 20;  ///< that values and names take in memory
 
-/// A member of an object: its name, its value, and the name of the member that it is within.
+/// A member of an object: its name, its value, and the name of the member that holds the object.
 struct JsonMember {
     std::string_view within;  ///< empty for a member of the text's own object
     const std::string& name;
@@ -35,7 +35,8 @@ using VisitMember = std::function<Result<void>(const JsonMember&)>;
 /// The object that the text is. Errors: as read_members.
 [[nodiscard]] Result<Json> parse_object(std::string_view text, std::string_view what);
 
-/// What the reader of JSON would take for a blank or for the end, and what no JSON has; none: there is no such thing.
+/// A byte that JSON does not allow and that its reader would take for a blank or for the end. nullopt if the text has
+/// none.
 struct HiddenByte {
     std::size_t place = 0;  ///< from 1
     const char* what = "";

@@ -44,7 +44,7 @@ bool is_pickle(std::string_view start) {
     return start.size() > 2 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 && start[2] != 0;
 }
 
-// Of a zip archive, the name of its first file.
+// The name of the first file in a zip archive.
 std::string_view first_name(std::string_view zip) {
     constexpr std::size_t head = 30;
     if (zip.size() < head) return {};

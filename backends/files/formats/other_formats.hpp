@@ -1,4 +1,4 @@
-// What a file or folder is that none of the formats here can read.
+// Names formats that this library does not read.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@ namespace reshard::files {
 
 inline constexpr std::size_t other_format_bytes = 512;  ///< that other_format looks at
 
-/// What a file is whose first bytes are `start`, and what to do about it, as the end of a sentence that begins with the
-/// file's name: "is ...". none: nothing is known of such bytes.
+/// Names the format of a file by its first bytes, and says what to do: the end of a sentence that begins with the
+/// file's name ("is ..."). nullopt if the bytes are of no known format.
 [[nodiscard]] std::optional<std::string> other_format(std::string_view start);
 
-/// The same of a folder with these names in it.
+/// The same for a folder that holds these names.
 [[nodiscard]] std::optional<std::string> other_folder(std::span<const std::string> names);
 
 }  // namespace reshard::files

@@ -31,8 +31,8 @@ public:
     /// dropped its backend: then no later call is well either.
     [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
 
-    /// What becomes of the rest of the last call, after the ranks have met. Errors: backend where this rank is
-    /// interrupted in it, which all learn, or another one was; then no later call is well.
+    /// The outcome of the last call for all ranks, after they have met. Errors: backend if this rank or another one was
+    /// interrupted; all ranks get the error, and later calls fail.
     [[nodiscard]] Result<void> trouble();
 
     /// The key of the last call; the same on all ranks.

@@ -123,8 +123,8 @@ public:
     /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. A
     /// rank that failed brings its error and gets it back; the others then fail with the code and the words of the
     /// first rank that did. Each collective call agrees exactly once on every rank, whatever is wrong with its
-    /// arguments. Where ranks share one thread this cannot wait: it compares with the ranks that came before, and those
-    /// learn of it when they start.
+    /// arguments. If ranks share one thread, this call cannot wait: it compares with the ranks that came before, and
+    /// those get the error when they start.
     virtual Result<void> agree(const Result<std::uint64_t>& own) = 0;
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;

@@ -45,8 +45,8 @@ struct ListPlan {
                                                                     const Capabilities& capabilities,
                                                                     const MemoryPolicy& memory = {});
 
-/// What the busiest device of a list moves: of each figure the largest over the devices, each of which adds up all
-/// arrays and steps. The busiest receiver and the busiest sender may be two devices.
+/// The traffic of a list's busiest devices. Each figure is summed over all arrays and steps for each device, and the
+/// largest sum is kept. The busiest receiver and the busiest sender may be two devices.
 struct ListLoad {
     Index received_bytes = 0;    ///< by one device
     Index sent_bytes = 0;        ///< by one device
