@@ -20,7 +20,8 @@ public:
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-    /// Cells are shown as printable() writes them; one that does not wrap is cut to 200 bytes. pre: one cell per column.
+    /// Cells are shown as printable() writes them; one that does not wrap is cut to 200 bytes. pre: one cell per
+    /// column.
     void row(std::vector<std::string> cells);
 
     /// The table, titles first, every line ended, no spaces at the ends of lines. The page's width is kept when
