@@ -19,7 +19,7 @@ class UniqueId(ctypes.Structure):
 def library(name):
     """One that the extension module has brought along: the same, wherever the loader found it."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
-        paths = {line.split()[-1] for line in maps if f"/lib{name}.so" in line}
+        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in maps if f"/lib{name}.so" in line}
     return ctypes.CDLL(min(paths))
 
 
