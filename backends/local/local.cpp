@@ -237,7 +237,7 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         return std::make_unique<LocalBound>(member_, std::vector<Buffers>(buffers.begin(), buffers.end()));
     }
-    // The run that this rank has started, and in which it may wait, ends too.
+    // Also ends the run that this rank has started and may wait in.
     void give_up(const Error& why) override {
         const std::string failed = " failed: " + why.message;
         be_absent(failed, Clock::now());

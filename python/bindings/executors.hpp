@@ -48,8 +48,8 @@ private:
 /// An executor, and what it is bound to.
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
-    /// Collective, within a Call. `plan`: a Plan or a ListPlan. `sources`, `targets`: None, or arrays (of a list: lists
-    /// of arrays) whose strides the tiles will have. `split`: None, or a Split in which a Plan runs.
+    /// Collective, within a Call. `plan`: a Plan or a ListPlan. `sources`, `targets`: arrays whose strides the tiles
+    /// will have, lists of arrays for a ListPlan, or None. `split`: the pieces in which a Plan runs, or None.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
                                                 nb::handle targets, nb::handle split);
     ~PythonExecutor();

@@ -7,8 +7,9 @@
 Every call on a communicator is collective, and all ranks make them in one order, each with its own device current.
 What one rank gets wrong is an error on all, with that rank's number and words; only a rank that names no communicator
 cannot tell the others. Threads: one at a time on one communicator (another gets an InputError); the ranks of one process
-may be its threads. The GIL is not held while bytes move. Ctrl-C ends a wait within a second; this rank's communicators are
-aborted then, and the others learn of it as NCCL tells them, or by their timeout. No GPU has run this yet: it is tested on doubles of CUDA and NCCL."""
+may be its threads. The GIL is not held while bytes move. Ctrl-C ends a wait within a second and
+aborts this rank's communicators; the other ranks fail when NCCL reports that, or at their timeout. No GPU has run this
+yet: it is tested on doubles of CUDA and NCCL."""
 
 from __future__ import annotations
 

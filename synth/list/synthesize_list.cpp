@@ -57,7 +57,7 @@ private:
         return choose_together(list, of_one_.capabilities, memory_);
     }
 
-    // If there is no limit and all ends are held to the end, no order is better than another.
+    // All orders cost the same if there is no limit and all ends are held to the end.
     Result<void> choose_one_bucket() {
         buckets_ = in_one_bucket(plans_).buckets;
         for (const Index bytes : ends_held(plans_, buckets_, false)) floor_bytes_ = std::max(floor_bytes_, bytes);

@@ -204,6 +204,21 @@ def say(word, text):
     os.write(1, f"{word} {text}\n".encode("utf-8", "backslashreplace"))
 
 
+def say_wrong(found):
+    for _, wrong in found:
+        if wrong:
+            say("WRONG", wrong)
+
+
+def at_once(work, count):
+    """Calls work in so many threads and waits for their end."""
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def child_of_batch(kind, seed, count):
     """Draws and runs a batch."""
     sys.path.insert(0, str(HERE.parent))
@@ -240,14 +255,8 @@ def in_threads(draw, env, count):
             together.wait()
             value, wrong = run(statement, "", env)
             found.append((value, wrong))
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for _, wrong in found:
-            if wrong:
-                say("WRONG", wrong)
+        at_once(work, 4)
+        say_wrong(found)
         env[name] = found[0][0]
         draw.made(name, found[0][0])
     say("END", str(resident() >> 20))
@@ -270,14 +279,8 @@ def child_of_code(kind, path):
         say("RUN", line)
         copies = 4 if kind == "threads" else 1
         found = []
-        threads = [threading.Thread(target=lambda: found.append(run(statement, name, env))) for _ in range(copies)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for _, wrong in found:
-            if wrong:
-                say("WRONG", wrong)
+        at_once(lambda: found.append(run(statement, name, env)), copies)
+        say_wrong(found)
     say("END", str(resident() >> 20))
 
 

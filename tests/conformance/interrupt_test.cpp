@@ -48,7 +48,7 @@ TEST(Interrupts, EndARun) {
     });
 }
 
-// The same for a call in which ranks agree, on backends that wait in it.
+// An interrupt also ends an agreement, on backends whose ranks wait in one.
 TEST(Interrupts, EndAnAgreement) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
     const Plan plan = turning_plan();

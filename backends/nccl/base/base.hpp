@@ -36,8 +36,8 @@ public:
     /// Collective: success when it is everyone's. Errors: as first_failure.
     [[nodiscard]] Result<void> all_succeeded(const Result<void>& own);
 
-    /// Collective, after some rank has failed. Returns this rank's failure if it has one. Else returns the failure of
-    /// the first rank that has one, with its code and its words.
+    /// Collective, after some rank has failed. Returns this rank's failure if it has one. Else returns the code
+    /// and the words of the first rank that failed.
     [[nodiscard]] Result<void> first_failure(const Result<void>& own);
 
     /// Collective: what each rank brought, in rank order.

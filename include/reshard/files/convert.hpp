@@ -79,10 +79,10 @@ struct Converted {
 /// Converts `from` to `to`, a file or a folder as the form is. All is written beside it, under a name that ends
 /// in .reshard-partial, and takes its name when it is whole and on the disk; reshard.json in the folder, or beside the
 /// file under its name and .reshard.json, has the CRC-32C of every tensor in every file.
-/// Errors: as open_checkpoint, joined and apply_rules; io (the disk is full; a source became shorter; the name of the
-/// output, of its checksums or of the folder in which it is made is taken by something that no run of this user left);
-/// infeasible (less memory than any way needs); unsupported (a cast of types that are not cast, a tile
-/// of several boxes in DCP, a sum).
+/// Errors: as open_checkpoint, joined and apply_rules; io (the disk is full; a source became shorter; a name that the
+/// conversion needs is taken, and no run of this user left what has it: the output, its checksums, the folder beside
+/// it); infeasible (less memory than any way needs); unsupported (a cast of types that are not cast, a tile of several
+/// boxes in DCP, a sum).
 [[nodiscard]] Result<Converted> convert(const std::string& from, const std::string& to, const ConvertOptions& options);
 
 }  // namespace reshard::files
