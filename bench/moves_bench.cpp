@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "redistribution/problems.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::bench {

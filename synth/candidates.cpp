@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 #include "reshard/text.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 #include "synth/rules/fuse_steps.hpp"

@@ -1,11 +1,11 @@
-#include "reshard/plan_cache.hpp"
+#include "reshard/planner/plan_cache.hpp"
 
 #include <list>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 
-#include "reshard/algebra/normalize_devices.hpp"
+#include "reshard/planner/normalize_devices.hpp"
 #include "src/base/try.hpp"
 #include "synth/rule_table.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/normalize_devices.hpp"
+#include "reshard/planner/normalize_devices.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
 #include "synth/overlap/overlap_steps.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/view.hpp"
+#include "reshard/planner/view.hpp"
 #include "reshard/problem.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"

@@ -1,7 +1,7 @@
 // Where the buffers of an array lie. Staging is each backend's own.
 #pragma once
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard {
 

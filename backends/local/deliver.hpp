@@ -2,7 +2,7 @@
 // backends, so it is written to be obviously right: it matches every send with its receive before it copies.
 #pragma once
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::local {
 

@@ -1,5 +1,5 @@
 // The ranks of one process and how they meet: whoever starts last carries the run out for all.
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 
 #include <algorithm>
 #include <condition_variable>

@@ -5,7 +5,7 @@
 #include "backends/mpi/base/handles.hpp"
 #include "backends/mpi/base/roll.hpp"
 #include "backends/mpi/shm/arena.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::mpi {
 

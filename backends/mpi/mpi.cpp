@@ -1,5 +1,5 @@
 // The MPI backend: decides which arrays move through shared memory and which by messages, and runs both.
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // The NCCL backend: what it prepares, and the memory it hands out.
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
+#include "reshard/overlap/choose_pieces.hpp"
+#include "reshard/overlap/measure_work.hpp"
 #include "reshard/reshard.hpp"
 
 namespace reshard::overlap {

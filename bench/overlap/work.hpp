@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 namespace reshard::overlap {
 

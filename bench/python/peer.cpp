@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/reshard.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "bench/baseline/regions_type.hpp"
+#include "backends/baseline/regions_type.hpp"
 #include "src/copy/copy.hpp"
 
 namespace reshard::bench {

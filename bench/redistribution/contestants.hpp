@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "redistribution/problems.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 
 namespace reshard::bench {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "redistribution/contestants.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::bench {

@@ -16,7 +16,7 @@
 #ifdef RESHARD_HAS_SCALAPACK
 #include "redistribution/gemr2d.hpp"
 #endif
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::bench {

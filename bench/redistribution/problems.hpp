@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "reshard/execute.hpp"
 #include "reshard/synthesize.hpp"
 

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "reshard/rules.hpp"
+#include "reshard/model/rules.hpp"
 
 namespace reshard {
 namespace {

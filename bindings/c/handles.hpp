@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/backends/local.hpp"
 #include "reshard/c.h"
-#include "reshard/local.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/text.hpp"
 #include "src/base/printable.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "bindings/c/answer.hpp"
-#include "reshard/notation.hpp"
+#include "reshard/notations/notation.hpp"
 
 namespace reshard::c {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "bindings/c/answer.hpp"
+#include "report/explanation.hpp"
+#include "report/plan_table.hpp"
 #include "reshard/text.hpp"
-#include "tool/report/explanation.hpp"
-#include "tool/report/plan_table.hpp"
 
 namespace reshard::c {
 namespace {

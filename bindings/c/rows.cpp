@@ -1,4 +1,4 @@
-#include "reshard/rows.hpp"
+#include "reshard/model/rows.hpp"
 #include "bindings/c/answer.hpp"
 
 static_assert(sizeof(reshard_row) == sizeof(reshard::Row) &&

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 extern "C" {
 void blacs_get_(const int* context, const int* what, int* value);

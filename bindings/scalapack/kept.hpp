@@ -4,8 +4,8 @@
 #include <list>
 
 #include "bindings/scalapack/submatrix.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/execute.hpp"
-#include "reshard/mpi.hpp"
 
 namespace reshard::scalapack {
 

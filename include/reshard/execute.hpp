@@ -1,9 +1,9 @@
 // Prepare a plan once, bind buffers, run it any number of times.
 #pragma once
 
-#include "reshard/algebra/backend.hpp"
-#include "reshard/algebra/list.hpp"
+#include "reshard/backends/backend.hpp"
 #include "reshard/elements.hpp"
+#include "reshard/planner/list.hpp"
 
 namespace reshard {
 

@@ -4,8 +4,8 @@
 
 #include <variant>
 
-#include "reshard/capabilities.hpp"
 #include "reshard/plan.hpp"
+#include "reshard/planner/capabilities.hpp"
 
 namespace reshard {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "reshard/algebra/atoms.hpp"
-#include "reshard/algebra/storage.hpp"
+#include "reshard/planner/atoms.hpp"
+#include "reshard/planner/storage.hpp"
 
 namespace reshard {
 

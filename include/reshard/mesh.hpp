@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 #include "reshard/result.hpp"
 
 namespace reshard {

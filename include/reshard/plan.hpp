@@ -1,8 +1,8 @@
 // A plan is a plain value: a source layout, typed steps, a target layout. Print it, parse it, compare it, store it.
 #pragma once
 
-#include "reshard/algebra/network.hpp"
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/network.hpp"
+#include "reshard/planner/step.hpp"
 
 namespace reshard {
 

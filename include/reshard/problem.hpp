@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
 
 namespace reshard {
 

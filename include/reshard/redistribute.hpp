@@ -6,7 +6,7 @@
 
 #include "reshard/elements.hpp"
 #include "reshard/execute.hpp"
-#include "reshard/plan_cache.hpp"
+#include "reshard/planner/plan_cache.hpp"
 
 namespace reshard {
 

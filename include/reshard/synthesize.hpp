@@ -1,7 +1,7 @@
 // The front door of the search: two layouts in, the cheapest plan it can find out, judged before it is returned.
 #pragma once
 
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 #include "reshard/problem.hpp"
 
 namespace reshard {

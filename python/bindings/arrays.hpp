@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "python/bindings/errors.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "reshard/elements.hpp"
 
 namespace reshard::python {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "python/bindings/errors.hpp"
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
 
 namespace reshard::python {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "python/bindings/errors.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::python {
 

@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "reshard/algebra/run.hpp"
+#include "reshard/backends/run.hpp"
 
 namespace reshard::python {
 

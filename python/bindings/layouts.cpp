@@ -8,7 +8,7 @@
 
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
-#include "reshard/notation.hpp"
+#include "reshard/notations/notation.hpp"
 
 namespace reshard::python {
 namespace {

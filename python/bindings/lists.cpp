@@ -6,7 +6,7 @@
 
 #include "python/bindings/core.hpp"
 #include "python/bindings/lists.hpp"
-#include "tool/report/list_table.hpp"
+#include "report/list_table.hpp"
 
 namespace reshard::python {
 namespace {

@@ -10,7 +10,7 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/core.hpp"
 #include "python/bindings/waiting.hpp"
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 
 namespace reshard::python {
 namespace {

@@ -1,5 +1,5 @@
 // The module reshard._mpi: the ranks of a communicator of mpi4py, which is taken by its address.
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/shared_ptr.h>

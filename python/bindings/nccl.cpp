@@ -1,5 +1,5 @@
 // The module reshard._nccl: the ranks of an NCCL communicator, which is taken as its pointer.
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>

@@ -10,12 +10,12 @@
 #include <chrono>
 
 #include "python/bindings/core.hpp"
-#include "reshard/plan_cache.hpp"
+#include "report/explanation.hpp"
+#include "report/picture.hpp"
+#include "report/plan_table.hpp"
+#include "report/steps.hpp"
+#include "reshard/planner/plan_cache.hpp"
 #include "reshard/text.hpp"
-#include "tool/report/explanation.hpp"
-#include "tool/report/picture.hpp"
-#include "tool/report/plan_table.hpp"
-#include "tool/report/steps.hpp"
 
 namespace reshard::python {
 namespace {

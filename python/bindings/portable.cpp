@@ -6,7 +6,7 @@
 
 #include "python/bindings/core.hpp"
 #include "python/bindings/plans.hpp"
-#include "reshard/portable/write.hpp"
+#include "reshard/emit/write.hpp"
 
 namespace reshard::python {
 namespace {

@@ -1,5 +1,5 @@
 // A move as rows of bytes: arrays of numpy over the library's own memory, without copies.
-#include "reshard/rules.hpp"
+#include "reshard/model/rules.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>

@@ -1,7 +1,7 @@
 // What a backend does where it has no better way.
 #include <cstring>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard {

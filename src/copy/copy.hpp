@@ -2,8 +2,8 @@
 // once, when a plan is prepared, and run whenever buffers are known.
 #pragma once
 
-#include "reshard/algebra/schedule.hpp"
-#include "reshard/algebra/storage.hpp"
+#include "reshard/planner/schedule.hpp"
+#include "reshard/planner/storage.hpp"
 #include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard {

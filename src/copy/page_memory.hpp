@@ -1,7 +1,7 @@
 // Page-aligned memory: what a backend hands out that has no better memory of its own.
 #pragma once
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard {
 

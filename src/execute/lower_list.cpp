@@ -6,9 +6,9 @@
 
 #include "src/base/try.hpp"
 #include "src/execute/lower_judged.hpp"
-#include "src/plan/live_bytes.hpp"
+#include "src/judge/live_bytes.hpp"
+#include "src/judge/together.hpp"
 #include "src/plan/split_run.hpp"
-#include "src/plan/together.hpp"
 #include "src/schedule/piece_schedule.hpp"
 
 namespace reshard {

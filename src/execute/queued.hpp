@@ -2,7 +2,7 @@
 // Queues and events are those of the backend, which alone knows their types.
 #pragma once
 
-#include "reshard/algebra/run.hpp"
+#include "reshard/backends/run.hpp"
 
 namespace reshard {
 

@@ -3,7 +3,7 @@
 
 #include <unordered_set>
 
-#include "reshard/algebra/atoms.hpp"
+#include "reshard/planner/atoms.hpp"
 
 namespace reshard {
 

@@ -1,4 +1,4 @@
-#include "reshard/algebra/atoms.hpp"
+#include "reshard/planner/atoms.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,9 +1,9 @@
 // Device orders that permute digits become atoms; only what is left needs a table.
-#include "reshard/algebra/normalize_devices.hpp"
+#include "reshard/planner/normalize_devices.hpp"
 
 #include <algorithm>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 
 namespace reshard {
 

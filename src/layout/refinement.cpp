@@ -1,4 +1,4 @@
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 
 namespace reshard {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/storage.hpp"
+#include "reshard/planner/storage.hpp"
 
 namespace reshard {
 

@@ -1,10 +1,10 @@
-#include "reshard/algebra/view.hpp"
+#include "reshard/planner/view.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard {

@@ -2,8 +2,8 @@
 // judge that states the footprint before anything runs.
 #pragma once
 
-#include "reshard/algebra/storage.hpp"
 #include "reshard/plan.hpp"
+#include "reshard/planner/storage.hpp"
 
 namespace reshard {
 

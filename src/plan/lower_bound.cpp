@@ -1,9 +1,9 @@
 // What no protocol moves with less, sums included.
 #include <algorithm>
 
-#include "reshard/algebra/refinement.hpp"
-#include "reshard/algebra/step.hpp"
 #include "reshard/check.hpp"
+#include "reshard/planner/refinement.hpp"
+#include "reshard/planner/step.hpp"
 
 namespace reshard {
 

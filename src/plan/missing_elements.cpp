@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/refinement.hpp"
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/refinement.hpp"
+#include "reshard/planner/step.hpp"
 #include "src/plan/axis_delta.hpp"
 #include "src/plan/overlap.hpp"
 

@@ -1,5 +1,5 @@
 // The meaning of steps, written for the reader and not for speed: each element of each tile is looked up on its own.
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/planner/simulate.hpp"
 
 #include <algorithm>
 #include <limits>

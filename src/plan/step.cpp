@@ -1,5 +1,5 @@
 // The typing rules. Each is a predicate over axis lists; nothing here enumerates devices unless sizes do not divide.
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/step.hpp"
 
 #include <algorithm>
 #include <cassert>

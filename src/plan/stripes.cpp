@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "reshard/algebra/refinement.hpp"
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/refinement.hpp"
+#include "reshard/planner/step.hpp"
 
 namespace reshard {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/algebra/network.hpp"
 #include "reshard/layout.hpp"
+#include "reshard/planner/network.hpp"
 
 namespace reshard {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reshard/algebra/tile.hpp"
+#include "reshard/planner/tile.hpp"
 
 namespace reshard {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard {

@@ -2,7 +2,7 @@
 // moves, which may take as long as there are devices.
 #pragma once
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 namespace reshard {
 

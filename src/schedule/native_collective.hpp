@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 namespace reshard {
 

@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "reshard/algebra/schedule.hpp"
 #include "reshard/execution.hpp"
+#include "reshard/planner/schedule.hpp"
 
 namespace reshard {
 

@@ -1,7 +1,7 @@
 // The senders of each device in a permute and in an exchange: the part of a schedule on which all ranks must agree.
 #pragma once
 
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/step.hpp"
 #include "src/plan/stripes.hpp"
 
 namespace reshard {

@@ -1,6 +1,6 @@
 // A step on one rank, as boxes and peers. Both ends compute their side alone; they agree because both walk the same
 // tiles in the same order.
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,7 +1,7 @@
 // Which part of a received box stores and which adds: the first receive to cover an element stores it, later ones add.
 #pragma once
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 namespace reshard {
 

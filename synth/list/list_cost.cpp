@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "reshard/synthesize.hpp"
-#include "src/plan/list_loads.hpp"
+#include "src/judge/list_loads.hpp"
 
 namespace reshard {
 

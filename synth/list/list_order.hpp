@@ -2,7 +2,7 @@
 // wait for each other as seldom as can be.
 #pragma once
 
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 
 namespace reshard {
 

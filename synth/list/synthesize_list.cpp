@@ -6,7 +6,7 @@
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
-#include "src/plan/live_bytes.hpp"
+#include "src/judge/live_bytes.hpp"
 #include "synth/list/list_order.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 

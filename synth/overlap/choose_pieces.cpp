@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/plan/run_times.hpp"
+#include "src/price/run_times.hpp"
 #include "synth/overlap/cuts.hpp"
 
 namespace reshard {

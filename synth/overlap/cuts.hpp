@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "src/plan/run_times.hpp"
+#include "src/price/run_times.hpp"
 
 namespace reshard {
 

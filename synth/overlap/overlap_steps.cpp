@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "src/plan/run_times.hpp"
 #include "src/plan/split_run.hpp"
+#include "src/price/run_times.hpp"
 
 namespace reshard {
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
+#include "src/price/network_digits.hpp"
 #include "synth/rules/three_stage.hpp"
 #include "synth/search/refinement.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 
 namespace reshard {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 #include "synth/rules/three_stage.hpp"
 
 namespace reshard {

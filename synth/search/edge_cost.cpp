@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "src/plan/copy_runs.hpp"
-#include "src/plan/level_price.hpp"
+#include "src/price/copy_runs.hpp"
+#include "src/price/level_price.hpp"
 
 namespace reshard {
 

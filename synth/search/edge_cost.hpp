@@ -1,6 +1,7 @@
-// What a hop costs under an objective, in the same numbers as the judge's costs (src/plan/cost.cpp).
+// What a hop costs under an objective, in the same numbers as the judge's costs (src/price/cost.cpp).
 #pragma once
 
+#include "src/price/level_traffic.hpp"
 #include "synth/search/expand.hpp"
 #include "synth/search/level_needs.hpp"
 

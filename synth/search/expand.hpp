@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/step.hpp"
 #include "synth/search/missing_elements.hpp"
 
 namespace reshard {

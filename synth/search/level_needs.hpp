@@ -5,7 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
+#include "src/price/network_digits.hpp"
 #include "synth/search/block_tiles.hpp"
 
 namespace reshard {

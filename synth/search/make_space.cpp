@@ -1,7 +1,7 @@
 // How a problem becomes a frame.
 #include <algorithm>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 #include "synth/search/refinement.hpp"
 #include "synth/search/space.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "reshard/algebra/refinement.hpp"
+#include "reshard/planner/refinement.hpp"
 
 namespace reshard {
 

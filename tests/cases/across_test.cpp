@@ -1,7 +1,7 @@
 // Pairs across meshes and cuts that peers refuse, replicate or get wrong, by name.
 #include <gtest/gtest.h>
 
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/planner/simulate.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cases/peer_line.hpp"
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/planner/simulate.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "tool/console/exit.hpp"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "reshard/notation.hpp"
+#include "reshard/notations/notation.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "reshard/notation.hpp"
+#include "reshard/notations/hlo.hpp"
+#include "reshard/notations/notation.hpp"
 
 namespace reshard::test {
 

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <set>
 
+#include "report/numbers.hpp"
+#include "report/table.hpp"
 #include "reshard/text.hpp"
-#include "tool/console/numbers.hpp"
-#include "tool/console/table.hpp"
 #include "tool/data/exact_values.hpp"
 #include "tool/data/verify.hpp"
 #include "tool/files/box_runs.hpp"

@@ -1,4 +1,4 @@
-"""Every named bad input of bad_input.jsonl: one clear error, the right exit code, no output taken for an answer."""
+"""Every named bad input of golden/bad_input.jsonl: one clear error, the right exit code, no output taken for an answer."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class BadInput(tool.Case):
         self.assertIn("error", json.loads(ran.out))
 
     def test_all(self):
-        with open(os.path.join(tool.HERE, "bad_input.jsonl"), encoding="utf-8") as file:
+        with open(os.path.join(tool.HERE, "golden", "bad_input.jsonl"), encoding="utf-8") as file:
             cases = [json.loads(line) for line in file]
         self.assertGreaterEqual(len(cases), 60)
         self.assertEqual(len({case["name"] for case in cases}), len(cases), "names are names")

@@ -7,7 +7,7 @@
 
 #include "harness.hpp"
 #include "move.hpp"
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 #include "support/time.hpp"
 
 namespace reshard::conformance {

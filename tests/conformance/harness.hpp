@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::conformance {
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "harness.hpp"
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "support/ballot.hpp"
 
 namespace reshard::conformance {

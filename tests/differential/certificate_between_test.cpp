@@ -8,7 +8,7 @@
 #include "differential/checker.hpp"
 #include "differential/drawn_plans.hpp"
 #include "reshard/text.hpp"
-#include "src/notation/certificate.hpp"
+#include "src/text/certificate.hpp"
 #include "support/anywhere.hpp"
 #include "support/property.hpp"
 

@@ -9,7 +9,7 @@
 #include "differential/checker.hpp"
 #include "differential/drawn_plans.hpp"
 #include "reshard/text.hpp"
-#include "src/notation/certificate.hpp"
+#include "src/text/certificate.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
 #include "support/replay.hpp"

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 #include "reshard/synthesize.hpp"
 
 namespace reshard::test {

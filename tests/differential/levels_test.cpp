@@ -10,7 +10,7 @@
 #include <set>
 
 #include "differential/reference.hpp"
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "support/property.hpp"

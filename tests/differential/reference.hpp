@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/step.hpp"
 
 namespace reshard::test {
 

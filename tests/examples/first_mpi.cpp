@@ -1,7 +1,7 @@
 // The first task of a reader of MPI: rows to columns.
 // [README first_mpi]
 #include <cstdio>
-#include <reshard/mpi.hpp>
+#include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 using namespace reshard;
 

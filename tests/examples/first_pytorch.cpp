@@ -2,7 +2,7 @@
 // [README first_pytorch]
 #include <cstdio>
 #include <numeric>
-#include <reshard/local.hpp>
+#include <reshard/backends/local.hpp>
 #include <reshard/reshard.hpp>
 using namespace reshard;
 

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <numeric>
 
+#include "reshard/backends/mpi.hpp"
 #include "reshard/files/load.hpp"
-#include "reshard/mpi.hpp"
 
 namespace {
 

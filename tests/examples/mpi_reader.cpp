@@ -1,7 +1,7 @@
 // For a reader of MPI: your communicator, your buffers, rows to columns.
 #include <cstdio>
 
-#include <reshard/mpi.hpp>
+#include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 
 using namespace reshard;

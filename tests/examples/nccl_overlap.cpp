@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <thread>
 
-#include <reshard/nccl.hpp>
+#include <reshard/backends/nccl.hpp>
 #include <reshard/reshard.hpp>
 
 using namespace reshard;

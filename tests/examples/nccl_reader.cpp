@@ -2,8 +2,9 @@
 // are threads here; they may as well be processes.
 #include <cstdio>
 #include <thread>
+#include "reshard/model/rows.hpp"
 
-#include <reshard/nccl.hpp>
+#include <reshard/backends/nccl.hpp>
 #include <reshard/reshard.hpp>
 
 using namespace reshard;

@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <span>
 #include <vector>
+#include "reshard/overlap/choose_pieces.hpp"
+#include "reshard/overlap/measure_work.hpp"
 
-#include <reshard/mpi.hpp>
+#include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 
 using namespace reshard;

@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <span>
 #include <vector>
+#include "reshard/overlap/choose_pieces.hpp"
 
-#include <reshard/mpi.hpp>
+#include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 
 // Fortran's name of the product of two matrices, of whatever BLAS there is.

@@ -1,7 +1,7 @@
 // For a reader of PyTorch: DTensor's placements, redistributed by the ranks of one process.
 #include <cstdio>
 
-#include <reshard/local.hpp>
+#include <reshard/backends/local.hpp>
 #include <reshard/reshard.hpp>
 
 using namespace reshard;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <reshard/mpi.hpp>
+#include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 
 using namespace reshard;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "reshard/reshard.hpp"
 
 using namespace reshard;

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 #include <reshard/reshard.hpp>
+#include "reshard/model/rows.hpp"
 
 using namespace reshard;
 

@@ -1,6 +1,7 @@
 // docs/portable.md: a plan as operations on the local tile, and as a module for JAX.
 #include <cstdio>
 #include <reshard/reshard.hpp>
+#include "reshard/emit/write.hpp"
 using namespace reshard;
 
 int main() {

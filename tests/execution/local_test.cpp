@@ -1,5 +1,5 @@
 // Ranks of one process: one thread that drives them all, and peers that never come.
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 
 #include <gtest/gtest.h>
 

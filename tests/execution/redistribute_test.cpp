@@ -5,7 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/text.hpp"
 

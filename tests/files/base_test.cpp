@@ -6,9 +6,9 @@
 #include <fstream>
 #include <random>
 
-#include "backends/files/base/crc32c.hpp"
-#include "backends/files/base/parallel.hpp"
-#include "backends/files/engine/geometry.hpp"
+#include "files/base/crc32c.hpp"
+#include "files/base/parallel.hpp"
+#include "files/engine/geometry.hpp"
 #include "reshard/files/convert.hpp"
 
 namespace reshard::files {

@@ -18,8 +18,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "reshard/backends/local.hpp"
 #include "reshard/files/load.hpp"
-#include "reshard/local.hpp"
 #include "support/time.hpp"
 
 namespace reshard::files {

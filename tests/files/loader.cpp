@@ -6,8 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "reshard/backends/local.hpp"
 #include "reshard/files/load.hpp"
-#include "reshard/local.hpp"
 
 int main(int count, char** words) {
     using namespace reshard;

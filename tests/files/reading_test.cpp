@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "backends/files/formats/folder.hpp"
-#include "backends/files/formats/json_text.hpp"
-#include "backends/files/formats/other_formats.hpp"
+#include "files/formats/folder.hpp"
+#include "files/formats/json_text.hpp"
+#include "files/formats/other_formats.hpp"
 #include "reshard/files/convert.hpp"
 
 namespace reshard::files {

@@ -4,11 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "backends/files/formats/folder.hpp"
-#include "backends/files/formats/zarr.hpp"
-#include "reshard/cost.hpp"
-#include "reshard/notation.hpp"
-#include "reshard/rules.hpp"
+#include "files/formats/folder.hpp"
+#include "files/formats/zarr.hpp"
+#include "reshard/model/rules.hpp"
+#include "reshard/notations/hlo.hpp"
+#include "reshard/notations/notation.hpp"
+#include "reshard/planner/cost.hpp"
 #include "reshard/synthesize.hpp"
 #include "tool/files/npy.hpp"
 #include "tool/request/problem_line.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/notation.hpp"
+#include "reshard/notations/notation.hpp"
 #include "tool/request/request.hpp"
 
 namespace reshard::test {

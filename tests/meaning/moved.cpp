@@ -5,9 +5,9 @@
 
 #include "meaning/asked.hpp"
 #include "meaning/contents.hpp"
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/backends/local.hpp"
 #include "reshard/execute.hpp"
-#include "reshard/local.hpp"
+#include "reshard/planner/simulate.hpp"
 
 namespace reshard::test {
 

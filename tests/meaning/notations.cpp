@@ -3,6 +3,7 @@
 
 #include "meaning/asked.hpp"
 #include "meaning/holders.hpp"
+#include "reshard/notations/hlo.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::test {

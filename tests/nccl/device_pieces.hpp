@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conformance/pieces/drawn.hpp"
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 
 namespace reshard::conformance {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::conformance {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 #include "support/ballot.hpp"
 
 namespace reshard::nccl::test {

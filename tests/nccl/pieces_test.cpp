@@ -11,7 +11,7 @@
 #include "doubles/find.hpp"
 #include "mirrored.hpp"
 #include "party.hpp"
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "support/property.hpp"
 
 namespace reshard::conformance {

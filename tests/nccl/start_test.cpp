@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "doubles/find.hpp"
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "trial.hpp"
 
 namespace reshard::nccl::test {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::nccl::test {

@@ -1,6 +1,6 @@
 // The ten lines of somebody else: plan a move, judge it, print it.
 #include <cstdio>
-#include <reshard/local.hpp>
+#include <reshard/backends/local.hpp>
 #include <reshard/reshard.hpp>
 
 int main() {

@@ -1,6 +1,6 @@
 // Somebody else's MPI program: its communicator is borrowed.
 #include <cstdio>
-#include <reshard/mpi.hpp>
+#include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 
 int main(int count, char** arguments) {

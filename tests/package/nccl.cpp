@@ -1,6 +1,6 @@
 // Somebody else's program for GPUs, as far as it gets without one.
 #include <cstdio>
-#include <reshard/nccl.hpp>
+#include <reshard/backends/nccl.hpp>
 #include <reshard/reshard.hpp>
 
 int main() {

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "reshard/text.hpp"
-#include "src/notation/certificate.hpp"
+#include "src/text/certificate.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
 

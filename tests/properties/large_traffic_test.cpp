@@ -5,8 +5,8 @@
 #include <random>
 
 #include "properties/transfers.hpp"
-#include "reshard/algebra/schedule.hpp"
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
+#include "reshard/planner/schedule.hpp"
 #include "reshard/text.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"

@@ -3,7 +3,7 @@
 #include <map>
 #include <numeric>
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 #include "reshard/synthesize.hpp"
 #include "support/anywhere.hpp"
 #include "support/property.hpp"

@@ -1,6 +1,6 @@
 // Lists of arrays: what the judge says they hold against counting device by device, and order and buckets against
 // trying all of them.
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reshard/notation.hpp"
+#include "reshard/notations/hlo.hpp"
+#include "reshard/notations/notation.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
 

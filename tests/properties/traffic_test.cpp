@@ -4,8 +4,8 @@
 #include <numeric>
 #include <random>
 
-#include "reshard/algebra/schedule.hpp"
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
+#include "reshard/planner/schedule.hpp"
 #include "reshard/text.hpp"
 #include "support/anywhere.hpp"
 #include "support/property.hpp"

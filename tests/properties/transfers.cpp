@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 namespace reshard::test {
 

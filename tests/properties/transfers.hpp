@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
 
 namespace reshard::test {
 

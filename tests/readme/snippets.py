@@ -25,7 +25,7 @@ def main(arguments):
     for page in map(pathlib.Path, arguments[1:]):
         shown.update({lines: page.name for lines in SHOWN.findall(page.read_text(encoding="utf-8"))})
     marked = {}
-    for example in sorted(pathlib.Path(arguments[0]).glob("*.*")):
+    for example in sorted(pathlib.Path(arguments[0]).rglob("*.*")):
         if example.suffix not in (".cpp", ".c", ".f90"):
             continue
         for name, lines in MARKED.findall(example.read_text(encoding="utf-8")):

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "conformance/array.hpp"
-#include "reshard/rows.hpp"
+#include "reshard/model/rows.hpp"
 
 namespace reshard::test {
 

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "reshard/rules.hpp"
+#include "reshard/model/rules.hpp"
 #include "rows/memory.hpp"
 
 namespace reshard::test {

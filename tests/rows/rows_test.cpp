@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "rows/memory.hpp"

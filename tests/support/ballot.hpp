@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 namespace reshard::test {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "reshard/algebra/schedule.hpp"
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/planner/schedule.hpp"
+#include "reshard/planner/simulate.hpp"
 #include "support/oracle.hpp"
 
 namespace reshard::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 namespace reshard::test {
 

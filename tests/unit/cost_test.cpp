@@ -1,4 +1,4 @@
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

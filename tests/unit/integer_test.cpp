@@ -1,4 +1,4 @@
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 #include <gtest/gtest.h>
 

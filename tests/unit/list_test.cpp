@@ -1,9 +1,9 @@
 // Many arrays: what the judge says of a list, and what the search makes of a limit.
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 
 #include <gtest/gtest.h>
 
-#include "reshard/rows.hpp"
+#include "reshard/model/rows.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "src/copy/page_memory.hpp"
 
 namespace reshard {

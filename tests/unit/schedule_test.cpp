@@ -1,8 +1,8 @@
-#include "reshard/algebra/schedule.hpp"
+#include "reshard/planner/schedule.hpp"
 
 #include <gtest/gtest.h>
 
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
 #include "reshard/text.hpp"
 #include "src/schedule/box_cut.hpp"
 

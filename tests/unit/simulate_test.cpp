@@ -1,4 +1,4 @@
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/planner/simulate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "reshard/algebra/list.hpp"
+#include "reshard/planner/list.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
-#include "src/plan/execution.hpp"
+#include "src/judge/execution.hpp"
 
 namespace reshard {
 namespace {

@@ -1,4 +1,4 @@
-#include "reshard/algebra/step.hpp"
+#include "reshard/planner/step.hpp"
 
 #include <gtest/gtest.h>
 

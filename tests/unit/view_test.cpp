@@ -1,8 +1,8 @@
-#include "reshard/algebra/view.hpp"
+#include "reshard/planner/view.hpp"
 
 #include <gtest/gtest.h>
 
-#include "reshard/algebra/simulate.hpp"
+#include "reshard/planner/simulate.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

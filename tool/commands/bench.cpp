@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/numbers.hpp"
+#include "report/table.hpp"
 #include "reshard/check.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
@@ -12,8 +14,6 @@
 #include "tool/commands/contestant.hpp"
 #include "tool/commands/run_report.hpp"
 #include "tool/console/exit.hpp"
-#include "tool/console/numbers.hpp"
-#include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/request/json.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
-#include "src/notation/certificate.hpp"
+#include "src/text/certificate.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/files/file.hpp"
 

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "reshard/cost.hpp"
+#include "report/numbers.hpp"
+#include "reshard/planner/cost.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
-#include "tool/console/numbers.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/files/file.hpp"
 

@@ -1,9 +1,9 @@
 // `reshard draw`: which device holds what after each step.
+#include "report/picture.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/report/picture.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {

@@ -1,7 +1,7 @@
 // `reshard emit`: the plan as a program for the arrays of another framework.
 #include <fmt/format.h>
 
-#include "reshard/portable/write.hpp"
+#include "reshard/emit/write.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"

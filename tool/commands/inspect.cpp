@@ -4,13 +4,13 @@
 #include <map>
 #include <set>
 
-#include "reshard/cost.hpp"
+#include "report/table.hpp"
 #include "reshard/files/checkpoint.hpp"
+#include "reshard/planner/cost.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
-#include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/request/json.hpp"
 

@@ -1,9 +1,9 @@
 // What a list costs before it runs.
 #include <fmt/format.h>
 
+#include "report/list_table.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/report/list_table.hpp"
 
 namespace reshard::cli {
 

@@ -2,12 +2,12 @@
 
 #include <chrono>
 
+#include "report/plan_table.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/certify.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/report/plan_table.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {

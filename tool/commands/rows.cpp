@@ -1,7 +1,7 @@
 // `reshard plan --rows`: the move as rows of bytes, one file for each rank.
 #include <fmt/format.h>
 
-#include "reshard/rules.hpp"
+#include "reshard/model/rules.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "report/numbers.hpp"
 #include "reshard/execute.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
-#include "tool/console/numbers.hpp"
 #include "tool/data/verify.hpp"
 #include "tool/ranks/ranks.hpp"
 #include "tool/ranks/session.hpp"

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "report/numbers.hpp"
+#include "report/plan_table.hpp"
+#include "report/steps.hpp"
+#include "report/table.hpp"
 #include "reshard/text.hpp"
 #include "src/base/printable.hpp"
-#include "tool/console/numbers.hpp"
-#include "tool/console/table.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/report/plan_table.hpp"
-#include "tool/report/steps.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <string_view>
 
-#include "reshard/algebra/integer.hpp"
-#include "tool/console/page.hpp"
+#include "report/page.hpp"
+#include "reshard/planner/integer.hpp"
 
 namespace reshard::cli {
 

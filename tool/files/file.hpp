@@ -1,7 +1,7 @@
 // Texts that the command line names, and the library's files by their name here.
 #pragma once
 
-#include "backends/files/base/file.hpp"
+#include "files/base/file.hpp"
 
 namespace reshard::cli {
 

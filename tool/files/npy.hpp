@@ -1,7 +1,7 @@
 // The library's reader of .npy headers by its name here.
 #pragma once
 
-#include "backends/files/formats/npy.hpp"
+#include "files/formats/npy.hpp"
 
 namespace reshard::cli {
 

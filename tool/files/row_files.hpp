@@ -1,7 +1,7 @@
 // The rows of every rank as .npy files that numpy opens as structured arrays.
 #pragma once
 
-#include "reshard/rows.hpp"
+#include "reshard/model/rows.hpp"
 #include "tool/files/new_file.hpp"
 
 namespace reshard::cli {

@@ -1,7 +1,7 @@
 // Ranks as threads of this process.
 #include <fmt/format.h>
 
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "tool/ranks/thread_ranks.hpp"
 
 namespace reshard::cli {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 namespace reshard::cli {
 

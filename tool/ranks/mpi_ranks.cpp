@@ -7,10 +7,10 @@
 
 #include <numeric>
 
-#include "bench/baseline/alltoallw.hpp"
-#include "bench/baseline/reductions.hpp"
-#include "bench/baseline/unit_tasks.hpp"
-#include "reshard/mpi.hpp"
+#include "backends/baseline/alltoallw.hpp"
+#include "backends/baseline/reductions.hpp"
+#include "backends/baseline/unit_tasks.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::cli {

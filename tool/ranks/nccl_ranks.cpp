@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/ranks/thread_ranks.hpp"
 #include "tool/request/request.hpp"

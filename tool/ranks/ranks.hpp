@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::cli {
 
 /// How MPI programs move boxes without this library: one call for all, Alpa's unit tasks, or one of MPI's reductions
-/// (bench/baseline).
+/// (backends/baseline).
 enum class ByHand { alltoallw, messages_of_boxes, broadcasts, reductions };
 
 /// One rank, as its own code sees it. All verbs but the plain facts are collective.

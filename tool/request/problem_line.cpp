@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "backends/files/formats/json_text.hpp"
+#include "files/formats/json_text.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/notation.hpp"
+#include "reshard/notations/notation.hpp"
 #include "reshard/synthesize.hpp"
 
 namespace reshard::cli {

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 #include "reshard/result.hpp"
 
 namespace reshard::mpi {

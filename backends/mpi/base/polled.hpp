@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "backends/mpi/base/handles.hpp"
-#include "reshard/algebra/run.hpp"
+#include "reshard/backends/run.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/mpi/base/post.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::mpi {
 

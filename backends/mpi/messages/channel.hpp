@@ -8,7 +8,7 @@
 
 #include "backends/mpi/messages/datatype.hpp"
 #include "backends/mpi/shm/node_map.hpp"
-#include "reshard/algebra/storage.hpp"
+#include "reshard/planner/storage.hpp"
 
 namespace reshard::mpi {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backends/mpi/shm/node_map.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::mpi {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 namespace reshard::mpi {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/mpi/shm/segment.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {

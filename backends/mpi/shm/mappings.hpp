@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 #include "reshard/result.hpp"
 
 namespace reshard::mpi {

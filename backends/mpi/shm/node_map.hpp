@@ -6,7 +6,7 @@
 
 #include "backends/mpi/base/handles.hpp"
 #include "backends/mpi/shm/arena.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 
 namespace reshard::mpi {
 

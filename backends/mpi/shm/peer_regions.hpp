@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/mpi/base/handles.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "src/copy/copy.hpp"
 
 namespace reshard::mpi {

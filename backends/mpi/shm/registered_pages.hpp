@@ -11,7 +11,7 @@
 
 #include "backends/mpi/shm/mappings.hpp"
 #include "backends/mpi/shm/segment.hpp"
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::mpi {
 

@@ -2,7 +2,7 @@
 // and all of its pages are taken when it is made: what is not there is an error then, and never a signal later.
 #pragma once
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 #include "reshard/result.hpp"
 
 namespace reshard::mpi {

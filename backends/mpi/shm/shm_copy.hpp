@@ -5,7 +5,7 @@
 
 #include "backends/mpi/shm/bounce_buffers.hpp"
 #include "backends/mpi/shm/shm_run.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "src/copy/multi_copy.hpp"
 
 namespace reshard::mpi {

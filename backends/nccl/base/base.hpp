@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "backends/nccl/base/communicator.hpp"
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 
 namespace reshard::nccl {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "backends/nccl/base/handles.hpp"
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 
 namespace reshard::nccl {
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::nccl {
 

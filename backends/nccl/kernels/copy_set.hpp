@@ -5,7 +5,7 @@
 #include <array>
 
 #include "backends/nccl/kernels/select_kernel.hpp"
-#include "reshard/algebra/storage.hpp"
+#include "reshard/planner/storage.hpp"
 
 namespace reshard::nccl {
 

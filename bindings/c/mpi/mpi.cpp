@@ -1,4 +1,4 @@
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 
 #include "bindings/c/answer.hpp"
 #include "reshard/c_mpi.h"

@@ -1,4 +1,4 @@
-#include "reshard/nccl.hpp"
+#include "reshard/backends/nccl.hpp"
 
 #include "bindings/c/answer.hpp"
 #include "reshard/c_nccl.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/rules.hpp"
+#include "reshard/model/rules.hpp"
 
 /// Checkpoints and arrays on disk.
 namespace reshard::files {

@@ -1,7 +1,7 @@
 // Between files and the tiles of ranks: each byte is read once, or written once, by all ranks together.
 #pragma once
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 #include "reshard/files/convert.hpp"
 
 namespace reshard::files {

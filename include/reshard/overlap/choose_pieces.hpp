@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "reshard/cost.hpp"
+#include "reshard/planner/cost.hpp"
 
 namespace reshard {
 

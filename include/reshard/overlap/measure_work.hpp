@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "reshard/algebra/integer.hpp"
+#include "reshard/planner/integer.hpp"
 
 namespace reshard {
 

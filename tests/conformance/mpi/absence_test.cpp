@@ -10,8 +10,8 @@
 #include "backends/mpi/shm/peer_regions.hpp"
 #include "conformance/harness.hpp"
 #include "conformance/move.hpp"
-#include "conformance/mpi/mapped.hpp"
-#include "reshard/mpi.hpp"
+#include "conformance/mpi/registered/mapped.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "support/time.hpp"
 
 namespace reshard::conformance {

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "reshard/backends/mpi.hpp"
 #include "reshard/execute.hpp"
-#include "reshard/mpi.hpp"
 #include "reshard/text.hpp"
 
 namespace {

@@ -11,7 +11,7 @@
 
 #include "conformance/harness.hpp"
 #include "conformance/move.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

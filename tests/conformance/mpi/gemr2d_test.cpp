@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "reshard/backends/mpi.hpp"
 #include "reshard/execute.hpp"
-#include "reshard/mpi.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "conformance/harness.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 
 namespace reshard::conformance {
 namespace {

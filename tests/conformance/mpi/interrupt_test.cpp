@@ -8,7 +8,7 @@
 
 #include "../harness.hpp"
 #include "../move.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "src/base/interrupt.hpp"
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "reshard/backends/mpi.hpp"
 #include "reshard/execute.hpp"
-#include "reshard/mpi.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {

@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "bench/baseline/alltoallw.hpp"
+#include "backends/baseline/alltoallw.hpp"
 #include "conformance/harness.hpp"
 #include "conformance/move.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/text.hpp"
 #include "src/copy/kernels/dispatch.hpp"
 

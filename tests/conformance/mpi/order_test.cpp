@@ -12,8 +12,8 @@
 #include <random>
 
 #include "conformance/move.hpp"
-#include "reshard/mpi.hpp"
-#include "reshard/notation.hpp"
+#include "reshard/backends/mpi.hpp"
+#include "reshard/notations/notation.hpp"
 
 namespace {
 

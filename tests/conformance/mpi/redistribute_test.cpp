@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
 
 namespace reshard {

@@ -9,7 +9,7 @@
 
 #include "conformance/harness.hpp"
 #include "conformance/move.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::conformance {

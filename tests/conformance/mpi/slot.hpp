@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/algebra/backend.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard::conformance {
 

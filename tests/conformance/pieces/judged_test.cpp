@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "drawn.hpp"
-#include "reshard/algebra/simulate.hpp"
 #include "reshard/check.hpp"
+#include "reshard/planner/simulate.hpp"
 #include "src/plan/split_run.hpp"
 #include "src/schedule/piece_schedule.hpp"
 #include "support/property.hpp"

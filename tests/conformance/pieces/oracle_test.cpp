@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "drawn.hpp"
+#include "reshard/backends/local.hpp"
 #include "reshard/check.hpp"
-#include "reshard/local.hpp"
 #include "support/property.hpp"
 #include "support/time.hpp"
 

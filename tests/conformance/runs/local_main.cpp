@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "party.hpp"
-#include "reshard/local.hpp"
+#include "reshard/backends/local.hpp"
 #include "tally.hpp"
 #include "watchdog.hpp"
 

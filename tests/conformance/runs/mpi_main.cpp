@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "party.hpp"
-#include "reshard/mpi.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "tally.hpp"
 #include "watchdog.hpp"
 

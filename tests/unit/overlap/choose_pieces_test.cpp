@@ -7,7 +7,7 @@
 #include <cmath>
 #include <thread>
 
-#include "reshard/notation.hpp"
+#include "reshard/notations/notation.hpp"
 #include "reshard/overlap/measure_work.hpp"
 
 namespace reshard {

@@ -1,5 +1,5 @@
 // What runs in pieces cost, and which are chosen for the sake of a plan's own steps.
-#include "src/plan/run_times.hpp"
+#include "src/price/run_times.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
-#include "src/plan/carried.hpp"
+#include "src/price/carried.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 
 namespace reshard {

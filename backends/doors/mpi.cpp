@@ -1,0 +1,106 @@
+// What redistribute keeps hangs on the caller's communicator: a backend, on which its executors hang.
+#include "reshard/redistribute.hpp"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/mpi/base/handles.hpp"
+#include "reshard/backends/mpi.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+// Of this process, until MPI_Finalize. Backends are of communicators that are still there, in the order of creation.
+struct Attributes {
+    std::mutex mutex;
+    int backend = MPI_KEYVAL_INVALID;  // keys
+    int end = MPI_KEYVAL_INVALID;
+    std::vector<MPI_Comm> communicators;
+};
+
+using Kept = std::shared_ptr<Backend>;  // the attribute of a communicator
+
+Attributes& attributes() {
+    static auto* const only = new Attributes;  // never freed: MPI_Finalize may come after static objects have gone
+    return *only;
+}
+
+extern "C" {
+
+// The communicator goes, or clear was called.
+int reshard_mpi_drop_backend(MPI_Comm communicator, int, void* backend, void*) {
+    {
+        const std::lock_guard lock(attributes().mutex);
+        std::erase(attributes().communicators, communicator);
+    }
+    const std::unique_ptr<Kept> kept(static_cast<Kept*>(backend));
+    if (kept->use_count() > 1) clear(**kept);  // executors of the front door go now, whoever holds the backend
+    return MPI_SUCCESS;
+}
+
+// MPI_Finalize frees the attributes of MPI_COMM_SELF first, while all of MPI still works. Last made, first dropped:
+// an order that the ranks of all communicators have in common.
+int reshard_mpi_drop_all(MPI_Comm, int, void*, void*) {
+    for (;;) {
+        std::unique_lock lock(attributes().mutex);
+        if (attributes().communicators.empty()) break;
+        const MPI_Comm last = attributes().communicators.back();
+        lock.unlock();
+        MPI_Comm_delete_attr(last, attributes().backend);
+    }
+    MPI_Comm_free_keyval(&attributes().backend);
+    MPI_Comm_free_keyval(&attributes().end);
+    return MPI_SUCCESS;
+}
+
+}  // extern "C"
+
+// The first attribute of MPI_COMM_SELF that is ours, so that it is the last to be dropped.
+Result<void> make_keys() {
+    const std::lock_guard lock(attributes().mutex);
+    if (attributes().end != MPI_KEYVAL_INVALID) return {};
+    const int made =
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, reshard_mpi_drop_backend, &attributes().backend, nullptr);
+    RESHARD_CHECK(checked(made, "MPI_Comm_create_keyval"));
+    const int ended = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, reshard_mpi_drop_all, &attributes().end, nullptr);
+    RESHARD_CHECK(checked(ended, "MPI_Comm_create_keyval"));
+    return checked(MPI_Comm_set_attr(MPI_COMM_SELF, attributes().end, nullptr), "MPI_Comm_set_attr");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator) {
+    if (!usable()) return fail(Code::backend, "MPI is not running: call MPI_Init first, and not after MPI_Finalize");
+    if (communicator == MPI_COMM_NULL) return fail(Code::backend, "there is no rank on MPI_COMM_NULL");
+    RESHARD_CHECK(make_keys());
+    Kept* kept = nullptr;
+    int found = 0;
+    const int got = MPI_Comm_get_attr(communicator, attributes().backend, static_cast<void*>(&kept), &found);
+    RESHARD_CHECK(checked(got, "MPI_Comm_get_attr"));
+    if (found != 0) return *kept;
+    RESHARD_TRY(auto& backend, make_backend(communicator));
+    auto made = std::make_unique<Kept>(std::move(backend));
+    const int set = MPI_Comm_set_attr(communicator, attributes().backend, made.get());
+    RESHARD_CHECK(checked(set, "MPI_Comm_set_attr"));
+    const std::lock_guard lock(attributes().mutex);
+    attributes().communicators.push_back(communicator);
+    return *made.release();
+}
+
+Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target, ConstElements in,
+                          Elements out) {
+    RESHARD_TRY(const auto& backend, backend_of(communicator));
+    return reshard::redistribute(*backend, source, target, in, out);
+}
+
+void clear(MPI_Comm communicator) {
+    if (!usable() || communicator == MPI_COMM_NULL || !make_keys()) return;
+    void* kept = nullptr;
+    int found = 0;
+    if (MPI_Comm_get_attr(communicator, attributes().backend, static_cast<void*>(&kept), &found) != MPI_SUCCESS) return;
+    if (found != 0) MPI_Comm_delete_attr(communicator, attributes().backend);
+}
+
+}  // namespace reshard::mpi

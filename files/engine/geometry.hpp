@@ -1,0 +1,113 @@
+// A batch as reads, copies and writes: which bytes of which file, and where they lie in memory meanwhile.
+#pragma once
+
+#include "files/engine/job.hpp"
+#include "src/copy/copy.hpp"
+
+namespace reshard::files {
+
+/// Elements of a source file that become elements in memory.
+struct Overlap {
+    Index file = 0;
+    DType from = DType::f32;
+    DType to = DType::f32;
+    Region in_file;
+    Region in_memory;
+    Index begin = 0;  ///< bytes of the file between the first and the last element
+    Index end = 0;
+};
+
+/// Bytes of a source file that are read in one go, and the overlaps that begin in them.
+struct ReadRange {
+    Index file = 0;
+    Index begin = 0;
+    Index end = 0;
+    std::size_t first = 0;  ///< of the overlaps
+    std::size_t last = 0;
+};
+
+/// Bytes of a target file that lie one after another in memory.
+struct WriteRange {
+    Index file = 0;
+    Index begin = 0;
+    Index end = 0;
+    Index memory = 0;
+};
+
+/// Elements that are dense in memory and in runs in a target file.
+struct WriteRuns {
+    Index file = 0;
+    Region in_file;
+    Index memory = 0;
+};
+
+/// Elements in memory that no source file may have.
+struct FilledBox {
+    Region in_memory;
+    Pattern element;
+};
+
+struct Geometry {
+    Index memory_bytes = 0;
+    std::vector<Overlap> overlaps;   ///< by file and place
+    std::vector<FilledBox> fills;    ///< before anything is read
+    std::vector<ReadRange> reads;    ///< by file and place
+    std::vector<WriteRange> writes;  ///< by file and place
+    std::vector<WriteRuns> runs;
+};
+
+[[nodiscard]] Geometry make_geometry(const Job& job, const Batch& batch);
+
+/// Calls visit(bytes of the file from begin to end, where in memory they begin) for each run.
+template <class Visit>
+[[nodiscard]] Result<void> for_each_run(const WriteRuns& runs, const Visit& visit) {
+    const Region region = coalesce(runs.in_file);
+    std::vector<Index> extents = region.extents;
+    std::vector<Index> strides = region.strides_bytes;
+    Index run = region.element_bytes;
+    if (!extents.empty() && strides.back() == run) {
+        run *= extents.back();
+        extents.pop_back();
+        strides.pop_back();
+    }
+    std::vector<Index> at(extents.size(), 0);
+    Index offset = region.offset_bytes;
+    for (Index memory = runs.memory;; memory += run) {
+        if (auto done = visit(offset, offset + run, memory); !done) return done;
+        std::size_t k = extents.size();
+        for (; k > 0; --k) {
+            offset += strides[k - 1];
+            if (++at[k - 1] < extents[k - 1]) break;
+            offset -= strides[k - 1] * extents[k - 1];
+            at[k - 1] = 0;
+        }
+        if (k == 0) return {};
+    }
+}
+
+/// Counts granules: those of ranges that come by file and place, one that two in turn share once.
+class GranuleCount {
+public:
+    explicit GranuleCount(Index granule) : granule_(granule) {}
+    void add(Index file, Index begin, Index end) {
+        if (begin >= end) return;
+        const Index first = begin / granule_;
+        const Index last = (end - 1) / granule_;
+        const bool shared = file == file_ && first <= last_;
+        count_ += last - first + 1 - (shared ? std::min(last_, last) - first + 1 : 0);
+        last_ = file == file_ ? std::max(last_, last) : last;
+        file_ = file;
+    }
+    [[nodiscard]] Index count() const { return count_; }
+
+private:
+    Index granule_;
+    Index file_ = -1;
+    Index last_ = -1;
+    Index count_ = 0;
+};
+
+/// Granules that a batch reads and writes.
+[[nodiscard]] Index granules_of(const Geometry& geometry, Index granule);
+
+}  // namespace reshard::files

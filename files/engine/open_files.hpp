@@ -1,0 +1,39 @@
+// Files that several threads read or write, opened when they are first needed; few are open at once.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "files/base/file.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::files {
+
+class OpenFiles {
+public:
+    using Open = std::function<Result<File>(const std::string& path)>;
+    OpenFiles(std::vector<std::string> paths, Open open) : paths_(std::move(paths)), open_(std::move(open)) {}
+
+    /// Errors: io.
+    [[nodiscard]] Result<std::shared_ptr<File>> at(Index number) {
+        const std::lock_guard held(mutex_);
+        if (const auto known = files_.find(number); known != files_.end()) return known->second;
+        RESHARD_TRY(auto& file, open_(paths_[static_cast<std::size_t>(number)]));
+        auto shared = std::make_shared<File>(std::move(file));
+        if (files_.size() >= open_max) files_.erase(files_.begin());
+        files_.emplace(number, shared);
+        return shared;
+    }
+
+private:
+    static constexpr std::size_t open_max = 200;
+
+    std::vector<std::string> paths_;
+    Open open_;
+    std::mutex mutex_;
+    std::map<Index, std::shared_ptr<File>> files_;
+};
+
+}  // namespace reshard::files

@@ -1,0 +1,278 @@
+#include "files/engine/run.hpp"
+
+#include <fcntl.h>
+
+#include <fmt/format.h>
+
+#include "files/base/cast.hpp"
+#include "files/base/crc32c.hpp"
+#include "files/base/parallel.hpp"
+#include "files/formats/json_text.hpp"
+
+namespace reshard::files {
+
+namespace {
+
+constexpr Index overhang = 16;  // the longest element begins before the end of a stretch and ends behind it
+constexpr Index write_max = Index{8} << 20;
+constexpr Index write_out_min = Index{1} << 20;
+
+std::vector<Stretch> stretches_of(const Geometry& geometry, Index bytes) {
+    std::vector<Stretch> all;
+    for (std::size_t i = 0; i < geometry.reads.size(); ++i) {
+        const ReadRange& range = geometry.reads[i];
+        for (Index begin = range.begin; begin < range.end;) {
+            const Index end = std::min(range.end, (begin / bytes + 1) * bytes);
+            all.push_back({range.file, begin, end, i});
+            begin = end;
+        }
+    }
+    return all;
+}
+
+// Copies the elements of an overlap that begin between two bytes of the file.
+class Placer {
+public:
+    Placer(const Overlap& overlap, Index begin, Index end, const std::byte* stretch, std::byte* memory)
+        : overlap_(overlap), begin_(begin), end_(end), stretch_(stretch), memory_(memory) {}
+
+    void place(const Region& source, const Region& target) const {
+        Index last = source.offset_bytes;  // where the last element begins
+        std::size_t outer = 0;
+        for (std::size_t k = 0; k < source.extents.size(); ++k) {
+            last += (source.extents[k] - 1) * source.strides_bytes[k];
+            const bool longer = source.extents[outer] == 1 || source.strides_bytes[k] > source.strides_bytes[outer];
+            if (source.extents[k] > 1 && longer) outer = k;
+        }
+        if (last < begin_ || source.offset_bytes >= end_) return;
+        if (source.offset_bytes >= begin_ && last < end_) return copy(source, target);
+        const Index extent = source.extents[outer];
+        const Index stride = source.strides_bytes[outer];
+        const Index inner = last - (extent - 1) * stride - source.offset_bytes;
+        // Indices of this dimension that are wholly within, from first to beyond.
+        const Index first = source.offset_bytes >= begin_ ? 0 : ceil_divide(begin_ - source.offset_bytes, stride);
+        const Index room = end_ - inner - source.offset_bytes;
+        const Index beyond = room <= 0 ? 0 : std::min(extent, ceil_divide(room, stride));
+        const Index middle = std::min(first, extent);
+        if (first > 0) part(source, target, outer, middle - 1, middle);
+        if (beyond > first) part(source, target, outer, first, beyond);
+        const Index after = std::max(beyond, middle);
+        if (after < extent) part(source, target, outer, after, after + 1);
+    }
+
+private:
+    void part(Region source, Region target, std::size_t dim, Index first, Index beyond) const {
+        for (Region* region : {&source, &target}) {
+            region->offset_bytes += first * region->strides_bytes[dim];
+            region->extents[dim] = beyond - first;
+        }
+        place(source, target);
+    }
+
+    void copy(Region source, const Region& target) const {
+        source.offset_bytes -= begin_;
+        if (overlap_.from != overlap_.to)
+            return cast_box(overlap_.from, overlap_.to, source, target, stretch_, memory_);
+        BoxCopy(source, target).run(stretch_, memory_);
+    }
+
+    const Overlap& overlap_;
+    Index begin_;
+    Index end_;
+    const std::byte* stretch_;
+    std::byte* memory_;
+};
+
+// What is written at once. A file takes one writer at a time, so that each worker is given one of its own: as many
+// files as there are workers in turn.
+std::vector<WriteRange> parts_of(const std::vector<WriteRange>& writes, Index workers) {
+    struct Turn {
+        Index group;   // of as many files as there are workers
+        Index number;  // of the part in its file
+        WriteRange part;
+    };
+    std::vector<Turn> turns;
+    Index files = 0;  // so far
+    Index number = 0;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+        const WriteRange& range = writes[i];
+        if (i > 0 && range.file != writes[i - 1].file) {
+            ++files;
+            number = 0;
+        }
+        for (Index begin = range.begin; begin < range.end;) {
+            const Index end = std::min(range.end, (begin / write_max + 1) * write_max);
+            turns.push_back({files / workers, number++, {range.file, begin, end, range.memory + begin - range.begin}});
+            begin = end;
+        }
+    }
+    std::ranges::stable_sort(turns, {}, [](const Turn& turn) { return std::pair(turn.group, turn.number); });
+    std::vector<WriteRange> parts;
+    for (const Turn& turn : turns) parts.push_back(turn.part);
+    return parts;
+}
+
+std::vector<std::string> paths_of(const std::vector<StoredFile>& files) {
+    std::vector<std::string> paths;
+    for (const StoredFile& file : files) paths.push_back(file.path);
+    return paths;
+}
+
+OpenFiles::Open open_in(const OpenFolder& folder, OpenFolder::Way way) {
+    return [folder, way](const std::string& name) { return folder.file(name, way); };
+}
+
+}  // namespace
+
+void Ahead::reach(Index bytes) {
+    while (asked_bytes_ < bytes) {
+        const Index next = asked_++;
+        if (next >= std::ssize(stretches_)) return;
+        const Stretch& stretch = stretches_[static_cast<std::size_t>(next)];
+        asked_bytes_ += stretch.end - stretch.begin;
+        const auto file = files_->at(stretch.file);
+        if (file)  // else the read says why not
+            (void)::posix_fadvise((*file)->descriptor(), stretch.begin, stretch.end - stretch.begin,
+                                  POSIX_FADV_WILLNEED);
+    }
+}
+
+SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches)
+    : job_(&job),
+      stretch_bytes_(stretch_bytes),
+      stretches_(std::move(stretches)),
+      files_(std::make_unique<OpenFiles>(paths_of(job.source.files), &File::open_to_read)) {}
+
+Result<SourceReader> SourceReader::make(const Job& job, Index stretch_bytes) {
+    RESHARD_TRY(auto& stretches, Pages::allocate(job.workers * (stretch_bytes + overhang)));
+    return SourceReader(job, stretch_bytes, std::move(stretches));
+}
+
+std::unique_ptr<Ahead> SourceReader::ahead_of(const Geometry& geometry) {
+    return std::make_unique<Ahead>(stretches_of(geometry, stretch_bytes_), *files_);
+}
+
+Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory) {
+    return read(geometry, memory, *ahead_of(geometry));
+}
+
+Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory, Ahead& ahead) {
+    RESHARD_CHECK(for_each_number(std::ssize(geometry.fills), job_->workers, [&](Index number, Index) -> Result<void> {
+        const FilledBox& filled = geometry.fills[static_cast<std::size_t>(number)];
+        BoxFill(filled.in_memory, filled.element).run(memory);
+        return {};
+    }));
+    const std::vector<Stretch>& stretches = ahead.stretches();
+    // Of each overlap how far those up to it reach: where one must begin to look.
+    std::vector<Index> reach;
+    for (const ReadRange& range : geometry.reads)
+        for (std::size_t i = range.first; i < range.last; ++i) {
+            const Index end = geometry.overlaps[i].end;
+            reach.push_back(i == range.first ? end : std::max(reach.back(), end));
+        }
+    std::atomic<Index> read_bytes{0};
+    return for_each_number(std::ssize(stretches), job_->workers, [&](Index number, Index worker) -> Result<void> {
+        const Stretch& stretch = stretches[static_cast<std::size_t>(number)];
+        const Index bytes_here = stretch.end - stretch.begin;
+        ahead.reach(read_bytes.fetch_add(bytes_here) + bytes_here + ahead_max);
+        const ReadRange& range = geometry.reads[stretch.range];
+        std::byte* const bytes = stretches_.at() + worker * (stretch_bytes_ + overhang);
+        const Index end = std::min(stretch.end + overhang - 1, range.end);
+        RESHARD_TRY(const auto& file, files_->at(range.file));
+        RESHARD_CHECK(file->read({bytes, static_cast<std::size_t>(end - stretch.begin)}, stretch.begin));
+        const auto from = reach.begin() + static_cast<std::ptrdiff_t>(range.first);
+        const auto to = reach.begin() + static_cast<std::ptrdiff_t>(range.last);
+        auto i = static_cast<std::size_t>(std::upper_bound(from, to, stretch.begin) - reach.begin());
+        for (; i < range.last && geometry.overlaps[i].begin < stretch.end; ++i) {
+            const Overlap& overlap = geometry.overlaps[i];
+            Placer(overlap, stretch.begin, stretch.end, bytes, memory).place(overlap.in_file, overlap.in_memory);
+        }
+        return {};
+    });
+}
+
+void place_from_memory(const Job& job, const Geometry& geometry, const std::byte* source, std::byte* memory) {
+    // Nothing fails: there are no fills without a file, and no bytes that are not there.
+    (void)for_each_number(std::ssize(geometry.overlaps), job.workers, [&](Index number, Index) -> Result<void> {
+        const Overlap& overlap = geometry.overlaps[static_cast<std::size_t>(number)];
+        Placer(overlap, 0, overlap.end, source, memory).place(overlap.in_file, overlap.in_memory);
+        return {};
+    });
+}
+
+TargetWriter::TargetWriter(const Job& job, const OpenFolder& folder)
+    : sums(job.target.summed.size(), 0),
+      job_(&job),
+      files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::update))),
+      mutex_(std::make_unique<std::mutex>()) {}
+
+Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory,
+                                 const std::function<void(Index)>& wrote) {
+    const auto bytes_at = [&](Index at, Index begin, Index end) {
+        return std::span(memory + at, static_cast<std::size_t>(end - begin));
+    };
+    const std::vector<WriteRange> parts = parts_of(geometry.writes, job_->workers);
+    const Index ranges = std::ssize(parts);
+    return for_each_number(ranges + std::ssize(geometry.runs), job_->workers, [&](Index number, Index) -> Result<void> {
+        if (number < ranges) {
+            const WriteRange& part = parts[static_cast<std::size_t>(number)];
+            RESHARD_CHECK(put(part.file, part.begin, bytes_at(part.memory, part.begin, part.end)));
+            if (wrote) wrote(part.end - part.begin);
+            return {};
+        }
+        const WriteRuns& runs = geometry.runs[static_cast<std::size_t>(number - ranges)];
+        return for_each_run(
+            runs, [&](Index begin, Index end, Index at) { return put(runs.file, begin, bytes_at(at, begin, end)); });
+    });
+}
+
+Result<void> TargetWriter::put(Index number, Index begin, std::span<const std::byte> bytes) {
+    RESHARD_TRY(const auto& file, files_->at(number));
+    // Pages that are written in small parts are whole only later.
+    RESHARD_CHECK(std::ssize(bytes) >= write_out_min ? file->write_out(bytes, begin) : file->write(bytes, begin));
+    sum(number, begin, bytes);
+    return {};
+}
+
+void TargetWriter::sum(Index file, Index begin, std::span<const std::byte> bytes) {
+    const std::vector<SummedBytes>& summed = job_->target.summed;
+    const Index end = begin + std::ssize(bytes);
+    auto at = std::ranges::upper_bound(summed, std::pair(file, begin), {},
+                                       [](const SummedBytes& one) { return std::pair(one.file, one.begin); });
+    if (at != summed.begin()) --at;
+    for (; at != summed.end() && (at->file < file || (at->file == file && at->begin < end)); ++at) {
+        const Index first = std::max(begin, at->begin);
+        const Index last = std::min(end, at->end);
+        if (at->file != file || first >= last) continue;
+        const auto part =
+            bytes.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first));
+        const std::uint32_t raw = crc32c_shifted(crc32c_raw(part), at->end - last);
+        const std::lock_guard held(*mutex_);
+        sums[static_cast<std::size_t>(at - summed.begin())] ^= raw;
+    }
+}
+
+Result<void> read_again(const Job& job, const OpenFolder& folder, std::span<const std::uint32_t> sums,
+                        Index stretch_bytes) {
+    OpenFiles files(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::read));
+    RESHARD_TRY(const auto& pages, Pages::allocate(job.workers * stretch_bytes));
+    return for_each_number(std::ssize(job.target.summed), job.workers, [&](Index number, Index worker) -> Result<void> {
+        const SummedBytes& one = job.target.summed[static_cast<std::size_t>(number)];
+        RESHARD_TRY(const auto& file, files.at(one.file));
+        // Pages that are on the disk already are read from there.
+        (void)::posix_fadvise(file->descriptor(), one.begin, one.end - one.begin, POSIX_FADV_DONTNEED);
+        std::uint32_t raw = 0;
+        for (Index begin = one.begin; begin < one.end;) {
+            const Index size = std::min(one.end - begin, stretch_bytes);
+            const std::span<std::byte> bytes(pages.at() + worker * stretch_bytes, static_cast<std::size_t>(size));
+            RESHARD_CHECK(file->read(bytes, begin));
+            raw = crc32c_raw(bytes, raw);
+            begin += size;
+        }
+        if (raw == sums[static_cast<std::size_t>(number)]) return {};
+        return fail(Code::io, fmt::format("{} in '{}' is read as other bytes than were written", in_quotes(one.tensor),
+                                          job.target.what.files[static_cast<std::size_t>(one.file)].path));
+    });
+}
+
+}  // namespace reshard::files

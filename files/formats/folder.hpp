@@ -1,0 +1,32 @@
+// A folder of .safetensors files, and one such file.
+#pragma once
+
+#include "files/formats/safetensors.hpp"
+
+namespace reshard::files {
+
+/// The names in a folder that are plain, in order. Errors: io.
+[[nodiscard]] Result<std::vector<std::string>> names_in(const std::string& folder);
+
+/// Header and size of a file. Errors: as parse_safetensors, with the file's name.
+struct OpenedSafetensors {
+    SafetensorsHeader header;
+    Index bytes = 0;
+};
+[[nodiscard]] Result<OpenedSafetensors> open_safetensors(const std::string& path);
+
+/// R of model-rank-R-part-P.safetensors; none for other names.
+[[nodiscard]] std::optional<Index> rank_in(std::string_view name);
+
+/// saved_offsets of each tensor in the metadata that torch DCP writes; none: the file has no such metadata.
+using SavedOffsets = std::map<std::string, std::vector<Index>>;
+[[nodiscard]] Result<std::optional<SavedOffsets>> saved_offsets(const SafetensorsHeader& header);
+/// The metadata that says them.
+[[nodiscard]] std::map<std::string, std::string> dcp_metadata(const SavedOffsets& offsets);
+
+inline constexpr const char* index_name = "model.safetensors.index.json";
+
+/// The name of each tensor's file. Errors: io.
+[[nodiscard]] Result<std::map<std::string, std::string>> parse_index(std::string_view text);
+
+}  // namespace reshard::files

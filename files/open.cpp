@@ -1,0 +1,164 @@
+// Which form a path has, and what is in it.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "files/base/file.hpp"
+#include "files/formats/arrays.hpp"
+#include "files/formats/folder.hpp"
+#include "files/formats/json_text.hpp"
+#include "files/formats/other_formats.hpp"
+#include "files/formats/zarr.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::files {
+namespace {
+
+StoredBox stored(const SafetensorsEntry& entry, Index file, std::span<const Index> begin) {
+    StoredBox box{whole_box(entry.shape), file, entry.begin, dense_strides(entry.shape, size_of(entry.dtype))};
+    for (std::size_t k = 0; k < begin.size(); ++k) {
+        box.box[k].begin += begin[k];
+        box.box[k].end += begin[k];
+    }
+    return box;
+}
+
+// Puts files together, tensor by tensor.
+class Reader {
+public:
+    Reader(std::string folder, std::string format, std::size_t expected = 0) : folder_(std::move(folder)) {
+        made_.format = std::move(format);
+        made_.tensors.reserve(expected);
+        by_name_.reserve(expected);
+    }
+
+    // A file of whole tensors, or of boxes with offsets. `wanted`: those tensors and no others.
+    Result<void> add(const std::string& name, const std::set<std::string_view>* wanted = nullptr) {
+        const std::string path = folder_.empty() ? name : folder_ + "/" + name;
+        RESHARD_TRY(const auto& opened, open_safetensors(path));
+        const auto wrong = [&](Code code, const std::string& what) {
+            return fail(code, fmt::format("'{}': {}", path, what));
+        };
+        const auto file = static_cast<Index>(made_.files.size());
+        made_.files.push_back({path, opened.bytes});
+        const auto offsets = saved_offsets(opened.header);
+        if (!offsets) return wrong(offsets.error().code, offsets.error().message);
+        if (*offsets) made_.format = "safetensors with the offsets of torch DCP";
+        std::size_t met = 0;
+        for (const SafetensorsEntry& entry : opened.header.tensors) {
+            if (wanted != nullptr && !wanted->contains(entry.name))
+                return wrong(Code::io,
+                             fmt::format("{} is in it, and the index does not say so", in_quotes(entry.name)));
+            ++met;
+            const auto [known, fresh] = by_name_.emplace(entry.name, made_.tensors.size());
+            if (fresh) made_.tensors.push_back({entry.name, entry.dtype, entry.shape, {}});
+            StoredTensor& tensor = made_.tensors[known->second];
+            if (!fresh && !*offsets)
+                return wrong(Code::io, fmt::format("{} is in another file, too", in_quotes(entry.name)));
+            if (tensor.dtype != entry.dtype || tensor.shape.size() != entry.shape.size())
+                return wrong(Code::io,
+                             fmt::format("{} has another type or rank than in the file before", in_quotes(entry.name)));
+            StoredBox box = stored(entry, file, *offsets ? (*offsets)->at(entry.name) : std::vector<Index>());
+            for (std::size_t k = 0; k < box.box.size(); ++k)
+                tensor.shape[k] = std::max(tensor.shape[k], box.box[k].end);
+            if (entry.end > entry.begin) tensor.boxes.push_back(std::move(box));
+        }
+        if (wanted != nullptr && met != wanted->size())
+            for (const std::string_view one : *wanted)
+                if (!by_name_.contains(std::string(one)))
+                    return wrong(Code::io, fmt::format("{} should be in it, by the index", in_quotes(one)));
+        return {};
+    }
+
+    Result<Checkpoint> made() {
+        for (const StoredTensor& tensor : made_.tensors) RESHARD_CHECK(dense_bytes(tensor.dtype, tensor.shape));
+        return std::move(made_);
+    }
+
+private:
+    std::string folder_;
+    Checkpoint made_;
+    std::unordered_map<std::string, std::size_t> by_name_;
+};
+
+Result<Checkpoint> open_index(const std::string& folder) {
+    const std::string path = folder + "/" + index_name;
+    RESHARD_TRY(const auto& file, File::open_to_read(path));
+    RESHARD_TRY(const auto& bytes, file.size());
+    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
+    std::string text(static_cast<std::size_t>(bytes), '\0');
+    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    const auto index = parse_index(text);
+    if (!index) return fail(index.error().code, fmt::format("'{}': {}", path, index.error().message));
+    std::map<std::string_view, std::set<std::string_view>> by_file;
+    for (const auto& [name, where] : *index) {
+        std::set<std::string_view>& names = by_file[where];
+        names.insert(names.end(), name);
+    }
+    Reader reader(folder, "safetensors with an index", index->size());
+    for (const auto& [name, wanted] : by_file) RESHARD_CHECK(reader.add(std::string(name), &wanted));
+    return reader.made();
+}
+
+// Each rank's files are a checkpoint of their own; tensors of one name follow each other, by rank.
+Result<Checkpoint> open_ranks(const std::string& folder, const std::vector<std::string>& names) {
+    std::map<Index, std::vector<std::string>> by_rank;
+    for (const std::string& name : names) by_rank[*rank_in(name)].push_back(name);
+    const auto ranks = static_cast<Index>(by_rank.size());
+    if (by_rank.rbegin()->first != ranks - 1)
+        return fail(Code::io, fmt::format("'{}' has files of {} ranks, the last of them {}", folder, ranks,
+                                          by_rank.rbegin()->first));
+    Checkpoint made{"safetensors of ranks", {}, {}, ranks};
+    std::unordered_map<std::string, std::size_t> by_name;
+    for (const auto& [rank, files] : by_rank) {
+        Reader reader(folder, "");
+        for (const std::string& name : files) RESHARD_CHECK(reader.add(name));
+        RESHARD_TRY(auto& own, reader.made());
+        const auto before = static_cast<Index>(made.files.size());
+        made.files.insert(made.files.end(), own.files.begin(), own.files.end());
+        for (StoredTensor& tensor : own.tensors) {
+            const auto [known, fresh] = by_name.emplace(tensor.name, made.tensors.size());
+            for (Index other = 0; fresh && other < ranks; ++other)
+                made.tensors.push_back({tensor.name, tensor.dtype, {}, {}});
+            StoredTensor& place = made.tensors[known->second + static_cast<std::size_t>(rank)];
+            if (place.dtype != tensor.dtype)
+                return fail(Code::io, fmt::format("{} has another type on rank {}", in_quotes(tensor.name), rank));
+            for (StoredBox& box : tensor.boxes) box.file += before;
+            place.shape = std::move(tensor.shape);
+            place.boxes = std::move(tensor.boxes);
+        }
+    }
+    return made;
+}
+
+}  // namespace
+
+Result<Checkpoint> open_checkpoint(const std::string& path) {
+    RESHARD_TRY(const auto& mode, mode_of(path));
+    if (!S_ISDIR(mode)) {
+        if (path.ends_with(".npy")) return open_npy(path);
+        Reader reader("", "one safetensors file");
+        RESHARD_CHECK(reader.add(path));
+        return reader.made();
+    }
+    RESHARD_TRY(auto& names, names_in(path));
+    if (std::ranges::find(names, "zarr.json") != names.end()) return open_zarr(path);
+    if (std::ranges::find(names, index_name) != names.end()) return open_index(path);
+    const auto other = other_folder(names);
+    std::erase_if(names, [](const std::string& name) { return !name.ends_with(".safetensors"); });
+    if (names.empty()) {
+        if (other) return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(path), *other));
+        return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json", in_quotes(path)));
+    }
+    const auto of_ranks = std::ranges::count_if(names, [](const auto& name) { return rank_in(name).has_value(); });
+    if (of_ranks == std::ssize(names)) return open_ranks(path, names);
+    Reader reader(path, "safetensors files");
+    for (const std::string& name : names) RESHARD_CHECK(reader.add(name));
+    return reader.made();
+}
+
+}  // namespace reshard::files

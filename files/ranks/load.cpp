@@ -1,0 +1,138 @@
+#include "reshard/files/load.hpp"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "files/engine/run.hpp"
+#include "files/ranks/question.hpp"
+#include "files/wanted.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::files {
+
+namespace {
+
+// What a rank knows before anything is read.
+struct Loading {
+    Job job;  // whose target are the rank's shares, a file for each round
+    std::vector<NewTensor> targets;
+    std::vector<Round> rounds;
+    std::vector<std::vector<Index>> offsets;  // of each part's share, by round
+    Index share_bytes = 0;                    // of the largest round
+};
+
+Result<std::vector<Part>> parts_of(const Checkpoint& source, const Wanted& wanted) {
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < wanted.moves.size(); ++i) {
+        const Move& move = wanted.moves[i];
+        const NewTensor& target = wanted.targets[move.target];
+        const auto& box = wanted.parts[i].target.box;
+        Box held = box ? *box : whole_box(shape(*target.layout));
+        RESHARD_TRY(auto& part, make_part(move.target, move.source, std::move(held), move.from, target.dtype,
+                                          source.tensors[move.source]));
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
+// A target file for each round, in which the rank's shares follow each other, larger elements first.
+void add_rounds(Loading& loading, Index rank) {
+    NewFiles& target = loading.job.target;
+    for (Round& round : loading.rounds) {
+        std::ranges::stable_sort(round, std::greater(),
+                                 [](const SharedPart& shared) { return size_of(shared.part.dtype); });
+        const auto file = static_cast<Index>(target.what.files.size());
+        std::vector<Index>& offsets = loading.offsets.emplace_back();
+        Index end = 0;
+        for (const SharedPart& shared : round) {
+            const Part& part = shared.part;
+            loading.job.moves.push_back({part.stored, target.what.tensors.size(), part.in_file,
+                                         whole_box(shape(shared.share)), part.file_dims});
+            target.what.tensors.push_back(stored_share(shared, rank, file, end));
+            offsets.push_back(end);
+            end += share_bytes(shared, rank);
+        }
+        target.what.files.push_back({"", end});
+        loading.share_bytes = std::max(loading.share_bytes, end);
+    }
+}
+
+Result<Loading> prepare(const Backend& backend, const std::string& path, const ConvertOptions& options,
+                        std::uint64_t& number) {
+    RESHARD_CHECK(host_only(backend));
+    RESHARD_CHECK(sensible(options));
+    const std::string rules = with_target_ranks(options.rules, backend.size());
+    Loading loading;
+    RESHARD_ASSIGN(loading.job.source, open_checkpoint(path));
+    for (const StoredFile& file : loading.job.source.files)
+        number = mixed(number, fmt::format("{} {}", std::filesystem::path(file.path).filename().string(), file.bytes));
+    RESHARD_ASSIGN(loading.job.source, joined(std::move(loading.job.source), rules, options.list));
+    RESHARD_TRY(const auto& list, list_of(loading.job.source));
+    RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
+    RESHARD_CHECK(covered(loading.job.source, wanted.moves));
+    for (NewTensor& target : wanted.targets) {
+        RESHARD_CHECK(enough_ranks(backend, *target.layout));
+        target.layout = in_dtype(target.layout, target.dtype);
+    }
+    RESHARD_TRY(auto& parts, parts_of(loading.job.source, wanted));
+    RESHARD_TRY(const auto& room, room_of(options.memory, stretch_bytes_of(options.memory), options, backend));
+    RESHARD_ASSIGN(loading.rounds, rounds_of(std::move(parts), backend.size(), options.granule, room, &share_bytes));
+    add_rounds(loading, backend.rank());
+    complete(loading.job, options);
+    loading.job.workers = workers_of(options, backend);
+    loading.job.granule = 1;  // what lies between is another rank's to read
+    loading.targets = std::move(wanted.targets);
+    return loading;
+}
+
+Result<Loaded> allocated(Backend& backend, const std::vector<NewTensor>& targets) {
+    Loaded loaded;
+    for (const NewTensor& target : targets) {
+        LoadedTile tile{
+            target.name, target.layout, extents(real_tile(*target.layout, target.shape, backend.rank())), nullptr, {}};
+        const auto bytes = static_cast<Index>(tile_count(*target.layout, backend.rank())) * size_of(target.dtype);
+        if (bytes > 0) {
+            RESHARD_ASSIGN(tile.memory, backend.allocate(bytes));
+            tile.bytes = tile.memory->bytes().first(static_cast<std::size_t>(bytes));
+        }
+        loaded.tiles.push_back(std::move(tile));
+    }
+    return loaded;
+}
+
+// The blocks of a round that this rank reads.
+Batch blocks_of(const Job& job, std::size_t first, std::size_t count_of_parts) {
+    Batch batch;
+    for (std::size_t i = first; i < first + count_of_parts; ++i)
+        for (const StoredBox& own : job.target.what.tensors[i].boxes) batch.push_back({i, own.box});
+    return batch;
+}
+
+}  // namespace
+
+Result<Loaded> load(Backend& backend, const std::string& path, const ConvertOptions& options) {
+    Company company(backend);
+    std::uint64_t number = number_of(options, "");
+    RESHARD_TRY(const auto& loading, company.all_have(prepare(backend, path, options, number)));
+    RESHARD_CHECK(company.agree(number, "options, or the files that are seen,"));
+    RESHARD_TRY(auto& loaded, company.all_have(allocated(backend, loading.targets)));
+    std::vector<RankTensor> tensors;
+    for (const LoadedTile& tile : loaded.tiles) tensors.push_back({tile.layout, tile.bytes});
+    RESHARD_TRY(const auto& shares, company.all_have(backend.allocate(std::max<Index>(loading.share_bytes, 1))));
+    RESHARD_TRY(auto& reader, company.all_have(SourceReader::make(loading.job, stretch_bytes_of(options.memory))));
+    Exchange exchange(backend);
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < loading.rounds.size(); ++i) {
+        const Round& round = loading.rounds[i];
+        const Geometry geometry = make_geometry(loading.job, blocks_of(loading.job, first, round.size()));
+        first += round.size();
+        RESHARD_CHECK(company.all_well(reader.read(geometry, shares->bytes().data())));
+        for (const ReadRange& range : geometry.reads) loaded.read_bytes += range.end - range.begin;
+        RESHARD_CHECK(exchange.run(round, Exchange::Way::to_tiles, tensors, shares->bytes(), loading.offsets[i]));
+    }
+    loaded.rounds = std::ssize(loading.rounds);
+    return std::move(loaded);
+}
+
+}  // namespace reshard::files

@@ -1,0 +1,61 @@
+#include "files/ranks/question.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace reshard::files {
+
+std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
+    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;  // FNV-1a
+    return (hash ^ 0xffU) * 0x100000001b3U;
+}
+
+std::uint64_t number_of(const ConvertOptions& options, std::string_view more) {
+    std::uint64_t number = mixed(0xcbf29ce484222325U, options.rules);
+    number = mixed(number,
+                   fmt::format("{} {} {} {} {} {}", name(options.form), options.memory, options.granule,
+                               options.file_bytes_max, fmt::join(options.chunks, ","), fmt::join(options.shards, ",")));
+    for (const Cast& cast : options.casts) number = mixed(number, cast.pattern + "=" + std::string(name(cast.dtype)));
+    for (const ListedTensor& tensor : options.list)
+        number = mixed(number, fmt::format("{} {}[{}]", tensor.name, name(tensor.dtype), fmt::join(tensor.shape, ",")));
+    return mixed(number, more);
+}
+
+Result<void> host_only(const Backend& backend) {
+    if (!backend.on_device()) return {};
+    return fail(Code::unsupported,
+                "files are read into and written from the host's memory, and this backend's is a device's");
+}
+
+Result<void> enough_ranks(const Backend& backend, const Layout& layout) {
+    const Index ranks = world_size(layout.mesh);
+    if (ranks <= backend.size()) return {};
+    return fail(Code::mismatch, fmt::format("the rules are of {} ranks, and there are {}", ranks, backend.size()));
+}
+
+std::shared_ptr<const Layout> in_dtype(const std::shared_ptr<const Layout>& layout, DType dtype) {
+    if (layout->dtype == dtype) return layout;
+    auto made = std::make_shared<Layout>(*layout);
+    made->dtype = dtype;
+    return made;
+}
+
+Index workers_of(const ConvertOptions& options, const Backend& backend) {
+    if (options.jobs > 0) return options.jobs;
+    const auto processors = static_cast<Index>(std::thread::hardware_concurrency());
+    return std::clamp<Index>(processors / std::max<Index>(backend.capabilities().ranks_per_node, 1), 1, 8);
+}
+
+Index stretch_bytes_of(Index memory) { return std::clamp<Index>(memory / 32, 1 << 16, 1 << 22) / 4096 * 4096; }
+
+Result<Index> room_of(Index memory, Index stretch_bytes, const ConvertOptions& options, const Backend& backend) {
+    const Index room = memory - workers_of(options, backend) * (stretch_bytes + 4096);
+    constexpr Index least = 1 << 16;
+    if (room >= least) return room;
+    return fail(Code::infeasible,
+                fmt::format("{} bytes of memory are too few; {} are the least", memory, memory - room + least));
+}
+
+}  // namespace reshard::files

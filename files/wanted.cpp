@@ -1,0 +1,147 @@
+#include "files/wanted.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "files/base/cast.hpp"
+#include "files/base/crc32c.hpp"
+#include "files/formats/json_text.hpp"
+#include "files/formats/safetensors.hpp"
+#include "src/base/try.hpp"
+#include "src/model/name_pattern.hpp"
+
+namespace reshard::files {
+
+namespace {
+
+bool floating(DType dtype) {
+    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64 ||
+           dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2;
+}
+
+Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast> casts) {
+    if (!floating(dtype)) return dtype;
+    for (const Cast& cast : casts) {
+        notation::Scanner scanner(cast.pattern);
+        RESHARD_TRY(const auto& pattern, notation::NamePattern::scan(scanner));
+        RESHARD_CHECK(scanner.expect_end());
+        notation::Bindings bindings;
+        if (!pattern.match(name, bindings)) continue;
+        if (cast.dtype == dtype || can_cast(dtype, cast.dtype)) return cast.dtype;
+        return fail(Code::unsupported, fmt::format("{} is {} and is not cast to {}: f32, bf16, f16, f8_e4m3fn and "
+                                                   "f8_e5m2 are, to each other",
+                                                   in_quotes(name), reshard::name(dtype), reshard::name(cast.dtype)));
+    }
+    return dtype;
+}
+
+Result<void> covered(const StoredTensor& tensor) {
+    const Coverage found = coverage(tensor);
+    if (found.twice)
+        return fail(Code::io, fmt::format("{} has elements that are in two places", in_quotes(tensor.name)));
+    if (found.missing == 0 || !tensor.fill.empty()) return {};
+    return fail(Code::io, fmt::format("{} lacks {} of its elements", in_quotes(tensor.name), found.missing));
+}
+
+}  // namespace
+
+Result<void> sensible(const ConvertOptions& options) {
+    constexpr Index jobs_max = 1024;
+    if (options.jobs < 0 || options.jobs > jobs_max)
+        return fail(Code::usage, fmt::format("{} jobs; 0 to {} are wanted", options.jobs, jobs_max));
+    if (options.memory < 0)
+        return fail(Code::usage, fmt::format("{} bytes of memory; at least 0 are wanted", options.memory));
+    return {};
+}
+
+bool says_end(std::string_view rules, std::string_view word) {
+    for (std::size_t at = 0; at < rules.size(); at = std::min(rules.find('\n', at), rules.size()) + 1) {
+        const std::size_t begin = std::min(rules.find_first_not_of(" \t", at), rules.size());
+        const std::string_view line = rules.substr(begin);
+        if (line.starts_with(word) && line.size() > word.size() &&
+            (line[word.size()] == ' ' || line[word.size()] == '\t'))
+            return true;
+    }
+    return false;
+}
+
+std::string with_ends(std::string rules, Form form) {
+    const bool whole = form != Form::ranks && form != Form::dcp;
+    if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
+    if (whole && !says_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
+    return rules;
+}
+
+std::string with_target_ranks(std::string rules, Index ranks) {
+    if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
+    if (!says_end(rules, "target")) rules += fmt::format("\ntarget ranks={}\notherwise = -\n", ranks);
+    return rules;
+}
+
+Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor> list, std::span<const Cast> casts) {
+    RESHARD_TRY(auto& model, apply_rules(rules, list));
+    Wanted wanted;
+    for (const PlacedTensor& target : model.targets) {
+        RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, casts));
+        wanted.targets.push_back({target.name, dtype, target.shape, target.layout});
+    }
+    for (std::size_t i = 0; i < model.moves.size(); ++i) {
+        Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
+        const PartProblem& parts = model.moves[i];
+        move.from = parts.source.box ? *parts.source.box : whole_box(list[move.source].shape);
+        move.to = parts.target.box ? *parts.target.box : whole_box(wanted.targets[move.target].shape);
+        auto dims = match_dims(move.from, move.to);
+        if (!dims)
+            return fail(Code::mismatch,
+                        fmt::format("{} and the part of {} that it becomes differ in shape",
+                                    in_quotes(list[move.source].name), in_quotes(wanted.targets[move.target].name)));
+        move.source_dims = *std::move(dims);
+        wanted.moves.push_back(std::move(move));
+    }
+    wanted.sources = std::move(model.sources);
+    wanted.parts = std::move(model.moves);
+    return wanted;
+}
+
+Result<void> covered(const Checkpoint& source, std::span<const Move> moves) {
+    std::vector<bool> used(source.tensors.size(), false);
+    for (const Move& move : moves) used[move.source] = true;
+    for (std::size_t i = 0; i < used.size(); ++i)
+        if (used[i]) RESHARD_CHECK(covered(source.tensors[i]));
+    return {};
+}
+
+void complete(Job& job, const ConvertOptions& options) {
+    job.first_move.clear();
+    for (std::size_t i = 0; i < job.moves.size(); ++i)
+        while (job.first_move.size() <= job.moves[i].target) job.first_move.push_back(i);
+    while (job.first_move.size() <= job.target.what.tensors.size()) job.first_move.push_back(job.moves.size());
+    for (const StoredTensor& tensor : job.source.tensors) job.source_boxes.emplace_back(tensor);
+    for (const StoredTensor& tensor : job.target.what.tensors) job.target_boxes.emplace_back(tensor);
+    job.granule = options.granule;
+    const auto processors = static_cast<Index>(std::thread::hardware_concurrency());
+    job.workers = options.jobs > 0 ? options.jobs : std::clamp<Index>(processors, 1, 8);
+}
+
+std::string manifest_of(const Job& job, const std::string& made_by, const std::string& fingerprint,
+                        std::span<const std::uint32_t> sums) {
+    std::vector<Json> tensors(job.target.what.files.size(), Json::object());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        const SummedBytes& one = job.target.summed[i];
+        const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
+        // No file has bytes of a tensor in two places.
+        append(tensors[static_cast<std::size_t>(one.file)], one.tensor,
+               {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}});
+    }
+    Json files = Json::object();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const StoredFile& file = job.target.what.files[i];
+        append(files, file.path, {{"bytes", file.bytes}, {"tensors", std::move(tensors[i])}});
+    }
+    const Json json = {{"schema", 1}, {"made_by", made_by}, {"job", fingerprint}, {"files", files}};
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace reshard::files

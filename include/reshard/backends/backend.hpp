@@ -1,0 +1,170 @@
+// What a backend is given and what it must do. It moves boxes between ranks; it never plans and never sees a layout.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "reshard/backends/run.hpp"
+#include "reshard/planner/capabilities.hpp"
+#include "reshard/planner/schedule.hpp"
+#include "reshard/planner/storage.hpp"
+
+namespace reshard {
+
+class Redistributor;
+
+/// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
+/// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
+struct RankStep {
+    std::size_t step = 0;  ///< its number in the plan, from 0; the same on every rank
+    Schedule schedule;     ///< what it sends, receives and fills
+    Slot from;             ///< the tile that it reads
+    Slot to;               ///< the tile that it writes
+};
+
+/// One array on this rank.
+struct RankPlan {
+    DType dtype = DType::f32;     ///< of the elements
+    std::vector<RankStep> steps;  ///< in order; a slice that is a view has none
+    Index source_bytes = 0;       ///< least size of the source that is bound
+    Index target_bytes = 0;       ///< of the target
+    Index workspace_bytes = 0;    ///< of the workspace
+    /// Plans of one turn have parts of the workspace of their own, and may run step by step together; turns come one
+    /// after another. 0: all of the workspace is its own while it runs.
+    std::size_t turn = 0;
+};
+
+/// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
+/// it is when the plan was prepared with donate. A backend is given both names of such a source.
+struct Buffers {
+    std::span<const std::byte> source;  ///< at least RankPlan::source_bytes
+    std::span<std::byte> target;        ///< at least RankPlan::target_bytes
+    std::span<std::byte> workspace;     ///< at least RankPlan::workspace_bytes
+    std::span<std::byte> donated = {};  ///< the source, where it may be written
+};
+
+/// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.
+class Prepared : NonCopyable {
+public:
+    virtual ~Prepared() = default;
+    [[nodiscard]] virtual Index staging_bytes() const = 0;             ///< what it holds beyond the caller's buffers
+    [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
+    /// What may be started on these buffers, one per array. Errors: backend.
+    virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
+    /// This rank will take part in no run any more. Ranks that wait for it in one are told why, as they are when it
+    /// drops what is prepared before it has started that run.
+    virtual void give_up(const Error&) {}
+    /// It could not bind or start. Ranks that wait for it are told why, unless it starts a run within a second.
+    virtual void excuse(const Error&) {}
+};
+
+/// Memory that peers may reach faster than any other. Freed with the handle.
+class Memory : NonCopyable {
+public:
+    virtual ~Memory() = default;
+    [[nodiscard]] virtual std::span<std::byte> bytes() = 0;  ///< all of it
+};
+
+/// What a backend does to memory of the caller's that it registers.
+class Registered : NonCopyable {
+public:
+    virtual ~Registered() = default;
+    virtual Result<void> end() = 0;  ///< takes it back; called again after a failure
+};
+
+/// Memory of the caller's while peers may reach it: see Backend::register_memory. Dropping it ends it.
+class Registration {
+public:
+    Registration() = default;  ///< of nothing
+    Registration(std::span<std::byte> memory, std::unique_ptr<Registered> held)
+        : memory_(memory), held_(std::move(held)) {}             ///< of a backend
+    Registration(Registration&&) noexcept = default;             ///< leaves nothing
+    Registration& operator=(Registration&&) noexcept = default;  ///< ends what it was
+
+    /// The memory is as any other again, with its contents; ended already, nothing. No run may use it. Errors: usage
+    /// while a run does; backend where the memory was freed or mapped anew meanwhile, which is left as it is now, or
+    /// where the system does not say. Then it is still registered where it can be, and may be ended again.
+    Result<void> end() {
+        if (!held_) return {};
+        auto ended = held_->end();
+        if (ended) held_.reset();
+        return ended;
+    }
+    [[nodiscard]] std::span<std::byte> bytes() const { return memory_; }  ///< as it was registered
+
+private:
+    std::span<std::byte> memory_;
+    std::unique_ptr<Registered> held_;
+};
+
+/// Whether a process that this one forks sees registered memory.
+enum class OnFork {
+    share,    ///< it does, and writes to it are seen by both, until either ends the registration for itself
+    withhold  ///< it has no such memory (MADV_DONTFORK): a touch there ends it
+};
+
+/// Bytes that a backend handed out or holds for itself: tiles, workspaces, staging, windows.
+struct MemoryUse {
+    Index held_bytes = 0;        ///< now
+    Index most_bytes = 0;        ///< high-water mark
+    Index registered_bytes = 0;  ///< of the caller's memory, now; in neither of the two
+};
+
+/// The ranks among which plans run, and what moves boxes between them.
+class Backend : NonCopyable {
+public:
+    virtual ~Backend() = default;
+    [[nodiscard]] virtual std::string_view name() const = 0;           ///< local, mpi, nccl
+    [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
+    [[nodiscard]] virtual Index rank() const = 0;                      ///< this rank, from 0
+    [[nodiscard]] virtual Index size() const = 0;                      ///< how many ranks there are
+    /// What it does by itself, for the planner.
+    [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
+    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. A
+    /// rank that failed brings its error and gets it back; the others then fail with the code and the words of the
+    /// first rank that did. Each collective call agrees exactly once on every rank, whatever is wrong with its
+    /// arguments. If ranks share one thread, this call cannot wait: it compares with the ranks that came before, and
+    /// those get the error when they start.
+    virtual Result<void> agree(const Result<std::uint64_t>& own) = 0;
+    /// Collective. Every rank must call it in the same order with schedules of the same plans.
+    virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
+    /// The same, holding at most so many bytes beyond the caller's buffers on this rank; where less is slower, in
+    /// smaller pieces. Errors: infeasible where that is not enough, backend on ranks that are told of another's.
+    virtual Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) {
+        auto prepared = prepare(std::move(plans));
+        if (prepared && (*prepared)->staging_bytes() > staging_bytes_max) {
+            return fail(Code::infeasible, "the backend cannot hold its staging within the footprint limit");
+        }
+        return prepared;
+    }
+    /// Registered memory: so many bytes, with unspecified contents. Not collective; ranks that take at once stand in
+    /// line, so that none is promised what another takes. Errors: backend when the machine or the control group of the
+    /// process has not that much available, with both numbers, before any of it is taken.
+    virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
+    /// Makes memory of the caller's as fast as memory from allocate, at any offset and of any size: to be called before
+    /// a loop, and ended before the memory is freed or resized. Not collective. What lies wholly inside is recognized
+    /// at each start. The pointer and the contents stay; meanwhile other threads may read it and not write. Under MPI
+    /// its whole pages become shared with the ranks of the node, in steps of 8 MiB, the most that is held beside it;
+    /// what costs nothing elsewhere does nothing. docs/memory.md has the rules and the price. Errors: usage with the
+    /// reason where the memory is not private, anonymous and writable; backend where memory or a limit does not
+    /// suffice. After an error the memory is as it was.
+    virtual Result<Registration> register_memory(std::span<std::byte> memory, OnFork on_fork = OnFork::share);
+    /// True when buffers lie on a device: the program reaches them by put and get only.
+    [[nodiscard]] virtual bool on_device() const { return false; }
+    /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
+    /// pre: equal sizes.
+    virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
+    /// The other way.
+    virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
+
+protected:
+    /// Drops what is kept for redistribute: executors, which refer to what a backend is made of. Its destructor does
+    /// this first.
+    void drop_kept() { kept_.reset(); }
+
+private:
+    friend class Redistributor;
+    std::shared_ptr<void> kept_;
+};
+
+}  // namespace reshard

@@ -1,0 +1,15 @@
+// A plan beside everything else that was considered, why each of those lost, and which rules were asked.
+#pragma once
+
+#include <string>
+
+#include "report/page.hpp"
+#include "reshard/synthesize.hpp"
+
+namespace reshard::cli {
+
+/// As `explain` prints it; with a clock in the options also the time that each rule took. pre: `made` was made under
+/// these options, with Options::explain.
+[[nodiscard]] std::string explanation(const Synthesis& made, const Options& asked, const Page& page);
+
+}  // namespace reshard::cli

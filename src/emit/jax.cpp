@@ -1,0 +1,269 @@
+// A tile program as a Python module for JAX: lax collectives in a shard_map.
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "src/base/try.hpp"
+#include "src/emit/text.hpp"
+
+namespace reshard {
+
+namespace {
+
+std::string quoted(const std::vector<std::string>& names) {
+    std::vector<std::string> all;
+    for (const std::string& one : names) all.push_back(fmt::format("\"{}\"", one));
+    if (all.size() == 1) return all[0];
+    return fmt::format("({})", fmt::join(all, ", "));
+}
+
+bool wide(DType dtype) {
+    return dtype == DType::i64 || dtype == DType::u64 || dtype == DType::f64 || dtype == DType::c128;
+}
+
+class JaxText {
+public:
+    JaxText(const TileProgram& program, Mesh mesh) : program_(program), mesh_(std::move(mesh)) {
+        std::vector<std::string> names;
+        for (const Axis& axis : mesh_.axes) names.push_back(axis.name);
+        all_axes_ = quoted(names);
+    }
+
+    std::string text() {
+        const std::string body = move();
+        std::string made =
+            fmt::format("\"\"\"{}.\n\n{}Written by `reshard emit --to jax`.\"\"\"\n\n", headline(program_), summands());
+        made += "import jax\n";
+        if (uses_numpy_) made += "import jax.numpy as jnp\n";
+        if (!mesh_.devices.in_order()) made += "import numpy as np\n";
+        if (body.find("lax.") != std::string::npos) made += "from jax import lax\n";
+        made += fmt::format("from jax.sharding import AxisType, {}NamedSharding, PartitionSpec as P\n",
+                            mesh_.devices.in_order() ? "" : "Mesh, ");
+        if (wide(program_.source.dtype)) made += "\njax.config.update(\"jax_enable_x64\", True)\n";
+        made += "\n" + mesh_line();
+        made += fmt::format("source = NamedSharding(mesh, {})\n", spec(program_.source));
+        made += fmt::format("target = NamedSharding(mesh, {})\n", spec(program_.target));
+        made += constants_.empty() ? "" : "\n" + constants_;
+        made += "\n\n" + body;
+        return made +
+               "\n\nreshard = jax.jit(\n    jax.shard_map(move, mesh=mesh, in_specs=source.spec, "
+               "out_specs=target.spec, "
+               "check_vma=False)\n)\n";
+    }
+
+private:
+    std::string summands() const {
+        if (program_.source.unreduced.empty() && program_.target.unreduced.empty()) return "";
+        return "The summands of an unreduced end are stacked in a leading dimension of the array.\n\n";
+    }
+
+    std::string mesh_line() const {
+        std::vector<Index> sizes;
+        std::vector<std::string> names;
+        for (const Axis& axis : mesh_.axes) {
+            sizes.push_back(axis.size);
+            names.push_back(fmt::format("\"{}\"", axis.name));
+        }
+        const std::string axes = fmt::format("({}{})", fmt::join(names, ", "), names.size() == 1 ? "," : "");
+        const std::string types = fmt::format("axis_types=(AxisType.Auto,) * {}", names.size());
+        if (mesh_.devices.in_order())
+            return fmt::format("mesh = jax.make_mesh({}, {}, {})\n", python_tuple(sizes), axes, types);
+        return fmt::format("devices = np.array(jax.devices())[[{}]]\nmesh = Mesh(devices.reshape{}, {}, {})\n",
+                           fmt::join(mesh_.devices.devices(), ", "), python_tuple(sizes), axes, types);
+    }
+
+    // The mesh was made so that every list of the ends has names.
+    std::string spec(const Layout& end) const {
+        std::vector<std::string> entries;
+        const auto entry = [&](const AtomList& atoms) {
+            entries.push_back(atoms.empty() ? "None" : quoted(*whole_axes(mesh_, atoms)));
+        };
+        if (!end.unreduced.empty()) entry(end.unreduced);
+        for (const Dim& dim : end.dims) entry(dim.atoms);
+        return fmt::format("P({})", fmt::join(entries, ", "));
+    }
+
+    std::string move() {
+        const DType dtype = program_.source.dtype;
+        std::string body;
+        if (!program_.source.unreduced.empty()) body += "    tile = tile[0]\n";
+        const std::vector<Operation>& operations = program_.operations;
+        std::string views;
+        for (std::size_t i = 0; i < operations.size();) {
+            views = python_views(operations, i, "transpose");
+            if (i == operations.size()) break;
+            if (!views.empty()) body += fmt::format("    tile = tile{}\n", views);
+            views.clear();
+            body += fmt::format("    tile = {}{}\n", line(operations[i]), shape_note(operations[i]));
+            ++i;
+        }
+        if (!program_.target.unreduced.empty()) views += "[None]";
+        body += fmt::format("    return tile{}\n", views);
+        const std::string position =
+            uses_position_ ? fmt::format("    position = lax.axis_index({})\n", all_axes_) : "";
+        return fmt::format("def move(tile):\n    \"\"\"One device's tile, {} to {}.\"\"\"\n{}{}",
+                           shape_text(dtype, extents_of(program_.source)),
+                           shape_text(dtype, extents_of(program_.target)), position, body);
+    }
+
+    static std::string shape_note(const Operation& operation) {
+        return operation.input == operation.output ? "" : fmt::format("  # [{}]", fmt::join(operation.output, ","));
+    }
+
+    std::string constant(std::string_view kind, std::string value) {
+        const std::string made = fmt::format("{}_{}", kind, ++count_);
+        constants_ += fmt::format("{} = {}\n", made, value);
+        return made;
+    }
+
+    // The group as axes where it is whole axes, else by its members among all axes.
+    std::string group(const Operation& operation, std::string& more) {
+        if (!operation.digits.empty())
+            if (const auto axes = whole_axes(mesh_, operation.digits[0])) return quoted(*axes);
+        more = fmt::format(", axis_index_groups={}", constant("groups", python_groups(operation.groups, "    ")));
+        return all_axes_;
+    }
+
+    std::string position() {
+        uses_position_ = true;
+        return "position";
+    }
+
+    std::string start(const Operation& operation, std::size_t dim) {
+        const Index part = std::min(operation.input[dim], operation.output[dim]);
+        if (operation.digits.empty()) {
+            std::vector<Index> table;
+            for (const auto& starts : operation.starts) table.push_back(starts[dim]);
+            if (std::ranges::count(table, 0) == static_cast<Index>(table.size())) return "0";
+            uses_numpy_ = true;
+            return fmt::format("{}[{}]", constant("starts", fmt::format("jnp.array([{}])", listed(table))), position());
+        }
+        const AtomList& digits = operation.digits[dim];
+        if (digits.empty()) return "0";
+        if (const auto axes = whole_axes(mesh_, digits)) {
+            const std::string index = fmt::format("lax.axis_index({})", quoted(*axes));
+            return part == 1 ? index : fmt::format("{} * {}", index, part);
+        }
+        return python_start(digits, part, position());
+    }
+
+    // Dimensions in which the smaller array is a part of the larger.
+    static std::vector<std::size_t> cut_dims(const Operation& operation) {
+        std::vector<std::size_t> dims;
+        for (std::size_t i = 0; i < operation.input.size(); ++i)
+            if (operation.input[i] != operation.output[i]) dims.push_back(i);
+        return dims;
+    }
+
+    std::string all_starts(const Operation& operation) {
+        std::vector<std::string> starts;
+        for (std::size_t i = 0; i < operation.input.size(); ++i) starts.push_back(start(operation, i));
+        return fmt::format("({}{})", fmt::join(starts, ", "), starts.size() == 1 ? "," : "");
+    }
+
+    std::string neutral(Combine combine) {
+        const DType dtype = program_.source.dtype;
+        if (combine == Combine::sum) return dtype == DType::boolean ? "False" : "0";
+        if (combine == Combine::prod) return dtype == DType::boolean ? "True" : "1";
+        const bool lowest = combine == Combine::max;
+        if (dtype == DType::boolean) return lowest ? "False" : "True";
+        uses_numpy_ = true;
+        if (is_floating(dtype)) return lowest ? "-jnp.inf" : "jnp.inf";
+        return fmt::format("jnp.iinfo(tile.dtype).{}", lowest ? "min" : "max");
+    }
+
+    std::string filled(const Operation& operation) {
+        uses_numpy_ = true;
+        return fmt::format("jnp.full({}, {}, tile.dtype)", python_tuple(operation.output), neutral(operation.combine));
+    }
+
+    std::string line(const Operation& operation) {
+        std::string more;
+        switch (operation.kind) {
+            case OperationKind::slice: {
+                const auto dims = cut_dims(operation);
+                if (dims.size() == 1)
+                    return fmt::format("lax.dynamic_slice_in_dim(tile, {}, {}, axis={})", start(operation, dims[0]),
+                                       operation.output[dims[0]], dims[0]);
+                return fmt::format("lax.dynamic_slice(tile, {}, {})", all_starts(operation),
+                                   python_tuple(operation.output));
+            }
+            case OperationKind::update_slice: {
+                const auto dims = cut_dims(operation);
+                if (dims.size() == 1)
+                    return fmt::format("lax.dynamic_update_slice_in_dim({}, tile, {}, axis={})", filled(operation),
+                                       start(operation, dims[0]), dims[0]);
+                return fmt::format("lax.dynamic_update_slice({}, tile, {})", filled(operation), all_starts(operation));
+            }
+            case OperationKind::mask: {
+                uses_numpy_ = true;
+                std::string kept = fmt::format("jnp.isin({}, {})", "position",
+                                               fmt::format("jnp.array([{}])", listed(operation.keeps)));
+                const auto axes = operation.digits.empty() ? std::nullopt : whole_axes(mesh_, operation.digits[0]);
+                if (axes)
+                    kept = fmt::format("lax.axis_index({}) == 0", quoted(*axes));
+                else
+                    uses_position_ = true;
+                return fmt::format("jnp.where({}, tile, {})", kept, neutral(operation.combine));
+            }
+            case OperationKind::scale: {
+                std::string scaled = "tile";
+                if (operation.factor.times != 1) scaled += fmt::format(" * {}", operation.factor.times);
+                if (operation.factor.over != 1) scaled += fmt::format(" / {}", operation.factor.over);
+                return scaled;
+            }
+            case OperationKind::reduce: {
+                const std::string_view by = operation.combine == Combine::max    ? "max(axis=0)"
+                                            : operation.combine == Combine::min  ? "min(axis=0)"
+                                            : operation.combine == Combine::prod ? "prod(axis=0, dtype=tile.dtype)"
+                                                                                 : "sum(axis=0, dtype=tile.dtype)";
+                return fmt::format("tile.{}", by);
+            }
+            case OperationKind::all_gather: {
+                const std::string axes = group(operation, more);
+                return fmt::format("lax.all_gather(tile, {}, axis=0, tiled=True{})", axes, more);
+            }
+            case OperationKind::all_to_all: {
+                const std::string axes = group(operation, more);
+                return fmt::format("lax.all_to_all(tile, {}, split_axis=0, concat_axis=0, tiled=True{})", axes, more);
+            }
+            case OperationKind::reduce_scatter: {
+                const std::string axes = group(operation, more);
+                return fmt::format("lax.psum_scatter(tile, {}, scatter_dimension=0, tiled=True{})", axes, more);
+            }
+            case OperationKind::all_reduce: {
+                const std::string axes = group(operation, more);
+                const std::string_view by = operation.combine == Combine::max   ? "pmax"
+                                            : operation.combine == Combine::min ? "pmin"
+                                                                                : "psum";
+                return fmt::format("lax.{}(tile, {}{})", by, axes, more);
+            }
+            case OperationKind::permute: {
+                std::vector<std::vector<Index>> pairs;
+                for (const SourceTargetPair& pair : operation.pairs) pairs.push_back({pair.source, pair.target});
+                const std::string list = constant("pairs", python_groups(pairs, "    "));
+                return fmt::format("lax.ppermute(tile, {}, {})", all_axes_, list);
+            }
+            default:
+                return "tile";  // reshape and transpose are views
+        }
+    }
+
+    const TileProgram& program_;
+    Mesh mesh_;
+    std::string all_axes_;
+    std::string constants_;
+    int count_ = 0;
+    bool uses_numpy_ = false;
+    bool uses_position_ = false;
+};
+
+}  // namespace
+
+Result<std::string> jax_text(const TileProgram& program) {
+    RESHARD_TRY(auto& mesh, whole_axes_mesh(program));
+    if (mesh.axes.empty()) mesh.axes.push_back({"device", 1});
+    return JaxText(program, std::move(mesh)).text();
+}
+
+}  // namespace reshard

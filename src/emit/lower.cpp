@@ -1,0 +1,303 @@
+// From stages in chosen orders to operations on dense arrays.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reshard/emit/program.hpp"
+#include "reshard/planner/view.hpp"
+#include "reshard/text.hpp"
+#include "src/base/try.hpp"
+#include "src/emit/groups.hpp"
+#include "src/emit/orders.hpp"
+#include "src/emit/permutes.hpp"
+
+namespace reshard {
+
+namespace {
+
+constexpr Index devices_max = Index{1} << 22;  // a group lists its devices
+
+std::vector<Index> dense(const Order& order, const std::vector<Index>& extents) {
+    const Order whole = merged(order);
+    return whole == row_major(extents) ? extents : sizes_of(whole);
+}
+
+class Operations {
+public:
+    Operations(const Mesh& mesh, std::vector<Index> shape, std::vector<Operation>& operations)
+        : mesh_(mesh), shape_(std::move(shape)), operations_(operations) {}
+
+    void reshape(const std::vector<Index>& shape) {
+        if (shape == shape_) return;
+        if (!operations_.empty() && operations_.back().kind == OperationKind::reshape) {
+            shape_ = operations_.back().input;
+            operations_.pop_back();
+            reshape(shape);
+            return;
+        }
+        add(OperationKind::reshape, shape);
+    }
+
+    void transpose(const Order& from, const Order& to) {
+        const auto turned = transposition(from, to);
+        if (!turned->moves()) return;
+        reshape(turned->sizes);
+        std::vector<Index> shape;
+        for (const std::size_t i : turned->permutation) shape.push_back(turned->sizes[i]);
+        add(OperationKind::transpose, shape).permutation = turned->permutation;
+    }
+
+    void run(const Stage& stage, const Chosen& chosen) {
+        const Positions positions(mesh_, *stage.mesh);
+        switch (stage.kind) {
+            case OperationKind::slice:
+                slice(stage, chosen, positions);
+                return;
+            case OperationKind::update_slice:
+                update_slice(stage, chosen, positions);
+                return;
+            case OperationKind::mask: {
+                const AtomList digits = atoms_of(stage, chosen);
+                Operation& mask = add(OperationKind::mask, shape_);
+                mask.keeps = positions.where_zero(digits);
+                mask.combine = stage.combine;
+                if (positions.same()) mask.digits = {digits};
+                return;
+            }
+            case OperationKind::scale:
+                add(OperationKind::scale, shape_).factor = stage.factor;
+                return;
+            case OperationKind::permute:
+                add(OperationKind::permute, shape_).pairs = positions.of_devices(stage.pairs);
+                return;
+            case OperationKind::all_reduce:
+                all_reduce(stage, chosen, positions);
+                return;
+            default:
+                exchange_blocks(stage, chosen, positions);
+        }
+    }
+
+private:
+    Operation& add(OperationKind kind, std::vector<Index> shape) {
+        operations_.push_back({kind, shape_, shape});
+        shape_ = std::move(shape);
+        return operations_.back();
+    }
+
+    static AtomList atoms_of(const Stage& stage, const Chosen& chosen) {
+        AtomList atoms;
+        for (const std::size_t i : chosen.rotation) atoms.push_back(stage.members[i].atom);
+        return canonical(std::move(atoms));
+    }
+
+    Operation& collective(OperationKind kind, std::vector<Index> shape, const Stage& stage, const Chosen& chosen,
+                          const Positions& positions) {
+        Operation& made = add(kind, std::move(shape));
+        const AtomList digits = atoms_of(stage, chosen);
+        made.groups = positions.groups(digits);
+        if (positions.same()) made.digits = {digits};
+        return made;
+    }
+
+    // all_gather, all_to_all and reduce_scatter: what is taken lies in front, and what is made will. Blocks are equal
+    // parts of dimension 0, whatever shape they have.
+    void exchange_blocks(const Stage& stage, const Chosen& chosen, const Positions& positions) {
+        const Index size = combinations(atoms_of(stage, chosen));
+        const Order taken = taken_by(stage);
+        std::vector<Index> extents = stage.before;
+        for (const Digit& digit : taken) extents[digit.dim] /= digit.size;
+        std::vector<Index> body = dense(without(chosen.order, taken), extents);
+        if (body.empty()) body = {1};
+        if (stage.kind == OperationKind::all_gather) {
+            if (shape_.empty()) reshape(body);
+            collective(OperationKind::all_gather, longer(size), stage, chosen, positions);
+            return;
+        }
+        if (shape_.empty() || shape_[0] % size != 0) {
+            std::vector<Index> blocks = body;
+            blocks[0] *= size;
+            reshape(blocks);
+        }
+        if (stage.kind == OperationKind::reduce_scatter && stage.combine == Combine::sum) {
+            std::vector<Index> block = shape_;
+            block[0] /= size;
+            collective(OperationKind::reduce_scatter, block, stage, chosen, positions).combine = Combine::sum;
+            return;
+        }
+        collective(OperationKind::all_to_all, shape_, stage, chosen, positions);
+        if (stage.kind == OperationKind::reduce_scatter) reduce(size, body, stage.combine);
+    }
+
+    [[nodiscard]] std::vector<Index> longer(Index times) const {
+        std::vector<Index> shape = shape_;
+        shape[0] *= times;
+        return shape;
+    }
+
+    // The leading dimension is `size` entries of this shape.
+    void reduce(Index size, const std::vector<Index>& shape, Combine combine) {
+        std::vector<Index> entries = shape;
+        entries.insert(entries.begin(), size);
+        reshape(entries);
+        add(OperationKind::reduce, shape).combine = combine;
+    }
+
+    void all_reduce(const Stage& stage, const Chosen& chosen, const Positions& positions) {
+        if (stage.combine != Combine::prod) {
+            collective(OperationKind::all_reduce, shape_, stage, chosen, positions).combine = stage.combine;
+            return;
+        }
+        const std::vector<Index> shape = shape_;
+        const Index size = combinations(atoms_of(stage, chosen));
+        const Index elements = elements_of(shape_);
+        const bool scatters = elements % size == 0;
+        const Index part = scatters ? elements / size : elements;
+        reshape({elements});
+        if (scatters)
+            collective(OperationKind::all_to_all, {elements}, stage, chosen, positions);
+        else
+            collective(OperationKind::all_gather, {elements * size}, stage, chosen, positions);
+        reduce(size, {part}, Combine::prod);
+        if (scatters) collective(OperationKind::all_gather, {elements}, stage, chosen, positions);
+        reshape(shape);
+    }
+
+    // Dimensions of the array as it lies, each with the atoms that say which of its blocks is meant.
+    struct Blocks {
+        std::vector<Index> whole;
+        std::vector<Index> part;
+        std::vector<AtomList> digits;
+    };
+
+    void slice(const Stage& stage, const Chosen& chosen, const Positions& positions) {
+        const Blocks blocks = blocks_of(stage, chosen);
+        reshape(blocks.whole);
+        place(add(OperationKind::slice, blocks.part), blocks, positions);
+    }
+
+    void update_slice(const Stage& stage, const Chosen& chosen, const Positions& positions) {
+        Blocks blocks;
+        if (merged(chosen.order) == row_major(stage.before)) {
+            blocks = {stage.after, stage.before, std::vector<AtomList>(stage.before.size())};
+            for (const Member& member : stage.members) blocks.digits[member.made->dim].push_back(member.atom);
+        } else {
+            blocks.part = shape_;
+            blocks.part.insert(blocks.part.begin(), 1);
+            blocks.whole = blocks.part;
+            blocks.whole[0] = elements_of(made_by(stage));
+            blocks.digits.resize(blocks.part.size());
+            for (const Member& member : stage.members) blocks.digits[0].push_back(member.atom);
+        }
+        reshape(blocks.part);
+        Operation& made = add(OperationKind::update_slice, blocks.whole);
+        made.combine = stage.combine;
+        place(made, blocks, positions);
+    }
+
+    static void place(Operation& operation, const Blocks& blocks, const Positions& positions) {
+        operation.starts = positions.starts(blocks.digits, blocks.part);
+        if (!positions.same()) return;
+        for (const AtomList& digits : blocks.digits) operation.digits.push_back(canonical(digits));
+    }
+
+    static Blocks blocks_of(const Stage& stage, const Chosen& chosen) {
+        if (merged(chosen.order) == row_major(stage.before)) {
+            Blocks blocks{stage.before, stage.after, std::vector<AtomList>(stage.before.size())};
+            for (const Member& member : stage.members) blocks.digits[member.taken->dim].push_back(member.atom);
+            return blocks;
+        }
+        const Order order = *cut_out(chosen.order, taken_by(stage));
+        Blocks blocks;
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            const auto member = std::ranges::find(stage.members, std::optional(order[i]), &Member::taken);
+            const bool taken = member != stage.members.end();
+            const bool continues =
+                i > 0 && order[i - 1].dim == order[i].dim && order[i - 1].stride == order[i].size * order[i].stride;
+            // A digit that is taken begins a block, unless one that is taken goes right before it.
+            const bool joins = continues && (!taken || blocks.part.back() == 1);
+            if (!joins) {
+                blocks.whole.push_back(1);
+                blocks.part.push_back(1);
+                blocks.digits.emplace_back();
+            }
+            blocks.whole.back() *= order[i].size;
+            if (taken) blocks.digits.back().push_back(member->atom);
+            if (!taken) blocks.part.back() *= order[i].size;
+        }
+        return blocks;
+    }
+
+    const Mesh& mesh_;
+    std::vector<Index> shape_;
+    std::vector<Operation>& operations_;
+};
+
+Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
+    if (same_tiles(asked, planned)) return {};
+    bool same = same_devices(asked.mesh, planned.mesh) && divisor(asked) == divisor(planned) &&
+                summand_count(asked) == summand_count(planned);
+    for (Index position = 0; same && position < device_count(asked); ++position) {
+        const Index device = device_at(asked.mesh, position);
+        same = tile(asked, device) == tile(planned, device) && summand(asked, device) == summand(planned, device);
+    }
+    if (same) return {};
+    return fail(Code::mismatch,
+                fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned)));
+}
+
+Result<void> append(const Plan& plan, Operations& made) {
+    RESHARD_TRY(auto& stages, stages_of(plan));
+    const TileEnds ends{extents_of(plan.source), extents_of(plan.target), size_of(plan.source.dtype)};
+    made.reshape(ends.source);
+    const std::vector<Chosen> chosen = split_gathers(stages, ends).choices;
+    Order order = row_major(ends.source);
+    const auto go = [&](const Order& to, const std::vector<Index>& tile) {
+        const std::vector<Order> path = way(order, to, tile);
+        for (std::size_t i = 1; i < path.size(); ++i) made.transpose(path[i - 1], path[i]);
+    };
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        go(chosen[i].order, stages[i].before);
+        made.run(stages[i], chosen[i]);
+        order = behind(stages[i], chosen[i]);
+    }
+    go(row_major(ends.target), ends.target);
+    return {};
+}
+
+}  // namespace
+
+Result<void> has_program(const Problem& asked) {
+    for (const Layout* end : {&asked.source, &asked.target}) {
+        RESHARD_CHECK(validate(*end));
+        RESHARD_CHECK(has_equal_tiles(*end));
+    }
+    if (same_devices(asked.source.mesh, asked.target.mesh)) return {};
+    return fail(Code::unsupported,
+                fmt::format("the source stands on mesh {} and the target on mesh {}; a tile program needs the same "
+                            "devices at both ends",
+                            format(asked.source.mesh), format(asked.target.mesh)));
+}
+
+Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
+    RESHARD_CHECK(has_program(asked));
+    for (const Layout* end : {&asked.source, &asked.target, &plan.source, &plan.target})
+        if (device_count(*end) > devices_max)
+            return fail(Code::unsupported, fmt::format("a program for {} devices; at most {} are listed in its groups",
+                                                       device_count(*end), devices_max));
+    RESHARD_CHECK(check(plan));
+    RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
+    RESHARD_CHECK(same_on_devices(seen.first, plan.source));
+    RESHARD_CHECK(same_on_devices(seen.second, plan.target));
+    TileProgram program{asked.source, asked.target, {}};
+    Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
+    // What has no elements has nothing to move.
+    if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
+    made.reshape(extents_of(asked.target));
+    permute_behind_all_to_alls(program.operations);
+    return program;
+}
+
+Result<TileProgram> portable(const Plan& plan) { return portable(plan, {plan.source, plan.target}); }
+
+}  // namespace reshard

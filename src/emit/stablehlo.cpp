@@ -1,0 +1,244 @@
+// A tile program as a StableHLO module: what one replica does.
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "src/base/try.hpp"
+#include "src/emit/text.hpp"
+
+namespace reshard {
+
+namespace {
+
+constexpr std::array<std::string_view, 17> type_names = {"i1",   "i8",   "i16",  "i32",          "i64",         "ui8",
+                                                         "ui16", "ui32", "ui64", "f8E4M3FN",     "f8E5M2",      "f16",
+                                                         "bf16", "f32",  "f64",  "complex<f32>", "complex<f64>"};
+
+std::string_view type_name(DType dtype) { return type_names[static_cast<std::size_t>(dtype)]; }
+
+bool has_point(DType dtype) { return dtype >= DType::f8_e4m3fn && dtype <= DType::f64; }
+bool is_unsigned(DType dtype) { return dtype >= DType::u8 && dtype <= DType::u64; }
+
+// A small number as a literal of the type.
+std::string literal(DType dtype, Index number) {
+    if (is_complex(dtype)) return fmt::format("({}.0, 0.0)", number);
+    if (has_point(dtype)) return fmt::format("{}.0", number);
+    if (dtype == DType::boolean) return number != 0 ? "true" : "false";
+    return fmt::format("{}", number);
+}
+
+// What max and min leave as it is: infinities of floats by their bits, else the ends of the range.
+std::string extreme(DType dtype, bool lowest) {
+    const Index bits = 8 * size_of(dtype);
+    if (dtype == DType::boolean) return lowest ? "false" : "true";
+    if (has_point(dtype)) {
+        const std::uint64_t mantissa = dtype == DType::f16    ? 10
+                                       : dtype == DType::bf16 ? 7
+                                       : dtype == DType::f32  ? 23
+                                                              : 52;
+        const std::uint64_t infinity = ((std::uint64_t{1} << (static_cast<std::uint64_t>(bits) - 1 - mantissa)) - 1)
+                                       << mantissa;
+        const std::uint64_t sign = lowest ? std::uint64_t{1} << (bits - 1) : 0;
+        return fmt::format("0x{:0{}X}", sign | infinity, bits / 4);
+    }
+    const std::uint64_t half = std::uint64_t{1} << (bits - 1);
+    if (is_unsigned(dtype)) return lowest ? "0" : fmt::format("{}", half - 1 + half);
+    return lowest ? fmt::format("-{}", half) : fmt::format("{}", half - 1);
+}
+
+std::string neutral(DType dtype, Combine combine) {
+    if (combine == Combine::max) return extreme(dtype, true);
+    if (combine == Combine::min) return extreme(dtype, false);
+    return literal(dtype, combine == Combine::prod ? 1 : 0);
+}
+
+std::string_view op_name(Combine combine) {
+    return combine == Combine::max    ? "maximum"
+           : combine == Combine::min  ? "minimum"
+           : combine == Combine::prod ? "multiply"
+                                      : "add";
+}
+
+class StableHloText {
+public:
+    explicit StableHloText(const TileProgram& program) : program_(program), dtype_(program.source.dtype) {}
+
+    std::string text() {
+        const std::string source = type(extents_of(program_.source));
+        const std::string target = type(extents_of(program_.target));
+        std::string held = "%tile";
+        for (const Operation& operation : program_.operations) held = add(operation, held);
+        return fmt::format(
+            "// {}.\n// What one replica does with its tile; replica i stands at position i of the mesh. Written by "
+            "`reshard emit --to stablehlo`.\n"
+            "module @reshard attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = {} : i32}} {{\n"
+            "  func.func public @main(%tile: {}) -> {} {{\n{}    return {} : {}\n  }}\n}}\n",
+            headline(program_), device_count(program_.source), source, target, body_, held, target);
+    }
+
+private:
+    std::string type(const std::vector<Index>& shape) const {
+        return fmt::format("tensor<{}{}{}>", fmt::join(shape, "x"), shape.empty() ? "" : "x", type_name(dtype_));
+    }
+
+    std::string value(std::string text) {
+        std::string made = fmt::format("%{}", count_++);
+        body_ += fmt::format("    {} = {}\n", made, text);
+        return made;
+    }
+
+    std::string signature(const Operation& operation) const {
+        return fmt::format("({}) -> {}", type(operation.input), type(operation.output));
+    }
+
+    // dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>
+    static std::string table(const std::vector<std::vector<Index>>& rows) {
+        std::vector<std::string> all;
+        for (const auto& row : rows) all.push_back(fmt::format("[{}]", listed(row)));
+        return fmt::format("dense<[{}]> : tensor<{}x{}xi64>", fmt::join(all, ", "), rows.size(), rows[0].size());
+    }
+
+    // What combines two elements, as the region of an operation.
+    std::string combiner(Combine combine) const {
+        const std::string_view element = type_name(dtype_);
+        return fmt::format(
+            "({{\n    ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):\n      %c = stablehlo.{1} %a, %b : tensor<{0}>\n"
+            "      stablehlo.return %c : tensor<{0}>\n    }})",
+            element, op_name(combine));
+    }
+
+    std::string collective(const Operation& operation, const std::string& held, std::string_view attributes,
+                           const std::string& region = "") {
+        return value(fmt::format("\"stablehlo.{}\"({}) {}{}{{{}replica_groups = {}}} : {}", name(operation.kind), held,
+                                 region, region.empty() ? "" : " ", attributes, table(operation.groups),
+                                 signature(operation)));
+    }
+
+    std::string replica() {
+        if (replica_.empty()) replica_ = value("stablehlo.replica_id : tensor<ui32>");
+        return replica_;
+    }
+
+    std::vector<std::string> starts(const Operation& operation) {
+        std::vector<std::string> all;
+        for (std::size_t dim = 0; dim < operation.input.size(); ++dim) {
+            std::vector<Index> column;
+            for (const auto& start : operation.starts) column.push_back(start[dim]);
+            if (std::ranges::count(column, 0) == static_cast<Index>(column.size())) {
+                all.push_back(value("stablehlo.constant dense<0> : tensor<i64>"));
+                continue;
+            }
+            const std::string at = replica();
+            const std::string table_type = fmt::format("tensor<{}xi64>", column.size());
+            const std::string table =
+                value(fmt::format("stablehlo.constant dense<[{}]> : {}", listed(column), table_type));
+            const std::string own =
+                value(fmt::format("stablehlo.dynamic_slice {}, {}, sizes = [1] : ({}, tensor<ui32>) -> tensor<1xi64>",
+                                  table, at, table_type));
+            all.push_back(value(fmt::format("stablehlo.reshape {} : (tensor<1xi64>) -> tensor<i64>", own)));
+        }
+        return all;
+    }
+
+    static std::string index_types(std::size_t count) {
+        std::string text;
+        for (std::size_t i = 0; i < count; ++i) text += ", tensor<i64>";
+        return text;
+    }
+
+    std::string filled(const std::vector<Index>& shape, Combine combine) {
+        return value(fmt::format("stablehlo.constant dense<{}> : {}", neutral(dtype_, combine), type(shape)));
+    }
+
+    std::string masked(const Operation& operation, const std::string& held) {
+        std::vector<std::string> keeps;
+        for (Index position = 0; position < device_count(program_.source); ++position)
+            keeps.push_back(std::ranges::binary_search(operation.keeps, position) ? "true" : "false");
+        const std::string at = replica();
+        const std::string type_of_table = fmt::format("tensor<{}xi1>", keeps.size());
+        const std::string table =
+            value(fmt::format("stablehlo.constant dense<[{}]> : {}", fmt::join(keeps, ", "), type_of_table));
+        const std::string own =
+            value(fmt::format("stablehlo.dynamic_slice {}, {}, sizes = [1] : ({}, tensor<ui32>) -> tensor<1xi1>", table,
+                              at, type_of_table));
+        const std::string keep = value(fmt::format("stablehlo.reshape {} : (tensor<1xi1>) -> tensor<i1>", own));
+        const std::string fill = filled(operation.output, operation.combine);
+        return value(
+            fmt::format("stablehlo.select {}, {}, {} : tensor<i1>, {}", keep, held, fill, type(operation.output)));
+    }
+
+    std::string scaled(const Operation& operation, std::string held) {
+        const std::string shape = type(operation.output);
+        const auto by = [&](std::string_view what, Index factor) {
+            if (factor == 1) return;
+            const std::string number =
+                value(fmt::format("stablehlo.constant dense<{}> : {}", literal(dtype_, factor), shape));
+            held = value(fmt::format("stablehlo.{} {}, {} : {}", what, held, number, shape));
+        };
+        by("multiply", operation.factor.times);
+        by("divide", operation.factor.over);
+        return held;
+    }
+
+    std::string add(const Operation& operation, const std::string& held) {
+        switch (operation.kind) {
+            case OperationKind::reshape:
+                return value(fmt::format("stablehlo.reshape {} : {}", held, signature(operation)));
+            case OperationKind::transpose:
+                return value(fmt::format("stablehlo.transpose {}, dims = [{}] : {}", held,
+                                         fmt::join(operation.permutation, ", "), signature(operation)));
+            case OperationKind::slice: {
+                const auto at = starts(operation);
+                return value(fmt::format("stablehlo.dynamic_slice {}, {}, sizes = [{}] : ({}{}) -> {}", held,
+                                         fmt::join(at, ", "), listed(operation.output), type(operation.input),
+                                         index_types(at.size()), type(operation.output)));
+            }
+            case OperationKind::update_slice: {
+                const std::string fill = filled(operation.output, operation.combine);
+                const auto at = starts(operation);
+                return value(fmt::format("stablehlo.dynamic_update_slice {}, {}, {} : ({}, {}{}) -> {}", fill, held,
+                                         fmt::join(at, ", "), type(operation.output), type(operation.input),
+                                         index_types(at.size()), type(operation.output)));
+            }
+            case OperationKind::mask:
+                return masked(operation, held);
+            case OperationKind::scale:
+                return scaled(operation, held);
+            case OperationKind::reduce: {
+                const std::string start = filled({}, operation.combine);
+                return value(fmt::format(
+                    "stablehlo.reduce({} init: {}) applies stablehlo.{} across dimensions = [0] : ({}, {}) -> {}", held,
+                    start, op_name(operation.combine), type(operation.input), type({}), type(operation.output)));
+            }
+            case OperationKind::all_gather:
+                return collective(operation, held, "all_gather_dim = 0 : i64, ");
+            case OperationKind::all_to_all:
+                return collective(
+                    operation, held,
+                    fmt::format("split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = {} : i64, ",
+                                operation.groups[0].size()));
+            case OperationKind::reduce_scatter:
+                return collective(operation, held, "scatter_dimension = 0 : i64, ", combiner(Combine::sum));
+            case OperationKind::all_reduce:
+                return collective(operation, held, "", combiner(operation.combine));
+            case OperationKind::permute:
+                break;
+        }
+        std::vector<std::vector<Index>> pairs;
+        for (const SourceTargetPair& pair : operation.pairs) pairs.push_back({pair.source, pair.target});
+        return value(fmt::format("\"stablehlo.collective_permute\"({}) {{source_target_pairs = {}}} : {}", held,
+                                 table(pairs), signature(operation)));
+    }
+
+    const TileProgram& program_;
+    const DType dtype_;
+    std::string body_;
+    std::string replica_;
+    int count_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> stablehlo_text(const TileProgram& program) { return StableHloText(program).text(); }
+
+}  // namespace reshard

@@ -1,0 +1,311 @@
+// The rows of a list: each question that differs is kept once, with its ends as one array.
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "reshard/planner/normalize_devices.hpp"
+#include "reshard/planner/view.hpp"
+#include "src/base/try.hpp"
+#include "src/model/rows.hpp"
+#include "src/schedule/exchange.hpp"
+
+namespace reshard {
+
+namespace {
+
+// One end of a question: the array, and how the tiles in which it lies are stored.
+struct End {
+    Layout array;
+    std::optional<TensorPart> part = {};                // of a tensor; none: the array is the tensor
+    std::vector<std::optional<std::size_t>> dims = {};  // of a part: the tensor's dimension of each of the array's
+    std::vector<Storage> storages = {};                 // by rank; none: row-major
+};
+
+Index own_indices_before(const Side& side, Index index) {
+    Index before = 0;
+    for (const Interval& interval : side.intervals)
+        before += std::clamp(index, interval.begin, interval.end) - interval.begin;
+    return before;
+}
+
+// The array's storage on `rank`: it begins where the tensor's tile has its first indices of the box.
+Storage storage_on(const End& end, const Tile& array, Index rank) {
+    if (!end.storages.empty()) return end.storages[static_cast<std::size_t>(rank)];
+    if (!end.part) return row_major(array);
+    const Tile whole = tile(*end.part->layout, rank);
+    const Storage dense = row_major(whole);
+    const Box& box = *end.part->box;
+    Storage storage;
+    for (std::size_t k = 0; k < box.size(); ++k)
+        storage.offset += own_indices_before(whole[k], box[k].begin) * dense.strides[k];
+    for (const auto& dim : end.dims) storage.strides.push_back(dim ? dense.strides[*dim] : 0);
+    return storage;
+}
+
+Slot slot_on(const End& end, BufferId buffer, Index rank) {
+    Tile held = tile(end.array, rank);
+    if (count(held) == 0) return {buffer, 0, std::move(held), {}};
+    Storage storage = storage_on(end, held, rank);
+    return {buffer, 0, std::move(held), std::move(storage)};
+}
+
+Result<void> copies_only(const Layout& layout) {
+    RESHARD_CHECK(validate(layout));
+    if (layout.unreduced.empty()) return {};
+    return fail(Code::unsupported,
+                fmt::format("rows copy bytes, and an array in {} summands ({}) must be reduced first",
+                            summand_count(layout), name(layout.reduction)));
+}
+
+}  // namespace
+
+struct RowSchedule::Question {
+    End source;
+    End target;
+};
+
+bool operator==(const TensorPart& a, const TensorPart& b) {
+    return a.box == b.box && (a.layout == b.layout || *a.layout == *b.layout);
+}
+
+Result<Layout> layout_of(const TensorPart& part) {
+    Layout inner = *part.layout;
+    if (!part.box) return inner;
+    if (part.box->size() != inner.dims.size())
+        return fail(Code::mismatch,
+                    fmt::format("the box has {} dimensions, the tensor {}", part.box->size(), inner.dims.size()));
+    for (std::size_t k = 0; k < inner.dims.size(); ++k) {
+        const Interval& cut = (*part.box)[k];
+        Dim& dim = inner.dims[k];
+        if (cut.begin < 0 || cut.end < cut.begin || cut.end > dim.extent)
+            return fail(Code::mismatch, fmt::format("the box has indices {}:{} of dimension {}, which has {}",
+                                                    cut.begin, cut.end, k, dim.extent));
+        if (cut.size() == dim.extent) continue;
+        std::vector<Dim::Piece> pieces;
+        for (const Dim::Piece& piece : pieces_of(dim)) {
+            const Index end = std::clamp(piece.end, cut.begin, cut.end) - cut.begin;
+            if (end > (pieces.empty() ? 0 : pieces.back().end)) pieces.push_back({end, piece.shard});
+        }
+        dim = Dim(cut.size(), dim.atoms, std::move(pieces));
+        dim.pieces = canonical_pieces(dim);
+    }
+    return inner;
+}
+
+namespace {
+
+using Question = RowSchedule::Question;
+
+// Both arrays with the same dimensions: one of extent 1 that only one end has is put into the other, too. False when
+// other extents differ.
+bool align(End& source, End& target) {
+    const std::vector<Dim> left = std::exchange(source.array.dims, {});
+    const std::vector<Dim> right = std::exchange(target.array.dims, {});
+    const auto take = [](End& end, const std::vector<Dim>& dims, std::size_t& next, bool there) {
+        end.dims.push_back(there ? std::optional(next) : std::nullopt);
+        end.array.dims.push_back(there ? dims[next++] : Dim(1));
+    };
+    for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
+        const bool both = i < left.size() && j < right.size() && left[i].extent == right[j].extent;
+        const bool from_left = both || (i < left.size() && left[i].extent == 1);
+        const bool from_right = both || (!from_left && j < right.size() && right[j].extent == 1);
+        if (!from_left && !from_right) return false;
+        take(source, left, i, from_left);
+        take(target, right, j, from_right);
+    }
+    return true;
+}
+
+Result<Question> understood(const TensorPart& from, const TensorPart& to) {
+    for (const TensorPart* part : {&from, &to}) RESHARD_CHECK(copies_only(*part->layout));
+    RESHARD_TRY(auto& source, layout_of(from));
+    RESHARD_TRY(auto& target, layout_of(to));
+    Question question{{source}, {target}};
+    if (from.box) question.source.part = from;
+    if (to.box) question.target.part = to;
+    if (source.dtype != target.dtype || !align(question.source, question.target)) {
+        if (from.box || to.box)
+            return fail(Code::mismatch, "the parts differ in element type, or in other extents than 1");
+        RESHARD_TRY(auto& ends, in_common_view(source, target));
+        question = {{std::move(ends.first)}, {std::move(ends.second)}};
+    }
+    std::tie(question.source.array, question.target.array) =
+        normalized_devices(question.source.array, question.target.array);
+    return question;
+}
+
+Result<Question> understood(const PartProblem& parts) { return understood(parts.source, parts.target); }
+
+Result<Question> understood(const Problem& problem) {
+    return understood({std::make_shared<const Layout>(problem.source)},
+                      {std::make_shared<const Layout>(problem.target)});
+}
+
+// FNV-1a over words, of what decides the rows; names do not.
+struct PartHash {
+    std::uint64_t state = 0xcbf29ce484222325U;
+    void add(Index word) { state = (state ^ static_cast<std::uint64_t>(word)) * 0x100000001b3U; }
+    void add(const Layout& layout) {
+        add(size_of(layout.dtype));
+        for (const Axis& axis : layout.mesh.axes) add(axis.size);
+        for (const Index device : layout.mesh.devices.devices()) add(device);
+        for (const Dim& dim : layout.dims) {
+            add(dim.extent);
+            for (const Atom& atom : dim.atoms) {
+                add(atom.size);
+                add(atom.stride);
+            }
+            for (const Dim::Piece& piece : dim.pieces) {
+                add(piece.end);
+                add(piece.shard);
+            }
+        }
+    }
+    void add(const TensorPart& part) {
+        add(*part.layout);
+        if (!part.box) return;
+        for (const Interval& side : *part.box) {
+            add(side.begin);
+            add(side.end);
+        }
+    }
+};
+
+}  // namespace
+
+template <class Asked>
+Result<RowSchedule> RowSchedule::make_list(std::span<const Asked> list) {
+    if (list.size() > UINT32_MAX) return fail(Code::unsupported, "more than 2^32 arrays");
+    RowSchedule made;
+    made.question_of_.reserve(list.size());
+    std::unordered_multimap<std::uint64_t, std::size_t> known;  // hash, index in the list
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        PartHash hash;
+        hash.add(list[i].source);
+        hash.add(list[i].target);
+        const auto [first, last] = known.equal_range(hash.state);
+        const auto found = std::find_if(first, last, [&](const auto& entry) { return list[entry.second] == list[i]; });
+        if (found != last) {
+            made.question_of_.push_back(made.question_of_[found->second]);
+            continue;
+        }
+        auto question = understood(list[i]);
+        if (!question) return fail(question.error().code, fmt::format("array {}: {}", i, question.error().message));
+        known.emplace(hash.state, i);
+        made.ranks_ =
+            std::max({made.ranks_, world_size(question->source.array.mesh), world_size(question->target.array.mesh)});
+        made.question_of_.push_back(static_cast<std::uint32_t>(made.questions_.size()));
+        made.questions_.push_back(std::make_shared<const Question>(*std::move(question)));
+    }
+    return made;
+}
+
+Result<RowSchedule> RowSchedule::make(std::span<const Problem> arrays) { return make_list(arrays); }
+Result<RowSchedule> RowSchedule::make(std::span<const PartProblem> parts) { return make_list(parts); }
+
+namespace {
+
+// One storage for each rank of the layout, and none that leaves 64 bits.
+Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
+    if (storages.empty()) return {};
+    if (std::ssize(storages) < world_size(layout.mesh))
+        return fail(Code::mismatch, fmt::format("storages of {} ranks for the {} of {}", storages.size(), which,
+                                                world_size(layout.mesh)));
+    for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
+        const Tile held = tile(layout, rank);
+        if (count(held) == 0) continue;
+        const auto extent = extent_of(storages[static_cast<std::size_t>(rank)], held);
+        const bool fits = extent && checked_multiply(*extent, size_of(layout.dtype));
+        if (!extent || !fits)
+            return fail(extent ? Code::overflow : extent.error().code,
+                        fmt::format("the {} of rank {}: {}", which, rank,
+                                    extent ? "the storage reaches past 64 bits" : extent.error().message));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<RowSchedule> RowSchedule::make(const Problem& array, RankStorages storages) {
+    RESHARD_TRY(auto& question, understood(array));
+    const bool given = !storages.source.empty() || !storages.target.empty();
+    if (given) RESHARD_CHECK(same_array(array.source, array.target));
+    RESHARD_CHECK(fit(storages.source, array.source, "source"));
+    RESHARD_CHECK(fit(storages.target, array.target, "target"));
+    question.source.storages = std::move(storages.source);
+    question.target.storages = std::move(storages.target);
+    RowSchedule made;
+    made.ranks_ = std::max(world_size(array.source.mesh), world_size(array.target.mesh));
+    made.question_of_ = {0};
+    made.questions_.push_back(std::make_shared<const Question>(std::move(question)));
+    return made;
+}
+
+namespace {
+
+// The rows of one question, as if it were array 0.
+void append_rows(const Question& question, Index rank, RowSide side, std::vector<Row>& rows) {
+    const Layout& source = question.source.array;
+    const Layout& target = question.target.array;
+    const bool sends = side == RowSide::send;
+    if (!position_of(sends ? source.mesh : target.mesh, rank)) return;
+    const Slot own =
+        sends ? slot_on(question.source, BufferId::source, rank) : slot_on(question.target, BufferId::target, rank);
+    if (count(own.tile) == 0) return;
+    std::vector<Transfer> transfers =
+        sends ? exchange_sends(source, target, rank) : exchange_receives(source, target, rank);
+    if (sends && position_of(target.mesh, rank))
+        for (Box& box : boxes_of(intersect(own.tile, tile(target, rank)))) transfers.push_back({rank, std::move(box)});
+    std::ranges::stable_sort(transfers, {}, &Transfer::peer);
+    std::vector<Box> boxes;
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+        boxes.push_back(std::move(transfers[i].box));
+        const Index peer = transfers[i].peer;
+        if (i + 1 < transfers.size() && transfers[i + 1].peer == peer) continue;
+        const Slot other =
+            sends ? slot_on(question.target, BufferId::target, peer) : slot_on(question.source, BufferId::source, peer);
+        Row row;
+        row.peer = peer;
+        append_rows(row, boxes, sends ? own : other, sends ? other : own, size_of(source.dtype), rows);
+        boxes.clear();
+    }
+}
+
+}  // namespace
+
+std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const {
+    std::vector<Row> of_questions;
+    std::vector<std::size_t> ends;  // in it, of each question
+    ends.reserve(questions_.size() + 1);
+    ends.push_back(0);
+    for (const auto& question : questions_) {
+        append_rows(*question, rank, side, of_questions);
+        ends.push_back(of_questions.size());
+    }
+    std::size_t total = 0;
+    for (const std::uint32_t question : question_of_) total += ends[question + 1] - ends[question];
+    std::vector<Row> all;
+    all.reserve(total);
+    for (std::size_t array = 0; array < question_of_.size(); ++array) {
+        const std::uint32_t question = question_of_[array];
+        for (std::size_t i = ends[question]; i < ends[question + 1]; ++i) {
+            all.push_back(of_questions[i]);
+            all.back().array = static_cast<Index>(array);
+        }
+    }
+    return all;
+}
+
+Result<std::vector<Row>> schedule_rows(const Layout& source, const Layout& target, Index rank, RowSide side) {
+    const Problem array{source, target};
+    RESHARD_TRY(const auto& made, RowSchedule::make(array, RankStorages{}));
+    return made.rows(rank, side);
+}
+
+Result<std::vector<Row>> schedule_rows(std::span<const Problem> arrays, Index rank, RowSide side) {
+    RESHARD_TRY(const auto& made, RowSchedule::make(arrays));
+    return made.rows(rank, side);
+}
+
+}  // namespace reshard

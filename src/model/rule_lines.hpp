@@ -1,0 +1,77 @@
+// The lines of a rules text, read but not yet asked of any tensor. Grammar in reshard/model/rules.hpp.
+#pragma once
+
+#include "reshard/planner/tile.hpp"
+#include "src/model/name_pattern.hpp"
+
+namespace reshard::notation {
+
+/// A line with its number, for errors.
+struct RuleLine {
+    std::string_view text;         ///< without comment and the blanks at its end
+    std::size_t number = 0;        ///< from 1
+    const char* of = "the rules";  ///< what it is a line of
+    /// "line 3 of the rules: ...", with the line and the place.
+    [[nodiscard]] tl::unexpected<Error> error(Code code, std::string_view message, std::size_t offset) const;
+    /// The same result, its error with the number of the line.
+    template <class T>
+    [[nodiscard]] Result<T> numbered(Result<T> result) const {
+        if (!result) result = error(result.error().code, result.error().message, result.error().offset);
+        return result;
+    }
+};
+
+/// Takes the next line off the text; what follows a # says nothing, nor do empty lines. False at the end.
+[[nodiscard]] bool next_line(std::string_view& text, RuleLine& line);
+
+/// One dimension of a slice.
+struct Slice {
+    std::optional<Interval> indices;  ///< from and to; neither this nor a name: all
+    bool drops = false;               ///< an index, whose dimension goes
+    std::string_view name = {};       ///< {name}: the index that it stands for
+};
+
+/// One tensor of which a target is made.
+struct RulePart {
+    NamePattern pattern;
+    std::size_t offset = 0;  ///< in the line
+    std::optional<std::vector<Slice>> slices;
+};
+
+/// blocks n of pattern
+struct BlocksOf {
+    std::vector<Index> blocks;  ///< of each dimension; one: of all but that of a stack
+    NamePattern pattern;
+    std::size_t offset = 0;
+};
+
+struct Rule {
+    RuleLine line;
+    std::size_t offset = 0;              ///< of the pattern
+    std::optional<NamePattern> pattern;  ///< none: otherwise
+    bool also = false;
+    std::size_t layout_offset = 0;   ///< of "-" or "["; entries are read when extents are known
+    std::optional<BlocksOf> blocks;  ///< instead of entries
+    std::vector<RulePart> parts;     ///< none: the tensors of the same name
+    bool cut_whole = false;          ///< ++
+    std::size_t along = 0;           ///< the dimension in which parts follow each other, without that of a stack
+    std::string_view stack = {};     ///< the name over which parts are stacked, if any
+    Index stack_count = 1;
+};
+
+struct RuleEnd {
+    Mesh mesh;
+    std::optional<RuleLine> line;  ///< that begins it
+    std::vector<Rule> rules;
+    std::vector<Rule> drops;  ///< patterns only
+};
+
+struct RuleText {
+    RuleEnd source;
+    RuleEnd target;
+};
+
+/// pre: the text outlives what is made of it. Errors: as apply_rules.
+[[nodiscard]] Result<RuleText> read_rules(std::string_view text);
+
+}  // namespace reshard::notation

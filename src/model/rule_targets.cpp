@@ -1,0 +1,376 @@
+#include "src/model/rule_targets.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "src/base/try.hpp"
+#include "src/model/rule_layout.hpp"
+
+namespace reshard::notation {
+
+namespace {
+
+// A part of a source tensor, as a line takes it.
+struct Taken {
+    std::size_t tensor = 0;
+    std::optional<Box> box;    // none: all of it
+    std::vector<Index> shape;  // without the dimensions of indices
+    std::size_t rule = 0;
+};
+
+// A tensor of the target, while its parts are found.
+struct Made {
+    std::size_t rule = 0;
+    Bindings names;                           // of the rule's pattern, in its order
+    std::vector<std::optional<Taken>> parts;  // of a stack those of its first place first
+};
+
+// The box of a slice. Errors without a place.
+Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, const RulePart& part, const Bindings& names) {
+    Taken taken{tensor, std::nullopt, listed.shape, 0};
+    if (!part.slices) return taken;
+    if (part.slices->size() != listed.shape.size())
+        return fail(Code::mismatch, fmt::format("{} slices of '{}', which has {} dimensions", part.slices->size(),
+                                                listed.name, listed.shape.size()));
+    taken.shape.clear();
+    Box& box = taken.box.emplace();
+    for (std::size_t k = 0; k < listed.shape.size(); ++k) {
+        const Slice& slice = (*part.slices)[k];
+        Interval side = slice.indices.value_or(Interval{0, listed.shape[k]});
+        if (!slice.name.empty()) {
+            const Index index = number_below(value_in(names, slice.name), index_max);
+            side = {index, saturating_add(index, 1)};
+        }
+        if (side.begin < 0 || side.end < side.begin || side.end > listed.shape[k])
+            return fail(Code::mismatch, fmt::format("there are no indices {}:{} in dimension {} of '{}', which has {}",
+                                                    side.begin, side.end, k, listed.name, listed.shape[k]));
+        box.push_back(side);
+        if (!slice.drops) taken.shape.push_back(side.size());
+    }
+    return taken;
+}
+
+bool overlap(const Taken& a, const Taken& b) {
+    if (!a.box || !b.box) return true;
+    return count(intersect(*a.box, *b.box)) > 0 || *a.box == *b.box;
+}
+
+// A pattern of tensors that a rule takes.
+struct Taker {
+    const NamePattern* pattern = nullptr;
+    std::size_t rule = 0;
+    std::size_t part = 0;  // of a rule with parts
+};
+
+class Targets {
+public:
+    Targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model)
+        : end_(end), tensors_(tensors), model_(model), layouts_(end), met_(end.rules.size(), false) {
+        const auto add = [&](const NamePattern& pattern, std::size_t rule, std::size_t part) {
+            patterns_.add(pattern, takers_.size());
+            takers_.push_back({&pattern, rule, part});
+        };
+        for (std::size_t i = 0; i < end.rules.size(); ++i) {
+            const Rule& rule = end.rules[i];
+            if (!rule.pattern) otherwise_ = i;
+            if (rule.pattern && rule.parts.empty()) add(*rule.pattern, i, 0);
+            for (std::size_t part = 0; part < rule.parts.size(); ++part) add(rule.parts[part].pattern, i, part);
+        }
+        for (std::size_t i = 0; i < end.drops.size(); ++i) drops_.add(*end.drops[i].pattern, i);
+    }
+
+    Result<void> place() {
+        std::vector<bool> dropped(end_.drops.size(), false);
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            taken_.clear();
+            RESHARD_CHECK(take(i));
+            const bool drops = drop(tensors_[i], dropped);
+            if (drops && !taken_.empty())
+                return line_of(taken_.front())
+                    .error(Code::mismatch, fmt::format("'{}' is dropped and taken", tensors_[i].name), 0);
+            if (taken_.empty() && !drops) RESHARD_CHECK(take_other(i));
+            RESHARD_CHECK(taken_once(i));
+        }
+        for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
+            if (!met_[rule])
+                return end_.rules[rule].line.error(Code::mismatch, "no tensor of the list is for this line",
+                                                   end_.rules[rule].offset);
+        for (std::size_t i = 0; i < dropped.size(); ++i)
+            if (!dropped[i])
+                return end_.drops[i].line.error(Code::mismatch, "no tensor of the list is for this line",
+                                                end_.drops[i].offset);
+        return finish();
+    }
+
+private:
+    const RuleLine& line_of(const Taken& taken) const { return end_.rules[taken.rule].line; }
+
+    bool also(const Taken& taken) const { return end_.rules[taken.rule].also; }
+
+    bool drop(const ListedTensor& tensor, std::vector<bool>& dropped) {
+        bool drops = false;
+        for (const std::size_t i : drops_.near(tensor.name))
+            if (end_.drops[i].pattern->match(tensor.name, names_)) drops = dropped[i] = true;
+        return drops;
+    }
+
+    // Every line that takes the tensor, or parts of it.
+    Result<void> take(std::size_t tensor) {
+        const std::string& name = tensors_[tensor].name;
+        for (const std::size_t i : patterns_.near(name)) {
+            const Taker& taker = takers_[i];
+            if (!taker.pattern->match(name, names_)) continue;
+            if (end_.rules[taker.rule].parts.empty()) {
+                RESHARD_CHECK(add(0, {tensor, std::nullopt, tensors_[tensor].shape, taker.rule}, name, names_));
+            } else {
+                RESHARD_CHECK(take_part(tensor, taker.rule, taker.part));
+            }
+        }
+        return {};
+    }
+
+    Result<void> take_other(std::size_t tensor) {
+        if (otherwise_)
+            return add(0, {tensor, std::nullopt, tensors_[tensor].shape, *otherwise_}, tensors_[tensor].name, {});
+        return end_.line->error(Code::mismatch,
+                                fmt::format("no line of the target takes '{}' (a line 'drop {}' leaves it out)",
+                                            tensors_[tensor].name, tensors_[tensor].name),
+                                0);
+    }
+
+    // Names that only the target counts run through all their numbers.
+    Result<void> take_part(std::size_t tensor, std::size_t number, std::size_t part) {
+        const Rule& rule = end_.rules[number];
+        const RulePart& from = rule.parts[part];
+        std::vector<const NamePattern::Token*> free;
+        Index all = 1;
+        for (const NamePattern::Token& token : rule.pattern->tokens())
+            if (token.kind == NamePattern::Token::Kind::word && from.pattern.find(token.text) == nullptr) {
+                free.push_back(&token);
+                all = saturating_multiply(all, token.count);
+            }
+        if (all > split_max)
+            return rule.line.error(Code::unsupported, fmt::format("more than {} tensors of one", split_max),
+                                   rule.offset);
+        const Index stacked = number_below(value_in(names_, rule.stack), rule.stack_count);
+        const auto place = static_cast<std::size_t>(std::max<Index>(stacked, 0)) * rule.parts.size() + part;
+        Bindings names = names_;
+        for (Index i = 0; i < all; ++i) {
+            names.resize(names_.size());
+            for (Index rest = i; const NamePattern::Token* token : free) {
+                names.push_back({token->text, spelled(rest % token->count)});
+                rest /= token->count;
+            }
+            auto taken = sliced(tensor, tensors_[tensor], from, names);
+            if (!taken) return rule.line.error(taken.error().code, taken.error().message, from.offset);
+            taken->rule = number;
+            RESHARD_CHECK(add(place, *std::move(taken), rule.pattern->written(names), names));
+        }
+        return {};
+    }
+
+    // As text, which stays.
+    std::string_view spelled(Index number) {
+        while (std::ssize(numbers_) <= number) numbers_.push_back(std::to_string(numbers_.size()));
+        return numbers_[static_cast<std::size_t>(number)];
+    }
+
+    // What the names of a rule's pattern stand for, of all that is bound.
+    static Bindings names_of(const Rule& rule, const Bindings& names) {
+        Bindings own;
+        if (!rule.pattern) return own;
+        for (const NamePattern::Token& token : rule.pattern->tokens())
+            if (token.kind != NamePattern::Token::Kind::text) own.push_back({token.text, value_in(names, token.text)});
+        return own;
+    }
+
+    Result<void> add(std::size_t place, Taken taken, const std::string& name, const Bindings& names) {
+        const Rule& rule = end_.rules[taken.rule];
+        met_[taken.rule] = true;
+        Bindings own = names_of(rule, names);
+        const auto [found, fresh] = by_name_.emplace(name, made_.size());
+        if (fresh) {
+            const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
+            if (saturating_multiply(rule.stack_count, static_cast<Index>(parts)) > made_max)
+                return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
+            made_.push_back({taken.rule, own, {}});
+            made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
+            model_.targets.push_back({name, nullptr, {}});
+        }
+        Made& made = made_[found->second];
+        if (made.rule != taken.rule)
+            return rule.line.error(Code::mismatch,
+                                   fmt::format("'{}' is made on line {}, too", name, end_.rules[made.rule].line.number),
+                                   rule.offset);
+        if (made.names != own)
+            return rule.line.error(Code::mismatch, fmt::format("'{}' is a name for two", name), rule.offset);
+        if (made.parts[place])
+            return rule.line.error(
+                Code::mismatch,
+                fmt::format("'{}' and '{}' are for one part of '{}'", tensors_[made.parts[place]->tensor].name,
+                            tensors_[taken.tensor].name, name),
+                rule.offset);
+        taken_.push_back(taken);
+        made.parts[place] = std::move(taken);
+        return {};
+    }
+
+    // Nothing of a tensor goes to two places unless a line says 'also'.
+    Result<void> taken_once(std::size_t tensor) {
+        for (std::size_t i = 0; i < taken_.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+                if (!also(taken_[i]) && !also(taken_[j]) && overlap(taken_[i], taken_[j]))
+                    return line_of(taken_[i]).error(
+                        Code::mismatch,
+                        fmt::format("'{}' is taken on line {}, too (a line may begin with 'also')",
+                                    tensors_[tensor].name, line_of(taken_[j]).number),
+                        end_.rules[taken_[i].rule].offset);
+        return {};
+    }
+
+    Result<void> finish() {
+        std::vector<Asked> asked(made_.size());
+        for (std::size_t i = 0; i < made_.size(); ++i) {
+            const Rule& rule = end_.rules[made_[i].rule];
+            RESHARD_ASSIGN(asked[i], shape_of(i));
+            model_.targets[i].shape = asked[i].shape;
+            if (rule.blocks) continue;
+            asked[i].names = &made_[i].names;
+            RESHARD_ASSIGN(model_.targets[i].layout, named(i, layouts_.said(made_[i].rule, asked[i])));
+        }
+        for (std::size_t i = 0; i < made_.size(); ++i) {
+            if (end_.rules[made_[i].rule].blocks) RESHARD_CHECK(place_blocks(i, asked[i]));
+        }
+        for (std::size_t i = 0; i < made_.size(); ++i) append_moves(i);
+        return {};
+    }
+
+    Result<void> place_blocks(std::size_t target, const Asked& asked) {
+        const Rule& rule = end_.rules[made_[target].rule];
+        const std::string of = rule.blocks->pattern.written(made_[target].names);
+        const auto found = by_name_.find(of);
+        if (found == by_name_.end() || end_.rules[made_[found->second].rule].blocks)
+            return rule.line.error(
+                Code::mismatch,
+                fmt::format("'{}', of which '{}' has the blocks, {}", of, model_.targets[target].name,
+                            found == by_name_.end() ? "is not made" : "is in blocks itself"),
+                rule.blocks->offset);
+        RESHARD_ASSIGN(
+            model_.targets[target].layout,
+            named(target, layouts_.in_blocks(made_[target].rule, asked, model_.targets[found->second].layout)));
+        return {};
+    }
+
+    // The shape of a tensor whose parts are all there: they follow each other in one dimension, and are stacked in a
+    // new first one.
+    Result<Asked> shape_of(std::size_t target) {
+        const Made& made = made_[target];
+        const Rule& rule = end_.rules[made.rule];
+        const auto wrong = [&](const Taken& part, std::string_view what) {
+            return rule.line.error(Code::mismatch,
+                                   fmt::format("'{}' {} the first part of '{}'", tensors_[part.tensor].name, what,
+                                               model_.targets[target].name),
+                                   rule.offset);
+        };
+        const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
+        for (std::size_t i = 0; i < made.parts.size(); ++i)
+            if (!made.parts[i])
+                return rule.line.error(Code::mismatch,
+                                       fmt::format("'{}' lacks '{}'", model_.targets[target].name, missing(target, i)),
+                                       rule.parts[i % parts].offset);
+        const Taken& first = *made.parts.front();
+        Asked asked{tensors_[first.tensor].dtype, first.shape, rule.along, {}, nullptr};
+        if (parts > 1 && rule.along >= first.shape.size())
+            return rule.line.error(Code::mismatch, "the parts have no such dimension", rule.offset);
+        for (std::size_t i = 0; i < made.parts.size(); ++i) {
+            const Taken& part = *made.parts[i];
+            if (tensors_[part.tensor].dtype != asked.dtype) return wrong(part, "has another element type than");
+            // Of a stack each place has what the first has.
+            std::vector<Index> like = i < parts ? first.shape : made.parts[i % parts]->shape;
+            if (i < parts && parts > 1 && part.shape.size() == like.size()) like[rule.along] = part.shape[rule.along];
+            if (part.shape != like) return wrong(part, "has another shape than");
+            if (parts > 1 && i < parts) asked.parts.push_back(part.shape[rule.along]);
+        }
+        if (parts > 1) {
+            Index sum = 0;
+            for (const Index part : asked.parts) sum = saturating_add(sum, part);
+            asked.shape[rule.along] = sum;
+        }
+        if (rule.cut_whole) asked.parts.clear();
+        if (!rule.stack.empty()) {
+            asked.shape.insert(asked.shape.begin(), rule.stack_count);
+            ++asked.along;
+        }
+        return asked;
+    }
+
+    // The name of the tensor that would be a part.
+    std::string missing(std::size_t target, std::size_t place) {
+        const Rule& rule = end_.rules[made_[target].rule];
+        const NamePattern& pattern = rule.parts[place % rule.parts.size()].pattern;
+        Bindings names = made_[target].names;
+        const std::string number = std::to_string(place / rule.parts.size());
+        names.push_back({rule.stack, number});
+        return pattern.written(names);
+    }
+
+    void append_moves(std::size_t target) {
+        const Made& made = made_[target];
+        const Rule& rule = end_.rules[made.rule];
+        const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
+        Index begin = 0;
+        for (std::size_t i = 0; i < made.parts.size(); ++i) {
+            const Taken& part = *made.parts[i];
+            PartProblem move{{model_.sources[part.tensor].layout, part.box}, {model_.targets[target].layout}};
+            if (made.parts.size() > 1) {
+                Box& box = move.target.box.emplace();
+                const auto place = static_cast<Index>(i / parts);
+                if (!rule.stack.empty()) box.push_back({place, place + 1});
+                for (const Index extent : part.shape) box.push_back({0, extent});
+                if (i % parts == 0) begin = 0;
+                if (parts > 1) {
+                    Interval& side = box[rule.along + (rule.stack.empty() ? 0 : 1)];
+                    side = {begin, begin + side.end};
+                    begin = side.end;
+                }
+            }
+            model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
+            model_.moves.push_back(std::move(move));
+        }
+    }
+
+    template <class T>
+    Result<T> named(std::size_t target, Result<T> result) const {
+        if (!result) result.error().message += fmt::format(" ('{}')", model_.targets[target].name);
+        return result;
+    }
+
+    static constexpr Index made_max = Index{1} << 20;   // parts of one
+    static constexpr Index split_max = Index{1} << 12;  // their slices are held against each other
+
+    const RuleEnd& end_;
+    std::span<const ListedTensor> tensors_;
+    ModelMoves& model_;
+    EndLayouts layouts_;
+    PatternIndex patterns_;  // of takers_
+    std::vector<Taker> takers_;
+    PatternIndex drops_;
+    std::optional<std::size_t> otherwise_;
+    std::vector<Made> made_;  // as model_.targets
+    std::unordered_map<std::string, std::size_t> by_name_;
+    std::vector<bool> met_;
+    std::vector<Taken> taken_;  // of one tensor
+    std::deque<std::string> numbers_;
+    Bindings names_;
+};
+
+}  // namespace
+
+Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model) {
+    return Targets(end, tensors, model).place();
+}
+
+}  // namespace reshard::notation

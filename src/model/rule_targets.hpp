@@ -1,0 +1,12 @@
+// What the target's rules make of the tensors of a list.
+#pragma once
+
+#include "reshard/model/rules.hpp"
+#include "src/model/rule_lines.hpp"
+
+namespace reshard::notation {
+
+/// Adds targets, ends and moves to a model that has its sources, which are `tensors`. Errors: as apply_rules.
+[[nodiscard]] Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model);
+
+}  // namespace reshard::notation

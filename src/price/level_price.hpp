@@ -1,0 +1,56 @@
+// What the judge and the search price alike: a group's traffic by level in closed form, and the time of a level.
+#pragma once
+
+#include "reshard/planner/cost.hpp"
+#include "src/price/carried.hpp"
+#include "src/price/network_digits.hpp"
+
+namespace reshard {
+
+/// As Traffic, in memory of the caller: one entry per level in each.
+struct LevelSpans {
+    std::span<Index> elements;
+    std::span<Index> pair;
+    std::span<Index> messages;
+};
+
+/// Spreads the messages of a move over the levels by the members of its group that each reaches; one at least where
+/// something goes over it. pre: out.elements is set.
+inline void spread_messages(const NetworkDigits& network, std::span<const Atom> group, Index group_size, Index messages,
+                            const LevelSpans& out) {
+    network.count_members(group, out.messages);
+    const Index others = std::max<Index>(group_size - 1, 1);
+    for (std::size_t i = 0; i < out.messages.size(); ++i)
+        out.messages[i] = out.elements[i] == 0 ? 0 : std::max<Index>(1, scale_up(messages, out.messages[i], others));
+}
+
+/// A collective in which each member has as much for each other: `load` elements for all of them, or twice `load` in
+/// parts where an all_reduce adds up tiles of so many.
+inline void spread_load(const NetworkDigits& network, const Machine& machine, std::span<const Atom> group,
+                        Index group_size, StepKind kind, Index load, const LevelSpans& out) {
+    const bool sums = kind == StepKind::all_reduce;
+    const Index parts = sums ? group_size : std::max<Index>(group_size - 1, 1);
+    const Index all = sums ? saturating_multiply(2, load) : load;
+    network.count_members(group, out.pair);
+    for (std::size_t i = 0; i < out.elements.size(); ++i) {
+        const Index members = out.pair[i];
+        const Index block = i > 0 && machine.levels[i].shared ? network.devices_inside(i) : 1;
+        out.elements[i] = scale_up(saturating_multiply(all, block), members, parts);
+        out.pair[i] = members == 0 ? 0 : ceil_divide(all, parts);
+    }
+}
+
+/// Start, messages and bytes, by device or by pair, whichever take longer; nothing where nothing goes.
+[[nodiscard]] inline Index level_picoseconds(const Level& level, Index elements, Index pair, Index messages,
+                                             Index element_bytes) {
+    if (elements == 0) return 0;
+    const auto seconds = [&](Index count, Index rate) {
+        return rate == 0 ? 0 : transfer_picoseconds(saturating_multiply(count, element_bytes), rate);
+    };
+    const Index waits = saturating_multiply(std::max<Index>(messages, 1), level.latency_ps);
+    return saturating_add(saturating_add(level.start_ps, waits),
+                          std::max(seconds(elements, std::max<Index>(level.bytes_per_second, 1)),
+                                   seconds(pair, level.pair_bytes_per_second)));
+}
+
+}  // namespace reshard

@@ -1,0 +1,63 @@
+// The closed form of what an exchange carries over each level.
+#pragma once
+
+#include "src/price/network_digits.hpp"
+
+namespace reshard {
+
+/// What an exchange carries over each level, in closed form over digits. A digit of an element's index is one of the
+/// device that holds it, of the device that wants it, of both, or of none. Devices want an element from the nearest
+/// that hold it: digits in which only replicas differ are no distance.
+class LevelTraffic {
+public:
+    /// No digits yet: what match and replicate add.
+    explicit LevelTraffic(const NetworkDigits& network) : network_(network) {}
+    /// One dimension's atoms, major to minor, before and after; or those of the summands.
+    void match(std::span<const Atom> before, std::span<const Atom> after);
+    /// Digits in which holders of one tile differ, and those in which the devices differ that want one.
+    void replicate(std::span<const Atom> before, std::span<const Atom> after);
+    /// Sets `elements` and `pair` of each level as Traffic has them, from the elements of a tile before and after.
+    void raise(Index held, Index wanted, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
+    /// The same for a permute: holders and those that want a tile are paired one to one, the nearest first.
+    void raise_permute(Index tile, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
+    /// What raise said is what schedules carry, where sizes divide.
+    [[nodiscard]] bool exact() const { return exact_; }
+
+private:
+    struct Digit {
+        Atom atom;
+        std::size_t level = 0;
+    };
+    // A digit of an element's index: size 1 where it is none of the end's.
+    struct Place {
+        Digit holder;
+        Digit wanter;
+        bool aligned = true;
+    };
+    // Devices of a block whose digits agree with those that hold or want something: within the level, and inside it.
+    struct Agreeing {
+        Index outer = 1;
+        Index inner = 1;
+        bool avoidable = false;  // some block has none inside, and as many within the level as any
+    };
+    using Parts = std::pair<Index, Index>;  // of a tile: within the level, and inside it
+    [[nodiscard]] Digit digit(Atom atom);
+    void look_for_overlaps();
+    void add_replicas(std::span<const Atom> atoms);
+    template <class Outer, class Inner>
+    [[nodiscard]] Agreeing agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner) const;
+    [[nodiscard]] Parts parts(Index tile, Digit Place::*own, Digit Place::*other, const auto& outer,
+                              const auto& inner) const;
+    [[nodiscard]] Index received(std::size_t level, bool shared, Index wanted) const;
+    [[nodiscard]] Index sent(std::size_t level, bool shared, Index held);
+    [[nodiscard]] std::span<const Digit> holders() const { return std::span(replicas_).first(holders_); }
+    [[nodiscard]] std::span<const Digit> wanters() const { return std::span(replicas_).subspan(holders_); }
+
+    const NetworkDigits& network_;
+    std::vector<Place> places_;
+    std::vector<Digit> replicas_;  // those in which holders differ, then those in which wanters do
+    std::size_t holders_ = 0;
+    bool exact_ = true;
+};
+
+}  // namespace reshard

@@ -1,0 +1,154 @@
+// How the digits of positions lie in the blocks of a machine.
+#include <algorithm>
+
+#include "reshard/planner/refinement.hpp"
+#include "src/price/network_digits.hpp"
+
+namespace reshard {
+
+Network network_of(const Machine& machine, Index devices) {
+    Network network;
+    for (const Level& level : machine.levels)
+        if (&level != &machine.levels.back() && level.devices < devices) network.push_back(level.devices);
+    return network;
+}
+
+namespace {
+
+// The innermost level that has devices so far apart.
+std::size_t level_of_span(const Machine& machine, Index devices) {
+    std::size_t level = 0;
+    while (level + 1 < machine.levels.size() && machine.levels[level].devices < devices) ++level;
+    return level;
+}
+
+// The block of each position in a level.
+std::vector<Index> blocks_of(const Mesh& mesh, Index devices) {
+    std::vector<Index> blocks;
+    for (Index position = 0; position < device_count(mesh); ++position)
+        blocks.push_back(device_at(mesh, position) / devices);
+    return blocks;
+}
+
+// Positions are in one block exactly when they agree in the digits beyond it. `primes`: all digits, most major first.
+bool told_by(const std::vector<Index>& blocks, const AtomList& primes, const std::vector<bool>& beyond) {
+    std::vector<Index> values = {0};  // of those digits, by position
+    values.reserve(blocks.size());
+    Index weight = 1;
+    for (std::size_t i = primes.size(); i-- > 0;) {
+        const Index step = beyond[i] ? weight : 0;
+        const std::size_t count = values.size();
+        for (Index digit = 1; digit < primes[i].size; ++digit)
+            for (std::size_t at = 0; at < count; ++at) values.push_back(values[at] + digit * step);
+        if (beyond[i]) weight *= primes[i].size;
+    }
+    std::vector<Index> block_of(static_cast<std::size_t>(weight), -1);
+    for (std::size_t position = 0; position < blocks.size(); ++position) {
+        Index& block = block_of[static_cast<std::size_t>(values[position])];
+        if (block >= 0 && block != blocks[position]) return false;
+        block = blocks[position];
+    }
+    std::ranges::sort(block_of);
+    return std::ranges::adjacent_find(block_of) == block_of.end();
+}
+
+}  // namespace
+
+NetworkDigits::NetworkDigits(const Mesh& mesh, std::vector<Index> borders, const Machine& machine)
+    : inside_(machine.levels.size(), 1) {
+    const Index devices = device_count(mesh);
+    borders.insert(borders.end(), {1, devices});
+    const bool in_order = mesh.devices.in_order();
+    Index low = 1;
+    for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis) borders.push_back(low *= axis->size);
+    std::vector<Index> with_blocks = borders;
+    for (std::size_t i = 0; i + 1 < machine.levels.size(); ++i) {
+        Index block = machine.levels[i].devices;
+        if (!in_order) {
+            // As many positions as begin in one block.
+            const Index first = device_at(mesh, 0) / block;
+            Index run = 1;
+            while (run < devices && device_at(mesh, run) / block == first) ++run;
+            block = run;
+        }
+        if (block < devices) with_blocks.push_back(block);
+    }
+    auto digits = refinement(with_blocks);
+    if (!digits && !in_order) digits = refinement(std::move(borders));
+    exact_ = digits.has_value();
+    if (exact_ && in_order) {
+        for (const Atom& digit : *digits)
+            digits_.push_back(
+                {digit.stride, digit.stride * digit.size, level_of_span(machine, digit.stride * digit.size)});
+    } else if (exact_) {
+        list_digits(mesh, *digits, machine);
+    } else if (in_order) {
+        // Levels in order, where a border inside a digit leaves it whole.
+        std::ranges::sort(with_blocks);
+        for (std::size_t i = with_blocks.size(); i-- > 1;)
+            if (with_blocks[i - 1] < with_blocks[i])
+                digits_.push_back({with_blocks[i - 1], with_blocks[i], level_of_span(machine, with_blocks[i])});
+    } else {
+        digits_.push_back({1, devices, machine.levels.size() - 1});
+    }
+    for (std::size_t level = 0; level < inside_.size(); ++level) {
+        if (!exact_ && level > 0) inside_[level] = std::min(machine.levels[level - 1].devices, devices);
+        for (const Digit& digit : exact_ ? digits_ : std::vector<Digit>{})
+            if (digit.level < level) inside_[level] = saturating_multiply(inside_[level], digit.high / digit.low);
+    }
+}
+
+void NetworkDigits::list_digits(const Mesh& mesh, const AtomList& digits, const Machine& machine) {
+    AtomList primes;
+    for (const Atom& digit : digits) {
+        Index size = digit.size;
+        for (const Index prime : prime_factors(digit.size)) {
+            size /= prime;
+            primes.push_back({prime, digit.stride * size});
+        }
+    }
+    for (const Atom& prime : primes) digits_.push_back({prime.stride, prime.stride * prime.size, 0});
+    for (std::size_t level = 0; level + 1 < machine.levels.size(); ++level) {
+        const std::vector<Index> blocks = blocks_of(mesh, machine.levels[level].devices);
+        std::vector<bool> beyond;
+        for (std::size_t i = 0; i < primes.size(); ++i) {
+            beyond.push_back(blocks[static_cast<std::size_t>(primes[i].stride)] != blocks[0]);
+            if (beyond.back()) digits_[i].level = level + 1;
+        }
+        exact_ = exact_ && told_by(blocks, primes, beyond);
+    }
+    if (exact_) return;
+    // Somewhere they may be as far apart as any.
+    for (Digit& digit : digits_) digit.level = machine.levels.size() - 1;
+}
+
+std::size_t NetworkDigits::level(Atom atom) const {
+    std::size_t level = 0;
+    for (const Digit& digit : digits_)
+        if (digit.low < atom.stride * atom.size && atom.stride < digit.high) level = std::max(level, digit.level);
+    return level;
+}
+
+bool NetworkDigits::exact(Atom atom) const {
+    const std::size_t all = level(atom);
+    for (const Digit& digit : digits_) {
+        const bool overlaps = digit.low < atom.stride * atom.size && atom.stride < digit.high;
+        if (overlaps && digit.level != all) return false;
+    }
+    return exact_;
+}
+
+void NetworkDigits::count_members(std::span<const Atom> group, std::span<Index> members) const {
+    std::ranges::fill(members, 1);
+    for (const Atom& atom : group)
+        for (const Digit& digit : digits_) {
+            const Index low = std::max(digit.low, atom.stride);
+            const Index high = std::min(digit.high, atom.stride * atom.size);
+            for (std::size_t level = digit.level; low < high && level < members.size(); ++level)
+                members[level] = saturating_multiply(members[level], ceil_divide(high, low));
+        }
+    for (std::size_t level = members.size(); level-- > 0;)
+        members[level] = std::max<Index>(members[level] - (level > 0 ? members[level - 1] : 1), 0);
+}
+
+}  // namespace reshard

@@ -1,0 +1,16 @@
+// The cut of a dimension that is not ceil-div, as text: 10@x[5,3,2,0] and 100@x/32. Grammar in text.hpp.
+#pragma once
+
+#include "reshard/layout.hpp"
+#include "src/text/scanner.hpp"
+
+namespace reshard::notation {
+
+/// Reads what follows the axes of `dim`, if anything does. Errors: syntax, layout (shares that do not add up, shards
+/// that there are not), overflow.
+[[nodiscard]] Result<Dim> scan_cut(Scanner& scanner, Dim dim);
+
+/// Empty for ceil-div.
+[[nodiscard]] std::string format_cut(const Dim& dim);
+
+}  // namespace reshard::notation

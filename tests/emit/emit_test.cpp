@@ -1,0 +1,254 @@
+// A tile program does what its plan means, and moves as much as the plan says.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "reshard/emit/interpret.hpp"
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+#include "support/anywhere.hpp"
+#include "support/generators.hpp"
+#include "support/property.hpp"
+
+namespace reshard::test {
+namespace {
+
+// Values whose sums do not wrap, so that an average divides without a rest. A summand of an average is `divisor` times
+// its share.
+Tiles times(Tiles tiles, Index factor) {
+    for (auto& tile : tiles)
+        for (std::int64_t& value : tile) value *= factor;
+    return tiles;
+}
+
+Tiles small(Tiles tiles) {
+    for (auto& tile : tiles)
+        for (std::int64_t& value : tile) value %= 1000;
+    return tiles;
+}
+
+std::vector<std::int64_t> array_of(const Layout& layout) {
+    Index elements = 1;
+    for (const Index extent : shape(layout)) elements *= extent;
+    std::vector<std::int64_t> array(static_cast<std::size_t>(elements));
+    std::iota(array.begin(), array.end(), 17);
+    return array;
+}
+
+bool is_prod(const Layout& layout) { return !layout.unreduced.empty() && layout.reduction == Reduction::prod; }
+
+// An all_reduce of prod is two collectives, or one that receives more.
+bool reduces_prod(const Plan& plan) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+        if (plan.steps[i].kind == StepKind::all_reduce && is_prod(layout_before(plan, i))) return true;
+    return false;
+}
+
+// What is wrong with the program of a plan; empty when nothing is.
+std::string fault(const Plan& plan, const Problem& asked) {
+    const auto program = portable(plan, asked);
+    if (!program) return "no program: " + describe(program.error());
+    const auto tiles = distribute(plan.source, array_of(plan.source));
+    if (!tiles) return "no tiles: " + describe(tiles.error());
+    const Tiles source = small(*tiles);
+    const auto expected = simulate(plan, source);
+    if (!expected) return "no simulation: " + describe(expected.error());
+    const auto found = interpret(*program, times(source, divisor(plan.source)));
+    if (!found) return "not interpreted: " + describe(found.error());
+    if (*found != times(*expected, divisor(plan.target))) return "wrong tiles";
+    const auto verdict = check(plan);
+    std::size_t collectives = 0;
+    Index received = 0;
+    for (const Operation& operation : program->operations) {
+        collectives += received_elements(operation) > 0 ? 1 : 0;
+        received += received_elements(operation);
+    }
+    std::size_t moving = 0;
+    Index priced = 0;
+    for (const Move& move : verdict->moves) {
+        moving += move.received > 0 ? 1 : 0;
+        priced += move.received;
+    }
+    if (reduces_prod(plan)) return "";
+    if (collectives != moving) return fmt::format("{} collectives for {} moving steps", collectives, moving);
+    if (received != priced) return fmt::format("receives {} elements, the plan {}", received, priced);
+    return "";
+}
+
+std::string fault(const Plan& plan) { return fault(plan, {plan.source, plan.target}); }
+
+bool has_exchange(const Plan& plan) {
+    return std::ranges::any_of(plan.steps, [](const Step& step) { return step.kind == StepKind::exchange; });
+}
+
+TEST(PortableMeaning, WalksOfAnySteps) {
+    int ran = 0;
+    check_property(cases(600), [&] {
+        const Plan plan = plan_of(*walks());
+        RC_PRE(!has_exchange(plan));
+        const std::string wrong = fault(plan);
+        RC_LOG() << format(plan) << wrong;
+        RC_ASSERT(wrong == "" || wrong.find("common refinement") != std::string::npos);
+        ran += wrong == "" ? 1 : 0;
+    });
+    EXPECT_GT(ran, cases(300));
+}
+
+// All layouts of one array on a mesh: each axis cuts one of the dimensions or none, in each order.
+std::vector<Layout> layouts_on(const Mesh& mesh, const std::vector<Index>& extents) {
+    std::vector<Layout> all = {{DType::f32, mesh, {}, {}}};
+    for (const Index extent : extents) all[0].dims.emplace_back(extent);
+    for (const Axis& axis : mesh.axes) {
+        const Atom atom = *atom_of(mesh, {axis.name});
+        std::vector<Layout> more = all;
+        for (const Layout& layout : all)
+            for (std::size_t d = 0; d < extents.size(); ++d)
+                for (std::size_t place = 0; place <= layout.dims[d].atoms.size(); ++place) {
+                    Layout cut = layout;
+                    AtomList& atoms = cut.dims[d].atoms;
+                    atoms.insert(atoms.begin() + static_cast<std::ptrdiff_t>(place), atom);
+                    more.push_back(std::move(cut));
+                }
+        all = std::move(more);
+    }
+    for (Layout& layout : all)
+        for (Dim& dim : layout.dims) dim.atoms = canonical(dim.atoms);
+    return all;
+}
+
+void all_pairs(const Mesh& mesh, const std::vector<Index>& extents, std::size_t one_in) {
+    const std::vector<Layout> layouts = layouts_on(mesh, extents);
+    std::uint64_t number = drawn_seed();
+    std::size_t pairs = 0;
+    for (const Layout& source : layouts)
+        for (const Layout& target : layouts) {
+            number = number * 6364136223846793005u + 1442695040888963407u;
+            if ((number >> 33) % one_in != 0) continue;
+            const auto made = synthesize(source, target, {.vocabulary = Vocabulary::collectives});
+            ASSERT_TRUE(made.has_value()) << describe(made.error());
+            ASSERT_EQ(fault(made->plan(), {source, target}), "") << format(made->plan());
+            ++pairs;
+        }
+    EXPECT_GT(pairs, layouts.size() * layouts.size() / one_in / 2);
+}
+
+TEST(PortableMeaning, AllPairsOfRankTwo) {
+    all_pairs({{"x", 2}, {"y", 4}}, {16, 8}, 1);
+    all_pairs({{"a", 2}, {"b", 2}, {"c", 2}}, {8, 16}, 1);
+}
+
+TEST(PortableMeaning, PairsOfRankThree) {
+    all_pairs({{"x", 2}, {"y", 4}}, {8, 8, 16}, long_run() ? 1 : 3);
+    all_pairs({{"a", 2}, {"b", 2}, {"c", 2}}, {8, 8, 8}, long_run() ? 1 : 20);
+}
+
+// Any axes and parts of axes, several dimensions, reductions: what the planner makes of them.
+TEST(PortableMeaning, RandomPairs) {
+    int refined = 0;
+    check_property(cases(400), [&] {
+        const Pair pair = *pairs({.uneven = false, .devices_max = 48});
+        const Problem asked{layout_of(pair.source), layout_of(pair.target)};
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        RC_PRE(made.has_value());
+        if (std::ranges::any_of(made->plan().steps, [](const Step& step) { return !divides(step.layout); })) return;
+        const std::string wrong = fault(made->plan(), asked);
+        RC_LOG() << repeat_line(pair) << wrong;
+        RC_ASSERT(wrong == "" || wrong.find("common refinement") != std::string::npos);
+        refined += wrong == "" ? 1 : 0;
+    });
+    EXPECT_GT(refined, cases(300));
+}
+
+// Two lists of devices, reshapes, averages in part: the program is one of the question and not only of the plan.
+TEST(PortableMeaning, AnyQuestion) {
+    int ran = 0;
+    check_property(cases(3000), [&] {
+        const Problem asked = problem_of(*questions(8));
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        if (!made) return;
+        if (const auto program = portable(made->plan(), asked); !program) {
+            RC_LOG() << program.error().message;
+            RC_ASSERT(program.error().code == Code::unsupported);
+            return;
+        }
+        const std::string wrong = fault(made->plan(), asked);
+        RC_LOG() << format(made->plan()) << wrong;
+        RC_ASSERT(wrong == "");
+        ++ran;
+    });
+    EXPECT_GT(ran, cases(100));
+}
+
+TEST(PortableMeaning, GathersOfSeveralDimensionsAreSplitWhereItSavesCopies) {
+    const Mesh mesh{{"a", 4}, {"b", 2}};
+    const auto kinds = [&](Index extent) {
+        const Layout source = make_layout(mesh, DType::f32, {extent, extent}, P{"a", "b"}).value();
+        const Layout target = make_layout(mesh, DType::f32, {extent, extent}, {}).value();
+        const Plan plan{source, target, {{StepKind::all_gather, target}}};
+        std::vector<OperationKind> found;
+        const TileProgram program = portable(plan).value();
+        for (const Operation& operation : program.operations) found.push_back(operation.kind);
+        return found;
+    };
+    using enum OperationKind;
+    EXPECT_EQ(kinds(64), (std::vector{all_gather, reshape, transpose, reshape}));
+    EXPECT_EQ(kinds(1024), (std::vector{all_gather, reshape, transpose, all_gather, reshape}));
+    const Layout source = make_layout(mesh, DType::f32, {1024, 1024}, P{"a", "b"}).value();
+    const Layout target = make_layout(mesh, DType::f32, {1024, 1024}, {}).value();
+    const Plan plan{source, target, {{StepKind::all_gather, target}}};
+    const auto tiles = distribute(source, array_of(source)).value();
+    EXPECT_EQ(interpret(portable(plan).value(), tiles).value(), simulate(plan, tiles).value());
+}
+
+TEST(PortableMeaning, WhatIsNoProgramIsRefused) {
+    const Mesh mesh{{"x", 2}, {"y", 3}};
+    const Layout source = make_layout(mesh, DType::f32, {6}, P{"x"}).value();
+    const Layout target = make_layout(mesh, DType::f32, {6}, P{"y"}).value();
+    const Layout uneven = make_layout(mesh, DType::f32, {7}, P{"x"}).value();
+    const Layout whole = make_layout(mesh, DType::f32, {7}, {}).value();
+    const auto refusal = [](const Result<TileProgram>& made) { return made ? "made" : made.error().message; };
+    EXPECT_NE(refusal(portable({source, target, {{StepKind::exchange, target}}})).find("exchange"), std::string::npos);
+    EXPECT_NE(refusal(portable({uneven, whole, {{StepKind::all_gather, whole}}})).find("do not divide"),
+              std::string::npos);
+    const Plan stays{source, source, {}};
+    EXPECT_NE(refusal(portable(stays, {target, target})).find("no answer to this question"), std::string::npos);
+    EXPECT_EQ(portable(stays).value().operations, std::vector<Operation>{});
+    EXPECT_FALSE(portable({source, target, {}}).has_value());  // does not arrive
+}
+
+// Each way of breaking an operation is found by the interpreter.
+TEST(PortableMeaning, BrokenProgramsAreNotInterpreted) {
+    const Mesh mesh{{"x", 2}};
+    const Layout source = make_layout(mesh, DType::f32, {4, 4}, P{"x"}).value();
+    const auto run = [&](const Operation& operation) {
+        const Tiles tiles = distribute(source, array_of(source)).value();
+        return interpret({source, source, {operation}}, tiles).has_value();
+    };
+    using enum OperationKind;
+    const Operation gather{.kind = all_gather, .input = {2, 4}, .output = {4, 4}, .groups = {{0, 1}}};
+    EXPECT_TRUE(run(gather));
+    Operation broken = gather;
+    broken.groups = {{0, 0}};
+    EXPECT_FALSE(run(broken));
+    broken = gather;
+    broken.output = {2, 8};
+    EXPECT_FALSE(run(broken));
+    broken = gather;
+    broken.input = {3, 4};
+    EXPECT_FALSE(run(broken));
+    Operation moved{.kind = permute, .input = {2, 4}, .output = {2, 4}, .pairs = {{0, 1}, {1, 0}}};
+    EXPECT_TRUE(run(moved));
+    moved.pairs[1].target = 1;
+    EXPECT_FALSE(run(moved));
+    Operation cut{.kind = slice, .input = {2, 4}, .output = {2, 2}, .starts = {{0, 0}, {0, 2}}};
+    EXPECT_TRUE(run(cut));
+    cut.starts[1][1] = 3;
+    EXPECT_FALSE(run(cut));
+    EXPECT_FALSE(run({.kind = transpose, .input = {2, 4}, .output = {4, 2}, .permutation = {1, 1}}));
+    EXPECT_FALSE(run({.kind = reshape, .input = {2, 4}, .output = {2, 2}}));
+    EXPECT_FALSE(interpret({source, source, {}}, Tiles(1)).has_value());
+}
+
+}  // namespace
+}  // namespace reshard::test

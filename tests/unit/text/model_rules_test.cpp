@@ -1,0 +1,176 @@
+// Rules: what they make of a list, and what they refuse, with the line and the place.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "reshard/model/rules.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard {
+namespace {
+
+Result<ModelMoves> applied(std::string_view list, std::string_view rules) {
+    const auto tensors = parse_tensors(list);
+    if (!tensors) return tl::unexpected(tensors.error());
+    return apply_rules(rules, *tensors);
+}
+
+// One line for each move: names, boxes and layouts.
+std::string said(std::string_view list, std::string_view rules) {
+    const auto model = applied(list, rules);
+    if (!model) return describe(model.error());
+    const auto part = [](const PlacedTensor& tensor, const TensorPart& one) {
+        std::string text = tensor.name;
+        if (one.box) {
+            text += "(";
+            for (const Interval& side : *one.box)
+                text += fmt::format("{}{}:{}", text.back() == '(' ? "" : ",", side.begin, side.end);
+            text += ")";
+        }
+        return text + " " + format(*tensor.layout);
+    };
+    std::string text;
+    for (std::size_t i = 0; i < model->moves.size(); ++i)
+        text += part(model->sources[model->ends[i].source], model->moves[i].source) + " -> " +
+                part(model->targets[model->ends[i].target], model->moves[i].target) + "\n";
+    return text;
+}
+
+TEST(ModelRules, NamesAndStarsAreMatchedWhole) {
+    EXPECT_EQ(said("a.0.q bf16[8,4]\na.1.q bf16[8,4]  # a comment\n\nb f32[]\n",
+                   "source x=2\n*.q = [x, -]\nb = []\ntarget x=2[2,3]\na.{n}.q = [-, x]  # per layer\nb = -\n"),
+              "a.0.q bf16[8@x,4] -> a.0.q bf16[8,4@x]\n"
+              "a.1.q bf16[8@x,4] -> a.1.q bf16[8,4@x]\n"
+              "b f32[] -> b f32[]\n");
+}
+
+TEST(ModelRules, EveryCutOfALayoutCanBeSaid) {
+    EXPECT_EQ(said("a u8[8,6]\nb u8[6]\nc u8[8]\nd u8[8]\n",
+                   "source x=2,y=2\na = [(x,y), -]\nb = [x[4,2]]\nc = [x/1]\nd = [x{4,4}]\n"
+                   "target x=2,y=2\notherwise = -\n"),
+              "a u8[8@(x,y),6] -> a u8[8,6]\n"
+              "b u8[6@x/4] -> b u8[6]\n"
+              "c u8[8@x/1] -> c u8[8]\n"
+              "d u8[8@x/2] -> d u8[8]\n");
+}
+
+TEST(ModelRules, ARenameTakesWhatThePatternsNameStandFor) {
+    EXPECT_EQ(said("model.h.7.w u8[4]\n",
+                   "source x=2\notherwise = [x]\ntarget x=2\n"
+                   "net.{layer}.weight = - <- model.h.{layer}.w\n"),
+              "model.h.7.w u8[4@x] -> net.7.weight u8[4]\n");
+    EXPECT_EQ(said("model.a.b u8[4]\n", "source x=2\n* = [x]\ntarget x=2\nnet.* = - <- model.*\n"),
+              "model.a.b u8[4@x] -> net.a.b u8[4]\n");
+}
+
+TEST(ModelRules, FusedTensorsHavePartsThatAreCutByThemselves) {
+    const char* const list = "q u8[4,3]\nk u8[2,3]\nv u8[2,3]\n";
+    EXPECT_EQ(said(list, "source x=2\n* = -\ntarget x=2\nqkv = [x, -] <- q + k + v\n"),
+              "q u8[4,3] -> qkv(0:4,0:3) u8[8@x[2:0,4:1,5:0,6:1,7:0,8:1],3]\n"
+              "k u8[2,3] -> qkv(4:6,0:3) u8[8@x[2:0,4:1,5:0,6:1,7:0,8:1],3]\n"
+              "v u8[2,3] -> qkv(6:8,0:3) u8[8@x[2:0,4:1,5:0,6:1,7:0,8:1],3]\n");
+    EXPECT_EQ(said(list, "source x=2\n* = -\ntarget x=2\nqkv = [x, -] <- q ++ k ++ v\n"),
+              "q u8[4,3] -> qkv(0:4,0:3) u8[8@x,3]\n"
+              "k u8[2,3] -> qkv(4:6,0:3) u8[8@x,3]\n"
+              "v u8[2,3] -> qkv(6:8,0:3) u8[8@x,3]\n");
+    EXPECT_EQ(said("a u8[3,4]\nb u8[3,2]\n", "source x=2\n* = -\ntarget x=2\nc = [-, x] <- a + b along 1\n"),
+              "a u8[3,4] -> c(0:3,0:4) u8[3,6@x[2:0,4:1,5:0,6:1]]\n"
+              "b u8[3,2] -> c(0:3,4:6) u8[3,6@x[2:0,4:1,5:0,6:1]]\n");
+}
+
+TEST(ModelRules, ExpertsAreStackedInTheOrderOfTheirNumbers) {
+    EXPECT_EQ(
+        said("e.1.up u8[2,3]\ne.0.up u8[2,3]\ne.0.gate u8[2,3]\ne.1.gate u8[2,3]\n",
+             "source x=2\ne.{e:2}.{w} = [{e}@x, -, -]\ntarget x=2\ne.w13 = [x, -, -] <- e.{e:2}.gate + e.{e:2}.up\n"),
+        "e.0.gate u8[1@x,2,3] -> e.w13(0:1,0:2,0:3) u8[2@x,4,3]\n"
+        "e.0.up u8[1@x,2,3] -> e.w13(0:1,2:4,0:3) u8[2@x,4,3]\n"
+        "e.1.gate u8[1@x[0,1],2,3] -> e.w13(1:2,0:2,0:3) u8[2@x,4,3]\n"
+        "e.1.up u8[1@x[0,1],2,3] -> e.w13(1:2,2:4,0:3) u8[2@x,4,3]\n");
+}
+
+TEST(ModelRules, SplitTensorsAreSlices) {
+    EXPECT_EQ(said("w u8[2,4,3]\n",
+                   "source x=2\nw = [x, -, -]\ntarget x=2\n"
+                   "e.{e:2}.gate = - <- w[{e}, 0:2, :]\ne.{e:2}.up = - <- w[{e}, 2:4, :]\n"),
+              "w(0:1,0:2,0:3) u8[2@x,4,3] -> e.0.gate u8[2,3]\n"
+              "w(1:2,0:2,0:3) u8[2@x,4,3] -> e.1.gate u8[2,3]\n"
+              "w(0:1,2:4,0:3) u8[2@x,4,3] -> e.0.up u8[2,3]\n"
+              "w(1:2,2:4,0:3) u8[2@x,4,3] -> e.1.up u8[2,3]\n");
+    // A tied tensor, and one that is left out.
+    EXPECT_EQ(said("a u8[4]\nb u8[4]\n", "source x=2\n* = -\ntarget x=2\na = [x]\nalso c = - <- a\ndrop b\n"),
+              "a u8[4] -> a u8[4@x]\na u8[4] -> c u8[4]\n");
+}
+
+TEST(ModelRules, ScalesAreCutAsTheirWeightsAre) {
+    EXPECT_EQ(said("w f8_e4m3fn[512,384]\ns f32[4,3]\n",
+                   "source x=2\nw = [x, -]\ns = blocks 128 of w\ntarget x=3\nw = [-, x]\ns = blocks 128,128 of w\n"),
+              "w f8_e4m3fn[512@x,384] -> w f8_e4m3fn[512,384@x]\n"
+              "s f32[4@x,3] -> s f32[4,3@x]\n");
+    // The last block may be short; a cut within one is an error.
+    EXPECT_EQ(said("w u8[5]\ns f32[3]\n", "source x=2\nw = [x[4,1]]\ns = blocks 2 of w\ntarget x=2\n* = -\n"),
+              "w u8[5@x/4] -> w u8[5]\ns f32[3@x] -> s f32[3]\n");
+    EXPECT_EQ(said("w u8[6]\ns f32[3]\n", "source x=2\nw = [x]\ns = blocks 2 of w\ntarget x=2\n* = -\n"),
+              "line 3 of the rules: dimension 0 is cut at 3, within a block of 2 ('s')\n"
+              "  s = blocks 2 of w\n      ^");
+}
+
+struct Refused {
+    const char* list;
+    const char* rules;
+    const char* error;
+};
+
+TEST(ModelRules, WhatIsWrongIsSaidWithItsLine) {
+    const char* const two = "a u8[4]\nb u8[4]\n";
+    const Refused all[] = {
+        {"a u8[4]\na u8[4]\n", "", "line 2 of the list: 'a' is on line 1, too\n  a u8[4]\n  ^"},
+        {"a b8[4]\n", "", "line 1 of the list: 'b8' is not an element type\n  a b8[4]\n    ^"},
+        {two, "source x=2\na = [x]\ntarget x=2\n* = -\n",
+         "line 1 of the rules: no line of the source matches 'b'\n  source x=2\n  ^"},
+        {two, "source x=2\n* = [x]\nb = -\ntarget x=2\n* = -\n",
+         "line 3 of the rules: 'b' is matched on line 2, too\n  b = -\n  ^"},
+        {two, "source x=2\n* = [x]\ntarget x=2\n* = -\nc = -\n",
+         "line 5 of the rules: no tensor of the list is for this line\n  c = -\n  ^"},
+        {two, "source x=2\n* = [x]\nc.* = -\ntarget x=2\n* = -\n",
+         "line 3 of the rules: no tensor of the list is for this line\n  c.* = -\n  ^"},
+        {two, "source x=2\n* = [x]\ntarget x=2\na = -\n",
+         "line 3 of the rules: no line of the target takes 'b' (a line 'drop b' leaves it out)\n  target x=2\n  ^"},
+        {two, "source x=2\n* = [x]\ntarget x=2\n* = -\nc = - <- b\n",
+         "line 5 of the rules: 'b' is taken on line 4, too (a line may begin with 'also')\n  c = - <- b\n  ^"},
+        {two, "source x=2\n* = [x]\ntarget x=2\nc = - <- a + b + d\n",
+         "line 4 of the rules: 'c' lacks 'd'\n  c = - <- a + b + d\n                   ^"},
+        {two, "source x=2\n* = [x]\ntarget x=2\n* = -\ndrop b\n",
+         "line 4 of the rules: 'b' is dropped and taken\n  * = -\n  ^"},
+        {two, "source x=2\n* = [z]\ntarget x=2\n* = -\n",
+         "line 2 of the rules: the mesh has no axis z ('a')\n  * = [z]\n       ^"},
+        {two, "source x=2\n* = [x, -]\ntarget x=2\n* = -\n",
+         "line 2 of the rules: more dimensions than the tensor's 1 ('a')\n  * = [x, -]\n          ^"},
+        {two, "source x=2\n* = [x] and\ntarget x=2\n",
+         "line 2 of the rules: expected the end\n  * = [x] and\n          ^"},
+        {two, "* = [x]\n", "line 1 of the rules: expected 'source' or 'target' and a mesh\n  * = [x]\n  ^"},
+        {two, "source x=2\n* = [x]\n", "the rules have no line 'target' and a mesh"},
+        {two, "source x=0\n", "line 1 of the rules: axis x has size 0, must be at least 1\n  source x=0\n         ^"},
+        {"a u8[4]\nb u16[4]\n", "source x=2\n* = [x]\ntarget x=2\nc = - <- a + b\n",
+         "line 4 of the rules: 'b' has another element type than the first part of 'c'\n  c = - <- a + b\n  ^"},
+        {"w u8[4]\n", "source x=2\n* = [x]\ntarget x=2\nc = - <- w[0:3]\nd = - <- w[2:4]\n",
+         "line 5 of the rules: 'w' is taken on line 4, too (a line may begin with 'also')\n  d = - <- w[2:4]\n  ^"},
+        {"w u8[4]\n", "source x=2\n* = [x]\ntarget x=2\nc = - <- w[0:5]\n",
+         "line 4 of the rules: there are no indices 0:5 in dimension 0 of 'w', which has 4\n  c = - <- w[0:5]\n        "
+         "   ^"},
+        {two, "source x=2\n* = [x]\ntarget x=2\nc.{n} = - <- a\n",
+         "line 4 of the rules: no {n}, which the target has\n  c.{n} = - <- a\n               ^"},
+    };
+    for (const Refused& one : all) EXPECT_EQ(said(one.list, one.rules), one.error);
+}
+
+TEST(ModelRules, TheRowsOfAFusedModelAreAskedAtOnce) {
+    const auto model =
+        applied("q u8[4,2]\nk u8[2,2]\n", "source x=2\n* = [x, -]\ntarget x=2[2,3]\nqk = [x, -] <- q + k\n");
+    ASSERT_TRUE(model) << describe(model.error());
+    const auto made = RowSchedule::make(model->moves);
+    ASSERT_TRUE(made) << describe(made.error());
+    EXPECT_EQ(made->rows(1), (std::vector<Row>{{0, 3, 0, 0, 4, 1, 0, 0}, {1, 3, 0, 4, 2, 1, 0, 0}}));
+}
+
+}  // namespace
+}  // namespace reshard
