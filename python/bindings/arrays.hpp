@@ -1,4 +1,4 @@
-// Arrays of numpy, and of whoever speaks DLPack, as memory that a run reads or writes.
+// Arrays of numpy and of libraries that speak DLPack, as memory that a run reads or writes.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -13,7 +13,7 @@ namespace reshard::python {
 
 enum class Access { read, write };
 
-/// Memory of somebody's array, which is kept alive. Strides are in elements.
+/// The memory of an array. The array is kept alive. Strides are in elements.
 struct Array {
     std::byte* bytes = nullptr;  ///< of the first element
     DType dtype = DType::f32;
@@ -25,7 +25,7 @@ struct Array {
     nb::ndarray<nb::ro> keeper;
 
     [[nodiscard]] std::size_t size_bytes() const;
-    /// From its lowest element to its highest: what lies between two elements too.
+    /// The memory from the lowest element to the highest, gaps included.
     [[nodiscard]] std::span<std::byte> extent() const;
     [[nodiscard]] bool empty() const;      ///< without elements: its strides mean nothing
     [[nodiscard]] bool row_major() const;  ///< dense, the last dimension contiguous; also when empty
@@ -37,15 +37,15 @@ struct Array {
 /// array that is to be written and is not writable).
 [[nodiscard]] Array array_of(nb::handle object, const char* what, Access access);
 
-/// It lies in the host's memory, or in a CUDA device's. Errors raised: UnsupportedError.
+/// Checks that the memory is on the host or on a CUDA device. Raises UnsupportedError.
 void expect_host(const Array& array, const char* what);
 void expect_cuda(const Array& array, const char* what);  ///< likewise
-/// In the host's memory and not page-locked, so that its pages may be exchanged. Errors raised: UnsupportedError.
+/// Checks that the memory is on the host and not page-locked: then its pages can be exchanged. Raises UnsupportedError.
 void expect_pageable(const Array& array, const char* what);
-/// It has these elements and the shape of the rank's tile. Errors raised: InputError.
+/// Checks the element type, and that the shape is that of the rank's tile. Raises InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
 
-/// No written array shares an element with any other array. Each has its name. Errors raised: InputError.
+/// Checks that no written array shares an element with any other array. Raises InputError with their names.
 struct NamedArray {
     const Array* array;
     std::string name;
@@ -60,8 +60,8 @@ void expect_apart(std::span<const NamedArray> arrays);
 /// The element type as DLPack says it.
 [[nodiscard]] nb::dlpack::dtype dlpack_dtype(DType dtype);
 
-/// As array_of, expect_host and expect_tile, dense: another array's elements are copied into a dense one. What is
-/// written is copied back by `finish`.
+/// As array_of, expect_host and expect_tile, but dense: the elements of any other array are copied into a dense one.
+/// `finish` copies written elements back.
 class DenseTile {
 public:
     DenseTile(nb::handle object, const char* what, Access access, const Layout& layout, Index rank);

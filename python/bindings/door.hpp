@@ -12,7 +12,7 @@
 
 namespace reshard::python {
 
-/// As waiting, where nothing may be raised: while an object is freed. Ctrl-C is raised later then, where Python can.
+/// As waiting, but raises nothing, for destructors. Ctrl-C is raised later, when Python can.
 void finishing(const std::function<void()>& body) noexcept;
 
 /// The error that the other ranks get for an exception: an Error keeps its code and words; others add their type.
@@ -55,7 +55,7 @@ public:
     Call(std::shared_ptr<Backend> backend, Kind kind);
     ~Call();
 
-    /// To be called directly before the library's function that agrees, by the thread that has begun the call.
+    /// The thread that began the call calls this directly before the library's function that agrees.
     static void vote(const Backend& backend);
     /// `exception`: what ends the call, or None.
     void end(nb::handle exception);

@@ -36,7 +36,7 @@ std::string named(const char* what, bool list, std::size_t number) {
     return list ? fmt::format("{}[{}]", what, number) : std::string(what);
 }
 
-// Strides of a dimension of one index, and of a tile of none, mean nothing.
+// The strides of a dimension of extent 1, and of an empty tile, mean nothing.
 bool same_strides(const Array& array, const Place& place) {
     if (array.empty()) return true;
     for (std::size_t k = 0; k < array.shape.size(); ++k)
@@ -44,7 +44,7 @@ bool same_strides(const Array& array, const Place& place) {
     return true;
 }
 
-// `reshaped`: which arrays are planned in another shape than they have, so that their tiles lie row-major.
+// `reshaped`: the arrays that are planned in another shape than their own; their tiles are row-major.
 std::vector<Place> places_of(const std::vector<const Layout*>& layouts, const std::vector<char>& reshaped, Index rank,
                              nb::handle like, bool list, const char* what) {
     std::vector<Place> places;

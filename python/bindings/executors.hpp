@@ -8,7 +8,7 @@
 
 namespace reshard::python {
 
-/// What one array of an executor is on this rank.
+/// One array of an executor on this rank.
 struct Place {
     DType dtype;
     std::vector<Index> shape;
@@ -49,12 +49,12 @@ private:
 class PythonExecutor : public std::enable_shared_from_this<PythonExecutor> {
 public:
     /// Collective, within a Call. `plan`: a Plan or a ListPlan. `sources`, `targets`: arrays whose strides the tiles
-    /// will have, lists of arrays for a ListPlan, or None. `split`: the pieces in which a Plan runs, or None.
+    /// will have, lists of arrays for a ListPlan, or None. `split`: the pieces of a Plan, or None.
     static std::shared_ptr<PythonExecutor> make(std::shared_ptr<Backend> backend, nb::handle plan, nb::handle sources,
                                                 nb::handle targets, nb::handle split);
     ~PythonExecutor();
     std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets, bool offers_withheld);
-    /// Ranks that wait for this one in a run are told why it does not start it.
+    /// Tells the ranks that wait for this one in a run why it does not start.
     void excuse(nb::handle exception);
     [[nodiscard]] const Executor& executor() const { return executor_; }
     [[nodiscard]] const Backend& backend() const { return *backend_; }

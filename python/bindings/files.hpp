@@ -6,7 +6,7 @@
 
 namespace reshard::python {
 
-/// That of the communicator of mpi4py at this address.
+/// The backend of the mpi4py communicator at this address.
 [[nodiscard]] std::shared_ptr<Backend> backend_at(std::uintptr_t address);
 
 void add_files(nb::module_& module);

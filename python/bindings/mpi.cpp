@@ -1,4 +1,4 @@
-// The module reshard._mpi: the ranks of a communicator of mpi4py, which is taken by its address.
+// The module reshard._mpi: the ranks of an mpi4py communicator, given by its address.
 #include "reshard/backends/mpi.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct MpiCall final : Call {
     using Call::Call;
 };
 
-// MPI runs in one process. A child that forks before any use is another's concern.
+// MPI runs in one process. A fork before the first use is not checked.
 const Home& first_use() {
     static const Home home;
     return home;
@@ -65,7 +65,7 @@ nb::object allocate(std::uintptr_t address, Index bytes) {
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(shown.data(), {shown.size()}, owner));
 }
 
-/// Arrays of the caller's while peers reach them. They are kept alive, so that numpy refuses to resize them.
+/// The caller's arrays while peers reach them. They are kept alive, so that numpy refuses to resize them.
 class RegisteredArrays : NonCopyable {
 public:
     RegisteredArrays(std::uintptr_t address, const nb::args& arrays, bool withhold) : backend_(backend_at(address)) {
@@ -148,7 +148,7 @@ NB_MODULE(_mpi, module) {
             return std::make_unique<MpiCall>(backend_at(address), kind_of(kind));
         },
         "address"_a, "kind"_a);
-    // A backend is made together: before what one rank may refuse alone.
+    // All ranks make the backend together, before any check that one rank may fail alone.
     module.def(
         "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);

@@ -17,7 +17,7 @@ namespace {
 
 using namespace nb::literals;
 
-// What is kept of communicators: NCCL has no attributes to hang it on. Never freed: CUDA may be gone by then.
+// State kept for communicators, since NCCL has no attributes to hold it. Never freed: CUDA may end first.
 struct Kept {
     using Key = std::pair<std::uintptr_t, std::uintptr_t>;  // communicator and stream
     std::mutex mutex;
@@ -61,7 +61,7 @@ std::shared_ptr<Backend> backend_of(std::uintptr_t communicator, std::uintptr_t 
     return unwrap(std::move(made));
 }
 
-// The same where `stream` is what the program gave. A rank that gave no stream meets the others where they met last.
+// The same for the `stream` that the program gave. A rank that gave none meets the others on the last stream.
 std::shared_ptr<Backend> backend_of_any(std::uintptr_t communicator, nb::handle stream) {
     expect_home(first_use(), "communicators");
     std::uintptr_t known = 0;
@@ -143,7 +143,7 @@ NB_MODULE(_nccl, module) {
             return std::make_unique<NcclCall>(backend_of_any(communicator, stream), kind_of(kind));
         },
         "communicator"_a, "kind"_a, "stream"_a.none());
-    // A backend is made together: before what one rank may refuse alone.
+    // All ranks make the backend together, before any check that one rank may fail alone.
     module.def(
         "join",
         [](std::uintptr_t communicator, nb::handle stream) { static_cast<void>(backend_of_any(communicator, stream)); },

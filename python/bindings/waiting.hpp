@@ -8,8 +8,8 @@
 
 namespace reshard::python {
 
-/// Runs `body`, which returns a Result and may wait for other ranks, without the GIL. Ctrl-C ends its waits, as does
-/// any handler of a signal that raises; what was raised is raised here.
+/// Runs `body`, which returns a Result and may wait for other ranks, without the GIL. Ctrl-C ends its waits, and so
+/// does any signal handler that raises. The exception is raised here.
 template <class Body>
 auto waiting(const Body& body) {
     std::optional<nb::python_error> raised;
