@@ -189,7 +189,7 @@ def run(statement, name, env):
             env[name] = value
     except BaseException as error:  # pylint: disable=broad-except
         tampers = statement.startswith(("setattr", "delattr", "list(vars", "pickle", "copy")) or "half(" in statement
-        if not (tampers and isinstance(error, (AttributeError, RuntimeError, pickle.PicklingError))):
+        if not (tampers and isinstance(error, (AttributeError, RuntimeError, pickle.PickleError))):
             wrong = complaint(error)
         if wrong:
             wrong = f"{wrong}: {type(error).__name__}: {[value for value in error.args if isinstance(value, (str, int))]}"[:500]
