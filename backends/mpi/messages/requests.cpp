@@ -29,8 +29,7 @@ bool is_over(MPI_Request& request) {
     return MPI_Test(&request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over != 0;
 }
 
-// Leaves a request to MPI, and keeps the memory that it may use until it is done. If a rank never comes, that is
-// forever.
+// Leaves a request to MPI, and keeps the memory that it may use until it is done: for ever, if a rank never comes.
 void abandon(MPI_Request request, std::shared_ptr<const void> kept) {
     std::vector<Abandoned> done;  // freed after the mutex is released
     const std::lock_guard lock(all().mutex);

@@ -26,9 +26,8 @@ struct GivenUp {
     void settle(const Standing& standing);
 };
 
-/// The messages that are in flight at once. Each peer gets a few of its own, so that it gets its share of the link. The
-/// peers that are left divide sends_shared among them, so the last ones get more: a rank that waits for a core answers
-/// late.
+/// The messages that are in flight at once. Each peer gets a few, so that it gets its share of the link. The peers that
+/// are left divide sends_shared among them, so the last ones get more: a rank that waits for a core answers late.
 inline constexpr std::size_t sends_per_peer = 4;
 inline constexpr std::size_t sends_shared = 16;
 

@@ -33,8 +33,7 @@ public:
     [[nodiscard]] Index rank() const { return rank_; }
     [[nodiscard]] bool shares() const { return shared_; }
 
-    /// Returns page-aligned memory with all its pages allocated. The pages are private if the system has no shared
-    /// memory.
+    /// Returns page-aligned memory, all pages allocated. It is private if the system has no shared memory.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
 
     /// As above, and returns the address that peers use.
@@ -50,8 +49,7 @@ public:
     /// first call for a segment of a peer maps it.
     [[nodiscard]] Result<std::byte*> reach(const Address& address, Views& held);
 
-    /// Gives memory back as soon as `unused` returns true: no peer reads it any more. Each take() calls `unused`
-    /// again.
+    /// Gives memory back once `unused` returns true: no peer reads it any more. Each take() asks `unused` again.
     void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
 
     /// Gives back all retired memory, since nothing will be taken any more. Peers have their own mappings, so whatever

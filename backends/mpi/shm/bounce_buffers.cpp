@@ -146,8 +146,7 @@ void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
 }
 
-// Opens a half for each pair in the groups whose pairs all have room. A pair is at most two halves ahead of its
-// receiver.
+// Opens a half for each pair of the groups whose pairs all have room, at most two halves ahead of the receivers.
 std::size_t BounceBuffers::open_halves() {
     std::size_t open = 0;
     for (const auto& group : groups_) {

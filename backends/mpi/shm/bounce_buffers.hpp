@@ -36,8 +36,8 @@ public:
     [[nodiscard]] bool hold_all() const;
 
     /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, the data that goes through bounce buffers.
-    /// `own` marks the arrays whose share on this rank is copied on the way. `bounce_store` says how bounce buffers are
-    /// written.
+    /// `own` marks the arrays whose share on this rank is copied on the way. Bounce buffers are written with
+    /// `bounce_store`.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
 

@@ -22,8 +22,7 @@ Index even_block(Index extent, Index most) {
     return ceil_divide(extent, ceil_divide(extent, std::max(most, Index{1})));
 }
 
-// Takes inner dimensions whole as long as they fit, then a block of the next dimension, and single indices of the outer
-// ones.
+// Takes inner dimensions whole as long as they fit, then a block of the next one, and single indices of the others.
 void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
     Index inner = element_bytes;
     bool whole = true;

@@ -12,9 +12,8 @@
 
 namespace reshard::mpi {
 
-/// Holds the text of one rank at a time. If all bytes are zero it belongs to nobody. It is a sequence lock (Boehm, "Can
-/// seqlocks get along with programming language memory models?", 2012): a text that changes while it is read is
-/// ignored.
+/// Holds the text of one rank at a time; zero bytes belong to nobody. It is a sequence lock (Boehm, "Can seqlocks get
+/// along with programming language memory models?", 2012): a text that changes while it is read is ignored.
 class Excuse {
 public:
     /// Makes the text this rank's, cut at its end if it is too long. Does nothing while a rank owns the text.

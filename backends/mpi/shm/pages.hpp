@@ -27,8 +27,7 @@ struct FilePart {
 /// Linux 6.1 and later give them on request, whatever they give by default. False if there is not enough memory.
 [[nodiscard]] bool take_pages(const FilePart& part, std::byte* start);
 
-/// Enters pages into this process's page table, so that no later access pays for it. False if there is not enough
-/// memory.
+/// Enters pages into this process's page table, so that no later access pays for it. False if memory is short.
 bool populate(std::byte* start, Index bytes);
 
 }  // namespace reshard::mpi

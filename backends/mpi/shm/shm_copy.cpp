@@ -12,8 +12,7 @@
 namespace reshard::mpi {
 namespace {
 
-// How a box gets from the memory of one rank into another's. The sender pushes, the receiver pulls; a bounce takes
-// both.
+// How a box gets from the memory of one rank into another's: the sender pushes, the receiver pulls, or both bounce.
 enum class Way { push, pull, bounce };
 
 // Both sides choose the same way. Past the caches, each source is read once, in its order, and pushed to all ranks that

@@ -11,8 +11,7 @@
 
 namespace reshard::mpi {
 
-/// The summands that a step adds up on this rank: for each box of its target, one from each of the same ranks, in this
-/// order.
+/// The summands that a step adds up on this rank: for each box of its target, one from each rank, in this order.
 struct Summands {
     std::vector<Index> ranks;
     std::vector<Box> boxes;

@@ -104,8 +104,7 @@ std::unique_ptr<Signals> Signals::over(std::byte* memory, const Among& among, st
     return signals;
 }
 
-// Polling is cheaper than sleeping if each rank has its own core. If ranks share cores, polling keeps the peer from
-// running.
+// Polling is cheaper than sleeping if each rank has a core. If ranks share cores, it keeps the peer from running.
 void Signals::begin(std::byte* memory, std::int32_t rank, bool crowded) {
     start_ = memory;
     line(rank_).process = getpid();
@@ -241,8 +240,7 @@ Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point s
     return sleep(wanted, need, since, most);
 }
 
-// A rank that needs all counters is woken by the first missing rank, and then by the next one: one wake for each late
-// rank.
+// A rank that needs all counters is woken by the first missing rank, then by the next: one wake for each late rank.
 Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
     SignalLine& mine = line(rank_);
     const auto until = Clock::now() + most;

@@ -41,8 +41,7 @@ class Signals : NonCopyable {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// Collective. Each run publishes `addresses` addresses per rank. Errors: backend unless every rank maps the
-    /// memory.
+    /// Collective. Each run publishes so many addresses per rank. Errors: backend unless every rank maps the memory.
     [[nodiscard]] static Result<std::unique_ptr<Signals>> make(MPI_Comm communicator,
                                                                const std::shared_ptr<Arena>& arena,
                                                                std::size_t addresses,
@@ -55,15 +54,13 @@ public:
         bool crowded = false;  ///< the ranks share cores
     };
     /// Makes the signals of one rank over bytes() zero bytes that all ranks see and that outlive the signals. The
-    /// threads of one process may be ranks. Do not call take() on them. Make the signals of all ranks before you use
-    /// any.
+    /// threads of one process may be ranks. Make the signals of all ranks before you use any. take() is not allowed.
     [[nodiscard]] static std::unique_ptr<Signals> over(std::byte* memory, const Among& among, std::size_t addresses,
                                                        std::chrono::milliseconds timeout);
 
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
 
-    /// Takes memory of this rank that peers use, and returns its address. It is kept until all ranks have left. Call it
-    /// once.
+    /// Takes memory of this rank that peers use, and returns its address. It is kept until all have left. Call it once.
     [[nodiscard]] Result<Address> take(Index bytes);
     [[nodiscard]] std::span<std::byte> taken() const { return taken_ ? taken_->bytes() : std::span<std::byte>(); }
 
