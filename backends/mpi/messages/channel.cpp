@@ -9,7 +9,7 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr Index shared_at_most = 16;  // a transfer of more than this part of a piece has messages of its own
+constexpr Index shared_at_most = 16;  // a transfer larger than this part of a piece has its own messages
 constexpr Index slot_alignment = 64;
 
 // A box in a message, and where it lies at this end.
@@ -32,7 +32,7 @@ struct Ends {
 
 bool in_place(const Bundle& bundle) { return bundle.shares.size() == 1 && contiguous(bundle.shares.front().region); }
 
-// One channel in the making.
+// Builds one channel.
 class Maker {
 public:
     Maker(std::span<const ChannelStep> steps, Ends ends, const Framing& framing)
@@ -57,7 +57,7 @@ public:
         put(step, box, bytes);
     }
 
-    // Takes its slots' place in the staging.
+    // Places the slots in the staging, from `staged_bytes` on.
     Result<Channel> make(Index& staged_bytes) {
         close();
         Index slot_bytes = 0;
@@ -153,7 +153,7 @@ Result<std::vector<Channel>> make_channels(std::span<const ChannelStep> steps, c
         RESHARD_TRY(auto& channel, maker.make(staged_bytes));
         channels.push_back(std::move(channel));
     }
-    // Each rank begins with the peers after it, so that not all turn to the same one.
+    // Each rank begins with the peers after it, so that not all begin with the same one.
     std::stable_partition(channels.begin(), channels.end(),
                           [&](const Channel& channel) { return channel.peer > rank; });
     return channels;

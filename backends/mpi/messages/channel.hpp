@@ -1,6 +1,6 @@
-// The messages from one rank to another, all of about one size: long transfers are cut, short ones share a message.
-// Where a message is one run of bytes at an end, that end sends or receives it in place; else it is packed into a slot.
-// There are a few slots, so that some are under way while another is packed.
+// The messages from one rank to another, all of about one size: long transfers are cut, and short ones share a message.
+// If a message is one run of bytes at an end, that end sends or receives it in place. Otherwise it is packed into a
+// slot. A few slots let some messages travel while another one is packed.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace reshard::mpi {
 
-/// A step whose transfers go between nodes, of an array of the list; null where MPI itself moves that array.
+/// A step of an array whose transfers go between nodes. `step` is null if MPI itself moves the array.
 struct ChannelStep {
     std::size_t array = 0;
     const RankStep* step = nullptr;
     Index element_bytes = 1;
 };
 
-/// A copy between the memory of one array and the staging, or within the array's.
+/// A copy between the memory of one array and the staging, or within that memory.
 struct LocalCopy {
     std::size_t array = 0;
     BufferId from = BufferId::source;
@@ -27,16 +27,16 @@ struct LocalCopy {
     BoxCopy copy;
 };
 
-/// One message of a channel: where it lies, or how it gets to its slot and from there.
+/// One message of a channel: where it lies, or how it is copied into its slot and out of it.
 struct Packet {
     Index bytes = 0;
-    std::size_t step = 0;  ///< the first of its transfers' steps, among those of the stage
+    std::size_t step = 0;  ///< the step of its first transfer, as the stage counts them
     std::size_t array = 0;
     BufferId where = BufferId::source;
     Index offset_bytes = 0;
-    std::optional<Datatype> type;   ///< where it is not one run and not packed either
-    std::vector<LocalCopy> copies;  ///< before it is sent or after it is received; none where it stays in place
-    std::size_t slot = 0;           ///< of the channel, when there are copies
+    std::optional<Datatype> type;   ///< set if it is neither one run nor packed
+    std::vector<LocalCopy> copies;  ///< before it is sent or after it is received; empty if it is in place
+    std::size_t slot = 0;           ///< of the channel, if there are copies
 };
 
 struct Channel {
@@ -47,13 +47,13 @@ struct Channel {
 
 inline constexpr std::size_t channel_slots = 4;
 
-/// How transfers become messages, the same on both ends.
+/// How transfers become messages; the same on both ends.
 struct Framing {
-    Index piece_bytes = 0;  ///< 0: a message for each transfer, and nothing is packed
+    Index piece_bytes = 0;  ///< 0: one message for each transfer, and nothing is packed
 };
 
-/// The channels between this rank and all others that are not on its node. `staged_bytes` is what their slots need of
-/// the staging, from its start. Errors: MPI's, of datatypes.
+/// The channels between this rank and all ranks outside its node. Their slots follow `staged_bytes` in the staging, and
+/// this adds the bytes that they need. Errors: MPI's, for datatypes.
 [[nodiscard]] Result<std::vector<Channel>> make_channels(std::span<const ChannelStep> steps, const NodeMap& nodes,
                                                          const Framing& framing, Index& staged_bytes);
 

@@ -4,7 +4,7 @@
 
 namespace reshard::mpi {
 
-// Receives come before sends, so that a message finds its place and MPI need not keep it.
+// Receives are posted before sends, so that a message finds its place and MPI need not buffer it.
 void ChannelRun::begin() {
     const std::vector<Channel>& channels = state_.stage().channels;
     flows_.assign(channels.size(), {});
@@ -26,15 +26,15 @@ void ChannelRun::begin() {
     }
 }
 
-// Posts what may be, message by message.
+// Posts messages, one channel after another, until no channel may post.
 void ChannelRun::post() {
     while (const auto channel = turns_.next()) {
         if (post_next(*channel)) turns_.add(*channel, flows_[*channel].left_bytes);
     }
 }
 
-// False when nothing of the channel may be posted: so many of its messages are under way at most, in their order, and
-// a staged one only when its slot is free.
+// Posts the next message of a channel. False if it must wait: only so many messages are in flight, they go in order,
+// and a staged one needs its slot to be free.
 bool ChannelRun::post_next(std::size_t channel) {
     const Channel& flowing = state_.stage().channels[channel];
     const std::vector<Packet>& pieces = flowing.pieces;

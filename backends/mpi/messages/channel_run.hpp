@@ -1,4 +1,4 @@
-// The channels of one stage: a few messages of each under way, and packing meanwhile.
+// Runs the channels of one stage. A few messages of each channel are in flight while others are packed.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@ public:
 
     /// Begins the channels of the state's stage.
     void begin();
-    /// True when all is sent and received. Messages that failed are noted; channels go on.
+    /// True when everything is sent and received. Failed messages are noted, and the channels go on.
     bool advance();
-    /// True when MPI has all messages that are sent.
+    /// True when MPI has all outgoing messages.
     [[nodiscard]] bool has_sent() const;
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
     void give_up(GivenUp& run);
 
 private:
-    // How far a channel is. Its messages in flight have places among the requests.
+    // The progress of a channel. Its messages in flight have places among the requests.
     struct Flow {
-        std::size_t next = 0;    // to be posted
-        Index left_bytes = 0;    // of that one and those after it
-        std::size_t first = 0;   // of its places
+        std::size_t next = 0;    // the next message to post
+        Index left_bytes = 0;    // of that message and all later ones
+        std::size_t first = 0;   // its first place
         std::size_t places = 0;  // no more than it has messages
         std::array<bool, channel_slots> taken{};
     };
@@ -46,8 +46,8 @@ private:
     Requests requests_;
     std::vector<Flow> flows_;
     std::vector<Place> places_;
-    std::size_t sending_ = 0;  // channels of which something is to be sent
-    Turns turns_;              // of the channels of which something may be posted
+    std::size_t sending_ = 0;  // channels with something left to send
+    Turns turns_;              // of the channels that may have a message to post
 };
 
 }  // namespace reshard::mpi

@@ -25,8 +25,8 @@ Result<Datatype> joined(const std::vector<MPI_Datatype>& types, const std::vecto
     return Datatype(made);
 }
 
-// `count` elements, `stride` bytes apart. More than one constructor counts: rows of count_max, rows of rows, and a
-// rest.
+// `count` elements, `stride` bytes apart. If one constructor cannot count so many: rows of count_max, rows of rows, and
+// a rest.
 Result<Datatype> repeated(MPI_Datatype element, Index count, Index stride) {
     if (count <= count_max) {
         MPI_Datatype made = MPI_DATATYPE_NULL;
@@ -62,7 +62,7 @@ void apply(void* source, void* target, int* elements, MPI_Datatype*) {
     combine_dense(dtype, combine, static_cast<const std::byte*>(source), static_cast<std::byte*>(target), *elements);
 }
 
-// By Combine; a copy is none.
+// Indexed by Combine. A copy has no function.
 template <DType dtype>
 constexpr std::array<MPI_User_function*, 5> functions = {nullptr, apply<dtype, Combine::sum>,
                                                          apply<dtype, Combine::max>, apply<dtype, Combine::min>,

@@ -1,5 +1,5 @@
-// Regions of memory as MPI datatypes, so that MPI moves them from and to where they lie, unpacked. Everything is made
-// of bytes: ranks of one program share one representation. Counts and offsets beyond int are reached by nesting.
+// Regions of memory as MPI datatypes, so that MPI moves them in place, unpacked. All types are made of bytes, since the
+// ranks of one program share one representation. Nested types reach counts and offsets beyond int.
 #pragma once
 
 #include "backends/mpi/base/handles.hpp"
@@ -7,11 +7,12 @@
 
 namespace reshard::mpi {
 
-/// The elements of the region in row-major order of its dimensions, counted from its first element: the region's own
-/// offset is left to the address. pre: not empty.
+/// The elements of the region in row-major order of its dimensions, counted from its first element. The offset of the
+/// region is not included; it belongs to the address. pre: not empty.
 [[nodiscard]] Result<Datatype> region_type(const Region& region);
 
-/// One element, and a combination over vectors of it, commutative. pre: not copy; the two go together (can_reduce).
+/// One element, and a commutative combination over vectors of elements. pre: not copy; dtype and combination fit each
+/// other (can_reduce).
 [[nodiscard]] Result<Datatype> element_type(DType dtype);
 [[nodiscard]] Result<Operation> reduce_operation(DType dtype, Combine combine);
 

@@ -28,7 +28,7 @@ void MessageReduce::post_sends(std::size_t to) {
     const std::vector<Message>& messages = step.sends[to].messages;
     for (std::size_t at = 0; at < sends_per_peer; ++at) {
         const std::size_t place = to * sends_per_peer + at;
-        while (sends_.is_free(place)) {  // also after one that MPI refused
+        while (sends_.is_free(place)) {  // still free if MPI refused the message
             if (sends_next_[to] == messages.size()) return;
             const Message& message = messages[sends_next_[to]++];
             sends_.post(place, {Pending::sending, message.peer, -1, 0, !is_staged(message)}, [&](MPI_Request* request) {
@@ -40,8 +40,8 @@ void MessageReduce::post_sends(std::size_t to) {
     }
 }
 
-// In their order, as far as there is a staging slot free: the messages of one peer must be received in the order in
-// which it sends them.
+// Posts landings in order, as long as staging slots are free. The messages of a peer must be received in the order that
+// the peer sends them in.
 void MessageReduce::post_landings() {
     const MessageStep& step = state_.stage().steps.front();
     for (; posted_ < landing_requests_.size(); ++posted_) {

@@ -9,11 +9,11 @@ class MessageReduce {
 public:
     explicit MessageReduce(RunState& state) : state_(state), sends_(state) {}
 
-    /// Begins the reduction of the state's stage; a step that adds up has its stage to itself.
+    /// Begins the reduction of the state's stage. A step that adds up has its stage to itself.
     void begin();
-    /// True when all has been added and sent.
+    /// True when everything has been added and sent.
     bool advance();
-    /// True when MPI has all messages that are sent.
+    /// True when MPI has all outgoing messages.
     [[nodiscard]] bool has_sent() const;
     void add_peers(std::set<int>& peers) const;
     void give_up(GivenUp& run);
@@ -26,9 +26,9 @@ private:
 
     RunState& state_;
     Requests sends_;                       // sends_per_peer places for each peer
-    std::vector<std::size_t> sends_next_;  // of each peer, to be posted
+    std::vector<std::size_t> sends_next_;  // per peer: the next message to post
     std::vector<MPI_Request> landing_requests_;
-    std::size_t posted_ = 0;  // landings (receives of a sum) that are posted, or that need no message
+    std::size_t posted_ = 0;  // landings (receives of a sum) that are posted or need no message
     std::size_t landed_ = 0;
     Index slots_taken_ = 0;
 };

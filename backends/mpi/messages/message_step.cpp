@@ -16,11 +16,11 @@ bool reduces_natively(const RankStep& step) {
     return step.schedule.kind == StepKind::all_reduce && native_collective(step.schedule).has_value();
 }
 
-constexpr Index slot_alignment = 16;  // an element of any dtype
+constexpr Index slot_alignment = 16;  // fits an element of any dtype
 
 Index aligned(Index bytes) { return ceil_divide(bytes, slot_alignment) * slot_alignment; }
 
-// The same on both ends, which know the box; all of it where piece_bytes is 0.
+// Both ends know the box and cut it in the same way. If piece_bytes is 0, returns the whole box.
 std::vector<Box> pieces_of(const Box& box, DType dtype, Index piece_bytes) {
     if (piece_bytes == 0) return {box};
     return slabs(box, std::max<Index>(piece_bytes / size_of(dtype), 1));
@@ -28,7 +28,7 @@ std::vector<Box> pieces_of(const Box& box, DType dtype, Index piece_bytes) {
 
 bool only_stores(const std::vector<SplitReceive>& falls) { return falls.size() == 1 && !falls.front().adds; }
 
-// The same on all members, whose tiles are alike. So many parts at most, however little room there is.
+// The same on all members, whose tiles have one size. Limits the number of parts, even if part_bytes_max is small.
 Index elements_of_part(const RankStep& step, DType dtype, Index part_bytes_max) {
     constexpr Index parts_max = Index{1} << 16;
     const Index elements = count(step.schedule.target_tile);
@@ -122,7 +122,7 @@ private:
         return {};
     }
 
-    // The boxes are alike: a piece from all, then the next.
+    // All boxes are the same: one piece comes from every peer, then the next one.
     Result<void> make_pieces(const std::vector<std::vector<SplitReceive>>& falls) {
         const auto first = std::ranges::find_if(falls, [](const auto& one) { return !one.empty(); });
         if (first == falls.end()) return {};
@@ -215,7 +215,7 @@ Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage) 
     if (reduces_natively(step)) {
         return staging_slots * aligned(elements_of_part(step, dtype, carriage.part_bytes_max) * size_of(dtype));
     }
-    Index most = 0;  // of one box, or of one piece
+    Index most = 0;  // bytes of one box or one piece
     Index slots = carriage.piece_bytes == 0 ? staging_slots : 0;
     Index staged = 0;  // pieces of all boxes
     const auto falls = arrivals(step.schedule);
@@ -229,7 +229,7 @@ Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage) 
         const std::vector<Box> cut = pieces_of(receive.box, dtype, carriage.piece_bytes);
         most = aligned(count(cut.front()) * size_of(dtype));
         staged += std::ssize(cut);
-        // No more than two whole boxes take.
+        // No more slots than two whole boxes fill.
         slots = std::min({piece_slots, staged, staging_slots * std::ssize(cut)});
     }
     return most * slots;

@@ -1,5 +1,5 @@
-// Steps as MPI will run them: messages with their datatypes, copies and collectives, made once and relative to buffers
-// that are bound later.
+// Steps as MPI will run them: messages with their datatypes, copies and collectives. They are made once, relative to
+// buffers that are bound later.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace reshard::mpi {
 
-/// Staged boxes and parts of a reduction alternate between two slots, so that one arrives while the other is added.
+/// Staged boxes and parts of a reduction alternate between two slots: one arrives while the other is added.
 inline constexpr Index staging_slots = 2;
-/// Where the boxes of a sum are cut into pieces there may be more, so that MPI need not keep what comes meanwhile.
+/// If the boxes of a sum are cut into pieces there may be more slots, so that MPI need not buffer early messages.
 inline constexpr Index piece_slots = 8;
 
-/// A message between this rank and a peer, from or to where it lies.
+/// A message between this rank and a peer, and where its data lies.
 struct Message {
     int peer = 0;
     BufferId where = BufferId::source;
@@ -35,17 +35,17 @@ struct Sends {
     std::vector<Message> messages;
 };
 
-/// One receive of a sum. `message` is empty for the rank's own share. A message that only stores is received in place;
-/// one that adds is received into a staging slot, and then added. Landings are in the order of the schedule, or piece
-/// by piece and each piece in that order.
+/// One receive of a sum. `message` is empty for the rank's own share. A message that only stores is received in place.
+/// A message that adds is received into a staging slot, and then added. Landings follow the order of the schedule. If
+/// boxes are cut into pieces, all landings of a piece come before the next piece, each in that order.
 struct Landing {
     std::optional<Message> message;
     std::vector<LocalCopy> stores;
     std::vector<LocalCombine> adds;
 };
 
-/// MPI's own reduction over a group, part by part. MPI cannot take back a collective and writes into its buffer when a
-/// late rank comes at last, so that each part is reduced in a staging slot and never where the caller's tiles lie.
+/// MPI's own reduction over a group, part by part. MPI cannot take back a collective, and it writes into its buffer
+/// when a late rank comes at last. So each part is reduced in a staging slot, and never in the caller's tiles.
 struct Reduction {
     struct Part {
         LocalCopy in;
@@ -57,40 +57,40 @@ struct Reduction {
     MPI_Comm communicator = MPI_COMM_NULL;
     Datatype type;
     Operation sum;
-    std::vector<Part> parts;  ///< cut alike on all members; they take the slots in turn
+    std::vector<Part> parts;  ///< cut in the same way on all members; they take the slots in turn
 };
 
-/// What one step of one array does by itself: all but the copies between ranks, which go by channels or through the
-/// node. In order: fills; messages, collective and landings; scaling.
+/// The work of one step of one array, except for copies between ranks, which go through channels or the node. It runs
+/// fills, then messages, the collective and landings, then scaling.
 struct MessageStep {
     std::string name;  ///< for errors: "array 0, step 2 (all_gather)"
     std::size_t array = 0;
     std::vector<std::pair<BufferId, BoxFill>> fills;
     std::vector<Sends> sends;       ///< of a sum
-    std::vector<LocalCopy> copies;  ///< what the rank keeps
+    std::vector<LocalCopy> copies;  ///< the share that the rank keeps
     std::vector<Landing> landings;
-    Index slots = staging_slots;  ///< that staged landings take in turn
+    Index slots = staging_slots;  ///< staged landings take them in turn
     std::shared_ptr<Reduction> reduction;
     std::vector<std::pair<BufferId, BoxScale>> scales;
 };
 
-/// Which part of a step's copies the step itself does.
+/// The part of a step's work that the step does itself.
 struct Carriage {
-    bool own_share = true;     ///< the step itself for what the rank keeps
-    bool sums = true;          ///< the step itself, by messages; else the node
+    bool own_share = true;     ///< it copies the share that the rank keeps
+    bool sums = true;          ///< it adds up by messages; false: the node adds up
     Index staging_bytes = 0;   ///< for a sum: see staged_bytes
     Index part_bytes_max = 0;  ///< of MPI's own reductions; the same on all ranks
-    Index piece_bytes = 0;     ///< of the messages of this step, where it adds up; 0: each box is one message
+    Index piece_bytes = 0;     ///< of the messages of a sum; 0: each box is one message
 };
 
-/// True when all boxes that this rank receives in a sum are one and the same, each from another rank. Pieces of them
-/// may then come in turn from all peers, and each element is added up in the order of the schedule nevertheless.
+/// True if all boxes that this rank receives in a sum are the same box, each from another rank. Pieces may then come in
+/// turn from all peers, and each element is still added up in the order of the schedule.
 [[nodiscard]] bool receives_alike(const Schedule& schedule);
 
 [[nodiscard]] Result<MessageStep> make_message_step(const RankStep& step, DType dtype, std::size_t array,
                                                     const Carriage& carriage);
 
-/// What a step needs of the staging to add up; of what `carriage` says it reads all but `staging_bytes`.
+/// The staging that a step needs to add up. Does not read `carriage.staging_bytes`.
 [[nodiscard]] Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage);
 
 }  // namespace reshard::mpi

@@ -11,10 +11,10 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr Index smallest_part = 32;  // of a piece as the options want it; below it packing does not pay
-constexpr Index largest_piece_bytes = Index{1} << 30;  // which MPI counts in an int
-constexpr Index smallest_piece_bytes = 16;             // an element of any dtype
-constexpr Index smallest_bounce_bytes = 4096;          // of a stage
+constexpr Index smallest_part = 32;  // pieces smaller than this part of the wanted size are not worth packing
+constexpr Index largest_piece_bytes = Index{1} << 30;  // MPI counts it in an int
+constexpr Index smallest_piece_bytes = 16;             // holds an element of any dtype
+constexpr Index smallest_bounce_bytes = 4096;          // for a stage
 
 class BoundRun final : public MessageBound {
 public:
@@ -50,7 +50,7 @@ private:
     std::vector<double> step_seconds_;
 };
 
-// An array that needs all of the workspace, or adds up in staging, does not run beside others.
+// An array does not run beside others if it needs the whole workspace or adds up in staging.
 bool runs_beside(const RankPlan& plan, std::span<const ReduceGroups> sums) {
     bool beside = plan.workspace_bytes == 0 || plan.turn > 0;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -182,7 +182,7 @@ std::vector<Communicator> Messages::take_communicators() {
     return all;
 }
 
-// Where a footprint limit has no room for bounce buffers, the ranks of a node send each other messages too.
+// If a footprint limit leaves no room for bounce buffers, the ranks of a node send each other messages too.
 Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
     RESHARD_TRY(auto& sums, find_sums(*setting_.nodes, steps_of(plans)));
     for (const bool inside : {true, false}) {
@@ -195,7 +195,7 @@ Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_
     return {};
 }
 
-// All ranks vote, array by array.
+// All ranks vote, array by array, on the arrays that run beside others.
 Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::vector<ReduceGroups>& sums) {
     std::vector<char> votes;
     for (std::size_t first = 0; const auto& [array, plan] : plans) {
@@ -220,13 +220,13 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
     return {};
 }
 
-// Half of what is left for bounce buffers, which all plans share; the same answer on all ranks.
+// Bounce buffers get half of the room that is left, and all plans share it. The answer is the same on all ranks.
 Result<bool> Messages::find_room(std::size_t arrays) {
     const NodeMap& nodes = *setting_.nodes;
     inside_options_ = setting_.options;
     inside_stages_.assign(order_.size(), 0);
     if (nodes.own.empty()) return true;
-    std::vector<char> without;  // stages in which no rank of the node moves anything to another
+    std::vector<char> without;  // 1: no rank of the node moves anything to another in that stage
     for (const auto& stage : order_) without.push_back(moves_inside(stage, nodes) ? 0 : 1);
     RESHARD_TRY(const auto& still, least(nodes.own.get(), std::move(without)));
     std::ranges::transform(still, inside_stages_.begin(), [](char one) { return one == 0 ? 1 : 0; });
@@ -254,7 +254,7 @@ Result<void> Messages::make_node_plans(std::size_t arrays) {
     return {};
 }
 
-// After a failure too a rank meets those with which it shares the sums that follow.
+// Even after a failure, a rank takes part in the sums that follow: their other members wait for it.
 Result<void> Messages::make_sum_plans(std::size_t arrays) {
     Result<void> well;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -270,11 +270,11 @@ Result<void> Messages::make_sum_plans(std::size_t arrays) {
     return well;
 }
 
-// As large as every rank has room for, so that all cut alike, and no longer than a message: MPI sends a part one way
-// and then back, and the next one meets it.
+// Parts are as large as every rank has room for, so that all ranks cut in the same way. They are no longer than a
+// message: MPI sends a part one way and then back, and the next part passes it on the way.
 Result<void> Messages::find_part_bytes() {
-    constexpr int smallest = 4;  // powers of 2: an element of any dtype,
-    constexpr int largest = 20;  // and what a bounce buffer has too
+    constexpr int smallest = 4;  // a power of 2: an element of any dtype
+    constexpr int largest = 20;  // a power of 2: the size of a bounce buffer too
     const Index room = std::min(setting_.options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
     int power = smallest;
     const Index message = setting_.options.piece_bytes > 0 ? setting_.options.piece_bytes : Index{1} << largest;
@@ -284,7 +284,7 @@ Result<void> Messages::find_part_bytes() {
     return {};
 }
 
-// A rank sends in pieces what all of its peers can take so.
+// A step is sent in pieces only if every rank can receive it in pieces.
 Result<std::vector<char>> Messages::in_pieces() const {
     std::vector<char> alike;
     for (const auto& stage : order_) {
@@ -319,7 +319,8 @@ Result<void> Messages::make_steps(const std::vector<char>& in_pieces) {
     return {};
 }
 
-// The largest pieces with which every rank keeps its bounds; the same on all ranks, since both ends cut alike.
+// The largest pieces that keep every rank within its bounds. All ranks take the same size, since both ends must cut in
+// the same way.
 Result<void> Messages::make_all_channels() {
     const Options& options = setting_.options;
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());
@@ -353,7 +354,7 @@ Result<bool> Messages::channels_within(const Framing& framing, Index room) {
     return fits.front() != 0;
 }
 
-// Members meet here step by step, in the same order everywhere; groups of one step are disjoint.
+// The members of a group meet here step by step, in the same order on all ranks. Groups of one step are disjoint.
 Result<void> Messages::make_groups() {
     for (Stage& stage : stages_) {
         for (MessageStep& step : stage.steps) {
@@ -367,7 +368,7 @@ Result<void> Messages::make_groups() {
 Result<MPI_Comm> Messages::join(const std::vector<Index>& members) {
     auto found = groups_.find(members);
     if (found == groups_.end()) {
-        RESHARD_CHECK(Lookout::look());  // the next call blocks, also where a rank has withdrawn
+        RESHARD_CHECK(Lookout::look());  // the next call blocks, even if a rank has withdrawn
         RESHARD_TRY(auto& made, communicator_of(setting_.communicator, members));
         found = groups_.emplace(members, std::move(made)).first;
     }

@@ -1,5 +1,5 @@
-// Arrays that move step by step: what goes through the memory of the node and what in messages between nodes, their
-// datatypes, groups and staging, made once.
+// Arrays that move step by step: through the memory of the node, and in messages between nodes. Datatypes, groups and
+// staging are made once.
 #pragma once
 
 #include "backends/mpi/messages/reduce_groups.hpp"
@@ -8,15 +8,15 @@
 
 namespace reshard::mpi {
 
-/// An array of the list, and its number there.
+/// The plan of an array, and the number of the array in the list.
 struct MessagePlan {
     std::size_t array = 0;
     const RankPlan* plan = nullptr;
 };
 
-/// The ranks of a list, and what they may hold.
+/// The ranks that run a list, and the memory that they may hold.
 struct MessageSetting {
-    MPI_Comm communicator = MPI_COMM_NULL;  ///< outlives the messages; so do the nodes and the standing
+    MPI_Comm communicator = MPI_COMM_NULL;  ///< outlives the messages, as do `nodes` and `standing`
     const Standing* standing = nullptr;
     const NodeMap* nodes = nullptr;
     std::shared_ptr<Arena> arena;
@@ -24,7 +24,7 @@ struct MessageSetting {
     Index staging_bytes_max = index_max;
 };
 
-/// Buffers bound to what runs step by step.
+/// Buffers that are bound to the messages of a list.
 class MessageBound : public Bound {
 public:
     virtual Result<void> renew() = 0;  ///< before a start: see ShmAddresses::renew
@@ -32,7 +32,7 @@ public:
 
 class Messages {
 public:
-    /// Collective over the communicator. `arrays` are those of the whole list.
+    /// Collective over the communicator. The whole list has so many `arrays`.
     Result<void> make(const MessageSetting& setting, const std::vector<MessagePlan>& plans, std::size_t arrays);
 
     [[nodiscard]] bool empty() const { return steps_ == 0; }
@@ -40,10 +40,10 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Result<std::unique_ptr<MessageBound>> bind(std::span<const Buffers> buffers);
 
-    /// The ranks with which this one exchanges messages.
+    /// Adds the ranks that this rank exchanges messages with.
     void add_peers(std::set<int>& peers) const;
     void add_signals(std::vector<Signals*>& signals) const;
-    /// The groups' communicators, which outlive the messages that may still be under way on them.
+    /// Hands over the groups' communicators, which must outlive any message that is still in flight on them.
     [[nodiscard]] std::vector<Communicator> take_communicators();
 
 private:
@@ -65,15 +65,15 @@ private:
     MessageSetting setting_;
     std::map<std::vector<Index>, Communicator> groups_;
     std::vector<std::vector<StageStep>> order_;
-    std::vector<Stage> stages_;        // of that order
-    std::vector<char> inside_stages_;  // stages in which ranks of the node copy from each other
-    Options inside_options_;           // with bounce buffers for which there is room
+    std::vector<Stage> stages_;        // one for each entry of order_
+    std::vector<char> inside_stages_;  // 1: ranks of the node copy from each other in that stage
+    Options inside_options_;           // with bounce buffers that fit the limit
     std::size_t steps_ = 0;
     Index part_bytes_max_ = 0;  // of MPI's own reductions
-    Index sum_bytes_ = 0;       // of the slots of sums
-    Index channel_bytes_ = 0;   // of the slots of channels; stages and sums take turns
+    Index sum_bytes_ = 0;       // of the slots for sums
+    Index channel_bytes_ = 0;   // of the slots for channels; stages and sums take turns
     Framing framing_;
-    std::shared_ptr<Memory> staging_;  // outlives what MPI still does in it
+    std::shared_ptr<Memory> staging_;  // outlives any request that MPI still has in it
 };
 
 }  // namespace reshard::mpi

@@ -17,8 +17,8 @@ bool stays_inside(const Schedule& schedule, const NodeMap& nodes) {
            std::ranges::all_of(schedule.receives, is_near) && summands_of(schedule).has_value();
 }
 
-// The first rank of the sum, which stands for all of them. A rank that takes nothing does not know it: its complement
-// names one that does.
+// The first rank of the sum, which identifies the sum. A rank that takes nothing does not know it, and returns the
+// complement of a rank that does.
 Index first_rank(const Schedule& schedule) {
     const auto summands = summands_of(schedule);
     if (!summands->ranks.empty()) return *std::ranges::min_element(summands->ranks);

@@ -8,13 +8,13 @@
 
 namespace reshard::mpi {
 
-/// A step that reduces, on this node.
+/// A step that reduces, as this node sees it.
 struct ReduceGroups {
-    bool inside = false;         ///< all that any rank of the node adds up lies on it
-    std::vector<Index> members;  ///< of this rank's sum, ascending, itself among them; none where it takes no part
+    bool inside = false;         ///< all summands that any rank of the node adds up or gives are on the node
+    std::vector<Index> members;  ///< of this rank's sum, ascending, with this rank; empty if it takes no part
 };
 
-/// Collective over the node; the same number of steps on all of its ranks. Steps that copy are never inside.
+/// Collective over the node, with the same number of steps on all its ranks. Steps that copy are never inside.
 [[nodiscard]] Result<std::vector<ReduceGroups>> find_sums(const NodeMap& nodes, std::span<const RankStep* const> steps);
 
 }  // namespace reshard::mpi

@@ -13,7 +13,7 @@ struct Abandoned {
     std::shared_ptr<const void> kept;
 };
 
-// Of this process, never freed: MPI may come to them as long as it runs.
+// The abandoned requests of this process. Never freed: MPI may use them as long as it runs.
 struct All {
     std::mutex mutex;
     std::vector<Abandoned> requests;
@@ -29,9 +29,9 @@ bool is_over(MPI_Request& request) {
     return MPI_Test(&request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && over != 0;
 }
 
-// Leaves a request to MPI, and keeps what it may read or write until it is done: for ever, where a rank never comes.
+// Leaves a request to MPI, and keeps the memory that it may use until it is done: for ever, if a rank never comes.
 void abandon(MPI_Request request, std::shared_ptr<const void> kept) {
-    std::vector<Abandoned> done;  // freed when the mutex is not held
+    std::vector<Abandoned> done;  // freed after the mutex is released
     const std::lock_guard lock(all().mutex);
     std::vector<Abandoned>& requests = all().requests;
     requests.push_back({request, std::move(kept)});
@@ -64,7 +64,7 @@ void GivenUp::settle(const Standing& standing) {
     constexpr auto longest = std::chrono::seconds(1);
     const auto until = std::chrono::steady_clock::now() + longest;
     const auto is_settled = [&](UnderWay& one) {
-        const bool left = one.sends && standing.trouble({one.peer}).has_value();  // before the request is asked
+        const bool left = one.sends && standing.trouble({one.peer}).has_value();  // asked before the request is tested
         if (is_over(one.request)) return true;
         if (left) abandon(one.request, nullptr);
         return left;
@@ -78,7 +78,7 @@ void GivenUp::settle(const Standing& standing) {
 
 int begin_send(const void* from, int count, MPI_Datatype type, Index bytes, int peer, int tag, MPI_Comm communicator,
                MPI_Request* request) {
-    constexpr Index answered_from = Index{1} << 14;  // of a shorter one the answer takes as long as the message
+    constexpr Index answered_from = Index{1} << 14;  // for a shorter one the answer takes as long as the message
     const auto send = bytes >= answered_from ? MPI_Issend : MPI_Isend;
     return send(from, count, type, peer, tag, communicator, request);
 }

@@ -1,39 +1,39 @@
-// MPI's requests of one stage, each with what it is for.
+// The MPI requests of one stage, each with its purpose.
 #pragma once
 
 #include "backends/mpi/messages/run_state.hpp"
 
 namespace reshard::mpi {
 
-/// A message that was given up and reads or writes the caller's memory.
+/// A message that was given up but still reads or writes the caller's memory.
 struct UnderWay {
     MPI_Request request;
     int peer;
     bool sends;
 };
 
-/// What a run that gives up says, and what it leaves.
+/// A run that gives up: the reason, and the messages that it leaves in flight.
 struct GivenUp {
     std::string_view why;
     std::vector<UnderWay> under_way = {};
 
-    /// Of one request: a receive that nothing has come for is cancelled. What MPI may still use is left to it with
-    /// `kept` where that holds it, and is under way else.
+    /// Gives up one request. A receive is cancelled if no message has come for it. If MPI may still use a request, MPI
+    /// keeps it: with `kept` if that holds its memory, otherwise as an entry of `under_way`.
     void add(RunState& state, MPI_Request& request, const Pending& pending, const std::shared_ptr<const void>& kept);
-    /// Ends what is under way, so that the caller's memory may go. A message that has begun ends soon, since both of
-    /// its ranks advance it, here or in a run; one to a rank that has left the run never begins. What a rank neither
-    /// answers nor leaves within a second is left to MPI.
+    /// Ends the messages in `under_way`, so that the caller's memory may go. A message that has begun ends soon, since
+    /// both of its ranks advance it, here or in a run. A message to a rank that has left the run never begins. If a
+    /// rank neither answers nor leaves within a second, MPI keeps the message.
     void settle(const Standing& standing);
 };
 
-/// Messages that are on their way at once: so many to each peer, few, so that each gets its part of the link; or what
-/// the peers that are left share, which is more for the last ones, since a rank that waits for a core answers late.
+/// The messages that are in flight at once. Each peer gets a few, so that it gets its share of the link. The peers that
+/// are left divide sends_shared among them, so the last ones get more: a rank that waits for a core answers late.
 inline constexpr std::size_t sends_per_peer = 4;
 inline constexpr std::size_t sends_shared = 16;
 
-/// MPI_Isend, and for longer messages MPI_Issend, which ends when the receiver has taken the message. MPI_Isend ends
-/// when the transport has a copy, and sockets copy megabytes: neither the order of messages nor how many are on their
-/// way would be ours, and peers get unequal parts of a link.
+/// Calls MPI_Isend, or for longer messages MPI_Issend, which ends when the receiver has taken the message. MPI_Isend
+/// ends when the transport has a copy, and sockets copy megabytes. Then we would not control the order of messages or
+/// the number in flight, and peers would get unequal shares of a link.
 [[nodiscard]] int begin_send(const void* from, int count, MPI_Datatype type, Index bytes, int peer, int tag,
                              MPI_Comm communicator, MPI_Request* request);
 
@@ -41,11 +41,12 @@ class Requests {
 public:
     explicit Requests(RunState& state) : state_(state) {}
 
-    /// So many places, all free.
+    /// Makes so many places, all free.
     void restart(std::size_t places);
     [[nodiscard]] bool is_free(std::size_t place) const { return requests_[place] == MPI_REQUEST_NULL; }
 
-    /// `start` makes the request and returns MPI's code. False when MPI refused, which is noted; the place stays free.
+    /// `start` makes the request and returns MPI's code. Returns false if MPI refused; that is noted, and the place
+    /// stays free.
     template <class Start>
     bool post(std::size_t place, const Pending& pending, const Start& start) {
         pending_[place] = pending;
@@ -57,13 +58,13 @@ public:
 
     struct Ended {
         std::size_t place;
-        bool well;  ///< what failed is noted
+        bool well;  ///< false: the failure is noted
     };
-    /// Those that ended since; none when no request did, or none is open.
+    /// The requests that ended since the last call. Empty if no request ended or none is open.
     const std::vector<Ended>& test();
     [[nodiscard]] bool all_ended() const { return open_ == 0; }
 
-    /// The ranks that open ones wait for.
+    /// Adds the ranks that open requests wait for.
     void add_peers(std::set<int>& peers) const;
 
     void give_up(GivenUp& run, const std::shared_ptr<const void>& kept);

@@ -9,14 +9,14 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank asks whether its peers are there
+constexpr auto silence = std::chrono::milliseconds(20);  // then a rank asks whether its peers are there
 
 }  // namespace
 
 Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_poll)); }
 
-// What is left of a run that failed elsewhere, inside the node or in another bucket, is not waited for: peers may come
-// to it only after this rank has gone on.
+// If the run failed elsewhere, inside the node or in another bucket, this does not wait for the rest. Peers may come to
+// it only after this rank has gone on.
 Run::~Run() {
     if (!usable()) return;
     if (state_.over()) return;
@@ -32,9 +32,9 @@ Result<bool> Run::test() {
     return done;
 }
 
-// Tests instead of MPI_Wait, which knows no end: polls a while, then gives up the processor between polls, and sleeps
-// for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
-// ranks of the node are waited for, the signals know best from the first poll on.
+// Tests instead of calling MPI_Wait, which knows no timeout. It polls for a while, then yields the processor between
+// polls. After that it sleeps for a fraction of the time since the last event; the system keeps the messages that
+// arrive meanwhile. If only ranks of the node are missing, the signals wait for them from the first poll on.
 Result<bool> Run::wait_for(Index microseconds) {
     const Slice most(microseconds);
     constexpr int polls = 100;
@@ -57,7 +57,7 @@ Result<bool> Run::wait_for(Index microseconds) {
     }
 }
 
-// False when the run was given up: nothing came for too long, or what is waited for will not come.
+// False if the run was given up: nothing came for too long, or a message that it waits for will not come.
 bool Run::ends_in_time() {
     const auto timeout = state_.plan().timeout;
     const auto now = Clock::now();
@@ -67,7 +67,7 @@ bool Run::ends_in_time() {
     if (now - since_ < silence || now - asked_ < silence) return true;
     asked_ = now;
     const std::set<int> peers = awaited();
-    if (peers.empty()) return true;  // except those of the node, for which the signals care
+    if (peers.empty()) return true;  // only ranks of the node, which the signals watch
     const Standing& standing = *state_.plan().standing;
     if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
     auto why = standing.trouble(peers);
@@ -134,7 +134,7 @@ bool Run::finish_stage(Slice most) {
     const bool summed = sum_messages_.advance();
     const bool flowed = channels_.advance();
     const bool reduced = reductions_.advance();
-    // Only a rank that no message waits for may sleep on the signals: a rank that sleeps advances no message.
+    // A rank may sleep on the signals only if no message waits for it: a rank that sleeps advances no message.
     const Slice slice = summed && flowed && reduced ? most : only_poll;
     if (!advance_node(slice) || !advance_sums(slice)) return false;
     if (!summed || !flowed || !reduced) return false;
@@ -144,7 +144,7 @@ bool Run::finish_stage(Slice most) {
     return true;
 }
 
-// The steps of a stage share its time by their bytes.
+// Divides the time of a stage among its steps by their bytes.
 void Run::end_stage() {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun_at_;
     double bytes = 0;
@@ -167,7 +167,7 @@ void Run::begin_sum() {
 
 bool Run::advance_node(Slice most) { return over_inside(node_, most); }
 
-// One after another, in the same order on all ranks.
+// Runs one sum after another, in the same order on all ranks.
 bool Run::advance_sums(Slice most) {
     while (sum_) {
         if (!over_inside(sum_, most)) return false;

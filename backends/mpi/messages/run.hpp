@@ -8,8 +8,8 @@
 
 namespace reshard::mpi {
 
-/// After the first failure a run goes on to its end with empty messages in place of its own: no peer waits for what
-/// never comes, and each of them sees a short message and fails too. The ranks of the node are told by their signals.
+/// After the first failure a run goes on to its end, but with empty messages in place of its own. So no peer waits for
+/// a message that never comes: each one sees a short message and fails too. Signals tell the ranks of the node.
 class Run final : public Ticket, public SendingTicket {
 public:
     explicit Run(RunPlan plan);
@@ -46,7 +46,7 @@ private:
     bool begun_ = false;
     Clock::time_point begun_at_;
     Index events_ = 0;
-    Clock::time_point since_ = Clock::now();  // nothing has happened
+    Clock::time_point since_ = Clock::now();  // nothing has happened since then
     Clock::time_point polled_ = since_;
     Clock::time_point asked_ = since_;
     bool said_waiting_ = false;

@@ -8,7 +8,7 @@
 namespace reshard::mpi {
 
 int RunState::tag() const {
-    constexpr std::size_t tag_max = 32767;  // what every MPI grants
+    constexpr std::size_t tag_max = 32767;  // every MPI allows so much
     return static_cast<int>(stage_ % tag_max);
 }
 

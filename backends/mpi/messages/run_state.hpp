@@ -1,4 +1,4 @@
-// What the parts of one run share: the stage that is running, where its tiles lie, and the first failure.
+// The state that the parts of one run share: the current stage, where its tiles lie, and the first failure.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace reshard::mpi {
 
-/// What a run needs; all of it outlives the run.
+/// The inputs of a run; all of them outlive it.
 struct RunPlan {
     MPI_Comm communicator = MPI_COMM_NULL;
     const Standing* standing = nullptr;
@@ -17,11 +17,11 @@ struct RunPlan {
     std::vector<Buffers> buffers;                              ///< of all arrays of the list
     const std::vector<StageBuffers>* stage_buffers = nullptr;  ///< per stage
     std::shared_ptr<Memory> staging;
-    std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
+    std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait while nothing comes
     std::vector<double>* step_seconds = nullptr;                  ///< one per step, array by array
 };
 
-/// What a message or a collective is for, as errors say it.
+/// The purpose of a message or a collective, as error messages state it.
 struct Pending {
     static constexpr int collective = -1;  // in place of a peer
     static constexpr std::string_view receiving = "receiving from";
@@ -30,8 +30,8 @@ struct Pending {
     std::string_view doing;
     int peer = collective;
     Index bytes = -1;       ///< expected; -1: not counted
-    std::size_t step = 0;   ///< of the stage
-    bool in_place = false;  ///< in a tile or workspace of the caller's, not in the staging
+    std::size_t step = 0;   ///< its number in the stage
+    bool in_place = false;  ///< in a tile or workspace of the caller, not in the staging
 };
 
 class RunState {
@@ -51,19 +51,20 @@ public:
     void copy(const LocalCopy& local, Store store = Store::cached) const;
     void copy(const std::vector<LocalCopy>& copies, Store store = Store::cached) const;
 
-    /// Messages that came or went, and stages that ended: whether anything happens.
+    /// Counts messages that came or went, and stages that ended. If it stands still, nothing happens.
     [[nodiscard]] Index events() const { return events_; }
     void happened(Index events = 1) { events_ += events; }
 
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-    /// The first failure is kept, and told to the ranks of the node, which may wait in this stage or in a later one.
+    /// Keeps the first failure, and tells it to the ranks of the node, which may wait in this stage or in a later one.
     void fail(std::string message);
     void note(const Pending& pending, std::string_view what);
-    /// The ranks that what is pending waits for.
+    /// Adds the ranks that a pending message or collective waits for.
     void add_peers(const Pending& pending, std::set<int>& peers) const;
-    /// True on success.
+    /// Notes a failure. True on success.
     bool note_code(const Pending& pending, int code);
-    /// A message that is too long is MPI's error; one that is too short is not, and means that the peer has failed.
+    /// True if a message has the expected length. A longer one is an error of MPI. A shorter one is no error to MPI; it
+    /// means that the peer has failed, and this notes it.
     bool counted(const Pending& pending, const MPI_Status& status);
 
 private:

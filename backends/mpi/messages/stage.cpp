@@ -8,7 +8,7 @@
 namespace reshard::mpi {
 namespace {
 
-// The step as some ranks see it: transfers between them, with the numbers that they have among themselves.
+// The step as some ranks see it: the transfers between them, with ranks numbered among themselves.
 RankStep among(const RankStep& step, const std::vector<Index>& members) {
     RankStep inside = step;
     Schedule& schedule = inside.schedule;
@@ -20,7 +20,7 @@ RankStep among(const RankStep& step, const std::vector<Index>& members) {
     return inside;
 }
 
-// The steps that `takes` picks, per array of the list; `inside` keeps them.
+// The steps that `takes` accepts, per array of the list. `inside` owns them.
 template <class Takes>
 std::vector<ArrayStep> steps_among(std::span<const StageStep> stage, const std::vector<Index>& members,
                                    std::size_t arrays, std::vector<RankStep>& inside, const Takes& takes) {
@@ -51,7 +51,7 @@ Buffer buffer_at(BufferId buffer, const RankPlan& plan, const Buffers& buffers) 
 std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
                                               const std::vector<std::optional<std::size_t>>& turns) {
     std::vector<std::vector<StageStep>> stages;
-    // Those without a workspace are in nobody's way: they are of the first turn.
+    // Arrays that need no workspace are in nobody's way, so they join the first turn.
     const auto turn_of = [&](std::size_t i) { return std::max<std::size_t>(*turns[i], 1); };
     std::set<std::size_t> in_order;
     for (std::size_t i = 0; i < arrays.size(); ++i)

@@ -1,5 +1,5 @@
-// Steps of different arrays that run at the same time: one pass through the memory of the node and one set of channels
-// between nodes, however many arrays there are.
+// Steps of different arrays that run at the same time. However many arrays there are, a stage is one pass through the
+// memory of the node and one set of channels between nodes.
 #pragma once
 
 #include "backends/mpi/messages/message_step.hpp"
@@ -12,26 +12,26 @@ namespace reshard::mpi {
 struct StageStep {
     std::size_t array = 0;  ///< its number in the list
     const RankPlan* plan = nullptr;
-    std::size_t step = 0;     ///< its number among the plan's
+    std::size_t step = 0;     ///< its number in the plan
     std::size_t ordinal = 0;  ///< among the steps of all arrays that go by messages
-    /// Of a sum that goes through the memory of the node: the ranks that take part, ascending; else none.
+    /// The ranks of a sum that goes through the memory of the node, ascending. Empty for any other step.
     std::vector<Index> summing = {};
 
     [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
     [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
 };
 
-/// What the steps of a stage share. See bind_stage for the buffers that they read and write.
+/// The plans that the steps of a stage share. See bind_stage for the buffers that they read and write.
 struct Stage {
     struct Timed {
         std::size_t ordinal = 0;
-        double bytes = 0;  ///< of both tiles: its part in the time of the stage
+        double bytes = 0;  ///< of both tiles: the step's share of the stage's time
     };
     std::vector<MessageStep> steps;
     std::vector<Timed> timed;  ///< per step
     std::vector<Channel> channels;
-    Store store = Store::cached;        ///< of what arrives by channels
-    std::unique_ptr<ShmCopyPlan> node;  ///< null where no two ranks of the node have anything for each other
+    Store store = Store::cached;                       ///< for data that arrives by channels
+    std::unique_ptr<ShmCopyPlan> node;                 ///< null if no two ranks of the node exchange data
     std::vector<std::unique_ptr<ShmReducePlan>> sums;  ///< inside the node, one after another
 };
 
@@ -41,21 +41,21 @@ struct StageBuffers {
     std::vector<ShmAddresses> sums;
 };
 
-/// The order of all steps: turn by turn those of its arrays, all together, 0 and 1 being one turn; then those of arrays
-/// that have none, one after another: they take all of the workspace, or add up. See RankPlan::turn.
+/// The order of all steps. Arrays with a turn go turn by turn, all arrays of a turn together; turns 0 and 1 are one.
+/// Then the other arrays go one after another: they take the whole workspace, or add up. See RankPlan::turn.
 [[nodiscard]] std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
                                                             const std::vector<std::optional<std::size_t>>& turns);
 
 /// True when this rank sends to or receives from another rank of its node.
 [[nodiscard]] bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes);
 
-/// Collective over the node. What moves between its ranks in one stage of a list of so many arrays.
+/// Collective over the node. Plans the copies between its ranks in one stage, for a list of so many arrays.
 [[nodiscard]] Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> stage,
                                                                   const NodeMap& nodes, std::size_t arrays,
                                                                   const std::shared_ptr<Arena>& arena,
                                                                   const Options& options);
 
-/// Collective over `members`, ascending, the ranks of `communicator`: the reductions of a stage among them.
+/// Collective over `members` (ascending), the ranks of `communicator`. Plans the reductions of a stage among them.
 [[nodiscard]] Result<std::unique_ptr<ShmReducePlan>> make_sum_plan(std::span<const StageStep> stage,
                                                                    const std::vector<Index>& members,
                                                                    MPI_Comm communicator, std::size_t arrays,
@@ -65,11 +65,11 @@ struct StageBuffers {
 /// The sets of ranks that reduce inside the node in a stage, each once, in the order of the arrays.
 [[nodiscard]] std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage);
 
-/// The buffers that a stage's steps read and write, as source and target.
+/// Binds the buffers that a stage's steps read and write, as source and target.
 [[nodiscard]] Result<StageBuffers> bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
                                               std::span<const Buffers> buffers);
 
-/// The channels to and from other nodes; adds to `staged_bytes`.
+/// The channels to and from other nodes. Adds the bytes of their slots to `staged_bytes`.
 [[nodiscard]] Result<std::vector<Channel>> make_channels(std::span<const StageStep> stage, const NodeMap& nodes,
                                                          const Framing& framing, Index& staged_bytes);
 

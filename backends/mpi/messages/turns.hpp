@@ -1,5 +1,5 @@
-// Whose message is posted next: the largest remaining first, as list scheduling has it, so that the peer that waits for
-// most is not left for the end. Channels with as much left take turns, message by message.
+// Chooses the next message to post. The channel with the most bytes left goes first, as in list scheduling, so that the
+// peer with the longest wait is not left for the end. Channels with the same bytes left take turns, message by message.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 
 namespace reshard::mpi {
 
-/// Channels by their numbers, and what each has left. Each is in once.
+/// Channels by number, with the bytes that each one has left. Each channel waits at most once.
 class Turns {
 public:
-    /// One that is in already stays as it is.
+    /// A channel that waits already stays as it is.
     void add(std::size_t channel, Index left_bytes) {
         if (channel >= in_.size()) in_.resize(channel + 1, 0);
         if (std::exchange(in_[channel], 1) != 0) return;
         waiting_.push_back({left_bytes, channel});
         std::ranges::push_heap(waiting_, later);
     }
-    /// Takes out the one that has most left, of equal ones the first; none where nobody waits.
+    /// Takes out the channel with the most bytes left, or the first of equal ones. Empty if no channel waits.
     [[nodiscard]] std::optional<std::size_t> next() {
         if (waiting_.empty()) return std::nullopt;
         std::ranges::pop_heap(waiting_, later);

@@ -62,7 +62,7 @@ Result<std::unique_ptr<Memory>> Arena::take_private(Index bytes) {
 }
 
 void Arena::retire(std::unique_ptr<Memory> memory, std::function<bool()> unused) {
-    if (unused()) return;  // with the memory
+    if (unused()) return;  // the memory is freed here
     const std::lock_guard lock(mutex_);
     if (closed_)
         leave_to_peers(*memory);
@@ -77,7 +77,7 @@ void Arena::leave_to_peers(Memory& memory) {
 }
 
 void Arena::close() {
-    decltype(retired_) freed;  // given back after the mutex is
+    decltype(retired_) freed;  // freed after the mutex is released
     const std::lock_guard lock(mutex_);
     closed_ = true;
     freed.swap(retired_);
@@ -85,7 +85,7 @@ void Arena::close() {
 }
 
 void Arena::free_retired() {
-    std::vector<std::unique_ptr<Memory>> freed;  // given back after the mutex is
+    std::vector<std::unique_ptr<Memory>> freed;  // freed after the mutex is released
     const std::lock_guard lock(mutex_);
     std::erase_if(retired_, [&](auto& one) {
         if (!one.first()) return false;
@@ -100,7 +100,7 @@ Result<std::unique_ptr<Memory>> Arena::take(Index bytes) {
     if (bytes <= 0 || !shared_) return take_private(bytes);
     auto found = kept_block(bytes);
     if (found == blocks_.end()) {
-        // What is kept and does not fit is not worth holding while more is taken.
+        // Free the kept blocks before allocating more: none of them fits.
         std::erase_if(blocks_, [](const auto& block) { return block.second.taken == 0; });
         auto segment = Segment::make(bytes);
         if (!segment) return take_private(bytes);
@@ -131,7 +131,7 @@ std::optional<Address> Arena::find(const std::byte* start, Index bytes) {
     return Address{block.segment.name(), offset};
 }
 
-// Peers make and drop segments as long as they run. pre: the mutex is held.
+// Peers make and drop segments throughout their run. pre: the mutex is held.
 void Arena::forget_dropped_segments() {
     if (peers_.size() < peers_max_) return;
     std::erase_if(peers_, [](const auto& peer) { return peer.second.use_count() == 1 && !peer.second->is_kept(); });

@@ -1,5 +1,5 @@
-// All memory of one backend: shared segments of its own, kept for reuse when they are given back, and those of peers,
-// mapped once. It counts every byte that it hands out. Safe to use from several threads.
+// The memory of one backend. The arena keeps its own shared segments for reuse when they are given back, and maps each
+// segment of a peer once. It counts every byte that it hands out. Several threads may use it at once.
 #pragma once
 
 #include <functional>
@@ -22,43 +22,43 @@ struct Address {
     friend bool operator==(const Address&, const Address&) = default;
 };
 
-/// Segments of peers that someone looks at. What nobody holds is unmapped some time after its maker has dropped it.
+/// Segments of peers that are in use. A segment that nobody holds is unmapped some time after its maker has dropped it.
 using Views = std::vector<std::shared_ptr<const Segment>>;
 
 class Arena : public std::enable_shared_from_this<Arena> {
 public:
-    /// The memory of `rank`. Without sharing it hands out private pages, which no peer reaches.
+    /// The memory of `rank`. If `shared` is false it hands out private pages, which no peer reaches.
     Arena(bool shared, Index rank) : shared_(shared), rank_(rank) {}
 
     [[nodiscard]] Index rank() const { return rank_; }
     [[nodiscard]] bool shares() const { return shared_; }
 
-    /// Page-aligned memory with all its pages taken. Private pages where the system has no shared memory.
+    /// Returns page-aligned memory, all pages allocated. It is private if the system has no shared memory.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
 
-    /// The same, and where it lies for peers.
+    /// As above, and returns the address that peers use.
     [[nodiscard]] Result<Address> take(Index bytes, std::unique_ptr<Memory>& memory) {
         RESHARD_ASSIGN(memory, take(bytes));
         return find(memory->bytes().data(), bytes).value_or(Address{});
     }
 
-    /// The address of a range of this process in its segments; nothing unless it lies wholly in one of them.
+    /// The address of a range of this process. Empty unless the range lies wholly in one of its segments.
     [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);
 
-    /// The same place in this process, valid while `held` has what is added to it. Maps the peer's segment when it is
-    /// first asked for.
+    /// Returns where `address` lies in this process. The pointer is valid while `held` keeps the view added to it. The
+    /// first call for a segment of a peer maps it.
     [[nodiscard]] Result<std::byte*> reach(const Address& address, Views& held);
 
-    /// Gives memory back as soon as `unused` says that no peer reads it any more; asked whenever memory is taken.
+    /// Gives memory back once `unused` returns true: no peer reads it any more. Each take() asks `unused` again.
     void retire(std::unique_ptr<Memory> memory, std::function<bool()> unused);
 
-    /// Gives back what is retired, since nothing is taken any more. Peers have mappings of their own, so what they
-    /// still read stays as it is.
+    /// Gives back all retired memory, since nothing will be taken any more. Peers have their own mappings, so whatever
+    /// they still read keeps its contents.
     void close();
 
     [[nodiscard]] MemoryUse use();
 
-    /// Counts bytes that somebody else holds for this backend, and the caller's that are registered.
+    /// Counts bytes that other objects hold for this backend, and bytes of the caller's memory that are registered.
     void count_held(Index change);
     void count_registered(Index change);
 
@@ -83,7 +83,7 @@ private:
     std::mutex mutex_;
     std::map<const std::byte*, Block> blocks_;  // by start
     std::map<SegmentName, std::shared_ptr<const Segment>> peers_;
-    std::size_t peers_max_ = 64;  // mapped before it is looked which of them their makers have dropped
+    std::size_t peers_max_ = 64;  // above so many mapped segments it looks for dropped ones
     std::vector<std::pair<std::function<bool()>, std::unique_ptr<Memory>>> retired_;
     bool closed_ = false;
     MemoryUse use_;

@@ -10,7 +10,7 @@ namespace reshard::mpi {
 namespace {
 
 constexpr Index line_bytes = 64;
-constexpr Index staying_bytes = Index{64} << 10;  // a piece of what stays, at most
+constexpr Index staying_bytes = Index{64} << 10;  // the largest piece of a part that stays
 
 std::vector<PeerRegion> parts_of(const std::vector<PeerRegion>& parts, std::size_t peer) {
     std::vector<PeerRegion> with_peer;
@@ -19,7 +19,7 @@ std::vector<PeerRegion> parts_of(const std::vector<PeerRegion>& parts, std::size
     return with_peer;
 }
 
-// Where in the source of an array what goes to a peer begins and ends.
+// The range in an array's source that a part for a peer spans.
 struct Stretch {
     std::size_t array;
     Index begin;
@@ -45,7 +45,7 @@ bool side_by_side(const std::vector<Stretch>& some, const std::vector<Stretch>& 
     });
 }
 
-// Numbers of those that lie side by side, with one or with several between them.
+// Groups the numbers of stretches that lie side by side, directly or through others.
 std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::vector<Stretch>>& all) {
     std::vector<std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -78,7 +78,7 @@ std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bo
     Index flags = 0;
     for (std::size_t i = 0; i < incoming.size(); ++i) {
         if (incoming[i] == 0) continue;
-        // In proportion, without a product that leaves 64 bits.
+        // In proportion, without a product that overflows 64 bits.
         const auto share = static_cast<Index>(static_cast<double>(halves) / 2 *
                                               (static_cast<double>(incoming[i]) / static_cast<double>(all)));
         const Index half = std::min(std::max(share / line_bytes, Index{1}) * line_bytes,
@@ -112,7 +112,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena&
     };
     staying_.emplace(parts.own, staying_bytes, BouncePieces::Side::both);
     std::vector<std::vector<Stretch>> stretches;
-    // Each rank begins with the next one, so that not all begin with the first.
+    // Each rank begins with the next rank, so that not all begin with the first.
     for (std::size_t k = 1; k < ranks && made; ++k) {
         const std::size_t peer = (rank + k) % ranks;
         if (slots[peer].half_bytes > 0) {
@@ -146,7 +146,7 @@ void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
 }
 
-// Opens a half of each pair of those groups that have room for all, at most two halves ahead of the receivers.
+// Opens a half for each pair of the groups whose pairs all have room, at most two halves ahead of the receivers.
 std::size_t BounceBuffers::open_halves() {
     std::size_t open = 0;
     for (const auto& group : groups_) {
@@ -166,8 +166,8 @@ std::size_t BounceBuffers::open_halves() {
     return open;
 }
 
-// The open halves get a piece each in turn, and so does this rank itself: the source is read once, in the order in
-// which it lies, and not once for each peer.
+// Each open half gets one piece in turn, and so do the parts that stay on this rank. So the source is read once, in its
+// own order, and not once for each peer.
 bool BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources,
                          const std::vector<std::byte*>& targets, Store store) {
     std::size_t open = open_halves();

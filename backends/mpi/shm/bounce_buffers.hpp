@@ -1,6 +1,6 @@
-// Moves between buffers that no peer reaches: each rank packs the next pieces of what it sends into its peers' bounce
-// buffers and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot
-// ahead. Pairs whose parts lie side by side in the source keep pace, so that it is read in its order.
+// Moves data between buffers that no peer reaches. Each rank packs the next pieces that it sends into its peers' bounce
+// buffers, and copies the pieces that they packed out of its own. Every pair of ranks goes at its own pace, one half of
+// its slot ahead. Pairs whose parts lie side by side in the source keep pace, so that the source is read in order.
 #pragma once
 
 #include "backends/mpi/shm/bounce_pieces.hpp"
@@ -15,34 +15,34 @@ struct BounceSlot {
     std::int64_t half_bytes = 0;  ///< 0: the sender has none
 };
 
-/// How many halves were filled and emptied over all runs.
+/// How many halves were filled and emptied, over all runs.
 struct SlotFlags {
-    alignas(64) Counter filled;   ///< the sender's
-    alignas(64) Counter drained;  ///< the receiver's
+    alignas(64) Counter filled;   ///< written by the sender
+    alignas(64) Counter drained;  ///< written by the receiver
 };
 
-/// Deals out a bounce buffer of about `bounce_bytes` to senders of so many bytes each.
+/// Divides a bounce buffer of about `bounce_bytes` among its senders. `incoming` holds the bytes of each sender.
 [[nodiscard]] std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bounce_bytes);
 
-/// One rank's bounce buffer, and its slots in those of its peers.
+/// One rank's bounce buffer, and its slots in its peers' bounce buffers.
 class BounceBuffers {
 public:
-    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
-    /// This rank's own is what the signals take.
+    /// Collective. All ranks return an error if one does: backend if peers cannot reach each other's memory. `signals`
+    /// takes the memory for this rank's own buffer.
     Result<void> make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
                       Index bounce_bytes);
 
-    /// True when all that this rank sends fits the slots at once.
+    /// True if all that this rank sends fits the slots at once.
     [[nodiscard]] bool hold_all() const;
 
-    /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, what goes through bounce buffers; `own`
-    /// marks the arrays whose share that stays on this rank is copied on the way; `bounce_store` says how bounce
-    /// buffers are written.
+    /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, the data that goes through bounce buffers.
+    /// `own` marks the arrays whose share on this rank is copied on the way. Bounce buffers are written with
+    /// `bounce_store`.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
 
-    /// Moves all that can be moved now; true when something moved. wanted() then names what it waits for, any one of
-    /// which will do; nothing when the run is over.
+    /// Moves all that can move now; returns true if something moved. After that wanted() names the counters that this
+    /// waits for, and any one of them is enough. It is empty once the run is over.
     bool advance(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
                  Store store);
     [[nodiscard]] const Signals::Wanteds& wanted() const { return wanted_; }
@@ -55,7 +55,7 @@ private:
         std::byte* halves;
         Index half_bytes;
         std::uint64_t moved = 0;  // halves, over all runs
-        Index packed_bytes = 0;   // of the half that is being filled; -1: none is
+        Index packed_bytes = 0;   // in the half that is being filled; -1: no half is
         [[nodiscard]] std::byte* half() const { return halves + static_cast<Index>(moved % 2) * half_bytes; }
     };
     [[nodiscard]] std::size_t open_halves();
@@ -67,7 +67,7 @@ private:
     std::optional<BouncePieces> staying_;
     std::vector<Pair> outgoing_;
     std::vector<Pair> incoming_;
-    std::vector<std::vector<std::size_t>> groups_;  // of outgoing pairs
+    std::vector<std::vector<std::size_t>> groups_;  // outgoing pairs that keep pace
     DealtCopies copies_;
     Store bounce_store_ = Store::cached;
     Signals::Wanteds wanted_;

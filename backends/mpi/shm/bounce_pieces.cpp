@@ -6,10 +6,10 @@ namespace reshard::mpi {
 namespace {
 
 constexpr Index line_bytes = 64;
-constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for all its peers in turn, as its source lies
+constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for its peers in turn, in source order
 constexpr Index strip = 64;                    // elements of a transposed piece along the source; fits the kernels
 
-// One dimension of a part with how it is cut.
+// One dimension of a part, and how it is cut.
 struct Dim {
     Index extent;
     Index source_stride;
@@ -17,12 +17,12 @@ struct Dim {
     Index block;  // elements of a piece
 };
 
-// In halves rather than in one whole and a rest.
+// Cuts evenly, rather than into full blocks and a rest.
 Index even_block(Index extent, Index most) {
     return ceil_divide(extent, ceil_divide(extent, std::max(most, Index{1})));
 }
 
-// Whole inner dimensions as long as they fit, a piece of the next one, and single indices of those further out.
+// Takes inner dimensions whole as long as they fit, then a block of the next one, and single indices of the others.
 void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
     Index inner = element_bytes;
     bool whole = true;
@@ -35,7 +35,7 @@ void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
             inner *= dim.extent;
         } else {
             dim.block = even_block(dim.extent, slot_bytes / inner);
-            // Whole cache lines of the target, where it runs along this dimension.
+            // Whole cache lines of the target, if this dimension is contiguous there.
             const Index line = line_bytes / element_bytes;
             if (dim.target_stride == element_bytes && dim.block > line) dim.block -= dim.block % line;
             whole = false;
@@ -45,7 +45,7 @@ void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
 
 using Found = std::vector<Dim>::iterator;
 
-// Squares: long runs on both sides.
+// Squares have long runs on both sides.
 void cut_square(Found source_run, Found target_run, Index element_bytes, Index slot_bytes) {
     const Index room = slot_bytes / element_bytes;
     const Index line = line_bytes / element_bytes;
@@ -66,8 +66,8 @@ std::vector<Dim> dims_of(const PeerRegion& part) {
     return dims;
 }
 
-// In the order in which pieces are packed. A transposed part goes in the order of the source: long runs are packed, and
-// transposed when they are copied out.
+// The dimensions in the order in which pieces are packed. A transposed part follows the order of the source: long runs
+// are packed, and transposed when they are copied out.
 std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     const Index element_bytes = part.target.element_bytes;
     std::vector<Dim> dims = dims_of(part);
@@ -144,7 +144,7 @@ void BouncePieces::restart(const std::vector<char>& staged) {
     skip();
 }
 
-// To the next part that is staged.
+// Goes to the next part that is staged.
 void BouncePieces::skip() {
     while (part_ < parts_.size() && staged_[parts_[part_].array] == 0) ++part_;
     if (part_ < parts_.size()) at_.assign(parts_[part_].cuts.size(), 0);
@@ -159,7 +159,7 @@ void BouncePieces::advance() {
     skip();
 }
 
-// Nothing when all are moved, or the next one has no room in the slot.
+// Empty if all pieces have moved, or if the slot has no room for the next one.
 std::optional<BouncePieces::Piece> BouncePieces::next(Index& used) {
     if (finished()) return std::nullopt;
     const Grid& part = parts_[part_];

@@ -1,4 +1,5 @@
-// What one rank moves to another, cut into pieces that fit a slot of a bounce buffer: cut alike on both sides, once.
+// The data that one rank moves to another, cut into pieces that fit a slot of a bounce buffer. Both sides cut it once
+// and in the same way.
 #pragma once
 
 #include <optional>
@@ -7,41 +8,41 @@
 
 namespace reshard::mpi {
 
-/// Walks the parts of one pair of ranks piece by piece, on the side of the sender or of the receiver, or the parts that
-/// stay on a rank. Pieces are cut in the order of the target, and as squares where a part is transposed. The cut does
-/// not depend on where the other side's boxes lie.
+/// Walks the parts of one pair of ranks piece by piece, on the sender's or the receiver's side, or the parts that stay
+/// on a rank. Pieces are cut in the order of the target, and as squares if a part is transposed. The cut does not
+/// depend on where the other side's boxes lie.
 class BouncePieces {
 public:
     enum class Side { sender, receiver, both };
 
-    /// pre: slot_bytes hold a cache line.
+    /// pre: slot_bytes is at least a cache line.
     BouncePieces(const std::vector<PeerRegion>& parts, Index slot_bytes, Side side);
 
     [[nodiscard]] Index bytes() const { return bytes_; }  ///< of all parts
-    [[nodiscard]] bool in_rows() const;                   ///< whether any is moved as rows
+    [[nodiscard]] bool in_rows() const;                   ///< whether a part moves as rows
 
-    /// Starts over with the parts of those arrays that `staged` marks.
+    /// Starts over with the parts of the arrays that `staged` marks.
     void restart(const std::vector<char>& staged);
     [[nodiscard]] bool finished() const { return part_ == parts_.size(); }
 
-    /// Adds the next piece to `copies`, out of the arrays' sources into the slot, of which `used` bytes are taken.
-    /// False when there is none, or no room for it: the slot is full.
+    /// Adds to `copies` the next piece, from the arrays' sources into the slot, and adds its bytes to `used`. Returns
+    /// false if no piece is left or the slot has no room for it.
     bool pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources, DealtCopies& copies);
-    /// The next piece of what stays. False when there is none.
+    /// Moves the next piece of the parts that stay. Returns false if no piece is left.
     bool move(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets, Store store);
-    /// A whole slot, into the arrays' targets.
+    /// Copies a whole slot into the arrays' targets.
     void unpack(const std::byte* slot, const std::vector<std::byte*>& targets, Store store);
 
 private:
-    // Along one dimension: blocks of one length, the last one of what is left.
+    // The blocks along one dimension. All have the same length, but the last one may be shorter.
     struct Cut {
         Index blocks = 1;
         Index source_stride = 0;  // from block to block
         Index target_stride = 0;
-        bool shorter = false;  // the last one
+        bool shorter = false;  // the last block is shorter
     };
-    // A part as a grid of pieces. There are few shapes of them: a number with one bit for each cut that has a shorter
-    // last block, set at that block.
+    // A part as a grid of pieces. Pieces have few shapes. The number of a shape has one bit for each cut with a shorter
+    // last block, and the bit is set at that block.
     struct Grid {
         std::size_t array = 0;
         std::vector<Cut> cuts;  // outermost first
@@ -50,7 +51,7 @@ private:
     };
 
     [[nodiscard]] static Grid grid_of(const PeerRegion& part, Index slot_bytes, Side side);
-    // What is moved next: where it is in the array's source and target, and in the slot.
+    // The next piece, and its place in the array's source, in its target and in the slot.
     struct Piece {
         const BoxCopy* copy;
         std::size_t array;

@@ -1,5 +1,5 @@
-// Why a rank of a node could not bind or start, in shared memory: one text for all ranks, which is written, read and
-// taken back at any time.
+// The reason why a rank of a node could not bind or start, in shared memory. There is one text for all ranks. It may be
+// written, read and taken back at any time.
 #pragma once
 
 #include <algorithm>
@@ -12,29 +12,29 @@
 
 namespace reshard::mpi {
 
-/// The text of one rank at a time; zero bytes are nobody's. A sequence lock (Boehm, "Can seqlocks get along with
-/// programming language memory models?", 2012): a text that changes while it is read counts for nothing.
+/// Holds the text of one rank at a time; zero bytes belong to nobody. It is a sequence lock (Boehm, "Can seqlocks get
+/// along with programming language memory models?", 2012): a text that changes while it is read is ignored.
 class Excuse {
 public:
-    /// The text is this rank's, cut at its end where there is no room. Where it is another's already, it stays so.
+    /// Makes the text this rank's, cut at its end if it is too long. Does nothing while a rank owns the text.
     void say(std::size_t rank, const std::string& text) {
         std::uint64_t before = state_.load(std::memory_order_relaxed);
         if (owner(before) != nobody || !state_.compare_exchange_strong(before, changed(before, being_written))) return;
         std::array<std::uint64_t, words> written{};
         std::memcpy(written.data(), text.data(), std::min(text.size(), sizeof written - 1));
-        // Who reads a new word sees behind it that the text has changed.
+        // A reader that sees a new word then also sees that the text has changed.
         std::atomic_thread_fence(std::memory_order_release);
         for (std::size_t i = 0; i < words; ++i) text_[i].store(written[i], std::memory_order_relaxed);
         state_.store(changed(before, from_one(rank)), std::memory_order_release);
     }
 
-    /// Nobody's, if it was this rank's.
+    /// Frees the text if this rank owns it.
     void take_back(std::size_t rank) {
         const std::uint64_t own = state_.load(std::memory_order_relaxed);
         if (owner(own) == from_one(rank)) state_.store(changed(own, nobody), std::memory_order_relaxed);
     }
 
-    /// The text, if it is this rank's.
+    /// The text, if this rank owns it.
     [[nodiscard]] std::optional<std::string> of(std::size_t rank) const {
         const std::uint64_t before = state_.load(std::memory_order_acquire);
         if (owner(before) != from_one(rank)) return std::nullopt;
@@ -55,7 +55,7 @@ private:
     static std::uint32_t owner(std::uint64_t state) { return static_cast<std::uint32_t>(state); }
     static std::uint64_t changed(std::uint64_t state, std::uint32_t owner) { return ((state >> 32) + 1) << 32 | owner; }
 
-    std::atomic<std::uint64_t> state_;  // how often it has changed, and whose it is
+    std::atomic<std::uint64_t> state_;  // how often it has changed, and its owner
     std::array<std::atomic<std::uint64_t>, words> text_;
 };
 

@@ -21,7 +21,7 @@
 namespace reshard::mpi {
 namespace {
 
-// linux/fs.h has it since 6.11; the system tells by itself whether it does.
+// linux/fs.h has this struct since 6.11. The call itself shows whether the system supports it.
 struct MappingQuery {
     std::uint64_t size = 0;
     std::uint64_t flags = 0;
@@ -80,7 +80,7 @@ tl::unexpected<Error> refused(std::string_view reason) {
     return fail(Code::usage, fmt::format("this memory cannot be registered: {}", reason));
 }
 
-// Of the thread that asks. The system calls only the first thread's stack by its name.
+// The stack of the calling thread. The system names only the stack of the first thread.
 AddressRange own_stack() {
     AddressRange stack;
 #if defined(__GLIBC__)
@@ -111,7 +111,8 @@ Result<void> judge(const Mapping& mapping) {
     return {};
 }
 
-// What only /proc/self/smaps says, which looks at every page of the process: asked where there is a reason to.
+// Whether locks or userfaultfd may hold pages of the process. Only /proc/self/smaps tells it for a range, but reading
+// that visits every page. So it is read only if this returns true.
 bool may_be_held() {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;) {
@@ -152,7 +153,7 @@ Result<void> held_by_nobody(const AddressRange& range) {
     return {};
 }
 
-// Empty where this way has no answer.
+// Empty if this way has no answer.
 std::optional<bool> shows_by_address(const FileView& view) {
     const OpenFile maps("/proc/self/maps");
     for (std::uintptr_t at = view.range.begin; at < view.range.end;) {
@@ -160,7 +161,7 @@ std::optional<bool> shows_by_address(const FileView& view) {
         query.size = sizeof query;
         query.address = at;
         if (ioctl(maps.get(), query_mapping, &query) != 0)
-            return errno == ENOENT ? std::optional(false) : std::nullopt;  // nothing there, or no such question
+            return errno == ENOENT ? std::optional(false) : std::nullopt;  // nothing there, or no such query
         const bool same =
             query.inode == view.inode && at + query.offset == query.begin + view.offset + (at - view.range.begin);
         if (!same) return false;
@@ -173,7 +174,7 @@ std::optional<bool> shows_by_link(const FileView& view) {
     const std::string path = fmt::format("/proc/self/map_files/{:x}-{:x}", view.range.begin, view.range.end);
     std::array<char, 128> target{};
     const ssize_t bytes = readlink(path.c_str(), target.data(), target.size());
-    if (bytes <= 0) return std::nullopt;  // cut in parts, gone, or a system without
+    if (bytes <= 0) return std::nullopt;  // split, gone, or not supported by the system
     return std::string_view(target.data(), static_cast<std::size_t>(bytes)) == view.name;
 }
 

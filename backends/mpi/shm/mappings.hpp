@@ -1,4 +1,4 @@
-// What lies where in the memory of this process, as the system says: /proc/self.
+// The mappings in the memory of this process, as the system reports them in /proc/self.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct AddressRange {
     friend bool operator==(const AddressRange&, const AddressRange&) = default;
 };
 
-/// The same from its start, and the same grown or shrunk to whole pages.
+/// The size of a page; an address rounded down and up to a multiple of `unit`.
 [[nodiscard]] std::uintptr_t page_bytes();
 [[nodiscard]] inline std::uintptr_t down_to(std::uintptr_t address, std::uintptr_t unit) {
     return address / unit * unit;
@@ -33,29 +33,30 @@ struct Mapping {
     std::string permissions;   ///< "rw-p"
     std::uint64_t offset = 0;  ///< in the file
     std::uint64_t inode = 0;   ///< 0: anonymous
-    std::string name;          ///< of the file, or what the system calls it: [heap], [stack]
+    std::string name;          ///< of the file, or the system's own name: [heap], [stack]
 };
 
-/// The mappings that overlap a range, in order. Errors: backend where the system does not say.
+/// The mappings that overlap a range, in order. Errors: backend if the system does not report them.
 [[nodiscard]] Result<std::vector<Mapping>> mappings_of(const AddressRange& range);
 
-/// Whether memory may be exchanged for other pages of the same contents: it is private, anonymous and writable, and
-/// nobody else holds on to its pages. Errors: usage, with the reason; backend where the system does not say.
+/// Fails unless memory may be exchanged for other pages with the same contents. It must be private, anonymous and
+/// writable, and nobody else may hold on to its pages. Errors: usage, with the reason; backend if the system does not
+/// report it.
 [[nodiscard]] Result<void> may_change_pages(const AddressRange& range);
 
-/// A file of which a range of addresses should show a part.
+/// A range of addresses that should show a part of a file.
 struct FileView {
     AddressRange range;
-    std::uint64_t offset = 0;  ///< in the file, of the range's begin
+    std::uint64_t offset = 0;  ///< of the range's begin in the file
     std::uint64_t inode = 0;
-    std::string name;  ///< of the file, as /proc has it; no other of this process has it
+    std::string name;  ///< of the file, as /proc shows it; unique in this process
 };
 
-/// How it is asked what an address shows, the fastest first. Each answers what the last one does.
+/// How to ask what an address shows, the fastest way first. All ways give the same answer.
 enum class Asked { by_address, by_link, by_list };
 
-/// Whether all of the range shows that file and nothing else: some microseconds. False too where the system does not
-/// say. Asks in the given way, and where that has no answer in the next one.
+/// Whether the whole range shows that file and nothing else. Takes some microseconds. Also false if the system does not
+/// report it. Asks in the given way first; if that has no answer, in the next one.
 [[nodiscard]] bool shows(const FileView& view, Asked first = Asked::by_address);
 
 }  // namespace reshard::mpi

@@ -10,24 +10,24 @@
 
 namespace reshard::mpi {
 
-/// Among ascending ranks.
+/// Whether `rank` is in an ascending list, and its place there.
 [[nodiscard]] bool is_in(const std::vector<Index>& ranks, Index rank);
 [[nodiscard]] Index place_in(const std::vector<Index>& ranks, Index rank);  ///< pre: is_in
 
-/// This rank's node among the nodes of a communicator. Without shared memory every rank is a node of its own.
+/// This rank's node, and how many nodes the communicator has. If no memory is shared, every rank is its own node.
 struct NodeMap {
-    Communicator own;            ///< of the members; empty where no memory is shared
+    Communicator own;            ///< of the members; empty if no memory is shared
     std::vector<Index> members;  ///< ascending; this rank is one of them
-    Index count = 1;             ///< of all nodes
+    Index count = 1;             ///< the number of nodes
 
-    [[nodiscard]] bool is_all() const { return count == 1 && !own.empty(); }  ///< all memory is reached
+    [[nodiscard]] bool is_all() const { return count == 1 && !own.empty(); }  ///< this rank reaches all memory
     [[nodiscard]] bool has(Index rank) const { return is_in(members, rank); }
 };
 
-/// Every rank a node of its own.
+/// Makes every rank its own node.
 [[nodiscard]] NodeMap apart(MPI_Comm communicator);
 
-/// Collective. Ranks that share a node but cannot map each other's memory, on any node, are taken for apart.
+/// Collective. If ranks of any node cannot map each other's memory, every rank becomes its own node.
 [[nodiscard]] Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options,
                                          const std::shared_ptr<Arena>& arena);
 

@@ -13,7 +13,7 @@ namespace {
 #ifdef MADV_COLLAPSE
 constexpr int collapse = MADV_COLLAPSE;
 #else
-constexpr int collapse = 25;  // Linux's number, where the C library is older than the system
+constexpr int collapse = 25;  // Linux's number, for a C library older than the system
 #endif
 
 int flags_of(const FilePart& part) { return part.descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED; }
@@ -26,8 +26,8 @@ bool take(const FilePart& part, Index offset, Index bytes) {
     return code == 0;
 }
 
-// The system makes a huge page only where the file has a page already. It is asked for all at once, since each time it
-// waits for every core. What fails is left to ordinary pages.
+// The system makes a huge page only where the file has a page already. One request covers all of them, since every
+// request waits for all cores. Ordinary pages serve the parts that it leaves out.
 void take_huge_pages(const FilePart& part, std::byte* start) {
     const auto before = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(start) & (huge_page_bytes - 1));
     Index end = before;
@@ -75,7 +75,7 @@ bool take_pages(const FilePart& part, std::byte* start) {
 bool populate(std::byte* start, Index bytes) {
 #ifdef MADV_POPULATE_WRITE
     if (madvise(start, static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE) == 0) return true;
-    if (errno != EINVAL) return false;  // a system that does not know it
+    if (errno != EINVAL) return false;  // EINVAL: the system does not know the request
 #endif
     for (Index at = 0; at < bytes; at += static_cast<Index>(page_bytes())) {
         static_cast<volatile std::byte*>(start)[at] = std::byte{0};

@@ -1,4 +1,4 @@
-// Pages of files in memory and of nobody's: mapped, taken and filled in the largest units that the system gives.
+// Pages of memory files and private pages: mapped, allocated and filled in the largest units that the system gives.
 #pragma once
 
 #include "backends/mpi/shm/mappings.hpp"
@@ -7,27 +7,27 @@ namespace reshard::mpi {
 
 inline constexpr Index huge_page_bytes = Index{2} << 20;
 
-/// A part of a file in memory; of `descriptor` -1 private pages that are zero.
+/// A part of a memory file. If `descriptor` is -1: private pages that are zero.
 struct FilePart {
     int descriptor = -1;
     Index offset = 0;
     Index bytes = 0;
 };
 
-/// What the last call of the system that failed says of so many bytes.
+/// The error of the system call that failed last, which was about so many bytes.
 [[nodiscard]] tl::unexpected<Error> system_failed(std::string_view call, Index bytes);
 
-/// Maps a part where the system likes, or over what lies at `place`. Parts of a huge page and more come as far into a
-/// huge page as `like` is, so that one entry of the page table can serve as much as the file holds in one.
-/// Errors: backend.
+/// map_pages maps a part where the system chooses; map_over maps it over whatever lies at `place`. A part of a huge
+/// page or more gets the same offset in a huge page as the address `like`. One entry of the page table can then serve a
+/// huge page of the file. Errors: backend.
 [[nodiscard]] Result<std::byte*> map_pages(const FilePart& part, std::uintptr_t like);
 [[nodiscard]] bool map_over(const FilePart& part, std::byte* place, bool shared);
 
-/// Takes the pages of a file's part, huge ones where the part as it is mapped at `start` has room for them and the
-/// system gives them on request (Linux 6.1), whatever it gives unasked. False when there is not that much.
+/// Allocates the pages of a part that is mapped at `start`. It asks for huge pages if the mapping has room for them.
+/// Linux 6.1 and later give them on request, whatever they give by default. False if there is not enough memory.
 [[nodiscard]] bool take_pages(const FilePart& part, std::byte* start);
 
-/// Enters pages into this process's table, so that nobody pays for it later. False when there is not that much.
+/// Enters pages into this process's page table, so that no later access pays for it. False if memory is short.
 bool populate(std::byte* start, Index bytes);
 
 }  // namespace reshard::mpi

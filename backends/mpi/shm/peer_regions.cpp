@@ -13,7 +13,7 @@
 namespace reshard::mpi {
 namespace {
 
-// A box and where it lies, in numbers: array, whether the writer sends it, sides, offset, strides.
+// A box and where it lies, as numbers: array, whether the writer sends it, sides, offset, strides.
 using Letter = std::vector<Index>;
 
 void write(Letter& letter, std::size_t array, bool sends, const Box& box, const Region& region) {
@@ -45,10 +45,10 @@ std::vector<PeerBox> read(std::span<const Index> numbers) {
     return boxes;
 }
 
-// What each rank wrote to this one.
+// Returns the boxes that each rank wrote to this one.
 Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
     const std::size_t ranks = letters.size();
-    // Numbers, and by rank how many and from where.
+    // The numbers; for each rank, how many there are and where they start.
     struct Packed {
         std::vector<Index> numbers;
         std::vector<int> counts;
@@ -106,7 +106,7 @@ public:
         const Region theirs{other->offset_bytes, mine.element_bytes, mine.extents, other->strides_bytes};
         return sends_ ? PeerRegion{array, peer, mine, theirs} : PeerRegion{array, peer, theirs, mine};
     }
-    /// An error where a peer has more than was matched.
+    /// Fails if a peer has more boxes than were matched.
     Result<void> all_matched(std::span<const ArrayStep> steps) {
         for (std::size_t peer = 0; peer < boxes_.size(); ++peer) {
             const PeerBox* more = next(peer);
@@ -122,7 +122,7 @@ public:
 private:
     const PeerBox* next(std::size_t peer) {
         std::size_t& at = next_[peer];
-        while (at < boxes_[peer].size() && boxes_[peer][at].sends == sends_) ++at;  // what it sends is what I receive
+        while (at < boxes_[peer].size() && boxes_[peer][at].sends == sends_) ++at;  // its sends are my receives
         return at < boxes_[peer].size() ? &boxes_[peer][at++] : nullptr;
     }
 

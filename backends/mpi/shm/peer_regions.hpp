@@ -1,5 +1,5 @@
-// What two ranks move between each other, with its place on both sides: each rank tells its peers where the boxes lie
-// that they send to it or receive from it.
+// The boxes that two ranks move between each other, with their places on both sides. Each rank tells its peers where
+// the boxes lie that they send to it or receive from it.
 #pragma once
 
 #include "backends/mpi/base/handles.hpp"
@@ -8,8 +8,8 @@
 
 namespace reshard::mpi {
 
-/// A box of one array that moves between this rank and `peer`. Regions count from the start of the source buffer of the
-/// one and of the target buffer of the other.
+/// A box of one array that moves between this rank and `peer`. `source` counts from the start of the sender's source
+/// buffer, `target` from the start of the receiver's target buffer.
 struct PeerRegion {
     std::size_t array = 0;
     std::size_t peer = 0;
@@ -18,19 +18,19 @@ struct PeerRegion {
 };
 
 struct PeerRegions {
-    std::vector<PeerRegion> sends;     ///< in the order of the schedule; the receiver has them in the same order
-    std::vector<PeerRegion> receives;  ///< likewise; what this rank keeps is in neither
+    std::vector<PeerRegion> sends;     ///< in the order of the schedule; the receiver has the same order
+    std::vector<PeerRegion> receives;  ///< in that order too; boxes that stay on this rank are in `own`
     std::vector<PeerRegion> own;
 };
 
-/// One array's step that copies from the source to the target; null where the array takes no part.
+/// The step of one array that copies from source to target. `step` is null if the array takes no part.
 struct ArrayStep {
     const RankStep* step = nullptr;
     DType dtype = DType::f32;
 };
 
-/// Collective over ranks that share an architecture. Errors: backend, with step and peer, when a send and its receive
-/// are not of the same box.
+/// Collective over ranks that share an architecture. Errors: backend, with step and peer, if a send and its receive are
+/// not of the same box.
 [[nodiscard]] Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayStep> steps);
 
 }  // namespace reshard::mpi

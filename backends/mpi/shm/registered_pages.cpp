@@ -33,19 +33,19 @@ std::uint64_t next_number() {
     return ++numbers;
 }
 
-// The step that begins here: steps end at multiples of their size, so that no huge page is cut.
+// The step that begins here. Steps end at multiples of step_bytes, so that none cuts a huge page.
 AddressRange step_at(std::uintptr_t begin, std::uintptr_t end) {
     constexpr auto unit = static_cast<std::uintptr_t>(RegisteredPages::step_bytes);
     return {begin, std::min(end, up_to(begin + 1, unit))};
 }
 
-// At once: other threads see the old pages or the new ones.
+// Replaces all pages at once: other threads see either the old pages or the new ones.
 bool move_over(std::byte* window, const AddressRange& place) {
     const auto bytes = static_cast<std::size_t>(place.bytes());
     return mremap(window, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(place.begin)) != MAP_FAILED;
 }
 
-// A file beyond it would be answered with a signal.
+// The system answers a larger file with a signal.
 bool may_have_file_of(Index bytes) {
     rlimit limit{};
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -72,7 +72,7 @@ RegisteredPages::RegisteredPages(std::span<std::byte> memory, OnFork on_fork, He
 
 Result<std::shared_ptr<RegisteredPages>> RegisteredPages::make(std::span<std::byte> memory, OnFork on_fork, Held held) {
     std::shared_ptr<RegisteredPages> made(new RegisteredPages(memory, on_fork, std::move(held)));
-    made->ended_ = true;  // until it is made
+    made->ended_ = true;  // until the registration is complete
     RESHARD_CHECK(may_change_pages(made->range_));
     RESHARD_CHECK(made->open());
     auto taken = made->make_shadows().and_then([&] { return made->take_all(); });
@@ -135,7 +135,7 @@ Result<void> RegisteredPages::take_all() {
     return fail(Code::backend, fmt::format("{}; and then {}", taken.error().message, undone.error().message));
 }
 
-// The old pages go when the file holds what is in them.
+// Frees the old pages once the file holds their contents.
 Result<void> RegisteredPages::share(const AddressRange& step) {
     const FilePart part{static_cast<int>(name_.descriptor), offset_of(step.begin), step.bytes()};
     RESHARD_TRY(std::byte* const& window, map_pages(part, step.begin));
@@ -154,8 +154,8 @@ Result<void> RegisteredPages::share(const AddressRange& step) {
     return mapped ? Result<void>() : error;
 }
 
-// In smaller steps where there is no room for large ones. What fits in no step stays in the file, which is this
-// memory's alone: a private view of it takes neither memory nor addresses.
+// Takes smaller steps if large ones have no room. If even one page has no room, the rest stays in the file,
+// which nobody else uses. A private view of it needs no further memory or addresses.
 Result<void> RegisteredPages::put_back(AddressRange pages) {
     auto most = static_cast<std::uintptr_t>(step_bytes);
     while (!pages.empty()) {
@@ -197,8 +197,8 @@ bool RegisteredPages::make_private(const AddressRange& step) {
     return moved;
 }
 
-// A process forked meanwhile shares the pages, and keeps what is in them. Peers that look at them no more would else
-// hold them until they look at others.
+// Says whether pages may be dropped from the file. A forked process shares them and keeps their contents. Pages that
+// are not dropped stay allocated until the peers map other memory.
 bool RegisteredPages::seen_by_nobody() const {
     return getpid() == name_.process && (on_fork_ == OnFork::withhold || forks() == forks_);
 }
@@ -264,7 +264,7 @@ void RegisteredPages::close() {
     ::close(static_cast<int>(name_.descriptor));
 }
 
-// What cannot be put back stays shared, with its contents: nobody else maps it any more.
+// Pages that cannot be put back stay shared, with their contents. Nobody else maps them any more.
 RegisteredPages::~RegisteredPages() {
     if (ended_) return;
     static_cast<void>(end());

@@ -1,6 +1,6 @@
-// Memory of the caller's that peers map. Its whole pages are exchanged, under their addresses, for pages of a file of
-// their own (memfd) with the same contents, step by step; the two pages that it has in part stay as they are, and each
-// has a shadow in the file. So peers see one stretch of memory, at any offset and of any size.
+// Memory of the caller that peers map. Its whole pages are exchanged, step by step and at the same addresses, for pages
+// of a memory file (memfd) with the same contents. The two pages that it fills only in part stay as they are, and each
+// has a shadow page in the file. So peers see one range of memory, at any offset and of any size.
 #pragma once
 
 #include <array>
@@ -17,24 +17,24 @@ namespace reshard::mpi {
 
 class RegisteredPages : NonCopyable {
 public:
-    /// Most bytes that are held beside the memory while pages are exchanged, there and back.
+    /// The most extra bytes that are held while pages are exchanged, there and back.
     static constexpr Index step_bytes = Index{8} << 20;
 
-    /// Told of bytes that are taken (more than 0) and given back. Called from whichever thread.
+    /// Called with the bytes that are allocated (above 0) or given back (below 0), from any thread.
     using Held = std::function<void(Index)>;
 
-    /// Errors: usage, with the reason, where the memory is of a kind that cannot be exchanged; backend where a step
-    /// fails, and then those before it are undone.
+    /// Errors: usage, with the reason, if memory of this kind cannot be exchanged. Backend if a step fails; the steps
+    /// before it are undone then.
     [[nodiscard]] static Result<std::shared_ptr<RegisteredPages>> make(std::span<std::byte> memory, OnFork on_fork,
                                                                        Held held);
     ~RegisteredPages();
 
-    /// Private pages again. Errors: usage while somebody uses it; backend where a part shows something else by now,
-    /// which stays as it is.
+    /// Makes the pages private again. Errors: usage while a run uses them. Backend if a part shows something else by
+    /// now; that part stays as it is.
     Result<void> end();
     [[nodiscard]] bool ended() const { return ended_; }
 
-    /// Whether its addresses still show its pages.
+    /// Whether the addresses still show the pages of the file.
     [[nodiscard]] bool is_intact() const { return shows(view()); }
 
     [[nodiscard]] const AddressRange& range() const { return range_; }
@@ -42,12 +42,12 @@ public:
     [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] Index offset_of(std::uintptr_t address) const { return static_cast<Index>(address - base_); }
 
-    /// What it has of pages that are not its own alone; may be empty.
+    /// The parts of the range that do not fill their page. Either may be empty.
     [[nodiscard]] const std::array<AddressRange, 2>& partial() const { return partial_; }
-    /// Where peers see a byte of these.
+    /// The address at which peers see a byte of these parts.
     [[nodiscard]] std::byte* shadow_of(std::uintptr_t address) const;
 
-    /// A run that reads or writes the memory holds one.
+    /// A run holds one while it reads or writes the memory.
     class Use {
     public:
         explicit Use(std::shared_ptr<RegisteredPages> pages) : pages_(std::move(pages)) { ++pages_->uses_; }
@@ -76,15 +76,15 @@ private:
     void close();
 
     AddressRange range_;
-    AddressRange pages_;                      // the whole ones
-    std::array<AddressRange, 2> partial_;     // the rest
+    AddressRange pages_;                      // the whole pages
+    std::array<AddressRange, 2> partial_;     // the rest of the range
     std::array<std::byte*, 2> shadows_ = {};  // a page each, mapped
     std::uintptr_t base_;                     // the address of the file's first byte
     OnFork on_fork_;
     Held held_;
     SegmentName name_;
-    std::string file_name_;  // as /proc has it
-    std::uint64_t forks_;    // of this process before
+    std::string file_name_;  // as /proc shows it
+    std::uint64_t forks_;    // of this process before the registration
     bool ended_ = false;
     std::atomic<int> uses_ = 0;
 };

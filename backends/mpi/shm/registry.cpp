@@ -4,7 +4,7 @@
 
 namespace reshard::mpi {
 
-// Never destroyed: what is registered may outlive what else the program has.
+// Never destroyed: registered memory may outlive the program's other objects.
 Registry& Registry::of_process() {
     static auto* const only = new Registry;
     return *only;

@@ -1,5 +1,5 @@
-// What of this process's memory is registered. One for the process, since pages are the process's: what one backend has
-// registered is fast on every other one too, and none can register it twice.
+// The registered memory of this process. Pages belong to the process, so it has one registry. Memory that one backend
+// has registered is fast on every other backend too, and no backend can register it twice.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@ class Registry {
 public:
     [[nodiscard]] static Registry& of_process();
 
-    /// Errors: as RegisteredPages::make; usage where a byte is registered already. Other threads find the rest
-    /// meanwhile.
+    /// Errors: as RegisteredPages::make; usage if a byte is registered already. Meanwhile other threads can find all
+    /// other registered memory.
     [[nodiscard]] Result<std::shared_ptr<RegisteredPages>> add(std::span<std::byte> memory, OnFork on_fork,
                                                                RegisteredPages::Held held);
 
-    /// As RegisteredPages::end; what has ended is not found any more.
+    /// As RegisteredPages::end. Memory that has ended is not found any more.
     Result<void> end(RegisteredPages& pages);
     void forget(const RegisteredPages& pages);
 
-    /// What the range lies in wholly; null when it lies in none.
+    /// The registration that holds the whole range; null if no registration does.
     [[nodiscard]] std::shared_ptr<RegisteredPages> find(const std::byte* start, Index bytes);
 
 private:
@@ -35,13 +35,13 @@ private:
     std::map<std::uintptr_t, Entry> entries_;  // by begin; they do not overlap
 };
 
-/// Registered for a backend, and counted by its arena.
+/// Memory that is registered for a backend and counted by its arena.
 class RegisteredMemory final : public Registered {
 public:
     /// Errors: as Registry::add.
     [[nodiscard]] static Result<std::unique_ptr<RegisteredMemory>> make(const std::shared_ptr<Arena>& arena,
                                                                         std::span<std::byte> memory, OnFork on_fork);
-    ~RegisteredMemory() override;  ///< where a run still uses it, it ends with the last one that knows it
+    ~RegisteredMemory() override;  ///< if a run still uses it, it ends with its last owner
     Result<void> end() override;
 
 private:

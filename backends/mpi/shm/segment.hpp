@@ -1,5 +1,5 @@
-// Memory that other processes of this machine can map. It is anonymous (memfd), so a small /dev/shm does not limit it,
-// and all of its pages are taken when it is made: what is not there is an error then, and never a signal later.
+// Memory that other processes of this machine can map. It is anonymous (memfd), so a small /dev/shm does not limit it.
+// All its pages are allocated when it is made: missing memory is an error then, and never a signal later.
 #pragma once
 
 #include "reshard/planner/integer.hpp"
@@ -18,18 +18,18 @@ struct SegmentName {
 
 class Segment {
 public:
-    /// Page-aligned and zero. Errors: backend when there is not that much, before any of it is taken, or the system has
-    /// no such memory.
+    /// Page-aligned and zero. Errors: backend if there is not enough memory, before any of it is taken, or if the
+    /// system has no memory of this kind.
     [[nodiscard]] static Result<Segment> make(Index bytes);
 
-    /// Another process's. Errors: backend when it cannot be reached, or is another one by now.
+    /// Maps another process's segment. Errors: backend if it cannot be reached, or if another one has replaced it.
     [[nodiscard]] static Result<Segment> open(const SegmentName& name);
 
     Segment(Segment&& other) noexcept;
     Segment& operator=(Segment&&) = delete;
-    ~Segment();  ///< of the maker: its pages are given back at once, even where others still map them
+    ~Segment();  ///< if it is the maker's, its pages are freed at once, even if others map them
 
-    /// Others may still be looking: its pages and what is in them go with the last view, not with the maker's.
+    /// Others may still read it: the pages and their contents then live as long as the last view.
     void leave_to_others() { left_ = true; }
 
     /// Whether its maker still has it.
@@ -44,7 +44,7 @@ private:
 
     SegmentName name_;
     std::byte* start_;
-    int own_descriptor_;  // -1: another process's
+    int own_descriptor_;  // -1: another process made it
     bool left_ = false;
 };
 

@@ -8,10 +8,10 @@ namespace {
 struct Loop {
     Index extent;
     Index stride;
-    Index inner;  // bytes from the first to the end of the last element of one index
+    Index inner;  // bytes from the first element of one index to the end of its last
 };
 
-// Outermost first, and no loop of one index.
+// Outermost first. Dimensions of extent 1 are left out.
 std::vector<Loop> loops_of(const Region& region) {
     std::vector<Loop> loops;
     for (std::size_t k = 0; k < region.extents.size(); ++k) {
@@ -36,7 +36,7 @@ void walk(std::span<const Loop> loops, Index offset, Index run, Index begin, Ind
         return;
     }
     const Loop& loop = loops.front();
-    const Index before = std::max<Index>(begin - offset - loop.inner, 0) / loop.stride;  // end before the range
+    const Index before = std::max<Index>(begin - offset - loop.inner, 0) / loop.stride;  // they end before the range
     for (Index i = before; i < loop.extent && offset + i * loop.stride < end; ++i)
         walk(loops.subspan(1), offset + i * loop.stride, run, begin, end, visit);
 }
@@ -50,7 +50,7 @@ void add_shadow_copies(std::vector<ShadowCopy>& copies, const PeerRegion& part, 
     const std::vector<Loop> loops = loops_of(region);
     for (const AddressRange& some : pages.partial()) {
         if (some.empty()) continue;
-        const auto begin = static_cast<Index>(some.begin - origin);  // less than 0 where it lies before
+        const auto begin = static_cast<Index>(some.begin - origin);  // below 0 if it lies before the start
         const auto end = static_cast<Index>(some.end - origin);
         walk(loops, region.offset_bytes, region.element_bytes, begin, end, [&](Index from, Index to) {
             const std::uintptr_t address = origin + static_cast<std::uintptr_t>(from);

@@ -1,5 +1,6 @@
-// Registered memory of which peers see a shadow: what the two pages hold that the memory has only in part. Exactly the
-// bytes that peers read go there before a run, and exactly those that they wrote come back after it.
+// Copies between registered memory and its shadow pages, for the two pages that the memory fills only in part. Before a
+// run, exactly the bytes that peers read are copied to the shadows. After it, exactly the bytes that peers wrote are
+// copied back.
 #pragma once
 
 #include "backends/mpi/shm/peer_regions.hpp"
@@ -15,7 +16,7 @@ struct ShadowCopy {
     std::size_t bytes = 0;
 };
 
-/// Adds what a region, counted from `start`, has in the memory's two partial pages, run by run.
+/// Adds, run by run, the bytes of a region that lie in the memory's two partial pages. The region counts from `start`.
 void add_shadow_copies(std::vector<ShadowCopy>& copies, const PeerRegion& part, const Region& region,
                        const std::byte* start, const RegisteredPages& pages);
 

@@ -34,13 +34,13 @@ const std::byte* ShmAddresses::start(std::size_t index) const {
     return index % 2 == 0 ? own.source.data() : own.target.data();
 }
 
-// Buffers that lie in one registration are mostly neighbours in the list: it is asked once for all of them.
+// Buffers of one registration are mostly neighbours in the list, so the registration is checked once for all of them.
 Result<void> ShmAddresses::renew(const Arena& arena) {
     if (!arena.shares()) return {};
     bool changed = false;
     const RegisteredPages* asked = nullptr;
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-        if (bytes_[i] == 0 || (is_shared(addresses[i]) && !registered_[i])) continue;  // nothing, or the arena's
+        if (bytes_[i] == 0 || (is_shared(addresses[i]) && !registered_[i])) continue;  // empty, or the arena's
         auto found = Registry::of_process().find(start(i), bytes_[i]);
         if (found && found.get() != asked && !found->is_intact())
             return fail(Code::backend, fmt::format("{} was freed or mapped anew while it was registered", name_of(i)));

@@ -1,4 +1,4 @@
-// The buffers of one bind as the ranks of a node see them: where each lies in memory that peers reach.
+// The buffers of one bind as the ranks of a node see them: the address of each in memory that peers reach.
 #pragma once
 
 #include "backends/mpi/shm/arena.hpp"
@@ -8,24 +8,24 @@ namespace reshard::mpi {
 
 struct ShmAddresses {
     std::vector<Buffers> buffers;              ///< per array
-    std::vector<Address> addresses;            ///< per array the source's, then the target's
+    std::vector<Address> addresses;            ///< per array: source, then target
     std::vector<ShadowCopy> read_by_peers;     ///< of registered sources
-    std::vector<ShadowCopy> written_by_peers;  ///< of registered targets, where peers write them
+    std::vector<ShadowCopy> written_by_peers;  ///< of registered targets that peers write
 
-    /// `reached` says what peers read of a source (sends) and may write of a target (receives); it outlives this.
-    /// Errors: backend where registered memory is not what it was.
+    /// `reached` lists the regions that peers read of a source (sends) and may write of a target (receives). It must
+    /// outlive the result. Errors: backend if registered memory was freed or mapped anew.
     [[nodiscard]] static Result<ShmAddresses> bind(Arena& arena, const PeerRegions& reached,
                                                    std::span<const Buffers> buffers,
                                                    std::span<const Index> source_bytes,
                                                    std::span<const Index> target_bytes);
 
-    /// Before a run: what was registered since or is no more. Errors: as bind.
+    /// Finds, before a run, memory that was registered or ended since. Errors: as bind.
     Result<void> renew(const Arena& arena);
 
-    /// Fails when memory was given back since it was bound: neither this rank nor a peer may touch it then.
+    /// Fails if memory was given back after the bind: neither this rank nor a peer may touch it then.
     [[nodiscard]] Result<void> kept(Arena& arena) const;
 
-    /// Keeps what is registered so while a run uses it.
+    /// Keeps registered memory registered while a run uses it.
     [[nodiscard]] std::vector<RegisteredPages::Use> use() const;
 
 private:
@@ -34,10 +34,10 @@ private:
 
     const PeerRegions* reached_ = nullptr;
     std::vector<Index> bytes_;                                  // per address
-    std::vector<std::shared_ptr<RegisteredPages>> registered_;  // per address; null where it lies in none
+    std::vector<std::shared_ptr<RegisteredPages>> registered_;  // per address; null: not registered
 };
 
-/// False when only its owner reaches it.
+/// False if only its owner reaches it.
 [[nodiscard]] inline bool is_shared(const Address& address) { return address.segment.descriptor >= 0; }
 
 }  // namespace reshard::mpi

@@ -12,11 +12,12 @@
 namespace reshard::mpi {
 namespace {
 
-// How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
+// How a box gets from the memory of one rank into another's: the sender pushes, the receiver pulls, or both bounce.
 enum class Way { push, pull, bounce };
 
-// The same on both sides. Past the caches a source is read once, in its order, and pushed to all who want of it. Within
-// them a target is written where it will be read: a core that pushes would first have to take its lines away.
+// Both sides choose the same way. Past the caches, each source is read once, in its order, and pushed to all ranks that
+// want a part of it. Within the caches, each target is written by the core that will read it. A core that pushes would
+// first have to take the lines of the target away from that core.
 Way way_of(bool source_is_shared, bool target_is_shared, Store store) {
     if (source_is_shared && target_is_shared) return store == Store::streaming ? Way::push : Way::pull;
     if (source_is_shared) return Way::pull;
@@ -59,8 +60,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     return plan;
 }
 
-// Non-temporal stores win where what all ranks of the node write does not fit the cache that they share. Through the
-// bounce buffers at once wins where a second copy is cheaper than a barrier.
+// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Going through
+// the bounce buffers at once wins if a second copy is cheaper than a barrier.
 Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts,
                                  UnregisteredBuffers unregistered_buffers) {
     Index written = 0;
@@ -137,7 +138,7 @@ Result<void> ShmCopy::resolve() {
     sources_.assign(arrays, std::vector<const std::byte*>(ranks, nullptr));
     std::vector<std::vector<char>> to_stage(ranks, std::vector<char>(arrays));
     std::vector<std::vector<char>> from_stage = to_stage;
-    std::vector<bool> direct(ranks);  // one of the two reads or writes the other's buffers
+    std::vector<bool> direct(ranks);  // one of the two ranks reads or writes the other's buffers
     for (std::size_t array = 0; array < arrays; ++array) {
         if (!plan_.arrays_[array].moves) continue;
         targets_[array][signals_.rank()] = own_targets_[array];
@@ -164,7 +165,7 @@ Result<void> ShmCopy::resolve() {
     std::vector<char> own(arrays);
     for (std::size_t array = 0; array < arrays; ++array) {
         own[array] = std::ranges::any_of(to_stage, [&](const auto& staged) { return staged[array] != 0; }) ? 1 : 0;
-        if (own[array] != 0) targets_[array][signals_.rank()] = nullptr;  // on the way
+        if (own[array] != 0) targets_[array][signals_.rank()] = nullptr;  // the bounce buffers copy it on the way
     }
     plan_.bounce_buffers_.restart(to_stage, from_stage, own, plan_.bounce_store_);
     for (const std::size_t peer : plan_.partners_) {
@@ -173,7 +174,7 @@ Result<void> ShmCopy::resolve() {
     return {};
 }
 
-// No peer reaches the buffers, so none has to be there yet.
+// No peer reaches the buffers, so no peer has to be ready yet.
 void ShmCopy::stage_all() {
     std::vector<char> moves;
     for (const ShmCopyPlan::Array& array : plan_.arrays_) moves.push_back(array.moves ? 1 : 0);

@@ -1,6 +1,7 @@
-// A whole list of arrays as one pass between the ranks of a node. Each rank reads its source once in memory order and
-// writes it straight into the targets that it reaches; reads sources that it reaches into its own target; and sends
-// through bounce buffers what neither side reaches. One barrier before, one after; no packing, and no MPI.
+// Moves a whole list of arrays between the ranks of a node in one pass. Each rank reads its source once, in memory
+// order, and writes it straight into the targets that it reaches. It reads sources that it reaches into its own target.
+// Data that neither side reaches goes through bounce buffers. One barrier comes before and one after. There is no other
+// packing, and no MPI.
 #pragma once
 
 #include "backends/mpi/shm/bounce_buffers.hpp"
@@ -10,24 +11,24 @@
 
 namespace reshard::mpi {
 
-/// What runs between the ranks of one node, prepared.
+/// The prepared copies between the ranks of one node.
 class ShmCopyPlan {
 public:
-    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
+    /// Collective. All ranks return an error if one does: backend if peers cannot reach each other's memory.
     [[nodiscard]] static Result<std::unique_ptr<ShmCopyPlan>> make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
                                                                    std::span<const ArrayStep> steps,
                                                                    const Options& options);
 
-    /// Addresses to publish for so many arrays: the source's and the target's, of this run and of the next.
+    /// Addresses to publish for so many arrays: source and target, for this run and the next one.
     [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }
 
     [[nodiscard]] Index bounce_bytes() const { return signals_->taken_bytes(); }
     [[nodiscard]] Index held_bytes() const { return bounce_bytes() + signals_->own_bytes(); }
-    /// How it moves, for people.
+    /// How it moves data, for people.
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Signals& signals() const { return *signals_; }
     [[nodiscard]] Arena& arena() const { return *arena_; }
-    /// What peers read of a registered source and write of a registered target.
+    /// The regions that peers read of a registered source and write of a registered target.
     [[nodiscard]] const PeerRegions& reached() const { return reached_; }
 
 private:
@@ -49,7 +50,7 @@ private:
     BounceBuffers bounce_buffers_;
     Store store_ = Store::cached;
     Store bounce_store_ = Store::cached;
-    bool at_once_ = false;  // through bounce buffers without a barrier before, whatever the buffers are
+    bool at_once_ = false;  // all goes through bounce buffers, with no barrier before
     std::uint64_t runs_ = 0;
 };
 
@@ -68,11 +69,11 @@ private:
     ShmCopyPlan& plan_;
     Phase phase_ = Phase::entering;
     std::vector<std::vector<std::byte*>> targets_;        // per array, per rank; null: not reached
-    std::vector<std::vector<const std::byte*>> sources_;  // as targets_, and null where the target is reached
+    std::vector<std::vector<const std::byte*>> sources_;  // as targets_; null unless this rank pulls from there
     std::vector<const std::byte*> own_sources_;           // per array
     std::vector<std::byte*> own_targets_;
     std::vector<std::pair<std::size_t, std::size_t>> written_;  // arrays, and the peers that write their targets
-    Ranks leaving_;  // peers that read or write this rank's buffers, or whose it does
+    Ranks leaving_;                                             // peers that use this rank's buffers, or whose it uses
 };
 
 }  // namespace reshard::mpi

@@ -14,7 +14,7 @@ namespace reshard::mpi {
 namespace {
 
 constexpr Index line_bytes = 64;
-constexpr Index aligned_bytes = 16;  // an element of any dtype
+constexpr Index aligned_bytes = 16;  // fits an element of any dtype
 
 Index up_to(Index bytes, Index unit) { return ceil_divide(bytes, unit) * unit; }
 
@@ -24,7 +24,7 @@ Index bytes_of(const std::vector<Box>& boxes, DType dtype) {
     return bytes;
 }
 
-// The parts of one kind, in the order of the schedules from which they were made.
+// Returns the parts of one kind in the order of the schedules that they come from.
 class Next {
 public:
     explicit Next(const std::vector<PeerRegion>& parts) : parts_(parts) {}
@@ -58,7 +58,7 @@ Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks) {
     const auto divides = [&](const Interval& side) { return side.size() >= ranks; };
     auto longest = std::ranges::find_if(box, divides);
     if (longest == box.end()) longest = std::ranges::max_element(box, {}, &Interval::size);
-    // Whole cache lines where there are many along it.
+    // Whole cache lines, if there are many along the dimension.
     const Index line = line_bytes / element_bytes;
     const Index unit = longest->size() >= line * ranks * 4 ? line : 1;
     const Index units = ceil_divide(longest->size(), unit);
@@ -144,7 +144,8 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
     return {};
 }
 
-// Every rank has a summand of all that another one takes, and where all take, they take the same.
+// Every rank must have a summand of each box that another rank takes. If all ranks take the sum, they must take the
+// same boxes.
 Result<void> ShmReducePlan::fits(const Array& array) const {
     const Taker& own = array.takers[rank_];
     bool well = own.boxes.empty() || array.order.size() == ranks_;
@@ -170,7 +171,7 @@ void ShmReducePlan::add_folds(Array& array) const {
             summands.push_back({rank, within(array.summands[rank][i], box, part)});
         std::vector<MultiReduce::Operand> targets;
         for (std::size_t k = 0; k < ranks_; ++k) {
-            const std::size_t rank = (rank_ + k) % ranks_;  // its own first: as that lies, the others most likely do
+            const std::size_t rank = (rank_ + k) % ranks_;  // own target first: the others most likely lie the same way
             if (rank == rank_ || array.for_all)
                 targets.push_back({rank, within(array.takers[rank].targets[i], box, part)});
         }
@@ -194,8 +195,8 @@ void ShmReducePlan::add_reached(const Array& array) {
     }
 }
 
-// Non-temporal stores win where what all ranks touch does not fit the cache that they share. Through the bounce buffers
-// at once, each adding up for itself, wins where reading everything is cheaper than a second barrier.
+// Non-temporal stores win if the ranks touch more than the cache that they share can hold. Going through the bounce
+// buffers at once, with each rank adding up for itself, wins if reading everything is cheaper than a second barrier.
 Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     Index scattered = 0;
     Index for_all = 0;
@@ -207,7 +208,7 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     const auto ranks = static_cast<Index>(ranks_);
     const Index others = ranks - 1;
     const Index taken = -least[1] - least[2];
-    const Index touched = taken - ranks * least[1] - least[2];  // by each rank: what it writes and what it reads
+    const Index touched = taken - ranks * least[1] - least[2];  // bytes that each rank writes and reads
     store_ = store_for(touched * ranks / 2);                    // about half of it is written
     if (others == 0) return {};
     at_once_ = taken <= signals_->barrier_bytes() / ranks && 2 * others * up_to(taken, line_bytes) <= least[0];
@@ -244,8 +245,8 @@ std::vector<ShmReducePlan::Piece> ShmReducePlan::cut(const Array& array, std::si
     return pieces;
 }
 
-// The same on all ranks: each has something of every box that any of them takes. First the sums that one rank takes,
-// slot by slot; then those that all take, of which the slots of a round are dealt out to the ranks.
+// The same on all ranks, since each has a summand of every box that any rank takes. First come the sums that one rank
+// takes, slot by slot. Then come the sums that all take: the slots of a round are dealt out to the ranks.
 void ShmReducePlan::deal(const std::vector<char>& staged) {
     if (staged == staged_) return;
     staged_ = staged;
@@ -275,8 +276,7 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
     deal_to(rounds_.size(), ranks_, rank_, true);
 }
 
-// Where a piece lies in the bounce buffer of `owner`, written by another rank: its summand, or the sum when it comes
-// back.
+// The place of a piece in the bounce buffer of `owner`. Another rank writes it: its summand, or with `back` the sum.
 Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
                            bool back) const {
     const std::size_t number = (writer < owner ? writer : writer - 1) + (back ? ranks_ - 1 : 0);

@@ -1,8 +1,8 @@
-// Reductions among ranks of one node, without messages. Every rank reads its peers' summands where they lie and adds
-// them in the order of the schedule into its own target. Where all ranks want the sum, each adds up its share and
-// writes it into all targets, so that a summand is read once. What peers do not reach goes through bounce buffers in
-// pieces: each rank writes a piece of its summand into the bounce buffer of the rank that adds it up, and where all
-// want the sum that rank writes it back into everybody's.
+// Reductions among the ranks of one node, without messages. Every rank reads its peers' summands in place and adds them
+// into its own target, in the order of the schedule. If all ranks want the sum, each rank adds up its share and writes
+// it into all targets, so that each summand is read once. Summands that peers do not reach go through bounce buffers in
+// pieces. Each rank writes a piece into the bounce buffer of the rank that adds it up. If all want the sum, that rank
+// writes the sum back into the bounce buffers of all others.
 #pragma once
 
 #include "backends/mpi/shm/peer_regions.hpp"
@@ -11,28 +11,27 @@
 
 namespace reshard::mpi {
 
-/// What a step that reduces adds up on this rank: for each box of its target the summands of the same ranks, in this
-/// order.
+/// The summands that a step adds up on this rank: for each box of its target, one from each rank, in this order.
 struct Summands {
     std::vector<Index> ranks;
     std::vector<Box> boxes;
 };
 
-/// Nothing where the receives are of another form.
+/// Empty if the receives have another form.
 [[nodiscard]] std::optional<Summands> summands_of(const Schedule& schedule);
 
-/// The reductions of one stage that have the same ranks' summands. Ranks count from 0 among these.
+/// The reductions of one stage over the summands of the same ranks. Ranks count from 0 among these.
 class ShmReducePlan {
 public:
-    /// Collective. Errors on all ranks alike: backend where the ranks' steps do not fit each other, or peers cannot
-    /// reach each other's memory. `steps` per array of the list.
+    /// Collective. `steps` has one entry per array of the list. All ranks return an error if one does: backend if the
+    /// ranks' steps do not match, or if peers cannot reach each other's memory.
     [[nodiscard]] static Result<std::unique_ptr<ShmReducePlan>> make(MPI_Comm communicator,
                                                                      const std::shared_ptr<Arena>& arena,
                                                                      std::span<const ArrayStep> steps,
                                                                      Index bounce_bytes,
                                                                      std::chrono::milliseconds timeout);
 
-    /// The least bytes of a bounce buffer among so many ranks.
+    /// The smallest bounce buffer among so many ranks.
     [[nodiscard]] static Index smallest_bounce_bytes(Index ranks);
     [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }
 
@@ -42,13 +41,13 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool takes(std::size_t array) const;
     [[nodiscard]] Arena& arena() const { return *arena_; }
-    /// What peers read of a registered source, and what of a registered target they write where all want the sum.
+    /// The regions that peers read of registered sources and, if all ranks want the sum, write of registered targets.
     [[nodiscard]] const PeerRegions& reached() const { return reached_; }
     [[nodiscard]] Signals& signals() const { return *signals_; }
 
 private:
     friend class ShmReduceRun;
-    // The boxes that one rank takes: where this rank's summands of them lie, and where they go there.
+    // The boxes that one rank adds up, with this rank's summands of them and their places in the target of that rank.
     struct Taker {
         std::vector<Box> boxes;
         std::vector<Region> summands;
@@ -59,16 +58,16 @@ private:
         std::size_t step = 0;   // its number in the plan, for errors
         DType dtype = DType::f32;
         Combine combine = Combine::sum;
-        bool for_all = false;                       // every rank takes the same
-        std::vector<std::size_t> order;             // of the summands; empty where this rank takes nothing
+        bool for_all = false;                       // every rank takes the same boxes
+        std::vector<std::size_t> order;             // of the summands; empty if this rank takes nothing
         std::vector<Taker> takers;                  // per rank
         std::vector<std::vector<Region>> summands;  // per rank: its summands of the boxes that this rank takes
-        std::vector<MultiReduce> folds;             // of memory that all reach
+        std::vector<MultiReduce> folds;             // over memory that all ranks reach
     };
-    // A piece of a sum in the bounce buffers: `box` of one of the taker's boxes, at `offset` of its slots.
+    // A piece of a sum in the bounce buffers: `box` of the taker's box `number`, at `offset` in its slots.
     struct Piece {
         const Array* array;
-        std::size_t taker;  // who adds it up
+        std::size_t taker;  // the rank that adds it up
         std::size_t number;
         Box box;
         Index offset;
@@ -101,16 +100,16 @@ private:
     std::vector<std::byte*> bounce_buffers_;  // of all ranks
     Views views_;
     Index slot_bytes_ = 0;
-    Index half_bytes_ = 0;  // of a bounce buffer: slots for what others bring, and for what they bring back
+    Index half_bytes_ = 0;  // of a bounce buffer: slots for summands, and for sums that come back
     Store store_ = Store::cached;
-    bool at_once_ = false;  // through bounce buffers, without a barrier before
+    bool at_once_ = false;  // through bounce buffers, with no barrier before
     std::vector<char> staged_;
-    std::vector<Round> rounds_;  // of the arrays that are staged
+    std::vector<Round> rounds_;  // of the staged arrays
     std::uint64_t runs_ = 0;
-    std::uint64_t turns_ = 0;  // of all runs that are over
+    std::uint64_t turns_ = 0;  // of all finished runs
 };
 
-/// The part of a box that one of so many ranks adds up for all: slabs of one dimension. May be empty.
+/// The part of a box that one of so many ranks adds up for all: a slab of one dimension. May be empty.
 [[nodiscard]] Box share_of(const Box& box, Index element_bytes, Index rank, Index ranks);
 
 }  // namespace reshard::mpi

@@ -14,8 +14,8 @@ std::byte* ShmReduceRun::own_target(const ShmReducePlan::Array& array) const {
     return buffers_.buffers[array.array].target.data();
 }
 
-// Nobody waits for room in a bounce buffer: whoever has filled the round before has
-// emptied the half of the one before that, and all waited for that.
+// No rank waits for room in a bounce buffer. A rank that has filled the round before has emptied the half of the round
+// before that, and all ranks waited for that.
 Result<bool> ShmReduceRun::next(Slice most) {
     const auto when = [](Result<bool> there, const auto& go_on) {
         if (there && *there) go_on();
@@ -40,7 +40,7 @@ Result<bool> ShmReduceRun::next(Slice most) {
     return true;
 }
 
-// Which arrays all reach, all decide alike: from the same addresses.
+// All ranks decide from the same addresses, so they agree on the arrays that all reach.
 Result<bool> ShmReduceRun::enter(Slice most) {
     RESHARD_CHECK(buffers_.kept(*plan_.arena_));
     if (!plan_.at_once_) {
@@ -87,10 +87,10 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
     return {};
 }
 
-// Turns count on over all runs, two a round; every rank has as many rounds.
+// Turns keep counting over all runs, two for each round. Every rank has the same number of rounds.
 std::uint64_t ShmReduceRun::turn_of(bool added) const { return plan_.turns_ + 2 * round_ + (added ? 2 : 1); }
 
-// Runs of one round take the halves in turn too: they follow each other without a barrier.
+// Runs of one round use the halves in turn too, so they follow each other without a barrier.
 std::size_t ShmReduceRun::half() const { return (plan_.at_once_ ? run_ : round_) % 2; }
 
 void ShmReduceRun::fill() {

@@ -1,5 +1,5 @@
-// What runs in the memory of a node have in common: each rank publishes where its buffers lie, says how far it is, and
-// waits for its peers to be as far.
+// The common part of runs in the memory of a node. Each rank publishes where its buffers lie, says how far it is, and
+// waits until its peers are as far.
 #pragma once
 
 #include "backends/mpi/shm/shm_addresses.hpp"
@@ -10,28 +10,29 @@ namespace reshard::mpi {
 /// A state machine of phases. After the first failure it tells all ranks and does nothing more.
 class ShmRun {
 public:
-    /// False when it waits for a peer; true when it is over.
+    /// False while it waits for a peer; true when it is over.
     Result<bool> advance(Slice most);
 
 protected:
     using Ranks = std::vector<std::size_t>;
 
-    /// Run number `run` has begun: what ranks in `peers` sleep for.
+    /// Begins run number `run`, and wakes the ranks in `peers` that sleep until it begins.
     ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers);
     ~ShmRun() = default;
 
     virtual Result<bool> next(Slice most) = 0;  ///< one phase; false when it waits for a peer
     void end() { over_ = true; }
 
-    /// What a rank published: two addresses per array.
+    /// An address that a rank published; there are two per array.
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
-    /// What lies there; for errors the step of the plan that moves it.
+    /// A pointer to the memory at that address. Errors name `step`, the step of the plan that moves it.
     [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step);
-    /// What a peer wrote into the shadows of an array comes to where it belongs. After it has said that it is done.
+    /// Copies the bytes that a peer wrote into an array's shadows to where they belong. Call it after the peer has said
+    /// that it is done.
     void bring_back(std::size_t array, std::size_t peer) const;
-    /// This rank is so far.
+    /// Sets this rank's counter and wakes the peers.
     void say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers);
-    /// They are.
+    /// Waits until the counters of all peers reach `least`.
     Result<bool> wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most);
 
     Signals& signals_;

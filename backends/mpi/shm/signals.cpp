@@ -20,7 +20,7 @@
 namespace reshard::mpi {
 
 struct Signals::Head {
-    std::atomic<std::uint32_t> failure;  // 0 none, 1 being written, 2 to be read
+    std::atomic<std::uint32_t> failure;  // 0: no failure, 1: being written, 2: readable
     std::int32_t failed_rank;
     char message[464];
     Excuse excuse;
@@ -29,7 +29,7 @@ struct Signals::Head {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr int yields = 64;  // before a waiter sleeps
+constexpr int yields = 64;  // before a rank sleeps
 constexpr std::uint32_t anyone = UINT32_MAX;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -38,7 +38,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
     return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
-// The cores of all ranks on the machine together, since each rank may be bound to its own.
+// Counts the cores of all ranks on the machine together, since each rank may be bound to its own.
 Result<long> usable_cores(MPI_Comm communicator) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -104,7 +104,7 @@ std::unique_ptr<Signals> Signals::over(std::byte* memory, const Among& among, st
     return signals;
 }
 
-// A poll is cheaper than sleep where ranks have a core each; where they share cores, it keeps the peer from running.
+// Polling is cheaper than sleeping if each rank has a core. If ranks share cores, it keeps the peer from running.
 void Signals::begin(std::byte* memory, std::int32_t rank, bool crowded) {
     start_ = memory;
     line(rank_).process = getpid();
@@ -114,8 +114,8 @@ void Signals::begin(std::byte* memory, std::int32_t rank, bool crowded) {
 
 Result<Address> Signals::take(Index bytes) { return arena_->take(bytes, taken_); }
 
-// A rank writes before it looks whether the other sleeps; the other says that it sleeps before it polls a last time. So
-// one of them sees the other.
+// A rank writes its counter before it checks whether the other one sleeps. The other one says that it sleeps before it
+// polls a last time. So one of them sees the other.
 void Signals::wake(std::size_t rank) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     SignalLine& theirs = line(rank);
@@ -139,7 +139,7 @@ void Signals::fail_all(const Error& error) {
         line(rank).bell.fetch_add(1, std::memory_order_release);
         futex(line(rank).bell, FUTEX_WAKE, 1, nullptr);
     }
-    // A peer says that it touches before it looks for failures: one of the two sees the other.
+    // A peer sets `touches` before it looks for failures, so one of the two ranks sees the other.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const auto until = Clock::now() + timeout_;
     for (std::size_t rank = 0; rank < size_; ++rank) {
@@ -148,7 +148,7 @@ void Signals::fail_all(const Error& error) {
     }
 }
 
-// The text is one rank's at a time; another excuse goes without words.
+// The text belongs to one rank at a time. Any other excuse comes with no text.
 void Signals::excuse(const Error& error) {
     head().excuse.say(rank_, error.message);
     line(rank_).excused.store(1, std::memory_order_release);
@@ -164,7 +164,7 @@ std::string Signals::excuse_of(const SignalLine& excused) const {
     return head().excuse.of(static_cast<std::size_t>(&excused - &line(0))).value_or("could not bind or start");
 }
 
-// Failures count up to the run that is in flight. A rank that fails because another failed may be heard first.
+// Sees failures up to the current run. A rank that failed because of another failure may be seen before the first one.
 Result<void> Signals::hear_failures() const {
     if (head().failure.load(std::memory_order_acquire) != 2) return {};
     const SignalLine* other = nullptr;
@@ -178,7 +178,7 @@ Result<void> Signals::hear_failures() const {
     return other == nullptr ? Result<void>() : fail(Code::backend, fmt::format("rank {} failed", other->rank));
 }
 
-// Also of one who has not said yet why.
+// Also sees a rank that has failed but has not said why yet.
 Result<void> Signals::hear_any_failure() const {
     RESHARD_CHECK(hear_failures());
     for (std::size_t rank = 0; rank < size_; ++rank) {
@@ -196,7 +196,7 @@ bool Signals::is_alive(std::size_t rank) const {
 Result<void> Signals::see_to(const Wanteds& wanted, Clock::time_point since) const {
     RESHARD_CHECK(hear_failures());
     const auto waited = Clock::now() - since;
-    // What a rank did before it left, or after it excused itself, is visible to whoever sees that it did so.
+    // A rank that sees one of these flags also sees everything that the peer did before it set the flag.
     for (const Wanted& one : wanted) {
         const SignalLine& theirs = line(one.rank);
         if (theirs.left.load(std::memory_order_acquire) != 0 && !one.there()) {
@@ -240,7 +240,7 @@ Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point s
     return sleep(wanted, need, since, most);
 }
 
-// A rank that needs all is woken by the first that is missing, and then by the next: one wake for each that is late.
+// A rank that needs all counters is woken by the first missing rank, then by the next: one wake for each late rank.
 Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
     SignalLine& mine = line(rank_);
     const auto until = Clock::now() + most;
@@ -263,8 +263,8 @@ Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point 
     }
 }
 
-// Others may still come to what this rank has taken, and ask whether it is done: the one is kept until all have left,
-// the signals until all know that.
+// Other ranks may still use the memory that this rank took, and ask whether it is done. That memory is kept until all
+// have left. The signals are kept until all know that.
 Signals::~Signals() {
     if (start_ == nullptr) return;
     const auto all_left = [lines = &line(0), ranks = size_](std::uint32_t least) {

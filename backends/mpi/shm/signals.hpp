@@ -1,6 +1,6 @@
-// How the ranks of a node tell each other how far they are: a cache line of flags for each rank in shared memory, and a
-// futex on which a rank sleeps. A rank that waits polls a few times, then gives up the processor, then sleeps. The wait
-// ends when a peer died, failed or dropped its executor, and at the timeout.
+// How the ranks of a node tell each other how far they are. Shared memory holds a cache line of flags for each rank,
+// and a futex that the rank sleeps on. A rank that waits polls a few times, then yields the processor, then sleeps.
+// The wait ends at the timeout, or when a peer dies, fails or drops its executor.
 #pragma once
 
 #include <atomic>
@@ -15,24 +15,24 @@
 
 namespace reshard::mpi {
 
-/// Only grows, and one rank alone writes it.
+/// A counter that only grows and that only one rank writes.
 using Counter = std::atomic<std::uint64_t>;
 
-/// What a rank says of itself. Others write only `bell`, and end only `asleep`.
+/// The state of one rank. Other ranks write only `bell`, and clear `asleep`.
 struct alignas(64) SignalLine {
     Counter entered;                     ///< runs begun: its buffers may be read and written
-    Counter done;                        ///< runs in which it has read and written all that it does
-    Counter turn;                        ///< of a run that goes in rounds: how far it is
-    std::atomic<std::uint32_t> touches;  ///< it reads or writes peers' tiles now
+    Counter done;                        ///< runs whose reads and writes it has finished
+    Counter turn;                        ///< how far it is in a run that has rounds
+    std::atomic<std::uint32_t> touches;  ///< 1 while it reads or writes peers' tiles
     std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
     std::atomic<std::uint32_t> asleep;   ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
-    std::atomic<std::uint32_t> left;     ///< 1: it comes to no peer's memory again; 2: nor to the signals
-    std::atomic<std::uint32_t> excused;  ///< it could not bind or start since its last run
+    std::atomic<std::uint32_t> left;     ///< 1: it uses no peer's memory any more; 2: nor the signals
+    std::atomic<std::uint32_t> excused;  ///< 1: it has failed to bind or start since its last run
     std::int32_t process;
-    std::int32_t rank;  ///< of the backend
+    std::int32_t rank;  ///< its number in the backend
 };
 
-/// How long a call may wait before it says "not yet"; 0: it only polls.
+/// How long a call may wait before it returns "not yet". 0: it only polls.
 using Slice = std::chrono::microseconds;
 inline constexpr Slice only_poll{0};
 inline constexpr Slice long_slice{20'000};
@@ -41,26 +41,26 @@ class Signals : NonCopyable {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// Collective. `addresses` per rank are what each run publishes. Every rank must map it, or none does: an error.
+    /// Collective. Each run publishes so many addresses per rank. Errors: backend unless every rank maps the memory.
     [[nodiscard]] static Result<std::unique_ptr<Signals>> make(MPI_Comm communicator,
                                                                const std::shared_ptr<Arena>& arena,
                                                                std::size_t addresses,
                                                                std::chrono::milliseconds timeout);
 
-    /// What the ranks of a node are to each other.
+    /// The place of a rank in its node.
     struct Among {
         std::size_t rank = 0;
         std::size_t size = 1;
-        bool crowded = false;  ///< they share cores
+        bool crowded = false;  ///< the ranks share cores
     };
-    /// Of one rank, over bytes() zero bytes that all of them see and that outlive the signals; the threads of one
-    /// process may be ranks. Nothing can be taken. All must be made before any is used.
+    /// Makes the signals of one rank over bytes() zero bytes that all ranks see and that outlive the signals. The
+    /// threads of one process may be ranks. Make the signals of all ranks before you use any. take() is not allowed.
     [[nodiscard]] static std::unique_ptr<Signals> over(std::byte* memory, const Among& among, std::size_t addresses,
                                                        std::chrono::milliseconds timeout);
 
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
 
-    /// Memory of this rank that peers come to, which is kept until all have left; its address, once.
+    /// Takes memory of this rank that peers use, and returns its address. It is kept until all have left. Call it once.
     [[nodiscard]] Result<Address> take(Index bytes);
     [[nodiscard]] std::span<std::byte> taken() const { return taken_ ? taken_->bytes() : std::span<std::byte>(); }
 
@@ -72,24 +72,24 @@ public:
     [[nodiscard]] Index own_bytes() const { return own_ ? static_cast<Index>(own_->bytes().size()) : 0; }
     [[nodiscard]] Index taken_bytes() const { return static_cast<Index>(taken().size()); }
 
-    /// True when ranks share cores: a rank that waits must let the others run.
+    /// True if ranks share cores: a rank that waits must let the others run.
     [[nodiscard]] bool crowded() const { return polls_ == 1; }
     /// The bytes that a rank copies through the caches in the time of a barrier.
     [[nodiscard]] Index barrier_bytes() const { return Index{crowded() ? 128 : 16} << 10; }
 
-    /// Wakes `rank` if it sleeps; to be called after a counter has grown that it may wait for. No system call unless it
-    /// sleeps.
+    /// Wakes `rank` if it sleeps. Call it after a counter has grown that `rank` may wait for. Makes a system call only
+    /// if `rank` sleeps.
     void wake(std::size_t rank);
 
-    /// Counts one more run that went well on this rank. Ranks count alike.
+    /// Counts one more successful run of this rank. All ranks count the same runs.
     void finish_run() { ++finished_; }
 
-    /// Tells all that this rank has failed and why: in the run that is in flight, or before the next one. Peers that
-    /// are still in a run before end that one well. The first to fail is quoted. When it returns no peer comes to this
-    /// rank's tiles any more.
+    /// Tells all ranks that this rank has failed and why: in the current run, or before the next one. Peers that are
+    /// still in an earlier run finish it without an error. Errors quote the first rank that failed. After this returns,
+    /// no peer touches the tiles of this rank.
     void fail_all(const Error& error);
 
-    /// Does what reads and writes the peers' tiles, if none of them has failed: its tiles may be gone.
+    /// Runs `body`, which reads and writes the peers' tiles. Fails instead if a peer has failed: its tiles may be gone.
     template <class Body>
     [[nodiscard]] Result<void> touch(const Body& body) {
         std::atomic<std::uint32_t>& touches = line(rank_).touches;
@@ -101,12 +101,12 @@ public:
         return done;
     }
 
-    /// This rank could not bind or start, and why: for those that wait for it longer than second_try.
+    /// Says that this rank could not bind or start, and why. Ranks that wait for it longer than second_try report this.
     void excuse(const Error& error);
-    /// It starts a run after all.
+    /// Withdraws the excuse: this rank starts a run after all.
     void take_back_excuse();
 
-    /// A counter of another rank, which must have reached `least`.
+    /// A counter of another rank, and the value that it must reach.
     struct Wanted {
         std::size_t rank;
         const Counter* counter;
@@ -116,8 +116,8 @@ public:
     using Wanteds = std::vector<Wanted>;
     enum class Need { all, any };
 
-    /// Waits for all or any of `wanted`, which is not empty. False when that takes longer than about `most`. Errors:
-    /// backend when a peer failed, died, left, or did not come for as long as the timeout after `since`.
+    /// Waits for all or any of `wanted`, which must not be empty. Returns false if that takes longer than about `most`.
+    /// Errors: backend if a peer failed, died or left, or if it did not come within the timeout after `since`.
     [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     ~Signals();
@@ -127,7 +127,7 @@ private:
     Signals() = default;
     void begin(std::byte* memory, std::int32_t rank, bool crowded);
     [[nodiscard]] Head& head() const;
-    [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // the first run that it fails; 0: none
+    [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // its first failed run; 0: no run failed
     [[nodiscard]] Result<void> hear_failures() const;
     [[nodiscard]] Result<void> hear_any_failure() const;
     [[nodiscard]] bool is_alive(std::size_t rank) const;
@@ -137,24 +137,24 @@ private:
     Result<bool> sleep(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     std::shared_ptr<Arena> arena_;
-    std::unique_ptr<Memory> own_;    // of rank 0
-    std::unique_ptr<Memory> taken_;  // of any
+    std::unique_ptr<Memory> own_;    // the memory of the signals, on rank 0
+    std::unique_ptr<Memory> taken_;  // the memory from take()
     Views views_;
     std::byte* start_ = nullptr;
     std::size_t rank_ = 0;
     std::size_t size_ = 0;
     std::size_t addresses_ = 0;
     std::uint64_t finished_ = 0;  // runs
-    int polls_ = 0;               // before the processor is given up
+    int polls_ = 0;               // before a rank yields the processor
     std::chrono::milliseconds timeout_{};
 };
 
-/// The waits of one run. Time counts from when nothing more could be done, whoever drives the run, less what is
-/// forgiven (backends/common/waits.hpp).
+/// The waits of one run. Time counts from the moment when nothing more could be done, whichever rank or thread drives
+/// the run. Forgiven time does not count (backends/common/waits.hpp).
 class Waiting {
 public:
     explicit Waiting(Signals& signals) : signals_(signals) {}
-    /// As Signals::wait; true when nothing is wanted.
+    /// As Signals::wait. Returns true if nothing is wanted.
     [[nodiscard]] Result<bool> on(const Signals::Wanteds& wanted, Signals::Need need, Slice most);
     void moved() { since_.reset(); }
 

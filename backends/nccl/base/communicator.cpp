@@ -75,7 +75,7 @@ Result<std::shared_ptr<Communicator>> Communicator::split(ncclComm_t parent, int
     const ncclResult_t code = ncclCommSplit(parent, color, key, written.get(), &config);
     RESHARD_CHECK(checked(code, "ncclCommSplit"));
     if (auto done = settle(parent, options.timeout); !done) {
-        static_cast<void>(written.release());  // NCCL may write it yet
+        static_cast<void>(written.release());  // NCCL may still write it
         return tl::unexpected(done.error());
     }
     const ncclComm_t made = *written;

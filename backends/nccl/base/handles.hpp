@@ -10,11 +10,11 @@
 
 namespace reshard::nccl {
 
-/// Code::backend with the call's name and the library's words when the code is not success. ncclInProgress is none.
+/// Code::backend with the call's name and the library's message, unless the code is success or ncclInProgress.
 [[nodiscard]] Result<void> checked(cudaError_t code, std::string_view call);
 [[nodiscard]] Result<void> checked(ncclResult_t code, std::string_view call);
 
-/// Makes a device current, and gives back what was current before.
+/// Makes a device current, and restores the one that was current before.
 class OnDevice : NonCopyable {
 public:
     explicit OnDevice(int device);
@@ -48,8 +48,8 @@ private:
     std::unique_ptr<CUevent_st, Destroy> event_;
 };
 
-/// Device memory in the order of a stream: neither taking nor freeing it waits for anything else on the device, which
-/// may run kernels of other ranks that wait for this one.
+/// Device memory in the order of a stream. Neither allocating nor freeing it waits for anything else on the device,
+/// which may run kernels of other ranks that wait for this rank.
 class StreamMemory {
 public:
     StreamMemory() = default;

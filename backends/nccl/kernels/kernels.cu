@@ -1,4 +1,4 @@
-// The kernels: which box a block works on, and where its threads meet. All else is in copy_body.hpp and fold_body.hpp.
+// The kernels: each finds its block's box and synchronizes threads. The rest is in copy_body.hpp and fold_body.hpp.
 #include "backends/nccl/kernels/kernels.hpp"
 
 namespace reshard::nccl {
@@ -6,7 +6,7 @@ namespace {
 
 struct Work {
     const DeviceBox& box;
-    std::uint32_t block;  // of the box
+    std::uint32_t block;  // its number in the box
 };
 
 __device__ __forceinline__ Work work_of(const DeviceBoxes& boxes) {

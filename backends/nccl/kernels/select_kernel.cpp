@@ -16,7 +16,7 @@ namespace {
 using Loop = LoopNest::Loop;
 
 constexpr Index vector_bytes_max = 16;
-constexpr Index tile_extent_min = 8;  // below, a tile would be mostly empty
+constexpr Index tile_extent_min = 8;  // below this a tile would be mostly empty
 
 Index element_count(const Nest& nest) {
     Index all = 1;
@@ -33,7 +33,8 @@ Nest part_of(const Nest& nest, std::size_t loop, Index begin, Index end) {
     return part;
 }
 
-// The bits that any address, stride or extent of an access must leave zero for it to be a whole vector.
+// The bits that are set in addresses, and below in strides. An access can be a whole vector only if its low bits are
+// zero in all addresses, strides and extents.
 Index address_bits(const Nest& nest) {
     return static_cast<Index>(reinterpret_cast<std::uintptr_t>(nest.source) |
                               reinterpret_cast<std::uintptr_t>(nest.target));
@@ -73,7 +74,7 @@ struct Rows {
     std::vector<Loop> loops;
 };
 
-// What a box of a fill, a fold or a scale has besides.
+// The further data of a box of a fill, a fold or a scale.
 struct Extra {
     Fold fold = Fold::sum;
     Scale scale;
@@ -111,7 +112,7 @@ Kernel row_kernel(Index width, bool fills) {
     return fills ? fills_of[power] : copies[power];
 }
 
-// Source and target run along different loops: the last one in the target, `columns` in the source.
+// Source and target run along different loops: `rows`, the last one, in the target, and `columns` in the source.
 struct Turn {
     std::size_t columns;
     std::size_t rows;
@@ -159,7 +160,7 @@ void emit_tiles(const Nest& nest, const Turn& turn, Index pack, Boxes& boxes) {
     boxes[kernel].emplace_back(box, units);
 }
 
-// Elements that pack into one word of a tile, when all that is reached by whole words is aligned to them.
+// The elements that pack into one word of a tile: more than 1 only if all accesses by whole words are aligned.
 Index pack_of(const Nest& nest, const Turn& turn) {
     constexpr Index word = 4;
     if (nest.element_bytes >= word) return 1;
@@ -171,7 +172,7 @@ Index pack_of(const Nest& nest, const Turn& turn) {
 
 void emit_one_copy(const Nest& nest, Boxes& boxes);
 
-// Cuts what does not fill whole words off the end of a loop. True when there was something.
+// Splits off the end of a loop that does not fill whole words. True if it has such an end.
 bool cut_rest(const Nest& nest, std::size_t loop, Index pack, Boxes& boxes) {
     const Index extent = nest.loops[loop].extent;
     const Index whole = extent / pack * pack;
@@ -208,14 +209,14 @@ FoldKernels fold_kernels(DType dtype) {
         RESHARD_ELEMENTS(X)
 #undef X
 #undef ONE
-        case DType::f8_e4m3fn:  // bytes only; the precondition keeps them out
+        case DType::f8_e4m3fn:  // bytes only; the precondition excludes them
         case DType::f8_e5m2:
             break;
     }
     return {Kernel::fold_u8, Kernel::fold_u8_wide};
 }
 
-// A nest whose loops are the same, one access of `width` bytes further in.
+// The same loops over accesses of `width` bytes, `bytes` further in.
 Nest shifted(const Nest& nest, Index bytes, Index width) {
     Nest part = nest;
     part.target += bytes;
@@ -223,10 +224,10 @@ Nest shifted(const Nest& nest, Index bytes, Index width) {
     return part;
 }
 
-// Parts that a kernel can count and walk, each given to `emit`.
+// Calls `emit` for parts that a kernel can count and walk.
 template <class Emit>
 Result<void> in_parts(const Nest& nest, const Emit& emit) {
-    if (nest.loops.size() + 1 > static_cast<std::size_t>(loops_max)) {  // one loop is left for the vectors of a run
+    if (nest.loops.size() + 1 > static_cast<std::size_t>(loops_max)) {  // one more loop serves the vectors of a run
         for (Index i = 0; i < nest.loops.front().extent; ++i) {
             RESHARD_CHECK(in_parts(part_of(nest, 0, i, i + 1), emit));
         }
@@ -239,7 +240,7 @@ Result<void> in_parts(const Nest& nest, const Emit& emit) {
     return in_parts(part_of(nest, 0, half, nest.loops.front().extent), emit);
 }
 
-// The pattern over and over, begun `shift` bytes into an element.
+// The pattern, repeated from `shift` bytes into an element.
 Pattern repeated(const Pattern& pattern, Index element_bytes, Index shift) {
     Pattern whole{};
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -257,7 +258,7 @@ void emit_copy(const Nest& nest, Boxes& boxes) {
     }));
 }
 
-// Where accesses are narrower than an element, each part of the element has a box and a pattern of its own.
+// If accesses are narrower than an element, each part of the element has its own box and its own pattern.
 void emit_fill(const Nest& nest, const Pattern& pattern, Boxes& boxes) {
     static_cast<void>(in_parts(nest, [&](const Nest& part) -> Result<void> {
         const Index element = part.element_bytes;

@@ -1,4 +1,4 @@
-// Loop nests with addresses, as boxes of the kernels that run them best.
+// Turns loop nests with addresses into boxes of the kernels that run them best.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace reshard::nccl {
 
-/// Loops are ordered as in memory of the target, outermost first.
+/// Loops are in the order of the target in memory, outermost first.
 struct Nest {
     const std::byte* source;
     std::byte* target;
@@ -16,15 +16,15 @@ struct Nest {
     std::vector<LoopNest::Loop> loops;
 };
 
-/// Boxes by kernel, with how many blocks they need.
+/// Boxes by kernel, each with the number of blocks that it needs.
 using Boxes = std::map<Kernel, std::vector<std::pair<DeviceBox, Index>>>;
 
-/// Rows where source and target run along the same dimension, as wide as addresses and strides allow; tiles where each
-/// runs along its own; else element by element. Boxes that a kernel cannot count or walk become several.
+/// Emits rows if source and target run along the same dimension, as wide as addresses and strides allow. Emits tiles if
+/// each runs along its own; otherwise single elements. A box that a kernel cannot count or walk becomes several.
 void emit_copy(const Nest& nest, Boxes& boxes);
 void emit_fill(const Nest& nest, const Pattern& pattern, Boxes& boxes);
 
-/// target = fold(target, source); of a scale both are the same. Errors: mismatch when elements are not aligned.
+/// target = fold(target, source); for a scale both are the same. Errors: mismatch if elements are not aligned.
 [[nodiscard]] Result<void> emit_fold(const Nest& nest, DType dtype, Fold fold, Scale scale, Boxes& boxes);
 
 }  // namespace reshard::nccl

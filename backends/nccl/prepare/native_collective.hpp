@@ -1,4 +1,4 @@
-// Which steps are collectives of NCCL's own.
+// Finds the steps that are collectives of NCCL's own.
 #pragma once
 
 #include <optional>
@@ -8,27 +8,27 @@
 
 namespace reshard::nccl {
 
-[[nodiscard]] std::string_view call_name(StepKind native);  ///< NCCL's
+[[nodiscard]] std::string_view call_name(StepKind native);  ///< as NCCL calls it
 
-/// How NCCL sees elements: as bytes where they only move, as numbers where they are added.
+/// How NCCL sees elements: as bytes if they only move, as numbers if they are added.
 struct NcclType {
     ncclDataType_t type;
     Index elements;  ///< of `type` in one element
     ncclRedOp_t op = ncclSum;
 };
 
-/// Null where NCCL has no such reduction: bool, integers of 16 bits, products of complex numbers; and max and min of
-/// floats, for which NCCL does not say what becomes of NaN.
+/// Empty if NCCL has no such reduction: bool, integers of 16 bits, and products of complex numbers. Also empty for max
+/// and min of floats, since NCCL does not say how it treats NaN.
 [[nodiscard]] std::optional<NcclType> reduction_type(DType dtype, Combine combine);
 
 struct NcclCollective : NativeCollective {
     NcclType as{ncclUint8, 1};
 };
 
-/// Null when the step is none on this rank. Whether it is one at all the members must agree.
+/// Empty if the step is no collective on this rank. If it is one, all members must still agree on it.
 [[nodiscard]] std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums);
 
-/// Can the call go straight from and to the tiles, without staging?
+/// Whether the call can read and write the tiles themselves, without staging.
 [[nodiscard]] bool is_direct(const NcclCollective& regular, const RankStep& step, Index element_bytes);
 
 }  // namespace reshard::nccl

@@ -11,7 +11,7 @@
 namespace reshard::nccl {
 namespace {
 
-constexpr Index alignment = 16;  // of messages in staging: that of the widest access
+constexpr Index alignment = 16;  // of messages in staging, for the widest access
 constexpr Index nobody = -1;
 
 Index aligned(Index bytes) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -26,8 +26,8 @@ BoxesByPeer by_peer(const std::vector<Transfer>& transfers, Index own) {
     return boxes;
 }
 
-// What two ranks say to each other in a step, as one list of boxes per piece, each as many slabs of at most
-// `elements_max` elements as together are no more.
+// The boxes that two ranks exchange in a step, as one list of boxes per piece. Boxes are cut into slabs, and the slabs
+// of a piece have at most `elements_max` elements together.
 std::vector<std::vector<Box>> pieces_of(const std::vector<Box>& boxes, Index elements_max) {
     std::vector<std::vector<Box>> pieces;
     Index filled = 0;
@@ -105,7 +105,7 @@ private:
         }
     }
 
-    // One message for each piece of what a peer sends or receives.
+    // Visits one message for each peer and piece.
     template <class Visit>
     void each_message(const std::vector<Transfer>& transfers, const Visit& visit) {
         for (const auto& [peer, boxes] : by_peer(transfers, step_.schedule.rank)) {
@@ -120,8 +120,7 @@ private:
         });
     }
 
-    // Where one run of bytes is sent from or received to: the tile, or a place in staging, of which `stage` is told box
-    // by box.
+    // The run of bytes that is sent or received: in the tile, or in staging. In staging, `stage` gets every box.
     template <class Stage>
     Run run_of(const std::vector<Box>& boxes, BufferId where, const Region& first, std::size_t number,
                const Stage& stage) {
@@ -167,7 +166,7 @@ private:
         });
     }
 
-    // A box of a sum: where it comes from, and in which piece.
+    // A box of a sum: where it comes from, and its piece.
     struct Summand {
         std::size_t piece;
         BufferId from;
@@ -175,7 +174,7 @@ private:
         Box box;
     };
 
-    // In the order of the list within a piece. Every piece of a peer is one message.
+    // Summands of a piece are in the order of the list. Every piece of a peer is one message.
     void make_sums() {
         std::vector<Summand> summands = own_and_received();
         std::ranges::stable_sort(summands, {}, &Summand::piece);
@@ -198,8 +197,8 @@ private:
         }
     }
 
-    // The cut boxes of every receive in the order of the list; those of one peer and piece lie together in staging. The
-    // rank's own share is cut as a peer's is and stays where it lies.
+    // The cut boxes of every receive, in the order of the list. All boxes of one peer and piece lie together in
+    // staging. The rank's own share is cut in the same way, and stays where it lies.
     std::vector<Summand> own_and_received() {
         struct Incoming {
             std::vector<std::vector<Box>> pieces;
@@ -276,7 +275,7 @@ private:
     DType dtype_;
     Index element_bytes_;
     const Agreed& agreed_;
-    std::vector<Index> used_;  // of the slot, by each piece
+    std::vector<Index> used_;  // bytes of the slot, per piece
     StepProgram made_;
 };
 
