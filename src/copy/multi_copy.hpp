@@ -1,5 +1,5 @@
-// Many copies as one pass over memory. The parts of one tile go to many other memories, or come from them, all at once
-// and in the order of the tile in memory. Each line of the tile is touched once, however many memories want it.
+// Many copies as one pass over memory. The parts of one tile go to many other memories, or come from them. All move at
+// once, in the order of the tile in memory. Each line of the tile is touched once, however many memories want it.
 #pragma once
 
 #include <optional>
