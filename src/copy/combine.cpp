@@ -82,8 +82,7 @@ void combine_line(const Loop& loop, const std::byte* source, std::byte* target) 
 }
 
 // Every instruction set gives the same bits, except for the payload of a NaN: one operation at a time, none contracted
-// with the next. AVX-512 always comes with fused operations, and GCC 12 makes complex products of them whatever its
-// options. AVX2 has none.
+// with the next. AVX-512 always has fused operations, and GCC 12 always uses them for complex products. AVX2 has none.
 template <class E, E (*combine)(E, E)>
 CombineLine best_line() {
 #if defined(__x86_64__)

@@ -53,8 +53,7 @@ struct LoopNest {
 /// pre: same extents and element size.
 [[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
 
-/// Takes the innermost loop out of the nest if it is contiguous on both sides. Returns the bytes that move as one run:
-/// the whole loop, or one element.
+/// Takes the innermost loop out of the nest if it is contiguous on both sides. Returns the bytes that move as one run.
 [[nodiscard]] Index take_run(LoopNest& nest);
 
 /// The innermost part of a copy, moved by one call of a kernel. A unit moves as a whole: an element, or a short run.

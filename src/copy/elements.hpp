@@ -31,8 +31,7 @@ RESHARD_ON_DEVICE std::uint16_t to_bfloat16(float value) {
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// IEEE binary16 without compiler support. Scaling by powers of two is exact, so the hardware's rounding of a float also
-// rounds subnormals.
+// IEEE binary16 without compiler support. Scaling by powers of two is exact, so rounding a float rounds subnormals too.
 RESHARD_ON_DEVICE float from_half(std::uint16_t half) {
     const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
     const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;

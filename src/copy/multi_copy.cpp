@@ -193,8 +193,8 @@ void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store s
     for (const Lane& lane : lanes_) move_transposed(part, cursor.row, rows, store, lane);
 }
 
-// If target runs begin inside a line, their blocks are shifted to begin at the next line. So only the first and the
-// last line of a run are written in parts.
+// Blocks of a target run that begins inside a line are shifted to the next line. So only the first and the last line of
+// a run are written in parts.
 void MultiCopy::move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
     Leaf block = *part.transposed;
     const std::byte* run = lane.target - row * block.unit_bytes;

@@ -42,8 +42,7 @@ private:
         Index extent = 1;
         Index tile_stride = 0;
     };
-    // Shares that lie side by side in the tile and repeat in the same way: one walk serves all. Or one transposed
-    // share.
+    // Shares that lie side by side in the tile and repeat in the same way, for one walk; or a single transposed share.
     struct Part {
         std::vector<Loop> loops;  // outermost first, in the order of the tile
         Index rows = 1;

@@ -1,5 +1,4 @@
-// The data that one rank moves to another, cut into pieces that fit a slot of a bounce buffer. Both sides cut it once
-// and in the same way.
+// The data that one rank moves to another, cut into pieces that fit a slot of a bounce buffer. Both ranks cut it once.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Runs of bytes past the caches, by non-temporal stores of whole lines: a part of body.hpp, which says how to compile
-// it.
+// Runs of bytes past the caches, by non-temporal stores of whole lines: a part of body.hpp, which says how it is
+// compiled.
 #pragma once
 
 #if defined(__x86_64__)
