@@ -1,4 +1,4 @@
-// How elements of each dtype are combined, scaled and made the identity, over boxes and dense runs.
+// Combines and scales elements of each dtype, over boxes and dense runs, and makes their identities.
 #include <cassert>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace {
 
 using Loop = LoopNest::Loop;
 
-// visit(Element{}) for the element type of `dtype`; a default result for types that are bytes only.
+// Returns visit(Element{}) for the element type of `dtype`, or a default result for types that are bytes only.
 template <class Visit>
 auto with_element(DType dtype, const Visit& visit) -> decltype(visit(Boolean{})) {
     switch (dtype) {
@@ -52,7 +52,7 @@ template <class E, E (*combine)(E, E)>
 
 using CombineDense = void (*)(Index elements, const std::byte* source, std::byte* target);
 
-// Apart from the strided loop, which the compiler would take it for.
+// Kept apart from the strided loop: the compiler would take the two for one.
 template <class E, E (*combine)(E, E)>
 [[gnu::noinline]] void plain_dense(Index elements, const std::byte* source, std::byte* target) {
     combine_all<E, combine>(elements, source, target);
@@ -81,9 +81,8 @@ void combine_line(const Loop& loop, const std::byte* source, std::byte* target) 
     }
 }
 
-// The same bits from every set of instructions, but for the payload of a NaN: one operation each time, none contracted
-// with the next. AVX-512 always comes with fused operations, and GCC 12 makes them of complex products whatever it is
-// told; AVX2 has none.
+// Every instruction set gives the same bits, except for the payload of a NaN: one operation at a time, none contracted
+// with the next. AVX-512 always has fused operations, and GCC 12 always uses them for complex products. AVX2 has none.
 template <class E, E (*combine)(E, E)>
 CombineLine best_line() {
 #if defined(__x86_64__)
@@ -128,7 +127,7 @@ CombineLine combine_line_of(DType dtype, Combine combine) {
             if (combine == Combine::max) return best_line<E, E::max>();
             if (combine == Combine::min) return best_line<E, E::min>();
         }
-        return nullptr;  // the callers' precondition keeps it out
+        return nullptr;  // the callers' precondition excludes it
     });
 }
 

@@ -1,5 +1,5 @@
-// Strided copies, fills and combinations between boxes of two tiles, each in a storage of its own. A loop nest is made
-// once, when a plan is prepared, and run whenever buffers are known.
+// Strided copies, fills and combinations between boxes of two tiles, each with its own storage. A loop nest is made
+// once, when a plan is prepared, and runs whenever buffers are known.
 #pragma once
 
 #include "reshard/planner/schedule.hpp"
@@ -8,7 +8,7 @@
 
 namespace reshard {
 
-/// Where the elements of a box lie: bytes from the start of a buffer and, per dimension, how many and how far apart.
+/// The place of a box's elements: bytes from the start of a buffer and, per dimension, how many and how far apart.
 struct Region {
     Index offset_bytes = 0;
     Index element_bytes = 1;
@@ -17,27 +17,26 @@ struct Region {
     friend bool operator==(const Region&, const Region&) = default;
 };
 
-/// The region of `box` in a slot. pre: contains(slot.tile, box); the slot's storage fits 64 bits in bytes (lower
-/// checks).
+/// The region of `box` in a slot. pre: contains(slot.tile, box); the slot's bytes fit 64 bits (lower checks this).
 [[nodiscard]] Region region_of(const Slot& slot, const Box& box, Index element_bytes);
 
-/// `box` alone, dense and row-major from a byte on: how a staged box lies.
+/// `box` alone, dense and row-major from `offset_bytes` on, as a staged box lies.
 [[nodiscard]] Region packed_region(const Box& box, Index element_bytes, Index offset_bytes = 0);
 
-/// The region of `part`, where `region` is that of `box`, which contains it.
+/// The region of `part`. `region` is the region of `box`, which contains `part`.
 [[nodiscard]] Region within(const Region& region, const Box& box, const Box& part);
 
 [[nodiscard]] Index bytes_of(const Region& region);
 
-/// The same elements in fewer dimensions: extents of 1 dropped, dimensions that continue each other merged. Their order
-/// stays, so two regions of one box still list their elements in the same order.
+/// The same elements in fewer dimensions: extents of 1 are dropped, and dimensions that continue each other are merged.
+/// Their order stays, so two regions of one box still list their elements in the same order.
 [[nodiscard]] Region coalesce(const Region& region);
 
 /// True when the elements lie one after another in row-major order: the region is one run of bytes.
 [[nodiscard]] bool contiguous(const Region& region);
 
-/// Loops over the elements of two regions of one shape, outermost first, in the order in which the target lies in
-/// memory. Dimensions that continue each other on both sides are one loop; extents of 1 are none.
+/// Loops over the elements of two regions of one shape, outermost first, in the order of the target in memory.
+/// Dimensions that continue each other on both sides are one loop; extents of 1 give no loop.
 struct LoopNest {
     struct Loop {
         Index extent;
@@ -54,14 +53,12 @@ struct LoopNest {
 /// pre: same extents and element size.
 [[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
 
-/// Takes the innermost loop out of the nest when it is contiguous on both sides. Returns the bytes that move as one
-/// run: that loop's, or one element's.
+/// Takes the innermost loop out of the nest if it is contiguous on both sides. Returns the bytes that move as one run.
 [[nodiscard]] Index take_run(LoopNest& nest);
 
-/// The innermost part of a copy, moved by one call of a kernel. `unit_bytes` are moved whole: an element, or a short
-/// run.
+/// The innermost part of a copy, moved by one call of a kernel. A unit moves as a whole: an element, or a short run.
 struct Leaf {
-    bool transposed = false;  ///< source and target run along different dimensions: plane, else rows
+    bool transposed = false;  ///< source and target run along different dimensions: `plane`, otherwise `rows`
     Index unit_bytes = 1;
     Rows rows;
     Plane plane;
@@ -70,7 +67,7 @@ struct Leaf {
 [[nodiscard]] Index bytes_of(const Leaf& leaf);
 void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target);
 
-/// A nest as loops around a leaf. Takes the leaf's loops out of the nest; the others keep their order.
+/// Splits a nest into loops around a leaf. Takes the leaf's loops out of the nest; the others keep their order.
 [[nodiscard]] Leaf take_leaf(LoopNest& nest);
 
 /// Copies the elements of one region to another. pre: the regions do not overlap in memory.
@@ -78,7 +75,7 @@ class BoxCopy {
 public:
     BoxCopy(const Region& source, const Region& target);
     void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
-    /// More than one run of bytes, at one distance on each side.
+    /// True if it moves more than one run of bytes, at one distance on each side.
     [[nodiscard]] bool in_rows() const;
 
 private:
@@ -87,13 +84,13 @@ private:
     Leaf leaf_;
 };
 
-/// Copies that are run together. Those whose rows lie side by side in the source are moved row by row in turn: it is
-/// read once, in its order, whoever wants of it.
+/// Copies that run together. If their rows lie side by side in the source, they move row by row in turn. So the source
+/// is read once, in its order, however many copies want it.
 class DealtCopies {
 public:
-    /// The copy lives until the next run.
+    /// The copy must live until the next run.
     void add(const BoxCopy& copy, const std::byte* source, std::byte* target);
-    /// Runs what was added since the last run.
+    /// Runs the copies that were added since the last run.
     void run(Store store);
 
 private:
@@ -108,11 +105,11 @@ private:
     std::vector<Lane> lanes_;
 };
 
-/// The bytes of one element; those past its size mean nothing.
+/// The bytes of one element; bytes past its size mean nothing.
 using Pattern = std::array<std::byte, 16>;
 
-/// The element that leaves every other as it is: 0 for sums, 1 for prod, for max and min the lowest and the highest,
-/// which are infinities for floats. pre: dtype and combination go together (can_reduce).
+/// The element that leaves every other one as it is: 0 for sums, 1 for products, the lowest for max and the highest for
+/// min (infinities for floats). pre: dtype and combination fit each other (can_reduce).
 [[nodiscard]] Pattern identity_of(DType dtype, Combine combine);
 
 /// Sets every element of a region to one value: zero, which is the value 0 (and false) of every dtype, or a pattern.
@@ -127,10 +124,10 @@ private:
     Pattern pattern_;
 };
 
-/// Combines the elements of one region into those of another: target = combine(target, source), as elements.hpp says.
+/// Combines the elements of one region into another: target = combine(target, source), as elements.hpp defines it.
 class BoxCombine {
 public:
-    /// pre: combine is not copy; dtype and combination go together (can_reduce).
+    /// pre: combine is not copy; dtype and combination fit each other (can_reduce).
     BoxCombine(DType dtype, Combine combine, const Region& source, const Region& target);
     void run(const std::byte* source, std::byte* target) const;
 
@@ -140,14 +137,14 @@ private:
     LoopNest nest_;
 };
 
-/// target[i] = combine(target[i], source[i]) along one loop. Null for a dtype and combination that do not go together.
+/// target[i] = combine(target[i], source[i]) along one loop. Null if dtype and combination do not fit each other.
 using CombineLine = void (*)(const LoopNest::Loop&, const std::byte* source, std::byte* target);
 [[nodiscard]] CombineLine combine_line_of(DType dtype, Combine combine);
 
 /// The same for `elements` dense elements. pre: as BoxCombine.
 void combine_dense(DType dtype, Combine combine, const std::byte* source, std::byte* target, Index elements);
 
-/// Multiplies the elements of a region by times, then divides them by over; f16 and bf16 round once for both.
+/// Multiplies the elements of a region by times, then divides them by over. f16 and bf16 round once for both.
 class BoxScale {
 public:
     /// pre: a floating or complex dtype.
@@ -160,7 +157,7 @@ private:
     LoopNest nest_;
 };
 
-/// Runs leaf(source, target) for every combination of `loops`, the last one fastest.
+/// Runs leaf(source, target) for every combination of the loops' indices, with the last loop fastest.
 template <class Source, class Leaf>
 void for_each(std::span<const LoopNest::Loop> loops, Source* source, std::byte* target, const Leaf& leaf) {
     if (loops.empty()) return leaf(source, target);

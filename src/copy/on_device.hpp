@@ -1,4 +1,4 @@
-// What is both plain C++ and code of a device.
+// Marks code that is both plain C++ and code of a device.
 #pragma once
 
 #if defined(__CUDACC__)

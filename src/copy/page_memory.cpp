@@ -11,7 +11,7 @@ namespace reshard {
 namespace {
 
 constexpr Index page_bytes = 4096;
-/// Pages of so many bytes are taken at once, fewer when they are touched.
+/// An allocation of at least so many bytes takes all its pages at once. A smaller one takes a page on first touch.
 constexpr Index taken_bytes_min = Index{64} << 20;
 
 class Pages final : public Memory {

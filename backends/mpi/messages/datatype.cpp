@@ -25,8 +25,7 @@ Result<Datatype> joined(const std::vector<MPI_Datatype>& types, const std::vecto
     return Datatype(made);
 }
 
-// `count` elements, `stride` bytes apart. If one constructor cannot count so many: rows of count_max, rows of rows, and
-// a rest.
+// `count` elements, `stride` bytes apart. If one constructor cannot count them: rows, rows of rows, and a rest.
 Result<Datatype> repeated(MPI_Datatype element, Index count, Index stride) {
     if (count <= count_max) {
         MPI_Datatype made = MPI_DATATYPE_NULL;

@@ -11,8 +11,7 @@ namespace reshard::mpi {
 /// region is not included; it belongs to the address. pre: not empty.
 [[nodiscard]] Result<Datatype> region_type(const Region& region);
 
-/// One element, and a commutative combination over vectors of elements. pre: not copy; dtype and combination fit each
-/// other (can_reduce).
+/// One element, and a commutative combination over vectors of it. pre: not copy; the two fit each other (can_reduce).
 [[nodiscard]] Result<Datatype> element_type(DType dtype);
 [[nodiscard]] Result<Operation> reduce_operation(DType dtype, Combine combine);
 

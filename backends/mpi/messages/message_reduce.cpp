@@ -40,8 +40,7 @@ void MessageReduce::post_sends(std::size_t to) {
     }
 }
 
-// Posts landings in order, as long as staging slots are free. The messages of a peer must be received in the order that
-// the peer sends them in.
+// Posts landings in order while staging slots are free: messages of a peer must be received in the order of its sends.
 void MessageReduce::post_landings() {
     const MessageStep& step = state_.stage().steps.front();
     for (; posted_ < landing_requests_.size(); ++posted_) {

@@ -319,8 +319,7 @@ Result<void> Messages::make_steps(const std::vector<char>& in_pieces) {
     return {};
 }
 
-// The largest pieces that keep every rank within its bounds. All ranks take the same size, since both ends must cut in
-// the same way.
+// The largest pieces that keep every rank within its bounds, and the same on all ranks, since both ends cut them.
 Result<void> Messages::make_all_channels() {
     const Options& options = setting_.options;
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());

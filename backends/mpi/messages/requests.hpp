@@ -17,8 +17,8 @@ struct GivenUp {
     std::string_view why;
     std::vector<UnderWay> under_way = {};
 
-    /// Gives up one request. A receive is cancelled if no message has come for it. If MPI may still use a request, MPI
-    /// keeps it: with `kept` if that holds its memory, otherwise as an entry of `under_way`.
+    /// Gives up one request. A receive is cancelled if no message has come for it. A request that MPI may still use is
+    /// left to MPI with `kept`, which holds its memory. If it uses the caller's memory, it goes to `under_way`.
     void add(RunState& state, MPI_Request& request, const Pending& pending, const std::shared_ptr<const void>& kept);
     /// Ends the messages in `under_way`, so that the caller's memory may go. A message that has begun ends soon, since
     /// both of its ranks advance it, here or in a run. A message to a rank that has left the run never begins. If a

@@ -15,8 +15,8 @@ constexpr auto silence = std::chrono::milliseconds(20);  // then a rank asks whe
 
 Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_poll)); }
 
-// If the run failed elsewhere, inside the node or in another bucket, this does not wait for the rest. Peers may come to
-// it only after this rank has gone on.
+// After a failure elsewhere, inside the node or in another bucket, peers may come to this run only after this rank has
+// gone on. So this does not wait for the rest.
 Run::~Run() {
     if (!usable()) return;
     if (state_.over()) return;

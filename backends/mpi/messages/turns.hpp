@@ -1,5 +1,5 @@
-// Chooses the next message to post. The channel with the most bytes left goes first, as in list scheduling, so that the
-// peer with the longest wait is not left for the end. Channels with the same bytes left take turns, message by message.
+// Chooses the next message to post. The channel with the most bytes left goes first, as in list scheduling. So the peer
+// with the longest wait is not left for the end. Channels with the same bytes left take turns, message by message.
 #pragma once
 
 #include <algorithm>

@@ -166,8 +166,7 @@ std::size_t BounceBuffers::open_halves() {
     return open;
 }
 
-// Each open half gets one piece in turn, and so do the parts that stay on this rank. So the source is read once, in its
-// own order, and not once for each peer.
+// Open halves and the parts that stay on this rank get one piece each in turn: the source is read once, in order.
 bool BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources,
                          const std::vector<std::byte*>& targets, Store store) {
     std::size_t open = open_halves();

@@ -1,5 +1,4 @@
-// The data that one rank moves to another, cut into pieces that fit a slot of a bounce buffer. Both sides cut it once
-// and in the same way.
+// The data that one rank moves to another, cut into pieces that fit a slot of a bounce buffer. Both ranks cut it once.
 #pragma once
 
 #include <optional>
@@ -8,9 +7,9 @@
 
 namespace reshard::mpi {
 
-/// Walks the parts of one pair of ranks piece by piece, on the sender's or the receiver's side, or the parts that stay
-/// on a rank. Pieces are cut in the order of the target, and as squares if a part is transposed. The cut does not
-/// depend on where the other side's boxes lie.
+/// Walks the parts of one pair of ranks piece by piece, on the sender's or the receiver's side. It also walks the parts
+/// that stay on a rank. Pieces are cut in the order of the target, and as squares if a part is transposed. The cut does
+/// not depend on where the other side's boxes lie.
 class BouncePieces {
 public:
     enum class Side { sender, receiver, both };

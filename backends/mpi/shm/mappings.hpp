@@ -40,8 +40,7 @@ struct Mapping {
 [[nodiscard]] Result<std::vector<Mapping>> mappings_of(const AddressRange& range);
 
 /// Fails unless memory may be exchanged for other pages with the same contents. It must be private, anonymous and
-/// writable, and nobody else may hold on to its pages. Errors: usage, with the reason; backend if the system does not
-/// report it.
+/// writable, and nobody else may hold its pages. Errors: usage, with the reason; backend if the system is silent.
 [[nodiscard]] Result<void> may_change_pages(const AddressRange& range);
 
 /// A range of addresses that should show a part of a file.

@@ -29,8 +29,7 @@ struct ArrayStep {
     DType dtype = DType::f32;
 };
 
-/// Collective over ranks that share an architecture. Errors: backend, with step and peer, if a send and its receive are
-/// not of the same box.
+/// Collective over ranks that share an architecture. Errors: backend, with step and peer, if send and receive differ.
 [[nodiscard]] Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayStep> steps);
 
 }  // namespace reshard::mpi

@@ -18,8 +18,7 @@ struct SegmentName {
 
 class Segment {
 public:
-    /// Page-aligned and zero. Errors: backend if there is not enough memory, before any of it is taken, or if the
-    /// system has no memory of this kind.
+    /// Page-aligned and zero. Errors: backend if memory is short, before any is taken, or if the system has no memfd.
     [[nodiscard]] static Result<Segment> make(Index bytes);
 
     /// Maps another process's segment. Errors: backend if it cannot be reached, or if another one has replaced it.

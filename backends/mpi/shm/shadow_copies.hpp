@@ -1,6 +1,5 @@
 // Copies between registered memory and its shadow pages, for the two pages that the memory fills only in part. Before a
-// run, exactly the bytes that peers read are copied to the shadows. After it, exactly the bytes that peers wrote are
-// copied back.
+// run, exactly the bytes that peers read are copied there. After it, exactly the bytes that peers wrote come back.
 #pragma once
 
 #include "backends/mpi/shm/peer_regions.hpp"

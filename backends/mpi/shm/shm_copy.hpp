@@ -1,7 +1,6 @@
 // Moves a whole list of arrays between the ranks of a node in one pass. Each rank reads its source once, in memory
 // order, and writes it straight into the targets that it reaches. It reads sources that it reaches into its own target.
-// Data that neither side reaches goes through bounce buffers. One barrier comes before and one after. There is no other
-// packing, and no MPI.
+// All other data goes through bounce buffers. One barrier comes before and one after. There is no MPI.
 #pragma once
 
 #include "backends/mpi/shm/bounce_buffers.hpp"

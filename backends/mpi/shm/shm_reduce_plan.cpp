@@ -144,8 +144,7 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
     return {};
 }
 
-// Every rank must have a summand of each box that another rank takes. If all ranks take the sum, they must take the
-// same boxes.
+// Every rank must have a summand of each box that another one takes. If all take the sum, they take the same boxes.
 Result<void> ShmReducePlan::fits(const Array& array) const {
     const Taker& own = array.takers[rank_];
     bool well = own.boxes.empty() || array.order.size() == ranks_;

@@ -13,8 +13,8 @@ ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run,
     say(&SignalLine::entered, run, peers);
 }
 
-// A rank may begin its next run while a peer still reads the addresses of this run, if it only sent to that peer
-// through a bounce buffer. It cannot begin the run after that.
+// A rank that sent to a peer only through a bounce buffer may begin its next run while that peer still reads this run's
+// addresses. It cannot begin the run after that.
 Address& ShmRun::published(std::size_t rank, std::size_t index) const {
     return signals_.address(rank, (run_ % 2) * buffers_.addresses.size() + index);
 }

@@ -77,8 +77,7 @@ public:
     /// The bytes that a rank copies through the caches in the time of a barrier.
     [[nodiscard]] Index barrier_bytes() const { return Index{crowded() ? 128 : 16} << 10; }
 
-    /// Wakes `rank` if it sleeps. Call it after a counter has grown that `rank` may wait for. Makes a system call only
-    /// if `rank` sleeps.
+    /// Wakes `rank` if it sleeps; only then it makes a system call. Call it after a counter grew that `rank` waits for.
     void wake(std::size_t rank);
 
     /// Counts one more successful run of this rank. All ranks count the same runs.
@@ -149,8 +148,8 @@ private:
     std::chrono::milliseconds timeout_{};
 };
 
-/// The waits of one run. Time counts from the moment when nothing more could be done, whichever rank or thread drives
-/// the run. Forgiven time does not count (backends/common/waits.hpp).
+/// The waits of one run, however it is driven. Time counts from the moment when nothing more could be done. Forgiven
+/// time does not count (backends/common/waits.hpp).
 class Waiting {
 public:
     explicit Waiting(Signals& signals) : signals_(signals) {}

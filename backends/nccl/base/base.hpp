@@ -44,8 +44,7 @@ public:
     [[nodiscard]] Result<std::vector<std::uint64_t>> gather(std::uint64_t own);
 
     /// Collective: the communicator of `members` in their order. `partition` identifies the groups of the ranks, and is
-    /// the same on all ranks. Null if there are too many communicators already. Plans hold theirs on every rank,
-    /// members or not.
+    /// the same on all ranks. Null if there are too many communicators already. Plans hold theirs on all ranks.
     [[nodiscard]] Result<std::shared_ptr<Group>> group(std::uint64_t partition, const std::vector<Index>& members);
 
     /// Runs something that makes NCCL allocate memory, and counts how much.

@@ -89,8 +89,8 @@ RESHARD_ON_DEVICE void turn(std::uint32_t (&words)[4]) {
 inline constexpr std::uint32_t tile_words = 32;  ///< words in a line; a tile has as many lines as a line has elements
 inline constexpr std::uint32_t tile_lines = threads / tile_words;  ///< lines that a block takes at once
 
-/// The tile of one block in shared memory, in words of `Pack` elements. Lines are rotated, so that the threads of a
-/// warp use different banks, both when they write down a column and when they read along a line.
+/// The tile of one block in shared memory, in words of `Pack` elements. Lines are rotated: the threads of a warp use
+/// different banks when they write down a column and when they read along a line.
 template <class Word, std::uint32_t Pack>
 struct Tile {
     Word words[Pack * tile_words][tile_words];

@@ -142,8 +142,7 @@ private:
 
 namespace {
 
-// An asynchronous fault belongs to the first step that has not ended, which may be an earlier one than the step that
-// sees the fault.
+// An asynchronous fault belongs to the first step that has not ended, which may come before the step that sees it.
 std::size_t first_open(std::span<const Event> step_ends, std::size_t issued) {
     for (std::size_t step = 0; step < issued && !step_ends.empty(); ++step) {
         if (cudaEventQuery(step_ends[step + 1].get()) == cudaErrorNotReady) return step;

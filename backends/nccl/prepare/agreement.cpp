@@ -58,8 +58,7 @@ std::uint64_t messages_of(const Schedule& schedule) {
     return sum;
 }
 
-// Each member adds a number for itself and subtracts one for the next member. The sum is 0 if all see the same members
-// and shapes.
+// Each member adds a number for itself and subtracts one for the next member: 0 if all see the same members and shapes.
 void say_members(const NcclCollective& regular, Index rank, Vote& vote) {
     std::uint64_t seen = shape_of(regular.gives.front());
     for (const Index member : regular.members) seen = mixed(seen, static_cast<std::uint64_t>(member));

@@ -144,8 +144,7 @@ private:
         return {};
     }
 
-    // NCCL connects two ranks when they first meet, and takes memory for that. One byte each way now keeps this out of
-    // the first start.
+    // NCCL takes memory when two ranks first meet. One byte each way now keeps this out of the first start.
     Result<void> connect() {
         std::set<int> to;
         std::set<int> from;

@@ -1,10 +1,10 @@
-// The family of dispatch.hpp, included once for each instruction set by a source compiled for it, which defines
+// The kernels of dispatch.hpp. A source for each instruction set includes this once, after it has defined
 //   KERNELS_NAMESPACE   a name of its own
 //   KERNELS_NAME        the same for people
 //   KERNELS_REGISTER    bytes of a vector register
-// Nothing of the standard library but memcpy may be called here: an inline function compiled for a newer processor must
-// not become the one that the whole program uses. Vectors are the compilers' (GCC, Clang), so the same text is AVX-512,
-// AVX2, SSE2 or NEON; only non-temporal stores and prefetches have names of their own.
+// Call nothing of the standard library here but memcpy: an inline function compiled for a newer processor must not
+// become the one that the whole program uses. Vectors are the compilers' (GCC, Clang), so the same text is AVX-512,
+// AVX2, SSE2 or NEON. Only non-temporal stores and prefetches have their own names.
 #pragma once
 
 #include "src/copy/kernels/transpose.hpp"

@@ -1,4 +1,4 @@
-// Which kernels this processor runs.
+// Chooses the kernels that this processor runs.
 #include "src/copy/kernels/dispatch.hpp"
 
 #include <unistd.h>

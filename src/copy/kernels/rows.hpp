@@ -10,7 +10,7 @@ namespace {
 
 using Size = std::int64_t;
 
-// Runs shorter than a call of memcpy is worth: two pieces that overlap.
+// For runs that are too short for a call of memcpy: two pieces that overlap.
 template <class Piece>
 [[gnu::always_inline]] inline void copy_ends(const std::byte* source, std::byte* target, Size bytes) {
     Piece head;
@@ -44,8 +44,8 @@ struct Bytes {
     }
 }
 
-// What prefetches by itself stops at the end of a page: of rows that are a page apart or more, the lines that are
-// written next are asked for while this one is copied.
+// Hardware prefetching stops at the end of a page. If rows are a page apart or more, the lines that are written next
+// are prefetched while this one is copied.
 constexpr Size page_bytes = 4096;
 constexpr Size rows_ahead = 16;
 
@@ -60,7 +60,7 @@ constexpr Size rows_ahead = 16;
         __builtin_prefetch(target + (row + rows_ahead) * rows.target_stride + at, 1);
 }
 
-// Single elements, each at a stride of its own.
+// Single elements, with their own stride on each side.
 template <int bytes>
 void copy_elements(const Rows& rows, const std::byte* source, std::byte* target) {
     const bool far = far_apart(rows);

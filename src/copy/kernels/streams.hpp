@@ -33,8 +33,8 @@ namespace {
     return static_cast<Size>(-reinterpret_cast<std::uintptr_t>(address) & (line_bytes - 1));
 }
 
-// Part of a line, by non-temporal stores of words where it consists of such: a plain store would first fetch the line,
-// and all stores behind it wait for that. Where neighbours are another rank's, the line would go back and forth too.
+// Writes a part of a line, by non-temporal stores of words if it consists of words. A plain store would first fetch the
+// line, and all later stores would wait. If another rank owns the neighbours, the line would go back and forth too.
 [[gnu::always_inline]] inline void stream_part(const std::byte* source, std::byte* target, Size bytes) {
 #if defined(__x86_64__)
     constexpr Size word = sizeof(int);
@@ -50,8 +50,8 @@ namespace {
     copy_run(source, target, bytes);
 }
 
-// To a target that begins with a line; returns the bytes of a last line that is not whole, which are left. What lies
-// past a run is prefetched too: in a copy to many it is what is read next.
+// Streams to a target that begins with a line. Returns the bytes of an incomplete last line, which are left. Bytes past
+// a run are prefetched too: in a copy to many targets they are read next.
 [[gnu::always_inline]] inline Size stream_lines(const std::byte*& source, std::byte*& target, Size bytes) {
     constexpr Size ahead = 1024;
     for (; bytes >= 4 * line_bytes; bytes -= 4 * line_bytes) {
@@ -69,7 +69,7 @@ namespace {
 }
 
 [[gnu::always_inline]] inline void stream_run(const std::byte* source, std::byte* target, Size bytes) {
-    const bool in_words = bytes >= 4 * line_bytes;  // the parts of shorter ones are too many
+    const bool in_words = bytes >= 4 * line_bytes;  // shorter runs have too many parts
     const auto store_part = [&](Size part) {
         in_words ? stream_part(source, target, part) : copy_run(source, target, part);
     };
@@ -81,8 +81,8 @@ namespace {
     store_part(stream_lines(source, target, bytes - head));
 }
 
-// A row whose target begins where that of the row before ended. The line that two rows share is put together in `edge`,
-// of which so many bytes are `held`, and stored whole as any other.
+// Streams a row whose target begins where the row before ended. The line that two rows share is put together in `edge`,
+// with `held` bytes so far, and stored whole like any other.
 [[gnu::always_inline]] inline void stream_on(std::byte* edge, Size& held, const std::byte* source, std::byte* target,
                                              Size bytes) {
     if (held > 0) {
@@ -96,7 +96,7 @@ namespace {
         source += rest;
         target += rest;
         bytes -= rest;
-    } else if (const Size head = to_line(target); head > 0) {  // of the first row: the line is not this copy's alone
+    } else if (const Size head = to_line(target); head > 0) {  // first row: the line is not this copy's alone
         stream_part(source, target, head < bytes ? head : bytes);
         if (bytes <= head) return;
         source += head;

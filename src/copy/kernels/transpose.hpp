@@ -23,7 +23,7 @@ template <int unit, bool upper, class Vector, int... index>
         a, b, (start + index / unit / 2 * unit + index % unit + (index / unit % 2 == 0 ? 0 : count))...);
 }
 
-// Transposes `rows` registers of `rows` units each: the perfect shuffle of the rows, log2(rows) times.
+// Transposes `rows` registers of `rows` units each: a perfect shuffle of the rows, log2(rows) times.
 template <class Element, int unit, int rows>
 [[gnu::always_inline]] inline void turn(typename Register<Element, rows * unit>::type (&lines)[rows]) {
     using Vector = typename Register<Element, rows * unit>::type;
@@ -57,7 +57,7 @@ using Turn4 = Turn<std::uint32_t, 1, 64>;
 using Turn8 = Turn<std::uint64_t, 1, 64>;
 using Turn16 = Turn<std::uint64_t, 2, 64>;
 
-// A square from `source`, whose lines are source_stride apart, to `target`, whose lines are target_stride apart.
+// Transposes a square from `source`, with lines source_stride apart, to `target`, with lines target_stride apart.
 template <class T>
 [[gnu::always_inline]] inline void turn_square(const std::byte* source, Size source_stride, std::byte* target,
                                                Size target_stride) {
@@ -69,7 +69,7 @@ template <class T>
     for (int i = 0; i < T::rows; ++i) std::memcpy(target + i * target_stride, &lines[i], sizeof lines[i]);
 }
 
-// What is left at the borders, element by element.
+// Transposes the rest at the borders, element by element.
 template <class T>
 void turn_rest(const Plane& plane, const std::byte* source, std::byte* target) {
     for (Size i = 0; i < plane.outer; ++i) {
@@ -91,7 +91,7 @@ void stream_rest(const Plane& plane, const std::byte* source, std::byte* target)
     }
 }
 
-// A block of T::rows target runs of one cache line each: gathered in the first cache, then stored as whole lines.
+// Transposes a block of T::rows target runs of one cache line each: gathered in the first cache, stored as whole lines.
 template <class T>
 [[gnu::always_inline]] inline void stream_block(const Plane& plane, const std::byte* source, std::byte* target) {
     alignas(64) std::byte lines[T::rows * line_bytes];
@@ -106,20 +106,20 @@ Plane part(const Plane& plane, Size outer, Size inner) {
     return {outer, inner, plane.source_stride, plane.target_stride};
 }
 
-// Source runs are walked in strips of so many elements, and in each strip so many lines of every target run are written
-// one after another: memory is slow to change places, and the next line of a source run is fetched meanwhile.
+// Source runs are walked in strips of so many elements. In each strip, so many lines of every target run are written
+// one after another. It is slow to change places in memory, and the next line of a source run is fetched meanwhile.
 constexpr Size strip = 1024;
 constexpr Size lines_at_once = 2;
 
-// No hardware prefetches so many runs at once.
+// Hardware does not prefetch so many runs at once.
 template <class T>
 [[gnu::always_inline]] inline void ask_for_next_lines(const Plane& plane, const std::byte* source) {
     for (Size j = 0; j < T::line; ++j) __builtin_prefetch(source + j * plane.source_stride + line_bytes);
 }
 
-// The whole squares of a plane, `block(source, target)` at a time: bands of cache lines along the target's run, each
-// walked along a strip of the source's. `head` is the first whole line; `ends(plane, source, target)` are the parts of
-// runs before it and behind the last one. The last runs element by element.
+// Walks the whole squares of a plane, one `block(source, target)` at a time: bands of cache lines along the target's
+// run, each along a strip of the source's run. `head` begins the first whole line. `ends(plane, source, target)` moves
+// the parts of runs before it and behind the last line. The last runs go element by element.
 template <class T, class Block, class Ends>
 [[gnu::always_inline]] inline void turn_strips(const Plane& plane, Size head, const std::byte* source,
                                                std::byte* target, const Block& block, const Ends& ends) {
@@ -156,7 +156,7 @@ void copy_transposed(const Plane& plane, const std::byte* source, std::byte* tar
     turn_strips<T>(plane, 0, source, target, block, turn_rest<T>);
 }
 
-// Whole lines need target runs that all begin at the same place of a line; else plain stores.
+// Whole lines need target runs that all begin at the same place of a line; otherwise plain stores serve.
 template <class T>
 void stream_transposed(const Plane& plane, const std::byte* source, std::byte* target) {
     const Size head = to_line(target) / T::bytes;
