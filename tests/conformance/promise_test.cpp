@@ -142,7 +142,7 @@ TEST(Promise, WhatAPlanSaysIsWhatRuns) {
         for (std::size_t i = 0; i < questions.size(); ++i) {
             SCOPED_TRACE(fmt::format("question {}\n{}", i + 1, questions[i]));
             const Problem problem = test::problem_of(questions[i]);
-            // Where summands arise on the way it is the plan's choice which device keeps the value.
+            // If summands arise on the way, the plan chooses which device keeps the value.
             const Index summands = summand_count(problem.target);
             if (summands > 1 && summands != summand_count(problem.source)) continue;
             const Options options = options_of(problem, i / 2, backend.capabilities());

@@ -100,7 +100,7 @@ TEST(Random, AnywhereIsPlannedAndMoved) {
             [&] { return test::random_question(seed, seed % 3 == 0 && ranks > 1 ? ranks - 1 : ranks); }));
         const Problem problem = test::problem_of(questions.back());
         plans.emplace_back();
-        // Where summands arise on the way it is the plan's choice which device keeps the value.
+        // If summands arise on the way, the plan chooses which device keeps the value.
         const Index summands = summand_count(problem.target);
         if (summands > 1 && summands != summand_count(problem.source)) continue;
         const auto made = synthesize(problem);

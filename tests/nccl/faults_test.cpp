@@ -98,7 +98,7 @@ TEST_F(Faults, NoMemoryForStagingIsSaidOnAllRanks) {
             EXPECT_TRUE(names(executor.error(), "out of memory")) << executor.error().message;
         }
         party.count_true(true);
-        EXPECT_TRUE(Executor::prepare(two_steps(), backend));  // the backend goes on
+        EXPECT_TRUE(Executor::prepare(two_steps(), backend));  // the backend still works
     });
 }
 

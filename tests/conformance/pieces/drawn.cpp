@@ -29,7 +29,7 @@ std::optional<Plan> drawn_plan(Random& random, std::uint64_t kind, Index ranks) 
         test::problem_of(kind < 3 ? test::random_pair(seed, ranks) : test::random_question(seed, ranks));
     const Index summands = summand_count(problem.target);
     if (kind == 1 && summands >= summand_count(problem.source)) return std::nullopt;
-    // Where summands arise on the way it is the plan's choice which device keeps the value.
+    // If summands arise on the way, the plan chooses which device keeps the value.
     if (summands > 1 && summands != summand_count(problem.source)) return std::nullopt;
     const auto made = synthesize(problem);
     if (!made) return std::nullopt;
@@ -117,7 +117,7 @@ std::string chosen_in_pieces(std::uint64_t seed, Index ranks) {
     Random random(seed);
     for (;;) {
         const Problem problem = test::problem_of(test::random_pair(random() % 1'000'000 + 1, ranks));
-        // Where summands arise on the way it is the plan's choice which device keeps the value.
+        // If summands arise on the way, the plan chooses which device keeps the value.
         const Index summands = summand_count(problem.target);
         if (summands > 1 && summands != summand_count(problem.source)) continue;
         Options options;

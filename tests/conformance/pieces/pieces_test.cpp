@@ -195,7 +195,7 @@ TEST(Pieces, PeersAreToldOfARunThatIsDroppedBeforeItsOffers) {
             EXPECT_FALSE(ticket->arrived());
             EXPECT_EQ(bench.wrong(1, 4), "");  // the first had been offered by all
         }
-        expect_pieces(backend, drawn, 5);  // the backend goes on
+        expect_pieces(backend, drawn, 5);  // the backend still works
     });
 }
 
