@@ -25,7 +25,7 @@ Index digits_value(const AtomList& atoms, Index device) {
     return value;
 }
 
-// The device number with the digits of `atoms` replaced by those in `value`.
+// The device number with the digits of `atoms` set to `value`.
 Index with_digits(const AtomList& atoms, Index device, Index value) {
     for (std::size_t i = atoms.size(); i-- > 0;) {
         device += (value % atoms[i].size - device / atoms[i].stride % atoms[i].size) * atoms[i].stride;

@@ -20,7 +20,7 @@ Plan reduce_then_gather(Index ranks, Index rows, Index columns) {
     return {source, target, {{StepKind::reduce_scatter, between}, {StepKind::all_gather, target}}};
 }
 
-// The same with a turn after it. Every dimension moves, so only the indices inside blocks can be cut.
+// The same with a turn after it. Every dimension moves, so a split must cut blocks that no layout cuts.
 Plan reduce_then_turn(Index ranks, Index rows, Index columns) {
     Plan plan = reduce_then_gather(ranks, rows, columns);
     plan.target = parse_layout(plan.source.mesh, fmt::format("f32[{},{}@x]", rows, columns)).value();

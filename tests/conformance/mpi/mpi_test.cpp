@@ -126,7 +126,7 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos,
                   nontemporal)
             << executor->describe();
-        if (way == by_size) continue;  // the checks below are for the other ways
+        if (way == by_size) continue;  // it then runs as one of the other ways
         Workbench bench({plan}, (*backend)->rank(), 1, 0);
         for (int run = 0; run < 2; ++run) {
             std::ranges::fill(bench.target.bytes, std::byte{0});

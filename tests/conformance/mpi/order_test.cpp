@@ -18,7 +18,7 @@
 namespace {
 
 constexpr int message_bytes = 256;
-std::vector<int>* told = nullptr;  // the peers to which this process sends such messages, while a test listens
+std::vector<int>* told = nullptr;  // receivers of such messages from this process, while a test listens
 
 }  // namespace
 

@@ -18,10 +18,10 @@ constexpr std::size_t of_none = ~std::size_t{0};
 
 using Random = std::mt19937_64;
 
-// Not std::uniform_int_distribution, which each library draws in its own way.
+// Not std::uniform_int_distribution, because its results differ between libraries.
 Index below(Random& random, Index end) { return static_cast<Index>(random() % static_cast<std::uint64_t>(end)); }
 
-// By kind: many steps that copy; sums; few steps of any kind; any devices and cuts.
+// A plan by `kind`: many steps that copy; sums; few steps of any kind; any devices and cuts.
 std::optional<Plan> drawn_plan(Random& random, std::uint64_t kind, Index ranks) {
     const auto seed = random() % 1'000'000 + 1;
     if (kind == 0) return test::random_chain(seed, ranks);
@@ -36,7 +36,7 @@ std::optional<Plan> drawn_plan(Random& random, std::uint64_t kind, Index ranks) 
     return made->plan();
 }
 
-// A side of a tile somewhere on the way, what all of them have in common, or anything.
+// A block as long as some tile's side on the way, the common divisor of these sides, or any length.
 Index drawn_block(Random& random, const Plan& plan, std::size_t dim) {
     const Index extent = std::max<Index>(plan.source.dims[dim].extent, 1);
     Index common = 0;
@@ -75,7 +75,8 @@ std::optional<Split> drawn_split(Random& random, const Plan& plan) {
     return split;
 }
 
-// Calls visit(element's first byte, piece) for every element of a rank's tile. The definition of a piece, once more.
+// Calls visit(first byte of the element, piece) for every element of a rank's tile. It repeats the definition of a
+// piece.
 template <class Visit>
 void visit_pieces(const Layout& layout, Index rank, Style style, const Split& split, const Visit& visit) {
     const auto tile = tile_by_arithmetic(layout, rank);
