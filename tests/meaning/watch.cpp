@@ -46,7 +46,7 @@ extern "C" void say_what_crashed(int number, siginfo_t*, void*) {
     std::raise(number);
 }
 
-// On a stack of their own, since a recursion without end has used up the other one.
+// Handlers have their own stack, since an endless recursion has used up the normal one.
 void install() {
     static std::array<std::byte, std::size_t{1} << 16> other_stack;
     const stack_t stack{other_stack.data(), 0, other_stack.size()};
