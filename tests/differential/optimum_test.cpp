@@ -44,8 +44,7 @@ bool keeps_axes_whole(const Layout& layout) {
 struct Tally {
     Index pairs = 0;
     Index at_optimum = 0;
-    Index bound_met =
-        0;  ///< pairs with an optimum at the lower bound, which depends on the vocabulary, not on the search
+    Index bound_met = 0;  ///< pairs with an optimum at the bound, which depends on the vocabulary and not the search
     double ratio_sum = 0;
     double worst = 1;
     std::string worst_pair;

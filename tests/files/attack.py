@@ -28,11 +28,11 @@ TOOL = os.environ["RESHARD_TOOL"]
 LOADER = os.environ.get("RESHARD_LOADER", "")
 SANITIZED = os.environ.get("RESHARD_SANITIZED") == "1"
 LONG = os.environ.get("RESHARD_LONG") == "1"
-CASES = 80                       # drawn in a run that is not long
+CASES = 80                       # cases in a short run
 CPU_SECONDS_MAX = 5
-WALL_SECONDS_MAX = 120           # of a machine that has other work; a call that waits for something never ends
+WALL_SECONDS_MAX = 120           # enough on a busy machine; a call that waits for something never ends
 MEMORY_MAX = 512 << 20           # resident bytes of one call, or of each of the loader's two ranks
-FILE_BYTES_MAX = 16 << 20        # a call that writes more meets an error of the system
+FILE_BYTES_MAX = 16 << 20        # if a call writes more, the system returns an error
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 

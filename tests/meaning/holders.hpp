@@ -30,7 +30,7 @@ struct Holder {
 /// The mixed-radix number of the coordinates, the first part most major.
 [[nodiscard]] Index number_on(const DraftMesh& mesh, const std::vector<Part>& parts, Index position);
 
-/// The unreduced parts in mesh order, by which summands are numbered.
+/// The unreduced parts in mesh order. Summands are numbered in this order.
 [[nodiscard]] std::vector<Part> summing_parts(const End& end);
 
 [[nodiscard]] Index device_of(const DraftMesh& mesh, Index position);

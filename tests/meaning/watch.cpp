@@ -17,9 +17,9 @@ namespace reshard::test {
 namespace {
 
 constexpr int computing_seconds_max = 30;
-constexpr unsigned seconds_max = 300;  // waiting, on a machine that does other things too
+constexpr unsigned seconds_max = 300;  // wall time on a busy machine
 
-// Written before the question is asked; read by handlers, which may do no more than write it.
+// Set before each question. Signal handlers only read it and write it out.
 std::array<char, 4096> question{};
 std::size_t question_bytes = 0;
 

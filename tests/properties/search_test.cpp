@@ -125,7 +125,8 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
         options.objective = Objective::time;
         options.vocabulary = Vocabulary::all;
         const Found found = search(*frame, options, machine);
-        if (found.arrived && !found.steps.empty()) RC_ASSERT(least(frame->source).first <= found.price.first);
+        if (found.arrived && !found.steps.empty())
+            RC_ASSERT(least(frame->source).first <= found.price.first);
     });
     EXPECT_GT(compared, cases(1500));
     EXPECT_GT(raised, cases(1500) / 3);

@@ -71,8 +71,7 @@ struct Travel {
     }
 };
 
-using Lengths =
-    std::map<std::pair<Index, Index>, std::vector<Index>>;  // lengths of the messages from one rank to another
+using Lengths = std::map<std::pair<Index, Index>, std::vector<Index>>;  // of messages, by sender and receiver
 
 std::vector<Item> mixed_items() {
     std::vector<Item> items;

@@ -55,8 +55,7 @@ TEST(Turns, LargestRemainingFirst) {
     std::mt19937_64 random(1);
     for (int trial = 0; trial < 500; ++trial) {
         std::vector<Index> loads(random() % 9);
-        std::vector<std::pair<Index, std::size_t>>
-            wanted;  // the bytes left before each message, negative, and the peer
+        std::vector<std::pair<Index, std::size_t>> wanted;  // minus the load left before each message; its number
         for (std::size_t i = 0; i < loads.size(); ++i) {
             loads[i] = static_cast<Index>(random() % 12);
             for (Index left = 1; left <= loads[i]; ++left) wanted.emplace_back(-left, i);

@@ -220,8 +220,7 @@ TEST(Sums, InListsBesideOthers) {
                                    {all_reduce, "f32[30,40@x]"}},
                                   "f32[30,40]{U:x}")});
     for (const bool polled : {false, true}) {
-        for (int turn = 0; turn < 3; ++turn)
-            expect_moves_everywhere(items, {4, polled});  // each turn uses other memory
+        for (int turn = 0; turn < 3; ++turn) expect_moves_everywhere(items, {4, polled});  // with other memory
     }
 }
 

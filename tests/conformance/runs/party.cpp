@@ -152,8 +152,7 @@ private:
         const Verdict verdict = of_prepare(schedule_, op.executor, rank_, backend_->name() != "local");
         const auto error = made ? std::nullopt : std::optional(made.error());
         if (judge(describe(op), op.executor, error, verdict)) executors_[op.executor].executor = std::move(*made);
-        if (here && schedule_.fault == Fault::other_plan)
-            executors_[op.executor].broken = true;  // others will report it
+        if (here && schedule_.fault == Fault::other_plan) executors_[op.executor].broken = true;  // others report it
     }
 
     void bind(const Op& op) {

@@ -75,8 +75,7 @@ struct Schedule {
     Transport transport;
     std::vector<List> lists;           ///< one per executor
     std::vector<std::vector<Op>> ops;  ///< by rank
-    std::vector<bool>
-        keeps_broken;  ///< by rank; true: a failed executor lives to its end; false: it is dropped at once
+    std::vector<bool> keeps_broken;    ///< by rank; false: a failed executor is dropped at once
     Fault fault = Fault::none;
     Index faulty_rank = 0;
     std::size_t faulty_executor = 0;
