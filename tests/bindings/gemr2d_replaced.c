@@ -98,7 +98,7 @@ int main(int count, char** arguments) {
         for (int j = 0; j < n; ++j)
             for (int i = 0; i < b.rows; ++i) wrong += *at(&b, i, j) != place(&b, i, j >= 10 && j < 15 ? j - 10 : j);
         EXPECT(wrong == 0 && handled == 0);
-        // Errors for which ScaLAPACK ends the program go to MPI's error handler.
+        // ScaLAPACK would end the program here; ours calls MPI's error handler.
         Cpdgemr2d(m, n, a.local, 2, 1, a.descriptor, b.local, 1, 1, b.descriptor, a.descriptor[1]);
         EXPECT(handled == 1 && strstr(said, "of A, the submatrix has rows 2 to 24 of 23") != NULL);
         a.descriptor[8] = 1;
