@@ -1,10 +1,10 @@
-# cmake -D source=proofs -D copy=DIR -D make=make [-D checker=FILE] -P check.cmake: copies what changed, then `make check`
-# there. With `checker` only the driver is made, as that file; when that fails the build goes on without it, and the test
-# of the proofs says what is wrong.
+# cmake -D source=proofs -D copy=DIR -D make=make [-D checker=FILE] -P check.cmake: copies changed files and runs `make check`
+# there. With `checker` it makes only the driver, as this file. If that fails, the build continues without it, and the test of
+# the proofs reports the fault.
 cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${copy})
 file(GLOB files ${source}/*.v ${source}/*.ml ${source}/*.expected ${source}/*.sexp ${source}/README.md ${source}/_CoqProject ${source}/Makefile)
-list(FILTER files EXCLUDE REGEX "/checker\\.ml$")  # what a make in the source folder extracted
+list(FILTER files EXCLUDE REGEX "/checker\\.ml$")  # a `make` in the source folder may have extracted it
 file(COPY ${files} DESTINATION ${copy})
 if(checker)
     execute_process(COMMAND ${make} --no-print-directory driver WORKING_DIRECTORY ${copy} RESULT_VARIABLE result)

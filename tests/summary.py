@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Adds up the test results of the presets named on the command line ("!dev": its build failed), says what was skipped
-or not built and why, shows what each failed test printed last, and of a sanitizer's report the beginning, and ends with
-`N passed, N failed, N skipped`. Exit 0 when nothing failed, else 1."""
+"""Adds up the test results of the presets named on the command line ("!dev": its build failed). Prints the tests that were
+skipped or not built and why, the end of each failed test's output, and the beginning of a sanitizer's report. Ends with
+`N passed, N failed, N skipped`. Exits 0 if no test failed, otherwise 1."""
 
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree
 
-LINES_MAX = 60  # of the end of what a failed test printed
-REPORT_LINES_MAX = 80  # of a sanitizer's report, which says at its beginning what is wrong
+LINES_MAX = 60  # from the end of a failed test's output
+REPORT_LINES_MAX = 80  # from the beginning of a sanitizer's report, which names the fault
 REPORT = re.compile(r"==ERROR: \w+Sanitizer|: runtime error: ")
 REASONS = (
-    re.compile(r"^skipped: (.+)$", re.M),  # what the project's own scripts print
+    re.compile(r"^skipped: (.+)$", re.M),  # printed by the project's own scripts
     re.compile(r": Skipped\n(.+)$", re.M),  # GoogleTest's GTEST_SKIP() << reason
 )
 

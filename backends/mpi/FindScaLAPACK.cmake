@@ -1,5 +1,5 @@
-# Finds ScaLAPACK's library, built for the MPI that was found: ScaLAPACK::ScaLAPACK. It has no header; who calls
-# p?gemr2d and BLACS declares them. Only tests and benchmarks look for it. Hint: ScaLAPACK_ROOT.
+# Finds ScaLAPACK's library for the MPI found before: ScaLAPACK::ScaLAPACK. It has no header, so callers declare p?gemr2d
+# and BLACS themselves. Only tests and benchmarks search for it. Hint: ScaLAPACK_ROOT.
 set(scalapack_names scalapack-openmpi scalapack)
 if("${MPI_CXX_INCLUDE_DIRS}" MATCHES "mpich")
     set(scalapack_names scalapack-mpich scalapack)

@@ -1,4 +1,4 @@
-# Finds NCCL's header and library: NCCL::NCCL, NCCL_VERSION, and NCCL_LIBRARY_DIR, the folder of the library.
+# Finds NCCL's header and library: NCCL::NCCL, NCCL_VERSION, and the library's folder NCCL_LIBRARY_DIR.
 # Hints: NCCL_ROOT, NCCL_HOME, the CUDA toolkit, and the place of Python's nvidia-nccl package in CMAKE_PREFIX_PATH.
 find_path(NCCL_INCLUDE_DIR nccl.h
     HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} $ENV{NCCL_HOME} ${CUDAToolkit_INCLUDE_DIRS}

@@ -1,4 +1,4 @@
-// The judge. It trusts nothing that a search says: it types every step again and adds everything up again.
+// The judge. It trusts nothing from the search: it types every step again and adds everything up again.
 #pragma once
 
 #include <memory>
@@ -7,53 +7,53 @@
 
 namespace reshard {
 
-/// Bounds in bytes a device; none when empty.
+/// Limits in bytes per device; no limit when empty.
 struct Limits {
     std::optional<Index> peak_bytes_max = std::nullopt;  ///< the largest tile on the way
-    /// A donated source is held to the end all the same: the footprint of one array is never less than source + target.
+    /// Even a donated source is held to the end, so the footprint of one array is never less than source + target.
     MemoryPolicy memory = {};
 };
 
-/// What the judge derived. Bytes; maxima over devices.
+/// The result of the judge, in bytes. Each figure is the maximum over devices.
 struct Verdict {
-    std::vector<Move> moves;  ///< one per step that runs: of one exchange that one
+    std::vector<Move> moves;  ///< one per step that runs; one exchange is a single step
     Index peak_bytes = 0;     ///< largest tile on the path
     Index floor_bytes = 0;    ///< larger of source and target tile
-    /// source + target + workspace of the executor (no staging), in full tiles that lie row-major
+    /// source + target + the executor's workspace, without staging; counted in full, row-major tiles
     Index footprint_bytes = 0;
-    Index received_bytes = 0;             ///< sum over steps of the busiest receiver's bytes
-    Index received_bytes_max_device = 0;  ///< the busiest receiver's total
-    Index sent_bytes_max_device = 0;      ///< at most this is sent by one device
-    Index lower_bound_bytes = 0;          ///< no protocol's busiest receiver gets less
+    Index received_bytes = 0;             ///< what the busiest receiver of each step receives, summed over the steps
+    Index received_bytes_max_device = 0;  ///< the most that one device receives in total
+    Index sent_bytes_max_device = 0;      ///< no device sends more
+    Index lower_bound_bytes = 0;          ///< in any protocol the busiest receiver receives at least this
     friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// Accepts a plan that is typed, arrives at its target, can run so, and run so keeps the limits; else the first reason
-/// against it: Code::layout, mismatch, step (with its number), plan (does not arrive, or cannot run so) or infeasible
-/// (limit exceeded).
+/// Accepts a plan if it is typed, arrives at its target, can run with this execution and then keeps the limits.
+/// Fails with the first reason against it. Errors: layout, mismatch, step (with its number), plan (it does not arrive,
+/// or cannot run so), infeasible (over a limit).
 [[nodiscard]] Result<Verdict> check(const Plan& plan, const Execution& execution, const Limits& limits = {});
-[[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});  ///< as steps
+[[nodiscard]] Result<Verdict> check(const Plan& plan, const Limits& limits = {});  ///< the plan run as steps
 
-/// What the judge has passed. Only the judge makes one, and nothing changes it: whoever takes one need not judge again.
+/// A value that the judge has passed. Only the judge makes one, and nothing changes it, so no one need judge it again.
 template <class Value>
 class Judged;
 
-/// As check, with all that the verdict is of.
+/// As check, but returns the plan, the execution and the limits together with the verdict.
 [[nodiscard]] Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits = {});
-/// The same plan under other limits; judged again only when they differ in what is donated.
+/// The same plan under other limits. It is judged again only if they differ in `donate`.
 [[nodiscard]] Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits);
 
-/// A plan that runs so and keeps these limits. Copies share it.
+/// A plan that runs with this execution and keeps these limits. Copies share it.
 template <>
 class Judged<Plan> {
 public:
-    Judged(const Judged&) = default;             ///< a move copies, so that there is none without a plan
-    Judged& operator=(const Judged&) = default;  ///< likewise
+    Judged(const Judged&) = default;             ///< a move copies too, so every Judged has a plan
+    Judged& operator=(const Judged&) = default;  ///< the same
 
-    [[nodiscard]] const Plan& plan() const { return passed_->plan; }                 ///< that was judged
+    [[nodiscard]] const Plan& plan() const { return passed_->plan; }                 ///< the plan that was judged
     [[nodiscard]] const Execution& execution() const { return passed_->execution; }  ///< how it runs
-    [[nodiscard]] const Verdict& verdict() const { return passed_->verdict; }        ///< of the plan that runs so
-    [[nodiscard]] const Limits& limits() const { return limits_; }                   ///< which it keeps
+    [[nodiscard]] const Verdict& verdict() const { return passed_->verdict; }        ///< the result of the judge
+    [[nodiscard]] const Limits& limits() const { return limits_; }                   ///< the limits that it keeps
 
 private:
     friend Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits);
@@ -70,9 +70,10 @@ private:
     Limits limits_;
 };
 
-/// Lower bound in elements on what the busiest receiver gets, for any protocol among the devices of the two meshes
-/// (theorems recv_lower_bound, reduce_lower_bound). Without summands foreign_elements; with them at least the whole
-/// target tile of a device that wants sums, and its part of least_receipts for every element.
+/// The least number of elements that the busiest receiver gets, in any protocol among the devices of the two meshes
+/// (theorems recv_lower_bound, reduce_lower_bound). It is foreign_elements if neither layout is unreduced. With
+/// summands it is at least the whole target tile of a device that wants sums, and its part of least_receipts for every
+/// element.
 [[nodiscard]] Index lower_bound(const Layout& source, const Layout& target);
 
 }  // namespace reshard

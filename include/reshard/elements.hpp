@@ -1,4 +1,4 @@
-// A program's memory that holds the elements of one tile, and of which type they are.
+// The caller's memory for the elements of one tile, with their type.
 #pragma once
 
 #include <complex>
@@ -10,22 +10,22 @@
 
 namespace reshard {
 
-/// The element type that a type of C++ stands for. A type that is not listed here, such as a 16-bit float, gets one:
+/// The element type of a C++ type. Specialize it for a type that is not listed here, such as a 16-bit float:
 ///   template <> struct reshard::ElementType<half> { static constexpr std::optional<DType> dtype = DType::f16; };
 template <class T>
 struct ElementType;
 
-/// Bytes stand for elements of any type.
+/// std::byte: elements of any type.
 template <>
 struct ElementType<std::byte> {
-    static constexpr std::optional<DType> dtype = std::nullopt;  ///< any
+    static constexpr std::optional<DType> dtype = std::nullopt;  ///< any type
 };
-/// Of bool.
+/// bool.
 template <>
 struct ElementType<bool> {
     static constexpr std::optional<DType> dtype = DType::boolean;  ///< bool
 };
-/// Of signed integers: by their size.
+/// Signed integers, by their size.
 template <std::signed_integral T>
 requires(sizeof(T) <= 8) struct ElementType<T> {
     /// The type of that size.
@@ -34,7 +34,7 @@ requires(sizeof(T) <= 8) struct ElementType<T> {
                                                   : sizeof(T) == 4 ? DType::i32
                                                                    : DType::i64;
 };
-/// Of unsigned integers: by their size.
+/// Unsigned integers, by their size.
 template <std::unsigned_integral T>
 requires(sizeof(T) <= 8) struct ElementType<T> {
     /// The type of that size.
@@ -43,22 +43,22 @@ requires(sizeof(T) <= 8) struct ElementType<T> {
                                                   : sizeof(T) == 4 ? DType::u32
                                                                    : DType::u64;
 };
-/// Of float.
+/// float.
 template <>
 struct ElementType<float> {
     static constexpr std::optional<DType> dtype = DType::f32;  ///< f32
 };
-/// Of double.
+/// double.
 template <>
 struct ElementType<double> {
     static constexpr std::optional<DType> dtype = DType::f64;  ///< f64
 };
-/// Of std::complex<float>.
+/// std::complex<float>.
 template <>
 struct ElementType<std::complex<float>> {
     static constexpr std::optional<DType> dtype = DType::c64;  ///< c64
 };
-/// Of std::complex<double>.
+/// std::complex<double>.
 template <>
 struct ElementType<std::complex<double>> {
     static constexpr std::optional<DType> dtype = DType::c128;  ///< c128
@@ -70,26 +70,26 @@ concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_ra
     ElementType<std::ranges::range_value_t<R>>::dtype;
 };
 
-/// Elements that are read, row-major; made from a vector or a span of them. Borrowed.
+/// A borrowed view of elements to read, row-major. It converts from a vector or a span.
 struct ConstElements {
-    std::span<const std::byte> bytes;  ///< of all elements
+    std::span<const std::byte> bytes;  ///< all elements
     std::optional<DType> dtype;        ///< nullopt: bytes of any type
 
     ConstElements() = default;
-    /// Those of a range, of its element type.
+    /// The elements of a range, with its element type.
     template <ElementRange R>
     ConstElements(const R& range)
         : bytes(std::as_bytes(std::span(std::ranges::data(range), std::ranges::size(range)))),
           dtype(ElementType<std::ranges::range_value_t<R>>::dtype) {}
 };
 
-/// Elements that are written, row-major; made from a vector or a span of them. Borrowed.
+/// A borrowed view of elements to write, row-major. It converts from a vector or a span.
 struct Elements {
-    std::span<std::byte> bytes;  ///< of all elements
+    std::span<std::byte> bytes;  ///< all elements
     std::optional<DType> dtype;  ///< nullopt: bytes of any type
 
     Elements() = default;
-    /// Those of a range, of its element type.
+    /// The elements of a range, with its element type.
     template <ElementRange R>
     Elements(R&& range)
         : bytes(std::as_writable_bytes(std::span(std::ranges::data(range), std::ranges::size(range)))),

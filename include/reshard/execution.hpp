@@ -1,4 +1,4 @@
-// How a plan runs. It is decided once, from what the backend can do and from the memory there is; it is judged,
+// How a plan runs. The choice is made once, from the backend's capabilities and the memory limit. It is judged,
 // fingerprinted and printed with the plan, and the executor follows it.
 #pragma once
 
@@ -9,68 +9,68 @@
 
 namespace reshard {
 
-/// What a device may hold, of one plan or of a whole list. The same on all ranks.
+/// How much memory a device may hold for one plan or a whole list. The same on all ranks.
 struct MemoryPolicy {
-    /// Sources, targets, workspace and staging, in bytes a device; no bound when empty.
+    /// The limit for sources, targets, workspace and staging together, in bytes per device; no limit when empty.
     std::optional<Index> footprint_bytes_max = std::nullopt;
-    /// The source's memory takes tiles between steps, where they fit and nothing reads it any more. Of a list of
-    /// several buckets sources are freed when their bucket is done, and targets taken just before it starts; else all
-    /// ends are held all the time.
+    /// True: the source's memory holds tiles between steps once nothing reads the source any more, if they fit. In a
+    /// list of several buckets, sources are freed when their bucket is done, and targets are allocated just before it
+    /// starts. False: all sources and targets are held all the time.
     bool donate = false;
-    Index staging_bytes = 0;  ///< of the bound, kept free for the backend
+    Index staging_bytes = 0;  ///< this part of the limit stays free for the backend
     friend bool operator==(const MemoryPolicy&, const MemoryPolicy&) = default;
 };
 
 /// Which steps a plan may have.
 enum class Vocabulary {
-    all,          ///< with the universal exchange
+    all,          ///< every kind, the universal exchange included
     collectives,  ///< slice, all_gather, all_to_all, permute and the reductions only
 };
 
-/// Each step by itself, one after the other.
+/// Each step runs by itself, one after the other.
 struct AsSteps {
     friend bool operator==(const AsSteps&, const AsSteps&) = default;
 };
 
-/// One exchange from source to target, whatever the steps of the plan are.
+/// One exchange from source to target replaces all steps of the plan.
 struct AsOneExchange {
     friend bool operator==(const AsOneExchange&, const AsOneExchange&) = default;
 };
 
-/// A run cut into pieces, each of which does all steps. Dimension `dim` is seen as blocks of `block` indices, counted
-/// from its first; a piece has the same indices of every block: the k-th those from ends[k - 1] (0 for the first) to
-/// ends[k]. Where blocks are as long as a tile's side, a piece is a slab of every tile, the k-th of all ranks together.
-/// Runs so: any plan no layout of which cuts the blocks, so that no step tells the indices of a block apart and a piece
-/// is a plan of its own; and, in pieces that overlap, any plan of at most one step that copies, which is cut box by
-/// box.
+/// A run cut into pieces; each piece does all steps. Dimension `dim` is divided into blocks of `block` indices, counted
+/// from its first index. A piece takes the same indices from every block: piece k takes indices ends[k - 1] (0 for the
+/// first piece) to ends[k]. If blocks are as long as a tile's side, a piece is a slab of every tile.
+/// A plan can be split if (a) no layout on the way cuts a block: then no step tells the indices of a block apart, and
+/// each piece is a plan of its own. It can also be split if (b) the pieces overlap and the plan has at most one step,
+/// a copy: then its boxes are cut.
 struct Split {
-    std::size_t dim = 0;                  ///< that is cut
+    std::size_t dim = 0;                  ///< the dimension that is cut
     Index block = 1;                      ///< indices of a block
     std::vector<Index> ends = {1};        ///< ascending, from 1 on; the last one is `block`
-    std::vector<std::size_t> order = {};  ///< in which pieces travel, each once; as they are numbered where it is empty
-    /// At most two pieces are on their way at once, each with a workspace of its own; on a device's queue all are,
-    /// which has them one after the other. A run says which have arrived (Ticket::arrived), and takes their sources one
-    /// by one (Ticket::offer). Of a plan by itself, not of a list. Else pieces go one after the other in the workspace
-    /// of one: a split run, whose memory is the least.
+    std::vector<std::size_t> order = {};  ///< pieces in travelling order, each once; empty: by number
+    /// True: at most two pieces travel at once, each with its own workspace. On a device's queue all pieces are in
+    /// flight, and the queue runs them one after another. A run reports which pieces have arrived (Ticket::arrived),
+    /// and takes their sources one by one (Ticket::offer). A plan in a list cannot overlap.
+    /// False: pieces travel one after another in the workspace of a single piece, which needs the least memory.
     bool overlapped = false;
     friend bool operator==(const Split&, const Split&) = default;
 };
 
-/// Pieces that a split has at most; past it a run would be all beginnings.
+/// A split has at most this many pieces. With more, a run would spend its time on starting them.
 inline constexpr Index split_pieces_max = Index{1} << 20;
 
-/// Pieces of `extent` indices of each block, the last one maybe fewer. pre: 1 <= extent <= block, and no
-/// more than split_pieces_max pieces.
+/// Pieces of `extent` indices of each block; the last piece may have fewer. pre: 1 <= extent <= block, and at most
+/// split_pieces_max pieces.
 [[nodiscard]] Split even_split(std::size_t dim, Index block, Index extent);
 
-/// So many pieces that overlap, as even as can be. pre: 1 <= count <= min(block, split_pieces_max).
+/// `count` overlapping pieces, as even as possible. pre: 1 <= count <= min(block, split_pieces_max).
 [[nodiscard]] Split even_pieces(std::size_t dim, Index block, Index count);
 
-/// The number of the piece that travels as the `place`-th. pre: both below the number of pieces.
+/// The number of the piece that travels at place `place` in the order. pre: place < the number of pieces.
 [[nodiscard]] std::size_t piece_at(const Split& split, std::size_t place);
 
-/// What a piece has of a tile (of source, target or between), in global indices: a slab where blocks are as long as the
-/// tile's side. pre: there is such a piece, and the tile has the dimension.
+/// The part of a tile that a piece moves, in global indices: a slab if blocks are as long as the tile's side. The tile
+/// may be of the source, the target or a layout between. pre: the piece exists, and the tile has the dimension.
 [[nodiscard]] Tile piece_of(const Tile& tile, const Split& split, std::size_t piece);
 
 /// How a plan runs.
@@ -78,33 +78,35 @@ using Execution = std::variant<AsSteps, AsOneExchange, Split>;
 
 /// steps, one_exchange or split.
 [[nodiscard]] std::string_view name(const Execution& execution);
-[[nodiscard]] Index piece_count(const Execution& execution);  ///< 1 of all but a split
-[[nodiscard]] bool overlaps(const Execution& execution);      ///< in pieces of which two are on their way at once
+[[nodiscard]] Index piece_count(const Execution& execution);  ///< 1 unless it is a split
+[[nodiscard]] bool overlaps(const Execution& execution);      ///< true for a split with overlapped pieces
 
-/// Whether the ends ascend to the block, and the order names each piece once. Errors: plan, with the reason.
+/// Fails unless the ends ascend to the block, and the order names each piece once. Errors: plan, with the reason.
 [[nodiscard]] Result<void> check_pieces(const Split& split);
 
-/// Whether the plan runs cut so. Errors: plan, with the reason: no such dimension, ends or an order that are none, or a
-/// plan that cannot be cut there. pre: the plan is typed.
+/// Fails unless the plan can run in these pieces. Errors: plan, with the reason: the dimension does not exist, the ends
+/// or the order are invalid, or the plan cannot be cut there. pre: the plan is typed.
 [[nodiscard]] Result<void> can_split(const Plan& plan, const Split& split);
 
-/// execution := "steps" | "one_exchange" | "split dim" n "block" n "ends" n {"," n} ["order" n {"," n}] ["overlapped"].
+/// Parses execution :=
+/// "steps" | "one_exchange" | "split dim" n "block" n "ends" n {"," n} ["order" n {"," n}] ["overlapped"].
 /// Errors: syntax, overflow.
 [[nodiscard]] Result<Execution> parse_execution(std::string_view text);
 /// The text that parse_execution reads.
 [[nodiscard]] std::string format(const Execution& execution);
 
-/// The exchange that does what the whole plan does. nullopt when the plan reduces or fills: that takes its steps.
+/// One exchange with the effect of the whole plan. nullopt when the plan reduces or fills, which only its steps can do.
 [[nodiscard]] std::optional<Plan> as_one_exchange(const Plan& plan);
 
-/// The one rule. A plan that reduces nothing runs as one exchange where the backend says that this is as good as any
-/// steps, and where the workspace of its steps does not fit; the vocabulary `collectives` means that steps run as
-/// steps. What reduces and does not fit runs in the fewest pieces that do. What fits in no way, and what is no plan,
-/// is left as steps, for the judge to refuse.
+/// Chooses how a plan runs; this is the only rule for it. A plan that reduces nothing runs as one exchange if the
+/// backend says that one exchange is as good as any steps, or if the workspace of its steps does not fit. With the
+/// vocabulary `collectives`, a plan never runs as one exchange. Any other plan that does not fit runs in the fewest
+/// pieces that fit. A plan that fits in no way, or is invalid, is left as steps for the judge to refuse.
 [[nodiscard]] Execution choose_execution(const Plan& plan, const Capabilities& capabilities,
                                          const MemoryPolicy& memory = {}, Vocabulary vocabulary = Vocabulary::all);
 
-/// As that of the plan, which it equals for steps under no policy: what ranks must agree on to run it.
+/// A 64-bit hash of all that ranks must agree on to run the plan. It equals fingerprint(plan) for AsSteps under the
+/// default policy.
 [[nodiscard]] std::uint64_t fingerprint(const Plan& plan, const Execution& execution, const MemoryPolicy& memory = {});
 
 }  // namespace reshard

@@ -13,33 +13,33 @@
 
 namespace reshard {
 
-/// A named axis; `size` devices along it, at least 1.
+/// A named axis with `size` devices along it.
 struct Axis {
-    std::string name;  ///< not empty, once in a mesh
-    Index size = 1;    ///< devices along it
+    std::string name;  ///< not empty; no other axis of the mesh has it
+    Index size = 1;    ///< devices along it, at least 1
     friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-/// Which device stands at each position of a mesh, row-major: any order of any devices. Cheap to copy.
+/// The device at each position of a mesh, row-major: any devices in any order. Cheap to copy.
 class DeviceList {
 public:
     DeviceList() = default;                  ///< position i is device i
     DeviceList(std::vector<Index> devices);  ///< one device for each position
-    /// The same.
+    /// One device for each position.
     DeviceList(std::initializer_list<Index> devices) : DeviceList(std::vector<Index>(devices)) {}
 
-    /// True when position i is device i, however it was written.
+    /// True when position i is device i, whether the devices are listed or not.
     [[nodiscard]] bool in_order() const;
     /// The devices as they were given; empty by default.
     [[nodiscard]] std::span<const Index> devices() const;
     /// The same devices, ascending.
     [[nodiscard]] std::span<const Index> ascending() const;
     [[nodiscard]] Index device(Index position) const;  ///< the device at this position
-    /// nullopt when the device is not in the list; by default every device stands at its own number.
+    /// The position of a device; nullopt if it is not in the list. By default device i stands at position i.
     [[nodiscard]] std::optional<Index> position(Index device) const;
-    /// Fails unless each of `positions` has a different device that is at least 0: mesh, overflow.
+    /// Fails unless each of so many positions has a different device of at least 0. Errors: mesh, overflow.
     [[nodiscard]] Result<void> fits(Index positions) const;
-    /// The same device at each position.
+    /// True when both have the same device at each position.
     friend bool operator==(const DeviceList& a, const DeviceList& b);
 
 private:
@@ -60,11 +60,11 @@ struct Mesh {
     friend bool operator==(const Mesh&, const Mesh&) = default;
 };
 
-/// Fails with Code::mesh on a bad or repeated name, a size < 1, or a list of devices that does not give each position a
-/// different device that is at least 0; with Code::overflow when the devices leave 64 bits.
+/// Fails with Code::mesh on a bad or repeated name, on a size below 1, and unless each position has a different device
+/// of at least 0. Fails with Code::overflow when the number of devices or a device's number does not fit 64 bits.
 [[nodiscard]] Result<void> validate(const Mesh& mesh);
 
-/// Product of the axis sizes: positions of the mesh. pre: validate(mesh).
+/// The number of positions: the product of the axis sizes. pre: validate(mesh).
 [[nodiscard]] Index device_count(const Mesh& mesh);
 
 /// One more than the largest device of the mesh. pre: validate(mesh).
@@ -73,17 +73,17 @@ struct Mesh {
 [[nodiscard]] Index device_at(const Mesh& mesh, Index position);                 ///< pre: position < device_count(mesh)
 [[nodiscard]] std::optional<Index> position_of(const Mesh& mesh, Index device);  ///< nullopt: not in the mesh
 
-/// The same device at each position: atoms of both meshes are digits of one number.
+/// True when both meshes have the same device at each position. Then the atoms of both are digits of one number.
 [[nodiscard]] bool same_order(const Mesh& a, const Mesh& b);
-/// The same devices, in any order.
+/// True when both meshes have the same devices, in any order.
 [[nodiscard]] bool same_devices(const Mesh& a, const Mesh& b);
 
-/// The factor of size `size` of an axis, with a factor of size `before` more major than it: `y:(2)3` in Shardy's
-/// spelling. `size == 0` stands for the whole axis.
+/// A factor of an axis: `size` values below a more major factor of `before` values. Shardy writes `y:(2)3` for a factor
+/// of 3 below one of 2. `size == 0` stands for the whole axis.
 struct SubAxis {
-    std::string axis;  ///< name
-    Index before = 1;  ///< product of the factors more major than it
-    Index size = 0;    ///< its own
+    std::string axis;  ///< the axis's name
+    Index before = 1;  ///< product of the more major factors
+    Index size = 0;    ///< values of this factor
     friend bool operator==(const SubAxis&, const SubAxis&) = default;
 };
 

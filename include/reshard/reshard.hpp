@@ -5,7 +5,7 @@
 //   Layout target = *parse_layout(mesh, "f32[1536@y,512]");               // y cuts dimension 0
 //   Result<void> moved = redistribute(backend, source, target, in, out);  // collective              redistribute.hpp
 //
-// The same in parts, to see the cost before it is paid and to plan once for many moves:
+// The same in parts, to see the cost before the move and to plan once for many moves:
 //
 //   Synthesis made = *synthesize(source, target);                         // the search                synthesize.hpp
 //   Verdict verdict = *check(made.plan(), made.execution());              // the judge                      check.hpp

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the C libraries export and how large their structures are, held against the table of their ABI:
-abi.py TABLE SIZES_PROGRAM LIBRARY.so... With --write the table is written anew.
+"""Compares the exports of the C libraries and the sizes of their structures with the table of their ABI:
+abi.py TABLE SIZES_PROGRAM LIBRARY.so... --write writes the table again.
 
-A line that goes or changes is another ABI, whose number is RESHARD_ABI in include/reshard/c/base.h; a line that comes is
-added to the table."""
+If a line goes or changes, the ABI is another one: raise RESHARD_ABI in include/reshard/c/base.h. A new line is only added to
+the table."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ NAME = re.compile(r"lib\w+ (reshard_\w+|p[sdczi]gemr2d_|Cp[sdczi]gemr2d)$")
 
 
 def exported(library):
-    """Its defined dynamic symbols, without the linker's own."""
+    """The defined dynamic symbols of a library, without the linker's own."""
     listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     name = re.match(r"lib\w+", pathlib.Path(library).name).group(0)
     symbols = [line.split()[-1].partition("@")[0] for line in listed.splitlines() if " A " not in line]
@@ -23,7 +23,7 @@ def exported(library):
 
 
 def part(line):
-    """The library that a line is about."""
+    """The library of a line."""
     for name, words in (("mpi", "mpi"), ("nccl", "nccl"), ("files", "files|checkpoint")):
         if re.search(rf" reshard_({words})_", line):
             return f"libreshard_c_{name}"

@@ -1,4 +1,4 @@
-// The sizes of all structures and the places of their fields, a line each, for abi.py.
+// Prints the sizes of all structures and the offsets of their fields, one per line, for abi.py.
 #include <stdio.h>
 
 #include "reshard/c.h"

@@ -1,4 +1,4 @@
-// What the C tests have for an assertion: a failure is counted and printed, the test goes on.
+// The assertions of the C tests. A failure is counted and printed, and the test continues.
 #ifndef RESHARD_TESTS_EXPECT_H
 #define RESHARD_TESTS_EXPECT_H
 
@@ -17,7 +17,7 @@ static int failures;
         }                                                             \
     } while (0)
 
-/// A call succeeds; else its error is printed.
+/// Expects that a call succeeds; otherwise prints its error.
 #define SUCCEEDS(call)                                                                           \
     do {                                                                                         \
         reshard_error* error = NULL;                                                             \
@@ -28,7 +28,7 @@ static int failures;
         reshard_release(error);                                                                  \
     } while (0)
 
-/// A call fails with this code, and its sentence has these words.
+/// Expects that a call fails with this code, and that its message contains these words.
 #define FAILS(code, words, call)                                                            \
     do {                                                                                    \
         reshard_error* error = NULL;                                                        \

@@ -1,4 +1,4 @@
-// Checkpoints from C: what is in one, conversions, and the tiles of ranks that threads of this process are.
+// Checkpoints from C: their contents, conversions, and the tiles of ranks, which are threads of this process.
 #include "reshard/c/files.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static const char header[] =
     "{\"embed\":{\"dtype\":\"F32\",\"shape\":[8,6],\"data_offsets\":[0,192]},"
     "\"norm\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[192,216]}}   ";
 
-/// Two tensors; element i of both together is i.
+/// Writes two tensors; element i of both together is i.
 static void write_model(void) {
     FILE* file = fopen("model.safetensors", "wb");
     const int64_t bytes = (int64_t)sizeof header - 1;
@@ -79,7 +79,7 @@ static void converts(void) {
     EXPECT(reshard_checkpoint_ranks(served) == ranks);
     reshard_release(served);
 
-    // The end of a path is the form where none is given.
+    // If no form is given, the suffix of the path decides.
     const int64_t chunks[] = {4, 3};
     reshard_files_options array = RESHARD_FILES_OPTIONS_INITIALIZER;
     array.rules = "target file=1\nembed = -\ndrop norm\n";
@@ -105,7 +105,7 @@ static void converts(void) {
 
 static reshard_local* world;
 
-/// One rank: loads columns, looks at them, saves them.
+/// One rank: loads columns, checks them and saves them.
 static void* rank_of(void* number) {
     const int64_t rank = *(const int64_t*)number;
     reshard_backend* backend = NULL;
@@ -125,7 +125,7 @@ static void* rank_of(void* number) {
         EXPECT(embed[i] == (float)(i / 3 * columns + rank * 3 + i % 3));
     options.rules = "source tp=2\nembed = [-, tp]\nnorm = -\n";
     SUCCEEDS(reshard_files_save(backend, "again.safetensors", &options, tiles, 2, &error));
-    // What one rank is told wrong is an error on all.
+    // A wrong argument on one rank is an error on all.
     const int code = reshard_files_save(backend, rank == 1 ? NULL : "wrong.safetensors", &options, tiles, 2, NULL);
     EXPECT(code != RESHARD_OK);
     reshard_release(loaded);

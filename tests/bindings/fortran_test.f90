@@ -1,4 +1,4 @@
-! The Fortran module: every element of moves of each type and rank, texts, plans, rows and errors. On 4 ranks.
+! The Fortran module on 4 ranks: every element of moves of each type and rank, texts, plans, rows and errors.
 program fortran_test
     use mpi
     use reshard
@@ -46,7 +46,7 @@ contains
         call expect(reshard_layout_text(made) == text, 'the text of '//text)
     end function
 
-    ! The global matrix a(37, 11) of a(i, j) = 100 i + j, by rows and by columns, uneven.
+    ! The global matrix a(37, 11), with a(i, j) = 100 i + j, in uneven rows and columns.
     subroutine matrices()
         type(reshard_layout) :: by_rows, by_columns
         real(real64), allocatable :: rows(:, :), columns(:, :)
@@ -76,7 +76,7 @@ contains
             end do
             call expect(wrong == 0, 'every element')
         end do
-        ! Another type than the layout's, on all ranks; and one rank with an array that is too small.
+        ! A type that is not the layout's, on all ranks, and an array that is too small on one rank.
         block
             real(real32) :: single(1)
             call reshard_redistribute(MPI_COMM_WORLD, by_rows, by_columns, single, single, error)
@@ -91,7 +91,7 @@ contains
         call reshard_release(by_columns)
     end subroutine
 
-    ! Rank r has 2 elements, r and r + 10; all have all of them afterwards.
+    ! Rank r has 2 elements, r and r + 10. Afterwards all ranks have all elements.
     subroutine scalars_of_each_type()
         type(reshard_layout) :: source, target
         real(real32) :: r32(2), all_r32(8)

@@ -1,5 +1,5 @@
-// p?gemr2d over this library, held against ScaLAPACK's own: random grids of some of the processes, blocks, first
-// processes, submatrices and leading dimensions; the same local arrays, byte for byte.
+// Compares p?gemr2d over this library with ScaLAPACK's own: random grids of some of the processes, blocks, first
+// processes, submatrices and leading dimensions. The local arrays must be equal, byte for byte.
 #include <mpi.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ constexpr std::array<Type, 5> types = {{{"s", 4, psgemr2d_, reshard_psgemr2d_},
 int rank = 0;
 int ranks = 0;
 
-// The same numbers on every process.
+// Random numbers, the same on every process.
 class Draw {
 public:
     explicit Draw(unsigned seed) : engine_(seed) {}
@@ -94,7 +94,7 @@ struct Context {
     Context& operator=(const Context&) = delete;
 };
 
-// A matrix on a grid, the submatrix of it that moves, and this process's part of it.
+// A matrix on a grid, the submatrix that moves, and this process's part of the matrix.
 struct Matrix {
     std::array<int, 9> descriptor = {};
     int i = 1, j = 1;
@@ -116,7 +116,7 @@ struct Matrix {
         }
         const int leading = std::max(1, own_rows + (rank % 2 == 0 ? gap : 0));
         descriptor = {1, grid.number, rows, columns, mb, nb, first_row, first_column, leading};
-        if (grid.number < 0) descriptor = {1, -1, -7, -7, -7, -7, -7, -7, -7};  // nobody looks at those
+        if (grid.number < 0) descriptor = {1, -1, -7, -7, -7, -7, -7, -7, -7};  // no one reads these
         local.resize(static_cast<std::size_t>(leading) * static_cast<std::size_t>(own_columns) *
                      static_cast<std::size_t>(bytes));
         unsigned state = static_cast<unsigned>(rank) * 2654435761u + salt;
@@ -125,15 +125,15 @@ struct Matrix {
     }
 };
 
-// True where all local bytes are the same.
+// True if the local bytes are equal on every process.
 bool equal_everywhere(const std::vector<unsigned char>& ours, const std::vector<unsigned char>& theirs) {
     int equal = ours == theirs ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     return equal == 1;
 }
 
-// The contexts of some problems, since what is kept hangs on them: half of the way one grid is another of the same
-// shape under the same number.
+// The contexts of some problems, since cached moves depend on them. Halfway, one grid is replaced by another of the
+// same shape with the same number.
 constexpr unsigned problems_per_world = 10;
 struct World {
     explicit World(unsigned seed) : draw(seed), all(draw, true) {
@@ -168,7 +168,7 @@ bool same(const World& world, unsigned seed) {
              &target.i, &target.j, target.descriptor.data(), &all.number);
     };
     bool equal = true;
-    for (int again = 0; again < 2; ++again) {  // prepared, then found again
+    for (int again = 0; again < 2; ++again) {  // first prepared, then found in the cache
         for (unsigned char& byte : theirs.local) byte = static_cast<unsigned char>(~byte);
         ours.local = theirs.local;
         move(type.theirs, theirs);

@@ -1,5 +1,5 @@
-// A ScaLAPACK program that knows nothing of this library: it moves a matrix by the standard names, and then asks the
-// dynamic linker whose they are. Linked before ScaLAPACK, or preloaded, the answer is ours.
+// A ScaLAPACK program that does not know this library. It moves a matrix with the standard names, and then asks the
+// dynamic linker which library has them. If ours is linked before ScaLAPACK or preloaded, the answer must be ours.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -23,7 +23,7 @@ static char said[MPI_MAX_ERROR_STRING];
 
 enum { m = 23, n = 17 };
 
-/// A matrix on a grid of all processes; each element is its place.
+/// A matrix on a grid of all processes. Each element equals its place.
 typedef struct matrix {
     int descriptor[9], rows, columns, row, column, high, wide;
     double* local;
@@ -98,7 +98,7 @@ int main(int count, char** arguments) {
         for (int j = 0; j < n; ++j)
             for (int i = 0; i < b.rows; ++i) wrong += *at(&b, i, j) != place(&b, i, j >= 10 && j < 15 ? j - 10 : j);
         EXPECT(wrong == 0 && handled == 0);
-        // What ScaLAPACK ends the program for goes to the function that MPI was given.
+        // ScaLAPACK would end the program here; ours calls MPI's error handler.
         Cpdgemr2d(m, n, a.local, 2, 1, a.descriptor, b.local, 1, 1, b.descriptor, a.descriptor[1]);
         EXPECT(handled == 1 && strstr(said, "of A, the submatrix has rows 2 to 24 of 23") != NULL);
         a.descriptor[8] = 1;

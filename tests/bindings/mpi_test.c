@@ -1,4 +1,4 @@
-// Moves from C under MPI: on a communicator, by its Fortran handle, by executors, and when a rank does wrong.
+// Moves from C under MPI: on a communicator, by its Fortran handle, by executors, and with a mistake on one rank.
 #include <stdlib.h>
 
 #include "expect.h"
@@ -6,7 +6,7 @@
 
 static int rank, ranks;
 
-/// This rank's tile of an f64 array; each element is its own global index, and 0 in `wiped` ones.
+/// This rank's tile of an f64 array. Each element is its own global index, or 0 if `wiped`.
 static double* tile_of(const reshard_layout* layout, int wiped) {
     int64_t shape[2], tile[2], first[2];
     SUCCEEDS(reshard_layout_shape(layout, shape, 2, &error));
@@ -64,7 +64,7 @@ static void one_call(void) {
     free_problem(&one);
 }
 
-/// What one rank does wrong is an error on all of them, and the next call works.
+/// A mistake on one rank is an error on all ranks, and the next call works.
 static void one_rank_does_wrong(void) {
     problem one = problem_of("f64[24@x,8]", "f64[24,8@x]");
     const int wrong = rank == ranks - 1;
@@ -88,7 +88,7 @@ static void one_rank_does_wrong(void) {
                                 one.out_bytes, NULL) != RESHARD_OK);
     SUCCEEDS(
         reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
-    // The move is prepared now, on all ranks; it is prepared on none after an error of redistribute.
+    // Now the move is prepared on all ranks. After an error of redistribute it is prepared on no rank.
     EXPECT(reshard_executor_make(backend, wrong ? NULL : plan, NULL, NULL, &executor, NULL) != RESHARD_OK);
     SUCCEEDS(
         reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
@@ -97,12 +97,12 @@ static void one_rank_does_wrong(void) {
     SUCCEEDS(
         reshard_redistribute(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes, &error));
     EXPECT(arrived(&one));
-    // A handle that has no place is an argument like any other.
+    // A null pointer for the handle is a wrong argument like any other.
     EXPECT(reshard_executor_make(backend, plan, NULL, NULL, wrong ? NULL : &executor, NULL) == RESHARD_USAGE);
     reshard_ticket* ticket = NULL;
     EXPECT(reshard_redistribute_start(backend, one.source, one.target, one.in, one.in_bytes, one.out, one.out_bytes,
                                       wrong ? NULL : &ticket, NULL) == RESHARD_USAGE);
-    // The others learn in a run that one rank does not start it.
+    // The other ranks get an error in the run because one rank does not start it.
     SUCCEEDS(reshard_executor_make(backend, plan, NULL, NULL, &executor, &error));
     EXPECT(reshard_executor_run(executor, one.in, one.in_bytes, wrong ? NULL : one.out, one.out_bytes, NULL) ==
            (wrong ? RESHARD_USAGE : RESHARD_BACKEND));
@@ -118,7 +118,7 @@ static void one_rank_does_wrong(void) {
     if (!wrong) EXPECT(reshard_ticket_wait(ticket, NULL) == RESHARD_BACKEND);
     reshard_release(ticket), reshard_release(bound), reshard_release(executor);
     reshard_release(plan), reshard_release(backend);
-    // The same when a backend is made.
+    // The same for making a backend.
     reshard_mpi_options options = RESHARD_MPI_OPTIONS_INITIALIZER;
     options.unregistered_buffers = wrong ? 99 : 0;
     EXPECT(reshard_mpi_backend(MPI_COMM_WORLD, &options, &backend, NULL) == (wrong ? RESHARD_USAGE : RESHARD_BACKEND));
@@ -172,7 +172,7 @@ static void loops(void) {
     free_problem(&one);
 }
 
-/// Memory of malloc's, at an odd offset: registered, moved, ended before it is freed.
+/// Memory from malloc, at an odd offset: registered, moved, and unregistered before it is freed.
 static void registered(void) {
     problem one = problem_of("f64[1030@x,64]", "f64[1030,64@x]");
     reshard_backend* backend = NULL;
@@ -197,10 +197,10 @@ static void registered(void) {
     for (int again = 0; again < 2; ++again) SUCCEEDS(reshard_registration_end(in, &error));
     EXPECT(arrived(&one));
     reshard_release(backend);
-    reshard_release(out);  // the last that holds the backend
+    reshard_release(out);  // the last owner of the backend
     reshard_release(in);
     one.in[0] = one.out[0] = 1;
-    // Nobody exchanges the pages of a stack.
+    // The pages of a stack are never exchanged.
     SUCCEEDS(reshard_mpi_backend(MPI_COMM_WORLD, NULL, &backend, &error));
     char stack[16384];
     FAILS(RESHARD_USAGE, "stack",

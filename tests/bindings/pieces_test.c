@@ -1,7 +1,7 @@
-// A run in pieces from C: sources are offered as they are made, and what has arrived is used before the rest is here.
+// A run in pieces from C. Sources are offered as they are made, and pieces that have arrived are used before the rest.
 #include "problem.h"
 
-/// Rows of a target that has all of them: those of a piece are here once it has arrived, whatever the others are.
+/// The target has all rows. The rows of a piece are complete once it has arrived, whatever the state of the others.
 int main(void) {
     enum { ranks = 4, count = 3, rows = 6, columns = 5 };
     const int64_t ends[count] = {1, 3, rows}, order[count] = {2, 0, 1};

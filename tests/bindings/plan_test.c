@@ -1,4 +1,4 @@
-// Planning from C: texts both ways, verdicts, and what is refused.
+// Planning from C: texts both ways, verdicts, and errors.
 #include "expect.h"
 
 static void texts(void) {
@@ -80,7 +80,7 @@ static void plans(void) {
     EXPECT(none == NULL);
     reshard_layout *from = NULL, *to = NULL;
     SUCCEEDS(reshard_plan_ends(plan, &from, &to, &error));
-    reshard_release(plan);  // what came of it stays
+    reshard_release(plan);  // objects made from it stay valid
     EXPECT(strcmp(reshard_layout_text(to), "f32[12288@y,4096]") == 0);
     EXPECT(strcmp(reshard_layout_text(from), reshard_layout_text(source)) == 0);
 
@@ -134,7 +134,7 @@ static void lists(void) {
     EXPECT(verdict.ends_bytes == 2 * (4096 + 512) * 64);
     EXPECT(verdict.received_exact == 1 && verdict.lower_bound_bytes <= verdict.received_bytes);
     EXPECT(verdict.received_bytes == 3 * (4096 + 512) * 4 * 4 && verdict.sent_bytes == verdict.received_bytes);
-    reshard_list_verdict older = RESHARD_LIST_VERDICT_INITIALIZER;  // of a program that knows no later fields
+    reshard_list_verdict older = RESHARD_LIST_VERDICT_INITIALIZER;  // as in an older program, without later fields
     older.size = offsetof(reshard_list_verdict, sent_bytes);
     older.sent_bytes = -1;
     SUCCEEDS(reshard_list_judge(list, &older, &error));
@@ -161,7 +161,7 @@ static void errors(void) {
     EXPECT(strcmp(reshard_error_text(why), "f32[8@z]") == 0);
     EXPECT(strstr(reshard_error_describe(why), "\n  f32[8@z]\n        ^") != NULL);
     reshard_release(why);
-    EXPECT(reshard_layout_parse(mesh, "f32[8@z]", &layout, NULL) == RESHARD_LAYOUT);  // nobody asks why
+    EXPECT(reshard_layout_parse(mesh, "f32[8@z]", &layout, NULL) == RESHARD_LAYOUT);  // no error wanted
 
     FAILS(RESHARD_USAGE, "a mesh is needed, NULL", reshard_layout_parse(NULL, "f32[8]", &layout, &error));
     FAILS(RESHARD_USAGE, "NULL was given", reshard_layout_parse(mesh, NULL, &layout, &error));

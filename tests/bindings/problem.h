@@ -1,4 +1,4 @@
-// Arrays in two layouts on ranks of this process, whose elements say where they belong.
+// Arrays in two layouts on ranks of this process. Each element says where it belongs.
 #ifndef RESHARD_TESTS_PROBLEM_H
 #define RESHARD_TESTS_PROBLEM_H
 
@@ -8,7 +8,7 @@
 
 enum { ranks_max = 8 };
 
-/// The tiles of an array on all ranks. Each element, of four bytes, is its own global index.
+/// The tiles of an array on all ranks. Each element of four bytes is its own global index.
 typedef struct tiles {
     int64_t ranks;
     int64_t bytes[ranks_max];
@@ -48,7 +48,7 @@ static inline int same(const tiles* a, const tiles* b) {
     return 1;
 }
 
-/// An array in two layouts, and what the second must hold.
+/// An array in two layouts, and the expected contents of the second.
 typedef struct problem {
     reshard_layout *source, *target;
     tiles in, out, wanted;

@@ -3,7 +3,7 @@
 
 #include "problem.h"
 
-/// A transport that knows nothing of the library.
+/// A transport that does not use the library.
 static void carry_out(const reshard_row* rows, int64_t count, int64_t sender, const problem* one) {
     for (int64_t k = 0; k < count; ++k)
         for (int64_t run = 0; run < rows[k].runs; ++run)
@@ -87,7 +87,7 @@ static void row_schedules(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) reshard_release(all[i]);
 }
 
-/// Executors of all ranks in this one thread; what they were made of is released first.
+/// Executors of all ranks in a single thread. The objects they were made from are released first.
 static void executors(void) {
     enum { ranks = 4 };
     problem one = problem_of("x=4", "f32[12@x,9]", "f32[12,9@x]", ranks);
@@ -112,7 +112,7 @@ static void executors(void) {
         SUCCEEDS(reshard_executor_make(backends[rank], plan, NULL, &storage, &made[rank], &error));
         storage.dims = 1;
         reshard_executor* none = NULL;
-        if (rank == ranks - 1)  // the others would wait
+        if (rank == ranks - 1)  // the other ranks would wait
             FAILS(RESHARD_MISMATCH, "has 2 dimensions",
                   reshard_executor_make(backends[rank], plan, NULL, &storage, &none, &error));
     }
@@ -221,7 +221,7 @@ static void lists(void) {
     for (int i = 0; i < 2; ++i) free_problem(&pair[i]);
 }
 
-/// One rank, so that calls which wait can be made from one thread.
+/// One rank, so that a single thread can make calls that wait.
 static void one_rank(void) {
     problem one = problem_of("x=1", "f32[6@x,5]", "f32[6,5@x]", 1);
     reshard_local* world = NULL;
@@ -265,7 +265,7 @@ static void one_rank(void) {
     EXPECT(same(&one.out, &one.wanted));
     reshard_memory* memory = NULL;
     FAILS(RESHARD_USAGE, "`bytes` is -1", reshard_memory_allocate(backend, -1, &memory, &error));
-    // Between ranks of one process there is nothing to do.
+    // Between ranks of one process, registration does nothing.
     reshard_registration* registered = NULL;
     SUCCEEDS(
         reshard_memory_register(backend, one.out.data[0], one.out.bytes[0], RESHARD_FORK_SHARES, &registered, &error));

@@ -1,4 +1,4 @@
-// Pairs across meshes and cuts that peers refuse, replicate or get wrong, by name.
+// Named pairs across meshes and cuts that peers refuse, replicate or get wrong.
 #include <gtest/gtest.h>
 
 #include "reshard/planner/simulate.hpp"
@@ -14,7 +14,7 @@ struct Across {
     const char* source;
     const char* target_mesh;
     const char* target;
-    Index received;  ///< elements, by the busiest device: the lower bound
+    Index received;  ///< elements that the busiest device receives: the lower bound
 };
 
 class AcrossCases : public testing::TestWithParam<Across> {};
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Across{"TiledToOneDevice", "x=2,y=3", "f32[8@x,6@y]", "z=1[5]", "f32[8,6]", 40},
                     Across{"SixTrainersToTwoServers", "x=6", "f32[12@x,6]", "y=2[6-7]", "f32[12,6@y]", 36},
                     Across{"SameDevicesOtherOrder", "x=6", "f32[12@x]", "x=6[3,1,4,0,5,2]", "f32[12@x]", 2},
-                    // PyTorch gathers a 5 x 3 tensor that both axes shard in nested chunks as if it were cut at once.
+                    // PyTorch gathers a 5 x 3 tensor, sharded by both axes in nested chunks, as if it were cut at once.
                     Across{"NestedChunksGathered", "x=2,y=2", "f32[5@(x,y)[2,1,1,1],3]", "x=2,y=2", "f32[5,3]", 12},
                     Across{"BlockCyclicToRows", "x=4", "f32[20@x/2]", "x=4", "f32[20@x]", 5}),
     [](const auto& row) { return std::string(row.param.name); });

@@ -1,4 +1,4 @@
-// Problems with names: what the literature and the peers do with them, and every bug ever found.
+// Named problems: from the literature, from the peers, and from every bug ever found.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace reshard::test {
 namespace {
 
-/// Arrays above this many device-elements are planned and judged at their size and moved at the least size that has the
-/// same shard counts.
+/// Arrays above this many device-elements are planned and judged at their full size. They are moved at the least size
+/// with the same shard counts.
 constexpr Index moved_elements_max = Index{1} << 21;
 
 std::string line(const Json& row) {
@@ -52,7 +52,8 @@ Problem smallest(Problem problem) {
     return problem;
 }
 
-/// Plans, judges and moves; the reason it is wrong, or nothing. No plan at all is wrong only when one must exist.
+/// Plans, judges and moves. Returns the reason why the result is wrong; empty if it is right. If no plan is found, that
+/// is wrong only if `must`.
 std::string planned_wrong(const Problem& problem, Vocabulary vocabulary, bool must, std::optional<Synthesis>& made) {
     auto result = synthesize(problem, by_bytes(vocabulary));
     if (!result) return must ? "not planned: " + result.error().message : "";
@@ -106,7 +107,7 @@ TEST(NamedCases, ArePlannedJudgedAndMovedRight) {
     }
 }
 
-/// Rows on one mesh, without unreduced axes and device orders.
+/// Rows on one mesh, with no unreduced axes and no device orders.
 std::vector<Json> shardy_rows() {
     std::vector<Json> rows = read_jsonl(RESHARD_TESTS_DIR "/cases/shardy.jsonl");
     std::erase_if(rows, [](const Json& row) {
@@ -136,7 +137,7 @@ struct Score {
     int better = 0;
     int equal = 0;
     int worse = 0;
-    std::string rows;  ///< the ids of those that are worse
+    std::string rows;  ///< the ids of the rows that are worse
 
     void count(double mine, double theirs, const std::string& id) {
         if (mine < theirs)
@@ -148,7 +149,7 @@ struct Score {
     }
 };
 
-/// Rows of a peer that arrives, is not padded, reduces nothing, and states a figure not below the true bound.
+/// True for rows where the peer arrives, does not pad or reduce, and states a figure not below the true bound.
 bool comparable(const Json& row) {
     if (row["padded"].number != 0 || !row.has("lower_bound_elements") || !row.has("peer_received_elements"))
         return false;
@@ -206,7 +207,7 @@ TEST(DTensorCases, PlainPlacementsArePlannedJudgedAndMovedRight) {
     EXPECT_GE(met, 20);
 }
 
-/// Rows whose sizes divide: what XLA pads says nothing of ours.
+/// Rows with sizes that divide: XLA's padding says nothing about our plans.
 TEST(XlaCases, TilingsArePlannedJudgedAndMovedRight) {
     int met = 0;
     for (const Json& row : read_jsonl(RESHARD_TESTS_DIR "/cases/xla.jsonl")) {
@@ -223,7 +224,7 @@ TEST(XlaCases, TilingsArePlannedJudgedAndMovedRight) {
     EXPECT_GE(met, 40);
 }
 
-/// The pairs that XLA replicates in full: the peak stays at the floor, and nobody receives the whole array.
+/// Pairs that XLA replicates in full. Here the peak stays at the floor, and no device receives the whole array.
 TEST(XlaCases, PairsThatAreReplicatedInFullElsewhereKeepTheFloor) {
     int met = 0;
     for (const Json& row : read_jsonl(RESHARD_TESTS_DIR "/cases/xla.jsonl")) {
@@ -241,10 +242,9 @@ TEST(XlaCases, PairsThatAreReplicatedInFullElsewhereKeepTheFloor) {
     EXPECT_GE(met, 15);
 }
 
-// Figures that DTensor and XLA state, with the objective bytes: steps that communicate, and XLA's largest buffer. Rows
-// that divide (nothing is padded) and whose step count is no less than needed (none only where nothing moves).
-// XLA's rows with a buffer are a model's prediction of it: one gather of everything is few steps, at many times the
-// peak.
+// Compares with figures that DTensor and XLA state, with the objective bytes: steps that communicate, and XLA's largest
+// buffer. Rows must divide (nothing is padded) and state enough steps (zero only if nothing moves). The buffers of
+// XLA's rows are a model's prediction: one gather of everything takes few steps, at many times the peak.
 TEST(PeerCases, DTensorAndXlaPerMetric) {
     std::printf("%-8s %-12s %-6s %6s %6s %6s\n", "peer", "vocabulary", "metric", "better", "equal", "worse");
     for (const auto& [peer, file, figure] :

@@ -1,6 +1,6 @@
-// The peers' own tables, row by row: read, planned and judged at full size, moved by the tool's own parts with every
-// element looked at. Alone all rows move on threads of this process; under an MPI launcher those that fit its ranks.
-// With --full arrays are moved at their own size where both ends take at most 2 GiB over all devices.
+// The peers' own tables, row by row. Each row is read, planned and judged at full size, then moved by the tool's own
+// code, and every element is checked. Without an MPI launcher all rows move on threads of this process; with one, the
+// rows that fit its ranks. With --full, arrays move at their own size if both ends take at most 2 GiB over all devices.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -59,7 +59,7 @@ Index bytes_over_devices(const Problem& problem) {
     return saturating_add(all(problem.source), all(problem.target));
 }
 
-// A smaller array whose extents leave the same remainders for every shard count of both ends. pre: no pieces.
+// A smaller array with extents that leave the same remainders for every shard count of both ends. pre: no pieces.
 Problem scaled(Problem problem) {
     std::vector<Index> periods;
     for (std::size_t i = 0; i < problem.source.dims.size(); ++i)
@@ -81,7 +81,7 @@ Index ranks_of(const Problem& problem) {
     return std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
 }
 
-// Moves once and looks at every element; the number of wrong ones.
+// Moves the array once and checks every element. Returns the number of wrong elements.
 Result<Index> wrong_elements(Rank& rank, const Judged<Plan>& judged) {
     const Plan& plan = judged.plan();
     Progress progress(false);
@@ -105,7 +105,7 @@ void complain_about(const std::string& id, const std::string& what) {
     std::printf("%s: %s\n", id.c_str(), what.c_str());
 }
 
-// Every row is read, or it is listed, and then it is not read.
+// Every row is either read or listed, never both.
 void compare_with_list(const std::vector<Row>& rows) {
     std::set<std::string> listed = listed_ids();
     for (const Row& row : rows) {
@@ -139,7 +139,7 @@ void move_on(Ranks& ranks, const Row& row, const Judged<Plan>& plan) {
     });
 }
 
-// More devices than the local backend drives: what the plan means is carried out, element by element.
+// For more devices than the local backend drives: carries out the meaning of the plan, element by element.
 void simulate_it(const Row& row, const Plan& plan) {
     Index elements = 1;
     for (const Dim& dim : plan.source.dims) elements *= dim.extent;

@@ -20,7 +20,7 @@ const Json* field(const Json& row, const char* name, const char* other = nullptr
     return nullptr;
 }
 
-// A list of numbers, or of words, as text.
+// A list of numbers or words, as text.
 Result<std::string> joined(const Json& list, const std::string& what) {
     std::string text;
     for (const Json& entry : list) {
@@ -38,7 +38,7 @@ Result<std::string> word(const Json& row, const char* name) {
     return found->get<std::string>();
 }
 
-// The mesh of one side: text, sizes, or a count of devices; and the devices where they are listed.
+// The mesh of one side: text, sizes, or a count of devices, and the devices if they are listed.
 Result<std::string> mesh_of(const Json& row, const char* name, const char* ids_name, bool sizes) {
     std::string text;
     if (const Json* mesh = field(row, name)) {
@@ -52,7 +52,7 @@ Result<std::string> mesh_of(const Json& row, const char* name, const char* ids_n
             return refuse(fmt::format("\"{}\" must be a string or a list of sizes", name));
         }
     }
-    // A table of XLA's says how many devices there are, and the mesh that a person had in mind.
+    // A table of XLA states the number of devices, and the mesh that its author had in mind.
     if (const Json* devices = field(row, "devices"); devices && sizes) {
         if (!devices->is_number_integer()) return refuse("\"devices\" must be a count");
         text = devices->dump();
@@ -66,7 +66,7 @@ Result<std::string> mesh_of(const Json& row, const char* name, const char* ids_n
     return text;
 }
 
-// {"0": [1, 0]}: dimension 0 is cut by mesh axis 1, then by 0. Placements get their places.
+// {"0": [1, 0]}: mesh axis 1 cuts dimension 0, then axis 0 does. Adds these places to the placements.
 Result<void> add_places(const Json& order, std::vector<std::string>& placements) {
     if (!order.is_object()) return refuse("the order of axes must be an object");
     for (const auto& [dim, axes] : order.items()) {

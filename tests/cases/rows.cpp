@@ -9,7 +9,7 @@ namespace reshard::test {
 
 namespace {
 
-/// S(0), R, P as PyTorch writes them; nullopt for the strided and other placements.
+/// S(0), R, P as PyTorch writes them; nullopt for strided and other placements.
 std::optional<Placement> placement_of(const std::string& text) {
     if (text == "R") return Replicate();
     if (text == "P") return Partial();
@@ -29,8 +29,8 @@ std::optional<Layout> layout_of(const Json& placements, const Mesh& mesh, const 
     return made ? std::optional(*made) : std::nullopt;
 }
 
-// Tilings of all devices in a transposed order, as the library reads them; what the reader makes of a text is tested
-// elsewhere (notation_test, the properties of notations).
+// Tilings of all devices in a transposed order, read by the library. Other tests cover the reader itself
+// (notation_test, the properties of notations).
 std::optional<Layout> layout_of_hlo(const std::string& text, DType dtype, const std::vector<Index>& shape,
                                     Index devices) {
     const auto sharding = parse_hlo(text);

@@ -1,4 +1,4 @@
-"""Which part of an array a device holds, from the layout's text: written from the definition, for tests only."""
+"""The part of an array that a device holds, from the layout's text. Written from the definition, for tests only."""
 
 import re
 
@@ -9,7 +9,7 @@ def mesh_of(text):
 
 
 def coordinate(mesh, axis, device):
-    """Axes are digits of the device number, the first most major; y:(2)3 is the factor 3 below a factor 2 of y."""
+    """Axes are digits of the device number, the first most major. y:(2)3 is the factor 3 below a factor 2 of y."""
     name, _, factor = axis.partition(":")
     stride = 1
     for other, size in reversed(mesh):

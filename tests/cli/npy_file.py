@@ -1,6 +1,6 @@
-"""An .npy reader and writer of its own: struct, index arithmetic and nothing of the library under test.
+"""A separate .npy reader and writer, with struct and index arithmetic. It does not use the library under test.
 
-Elements are kept as little-endian bytes, so that every bit is compared, whatever number it would be.
+Elements are kept as little-endian bytes, so that every bit is compared, even in a NaN.
 """
 
 import ast
@@ -13,7 +13,7 @@ def item_bytes(descr):
 
 
 def part_bytes(descr):
-    """What byte order applies to: half of a complex number, nothing of raw bytes."""
+    """The bytes that byte order swaps: half of a complex number, nothing in raw bytes."""
     if descr[1] == "V":
         return 1
     return item_bytes(descr) // 2 if descr[1] == "c" else item_bytes(descr)
@@ -25,7 +25,7 @@ def swapped(element, descr):
 
 
 def indices(shape, fortran):
-    """All indices of an array in the order of its elements in memory."""
+    """All indices of an array, in memory order."""
     if fortran:
         for index in itertools.product(*(range(n) for n in reversed(shape))):
             yield tuple(reversed(index))
@@ -34,7 +34,7 @@ def indices(shape, fortran):
 
 
 def write(path, descr, shape, elements, fortran=False, version=(1, 0)):
-    """`elements`: index -> little-endian bytes."""
+    """Writes an array. `elements`: index -> little-endian bytes."""
     text = "{'descr': %r, 'fortran_order': %r, 'shape': %r, }" % (descr, fortran, tuple(shape))
     length_format = "<H" if version[0] == 1 else "<I"
     before = 8 + struct.calcsize(length_format)

@@ -1,6 +1,5 @@
-// Parts of the tool that its users meet only when something is wrong: does the verification see a single bit, are
-// small numbers what they are said to be, do pieces and runs cover their boxes,
-// may a temporary name be met.
+// Parts of the tool that users see only when something is wrong. The verification finds a single wrong bit, small
+// numbers are right, pieces and runs cover their boxes, and temporary names may exist already.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@
 namespace reshard::cli {
 namespace {
 
-// Verifies the layout's tiles after `change` has had its way with those of rank 0.
+// Verifies the layout's tiles after `change` has modified rank 0's tiles.
 Verified verified_after(const char* mesh, const char* text, const std::function<void(std::span<std::byte>)>& change) {
     const Layout layout = parse_layout(parse_mesh(mesh).value(), text).value();
     Verified result;
@@ -137,7 +136,7 @@ TEST(Npy, EveryByteOfAHeaderMayBeAnything) {
         for (int byte = 0; byte < 256; ++byte) {
             std::string text = good;
             text[place] = static_cast<char>(byte);
-            const auto header = parse_npy(text, static_cast<Index>(text.size()) + 16);  // no crash, whatever it says
+            const auto header = parse_npy(text, static_cast<Index>(text.size()) + 16);  // must not crash
             if (header) {
                 EXPECT_GE(header->data_offset, 10);
             }
@@ -145,7 +144,7 @@ TEST(Npy, EveryByteOfAHeaderMayBeAnything) {
     }
 }
 
-// A header is Python's: it has blanks and line ends, and none of the comments that a notation may have.
+// A header is Python text. It has blanks and line ends, but no comments, unlike a notation.
 TEST(Npy, WhatIsASpaceInANotationIsNoneInAHeader) {
     const std::string good = npy_header("<f4", false, {4});
     const auto with = [&](const std::string& words) {
@@ -184,7 +183,7 @@ TEST(Numbers, TimesAsPeopleReadThem) {
     EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
-// A name that is drawn could still be met: by a file, by a link to one, by a link to nothing.
+// A drawn name may exist already: as a file, a link to a file, or a broken link.
 TEST(Files, WhatIsThereIsNeitherFollowedNorOpened) {
     const std::filesystem::path folder = testing::TempDir() + "/reshard-files-" + std::to_string(::getpid());
     std::filesystem::create_directory(folder);

@@ -1,4 +1,4 @@
-"""Every named bad input of golden/bad_input.jsonl: one clear error, the right exit code, no output taken for an answer."""
+"""Every named bad input of golden/bad_input.jsonl gets one clear error, the right exit code, and no output like an answer."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import tool
 
 
 def text_of(given):
-    """A string, or a description of one that would be long or no UTF-8."""
+    """A string, or a description of a string that would be long or invalid UTF-8."""
     if isinstance(given, str):
         return given.encode("utf-8")
     if "bytes" in given:
@@ -59,7 +59,7 @@ class BadInput(tool.Case):
         lines = ran.err.splitlines()
         self.assertTrue(lines and lines[0].startswith("reshard: "), ran.err)
         self.assertIn(case["error"], lines[0])
-        # A sentence, and for text the place in it.
+        # A sentence, and for an error in text its place.
         self.assertIn(len(lines), (1, 3), ran.err)
         if len(lines) == 3:
             self.assertEqual(lines[2].strip(), "^")

@@ -1,4 +1,4 @@
-"""`plan --batch`: one answer a line, in order; a bad line gets an error line and the rest go on."""
+"""`plan --batch`: one answer per line, in order. A bad line gets an error line, and the other lines still get answers."""
 
 import json
 import os
@@ -141,7 +141,7 @@ class Batch(tool.Case):
             self.assertEqual(process.wait(), 0)
 
     def left_alone(self, **how):
-        """A long batch whose reader has had one answer: how it ends, without being asked to the end."""
+        """How a long batch ends if its reader leaves after one answer."""
         many = lines(*[problem()] * 20000)
         with tempfile.TemporaryFile() as questions:
             questions.write(many)

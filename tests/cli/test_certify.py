@@ -1,6 +1,6 @@
-"""`plan --certify`: what is asked of the checker, what is made of its answer, and how its absence reads.
+"""`plan --certify`: the lines for the checker, the use of its answer, and the error if it is missing.
 
-Checkers of this test are scripts that answer what they are told; the proved one is asked too where it was built."""
+The checkers in this test are scripts with fixed answers. The proved checker is used too if it was built."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class Certify(tool.Case):
         os.environ.pop("RESHARD_CHECKER", None)
 
     def checker(self, answer, name="checker"):
-        """A checker that keeps what it is asked and gives this answer."""
+        """A checker that records its input and gives this answer."""
         path = self.path(name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\nread -r line\necho \"$line\" > '{self.path('asked')}'\necho '{answer}'\n")

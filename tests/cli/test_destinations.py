@@ -1,4 +1,4 @@
-"""What may stand under a name that is given: links, devices, pipes, folders. Each keeps what it is, or is refused."""
+"""A given output name may already be a link, device, pipe or folder. The tool keeps each as it is, or refuses it."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ def as_nobody():
 
 class Destinations(Written):
     def test_a_planted_link_is_not_followed(self):
-        """The names that a run of that process could be expected to take lead to a file that must not change."""
+        """The temporary names that a run could take lead to a file that must not change."""
         for writer, arguments in WRITERS.items():
             with self.subTest(writer=writer):
                 self.setUp()
@@ -47,7 +47,7 @@ class Destinations(Written):
                 self.assertFalse(os.path.islink(self.path("new")))
 
     def test_a_link_is_followed_to_what_it_means(self):
-        """What it leads to is replaced, in that one's folder; the link stays. A link to nothing is refused."""
+        """The file behind a link is replaced, in its own folder, and the link stays. A broken link is refused."""
         for writer, arguments in WRITERS.items():
             with self.subTest(writer=writer):
                 self.setUp()
@@ -114,7 +114,7 @@ class Destinations(Written):
         self.assertEqual(os.listdir(self.folder), ["new"])
 
     def piped(self, arguments, read):
-        """The tool writes into a pipe `new` that `read` reads in a thread."""
+        """The tool writes into a pipe `new`; `read` reads it in a thread."""
         os.mkfifo(self.path("new"))
         got = []
 
@@ -141,7 +141,7 @@ class Destinations(Written):
                 self.assertIn(b"machine calibrated", got)
 
     def test_streams_are_in_the_order_of_the_file(self):
-        """Replicas, cut blocks, Fortran order, no elements: what a pipe gets is what a file holds."""
+        """Replicas, cut blocks, Fortran order, no elements: a pipe gets the same bytes as a file."""
         for fortran in (False, True):
             for shape, source, target in (((30, 7), "i32[30@x,7]", "i32[30,7@(y,x)]"), ((30, 7), "i32[30,7]", "i32[30@x/4,7@y/2]"),
                                           ((), "i32[]", "i32[]"), ((0, 3), "i32[0@x,3]", "i32[0,3@x]"),
@@ -173,8 +173,8 @@ class Destinations(Written):
         begin = time.monotonic()
         with subprocess.Popen([tool.TOOL, *run("--output", "new", question=SMALL)], cwd=self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            if not LONG:  # it has ten seconds; that it is waiting and can be ended will do
-                time.sleep(0.5)  # too short on a busy machine, the signal comes before the wait, and ends it as well
+            if not LONG:  # it may take ten seconds; a short run only checks that it waits and can be ended
+                time.sleep(0.5)  # if too short on a busy machine, the signal comes before the wait and still ends it
                 process.send_signal(signal.SIGTERM)
                 self.assertEqual(process.wait(timeout=tool.SECONDS_MAX), -signal.SIGTERM)
                 return
@@ -183,7 +183,7 @@ class Destinations(Written):
         self.assertLess(time.monotonic() - begin, 60)
 
     def test_pipes_that_nobody_writes(self):
-        """Whatever reads a pipe says so at once instead of waiting."""
+        """Every reader of a pipe refuses it at once instead of waiting."""
         os.mkfifo(self.path("pipe"))
         for arguments, why in ((run("--input", "pipe", question=SMALL), "a pipe, not a regular file"),
                                (("plan", *SMALL, "--machine", "pipe"), "a pipe that nobody writes"),
@@ -196,7 +196,7 @@ class Destinations(Written):
                 self.assertIn("cannot read 'pipe': " + why, ran.err)
 
     def test_pipes_that_somebody_writes_late(self):
-        """A machine, first steps and a list may come through pipes, as <(...) makes them."""
+        """A machine, first steps and a list may come through pipes, as from <(...)."""
         line = '{"mesh":"x=2","source":"f32[4@x]","target":"f32[4]"}'
         machine = "machine mine\nlevel node devices all message 1us bandwidth 1GB/s\ncopy 1GB/s\n"
         for option, text, said in (("--machine", machine, "on mine"), ("--first", "all_gather f32[64,64]\n", "all_gather"),
@@ -208,7 +208,7 @@ class Destinations(Written):
                 self.assertIn(said, self.ran_well(ran).out)
 
     def test_what_may_not_be_written(self):
-        """Another user: a file or folder that is read-only, or in a folder that is."""
+        """Another user: a file or folder that is read-only, or lies in a read-only folder."""
         if not is_root():
             self.skipTest("only root can be another user")
         for name, mode, there in (("--output", 0o444, True), ("--tiles", 0o555, True), ("--output", 0o755, False),
@@ -230,7 +230,7 @@ class Destinations(Written):
     # Folders of tiles.
 
     def test_tiles_of_an_earlier_run_go(self):
-        """More ranks, fewer ranks, an empty folder: the new set and nothing else."""
+        """More ranks, fewer ranks, an empty folder: afterwards the folder has only the new set."""
         for there in ("x=6", "x=2", "empty"):
             self.setUp()
             if there == "empty":

@@ -1,4 +1,4 @@
-"""`run` with files: what it writes is held against what an independent reader cuts from the input."""
+"""`run` with files: compares its output with the tiles that an independent reader cuts from the input."""
 
 import json
 import os
@@ -173,7 +173,7 @@ class Sums(tool.Case):
             ("[6@x,8]", "[6@x,8]{K:y}"))
 
     def ways(self, number):
-        """All of them in one process; of launches one in turn, since the backends' own tests have all."""
+        """All cases in one process, but only one case per launch, since the backends' own tests cover all."""
         return self.WAYS if self.ranks == 0 else (self.WAYS[number % len(self.WAYS)],)
 
     def move(self, kind, dtype, ways):

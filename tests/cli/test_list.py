@@ -12,7 +12,7 @@ LAYER = [("q", (WIDTH, WIDTH), 0), ("k", (16, WIDTH), 0), ("v", (16, WIDTH), 0),
 
 
 def tensor(name, shape, cut):
-    """From six trainers, which shard the first dimension, to two servers, which shard one or none."""
+    """From six trainers, which shard the first dimension, to two servers, which shard one dimension or none."""
     source = [f"{extent}@x" if i == 0 else str(extent) for i, extent in enumerate(shape)]
     target = [f"{extent}@y" if i == cut else str(extent) for i, extent in enumerate(shape)]
     return {"id": name, "mesh": "x=6", "source": f"f32[{','.join(source)}]", "target_mesh": "y=2[6-7]",
@@ -24,7 +24,7 @@ def transformer(layers):
 
 
 def turning(count):
-    """8 KiB a rank before and after, on eight ranks."""
+    """8 KiB per rank before and after, on eight ranks."""
     return [{"id": f"w{i}", "mesh": "x=8", "source": "f32[128@x,128]", "target": "f32[128,128@x]"} for i in range(count)]
 
 
@@ -53,7 +53,7 @@ class Lists(tool.Case):
         self.assertIn("2 of 3 arrays would end sooner in runs of their own, in pieces whose steps overlap\n", text)
 
     def test_figures_are_those_of_the_busiest_device(self):
-        """Eight matrices, each to an owner of its own: what the plan says is what the rows move."""
+        """Eight matrices, each to its own owner: the rows move what the plan states."""
         matrices = [{"id": f"w{i}", "mesh": "x=8", "source": "f32[512@x,512]", "target_mesh": f"o=1[{i}]",
                      "target": "f32[512,512]"} for i in range(8)]
         said = self.ask("plan", matrices)

@@ -1,4 +1,4 @@
-"""`explain --log`: XLA's complaints in the forms that it has had, as versions of XLA wrote them."""
+"""`explain --log`: XLA's warnings in all their forms, as versions of XLA wrote them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The tool under mpirun: one voice, tiles of each rank's own, the files of the local backend."""
+"""The tool under mpirun: one rank prints, each rank has its own tiles, and the files are the local backend's."""
 
 import filecmp
 import json
@@ -11,7 +11,7 @@ import tool
 
 
 class Mpi(test_files.Files):
-    """All of the file tests, four ranks at a time where four are enough."""
+    """All file tests, on four ranks at a time if four are enough."""
 
     def move(self, mesh, source, target, *more):
         devices = 1
@@ -43,7 +43,7 @@ class Launched(tool.Case):
         self.assertEqual(ran.out.count("wrong 0 of 4096"), 1)
 
     def test_the_voice_is_heard(self):
-        """The launcher ends the job at the first rank that fails, whichever that is: the one that speaks is late here."""
+        """The launcher ends the job at the first rank that fails. Here the rank that prints is late."""
         late = 'test "${OMPI_COMM_WORLD_RANK:-0}" != 0 || sleep 1; exec "$@"'
         alone = 'test "${OMPI_COMM_WORLD_RANK:-0}" = 2 && exec "$@"; sleep 60'
         for script in (late, alone):
@@ -62,7 +62,7 @@ class Launched(tool.Case):
         self.assertEqual(filecmp.cmpfiles(self.path("mpi"), self.path("local"), names, shallow=False)[0], names)
 
     def test_calibrate(self):
-        """One voice, one machine that all ranks agree on, and that --machine reads."""
+        """One rank prints one machine, which all ranks agree on and --machine reads."""
         for ranks in (2, 4):
             ran = self.ran_well(tool.reshard("calibrate", "--backend", "mpi", "--rounds", "3", "--output", "here.machine",
                                              ranks=ranks, folder=self.folder))
@@ -101,7 +101,7 @@ class Launched(tool.Case):
         self.assertEqual(os.listdir(self.folder), ["a.npy"])
 
     def test_bench(self):
-        """On one node this plan is the direct exchange; between nodes more is written by hand."""
+        """On one node this plan is the direct exchange. Between nodes more steps are written by hand."""
         between = ["isend and irecv of boxes", "MPI_Bcast per unit task"]
         for more, direct, by_hand in (((), [], []), (("--ranks-per-node", "2"), ["direct exchange"], between)):
             ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", *self.QUESTION, *more, ranks=4))
@@ -114,7 +114,7 @@ class Launched(tool.Case):
                 self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
 
     def test_bench_of_sums(self):
-        """One call of MPI's beside the plan; blocks of rows and of columns, which are packed."""
+        """A single MPI call beside the plan, with blocks of rows and of columns, which are packed."""
         for target, call in (("f32[64,32]", "MPI_Allreduce"), ("f32[64@(x,y),32]", "MPI_Reduce_scatter"),
                              ("f32[64,32@(y,x)]", "MPI_Reduce_scatter"), ("f32[64@x,32]{U:y}", "MPI_Reduce_scatter")):
             ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "3", "--mesh", "x=2,y=2",
@@ -126,7 +126,7 @@ class Launched(tool.Case):
 
 
 class Promised(tool.Case):
-    """What `plan --backend mpi` says without ranks is what `run` does on them."""
+    """`run` on ranks does what `plan --backend mpi` states without ranks."""
 
     LAYOUTS = (("f32[64@x,64]", "f32[64,64@(y,x)]"), ("f32[64@x,64@y]", "f32[64@(y,x),64]"),
                ("f32[64,64]{U:x}", "f32[64@(y,x),64]"))

@@ -1,4 +1,4 @@
-"""The tool over NCCL, on the doubles of a GPU: the same files as the local backend, and what is said without one."""
+"""The tool over NCCL, on the doubles of a GPU: the same files as the local backend, and the error if there is no GPU."""
 
 import filecmp
 import json

@@ -1,7 +1,7 @@
-"""DTensor's placements as PyTorch itself cuts them, uneven and strided; exit code 77 where PyTorch is not installed.
+"""DTensor's placements as PyTorch itself cuts them, uneven and strided. Exits with 77 if PyTorch is not installed.
 
-`compute_local_shape_and_global_offset` says where a local tensor begins and how long it is; `redistribute` makes one.
-Where the two differ the layout is what redistribute makes, and the row is listed, not counted.
+`compute_local_shape_and_global_offset` states the begin and length of a local tensor; `redistribute` makes one. If the two
+differ, the layout is redistribute's, and the row is listed but not counted.
 """
 
 import json
@@ -37,7 +37,7 @@ def drawn(rng):
         for axis in rng.sample(range(len(mesh)), min(len(mesh), rng.randint(1, 2))):
             if dims[axis] is not None:
                 placements[axis] = _StridedShard(dims[axis], split_factor=rng.randint(2, 6))
-    else:  # splits that say an order of axes
+    else:  # splits that state an order of axes
         order = rng.sample(range(len(mesh)), len(mesh))
         for place, axis in enumerate(order):
             split = 1
@@ -64,7 +64,7 @@ def rows_of(pair):
 
 
 def redistributed(mesh, shape, placements, device, devices):
-    """The rows and columns that redistribute leaves on a device: no message is needed to cut a replica."""
+    """The rows and columns that redistribute leaves on a device. To cut a replica it needs no message."""
     dist.init_process_group("fake", store=FakeStore(), rank=device, world_size=devices)
     try:
         whole = torch.arange(shape[0] * shape[1]).reshape(shape)
@@ -107,7 +107,7 @@ class Placements(tool.Case):
             if not disputed:
                 counted += 1
                 continue
-            # The layout must be what the other function makes, and the two must differ.
+            # The layout must equal the other function's, and the two functions must differ.
             listed.append(row)
             for device in range(devices):
                 wanted = [[r * shape[1] + c for c in tiles[device][1]] for r in tiles[device][0]]

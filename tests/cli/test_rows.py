@@ -1,4 +1,4 @@
-"""`plan --rows`: files of rows, carried out here by copying bytes, give the tiles that `run` gives."""
+"""`plan --rows`: carries out files of rows by copying bytes. The tiles must equal those from `run`."""
 
 import ast
 import json
@@ -13,7 +13,7 @@ FIELDS = ["array", "peer", "source_offset", "target_offset", "run_bytes", "runs"
 
 
 def read_rows(path):
-    """The rows of a file, each a dictionary."""
+    """The rows of a file as dictionaries."""
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<H", data[8:10])[0]
@@ -113,7 +113,7 @@ class Rows(tool.Case):
                                          "--rules", os.path.join(bench, "deepseek_v3.rules")))
         answer = json.loads(ran.out)
         self.assertEqual((answer["arrays"], answer["questions"], answer["ranks"]), (91991, 1565, 384))
-        # Each of the 128 new ranks wants its two experts of 256, an eighth of what tp cuts, and all else.
+        # Each of the 128 new ranks wants its two experts of 256, an eighth of the tensors that tp cuts, and everything else.
         self.assertEqual(answer["moved_bytes"], 128 * answer["received_bytes_max_device"])
         self.assertEqual(answer["moved_bytes"], 256 * answer["sent_bytes_max_device"])
         rows = read_rows(self.path("rows/rank255.rows.npy"))

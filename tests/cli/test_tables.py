@@ -1,6 +1,6 @@
-"""The tables, as they are printed. Times are the cost model's and not this test's, so they are masked.
+"""The tables as they are printed. Times depend on the cost model, so they are masked.
 
-RESHARD_UPDATE=1 writes the files anew; look at the difference before you believe it.
+RESHARD_UPDATE=1 writes the files again; check the difference before you accept it.
 """
 
 import json
@@ -15,7 +15,7 @@ TWO_BY_THREE = ("--mesh", "x=2,y=3", "f32[12288@x,4096]", "f32[12288@y,4096]")
 
 
 def masked(text):
-    """Times, counts of states and fingerprints change with the cost model; what surrounds them does not."""
+    """Masks times, counts of states and fingerprints, which change with the cost model."""
     text = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "<time>", text)
     text = re.sub(r"\d+ states, .*?   ", "<states>   ", text)
     text = re.sub(r"#[0-9a-f]{16}", "#<plan>", text)
@@ -54,7 +54,7 @@ class Tables(tool.Case):
                     "collectives")
 
     def test_emit(self):
-        """One wide all_to_all, and a sum with sub-axes on the way: what a person would have written."""
+        """One wide all_to_all, and a sum with sub-axes on the way, like a person's plan."""
         wide = ("--mesh", "x=2,y=4", "f32[1024,8@x,1024@y]", "f32[1024@(x,y),8,1024]")
         sums = ("--mesh", "x=2,y=4", "bf16[16,8@y:(2)2]{avg:x}", "bf16[16@y:(1)2,8@x]")
         for to in ("jax", "stablehlo", "torch"):
@@ -97,7 +97,7 @@ class Tables(tool.Case):
             self.assertIn(note, self.ran_well(tool.reshard(command, *turned)).err)
         said = json.loads(self.ran_well(tool.reshard("plan", *turned, "--json")).out)
         self.assertIn("not as a transposition", said["note"])
-        # The same shape, other extents, and a row that becomes a column: nothing can be misread.
+        # The same shape, other extents, and a row that becomes a column: no text can be misread.
         for ends in (("f32[128,128@x]", "f32[128@x,128]"), ("f32[128,256@x]", "f32[64,512@x]"),
                      ("f32[1,256@x]", "f32[256@x,1]")):
             result = self.ran_well(tool.reshard("plan", "--mesh", "x=4", *ends))
@@ -144,7 +144,7 @@ class Tables(tool.Case):
         self.assertTrue(all(other["rule"] in ran.out for other in told["alternatives"]))
 
     def test_explain_counts_the_rules_that_were_asked(self):
-        """What is off is not asked; times differ from run to run and are printed where they are asked for."""
+        """A rule that is off is not asked. Times differ from run to run, and are printed only on request."""
         ran = self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search,three_stage_deep"))
         rules = ran.out[ran.out.index("\n rule                candidates"):]
         self.assertEqual([line.split()[:3] for line in rules.splitlines()[2:]],
@@ -186,7 +186,7 @@ class Tables(tool.Case):
         self.assertEqual((told["wrong"], told["elements_verified"], told["ranks"]), (0, 9600, 6))
 
     def test_a_donated_source_saves_the_workspace(self):
-        """In the plan's footprint as in what a run takes; what was given away can be neither written nor moved again."""
+        """Donation shows in the plan's footprint and in the run's memory. A donated array cannot be written or moved again."""
         problem = ("--mesh", "x=2,y=3", "f32[120@x,40]", "f32[120@y,40]", "--vocabulary", "collectives")
         ends = (60 + 40) * 40 * 4
         for more, workspace in (((), 20 * 40 * 4), (("--donate",), 0)):

@@ -1,4 +1,4 @@
-"""Layouts in other people's notations: translated, planned, moved, and problem lines that carry them."""
+"""Layouts in other notations: translated, planned, moved, and used in problem lines."""
 
 import json
 

@@ -1,6 +1,5 @@
-"""What was tried on files: each writer under each attack. Afterwards the name that was given holds the whole of the new
-or exactly what it held before, and nothing else is left behind; only KILL may leave reshard-*.partial, which harms no
-later run."""
+"""Attacks each writer of files in each way. Afterwards the given name holds all of the new contents or exactly the old ones,
+and nothing else is left. Only KILL may leave reshard-*.partial, which harms no later run."""
 
 import contextlib
 import ctypes
@@ -26,12 +25,12 @@ SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals(Written):
-    """At the moment when something is unfinished."""
+    """An attack while a file is unfinished."""
 
     before_run = None  # in the child
 
     def struck(self, arguments, number, delay):
-        """Runs the tool, sends the signal a moment after something unfinished is seen; True when it was seen."""
+        """Runs the tool, and sends the signal a moment after an unfinished file is seen. True if one was seen."""
         with subprocess.Popen([tool.TOOL, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, preexec_fn=self.before_run) as process:
             seen = False
@@ -57,15 +56,15 @@ class Signals(Written):
                             struck += self.struck(arguments, number, delay)
                             left = glob.glob(self.path("reshard-*.partial")) if number == signal.SIGKILL else ()
                             self.check(writer, before, [os.path.basename(name) for name in left])
-                            if left:  # what is left harms no later run
+                            if left:  # the rest harms no later run
                                 self.ran_well(tool.reshard(*arguments, folder=self.folder))
-            if writer != "calibrate --output":  # which is written in too short a time to be met
+            if writer != "calibrate --output":  # it is written too quickly to be seen
                 self.assertGreater(struck, 0, "no signal met anything unfinished")
 
 
 class WholeOrAbsent(Written):
     def test_both_at_once(self):
-        """--tiles and --output of one run are named when both are whole: a failure of one leaves both as they were."""
+        """--tiles and --output of one run get their names when both are whole. If one fails, both stay unchanged."""
         before = self.before("--tiles", True)
         ran = tool.reshard(*run("--tiles", "new", "--output", "/dev/full"), folder=self.folder)
         self.assertEqual(ran.code, 2)
@@ -101,7 +100,7 @@ class WholeOrAbsent(Written):
                 self.limited(writer, WRITERS[writer], bytes_max)
 
     def test_full_disk(self):
-        """A file system of its own; a machine file meets one without a free page."""
+        """A separate file system; a machine file meets one without a free page."""
         self.setUp()
         disk = self.path("disk")
         os.mkdir(disk)
@@ -147,7 +146,7 @@ class WholeOrAbsent(Written):
                 self.assertEqual(done.returncode, -signal.SIGPIPE)
 
     def test_closed_standard_streams(self):
-        """A file that is opened must not become stdout: the report would be written into it."""
+        """A newly opened file must not become stdout, or the report would go into it."""
 
         def closed():
             os.closerange(0, 3)
@@ -161,7 +160,7 @@ class WholeOrAbsent(Written):
         self.assertEqual(state(self.path("new")), state(self.path("right")))
 
     def test_two_runs_into_one_folder(self):
-        """Either set, whole: of other sizes, so that a mixture would be seen."""
+        """Either set of tiles, whole. The sets have different sizes, so a mixture would be seen."""
         others = run("--tiles", "new", question=("--mesh", "x=6", "f32[6@x]", "f32[6]"))
         either = [self.new("--tiles")]
         self.ran_well(tool.reshard(*others, folder=self.folder))
@@ -176,7 +175,7 @@ class WholeOrAbsent(Written):
             self.assertEqual(os.listdir(self.folder), ["new"])
 
     def test_input_that_shrinks_is_an_error(self):
-        """No crash, whatever a file does while it is read."""
+        """The tool does not crash, whatever happens to a file while it is read."""
         elements = bytes(1 << 22)
         header = "{'descr': '|u1', 'fortran_order': False, 'shape': (4194304,), }".ljust(117) + "\n"
         with open(self.path("in.npy"), "wb") as file:
@@ -193,7 +192,7 @@ class WholeOrAbsent(Written):
 
 
 def on_an_old_file_system():
-    """In a child: as where files need names and folders cannot be exchanged. A filter makes these two calls fail."""
+    """In a child process: a filter makes two calls fail, as if files needed names and folders could not be exchanged."""
     machine = {"x86_64": (0xC000003E, 257, 316), "aarch64": (0xC00000B7, 56, 276)}.get(platform.machine())
     if machine is None:
         raise OSError("no numbers of calls for this machine")
@@ -221,7 +220,7 @@ def on_an_old_file_system():
 
 
 class OldFileSystem(Signals):
-    """Files have names while they are written, which signals remove; a folder is moved aside for another."""
+    """Files have names while they are written, and signals remove them. A folder is moved aside for another."""
 
     before_run = staticmethod(on_an_old_file_system)
 
@@ -233,7 +232,7 @@ class OldFileSystem(Signals):
             self.skipTest("may not filter calls here")
 
     def test_it_is_old(self):
-        """Else nothing was tried here."""
+        """Checks that the filter works; otherwise this class would test nothing."""
         script = "import os\ntry: os.open('.', os.O_WRONLY | os.O_TMPFILE)\nexcept OSError as e: print(e.errno)"
         done = subprocess.run([sys.executable, "-c", script], cwd=self.folder, capture_output=True,
                               preexec_fn=on_an_old_file_system)
@@ -252,7 +251,7 @@ class OldFileSystem(Signals):
 
 @unittest.skipUnless(tool.MPIEXEC, "there is no MPI")
 class Launched(Written):
-    """Ranks that are processes: one name for what they all write. Where KILL does not hit rank 0 it is removed too."""
+    """Ranks as processes write under one name. If KILL does not hit rank 0, the name is removed too."""
 
     def ranks_of(self, launcher):
         found = []
@@ -268,8 +267,8 @@ class Launched(Written):
 
     def strike(self, arguments, number, whom):
         command = [tool.MPIEXEC, "-n", "4", tool.TOOL, *[word for word in arguments if word not in ("--backend", "local")]]
-        # Open MPI ends the other ranks by TERM, and by KILL a second later, which a loaded machine may not leave them.
-        # It sleeps for all of that time, whenever they end.
+        # Open MPI ends the other ranks with TERM, and with KILL a second later, which may be too soon on a loaded machine.
+        # It sleeps for the whole second, even if they end earlier.
         environment = dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout="4")
         with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               env=environment) as process:

@@ -7,7 +7,7 @@ import unittest
 
 TOOL = os.environ["RESHARD_TOOL"]
 MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
-SECONDS_MAX = 600  # a disk may take minutes over an fsync while it writes what a build left
+SECONDS_MAX = 600  # an fsync may take minutes while the disk writes the output of a build
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -20,7 +20,7 @@ class Ran:
 
 
 def launched(ranks, *command):
-    """Any command on that many ranks."""
+    """A command on this many ranks."""
     return ended([MPIEXEC, "-n", str(ranks), *command])
 
 
@@ -37,7 +37,7 @@ def ended(command, stdin=b"", folder=None, timeout=SECONDS_MAX):
 
 
 class Case(unittest.TestCase):
-    """A test with a folder of its own."""
+    """A test case with its own folder."""
 
     def setUp(self):
         self._folder = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""Files and folders that the tool writes: what was there before, what is to be there afterwards."""
+"""Files and folders that the tool writes, with their contents before and after."""
 
 import contextlib
 import glob
@@ -25,7 +25,7 @@ WRITERS = {"--output": run("--output", "new"), "--tiles": run("--tiles", "new"),
 
 
 def state(path):
-    """What a name means: a file's mark, those of a folder's files, or nothing."""
+    """The contents under a name: a file's mark, the marks of a folder's files, or nothing."""
     if os.path.isdir(path):
         return {name: state(os.path.join(path, name)) for name in os.listdir(path)}
     if not os.path.exists(path):
@@ -41,7 +41,7 @@ class Written(tool.Case):
         cls.whole = {}
 
     def new(self, writer):
-        """What a writer writes when nobody attacks; every calibration measures another machine."""
+        """The output of a writer without an attack. Every calibration measures another machine."""
         if writer not in self.whole:
             arguments = [self.path("reference") if word == "new" else word for word in WRITERS[writer]]
             self.ran_well(tool.reshard(*arguments))
@@ -52,7 +52,7 @@ class Written(tool.Case):
         return self.whole[writer]
 
     def before(self, writer, there):
-        """Puts there what an earlier run of another size left, or nothing."""
+        """Puts the output of an earlier run of another size there, or nothing."""
         if there and writer == "--tiles":
             self.ran_well(tool.reshard(*run("--tiles", "new", question=("--mesh", "x=6", "f32[6@x]", "f32[6]")),
                                        folder=self.folder))
@@ -72,7 +72,7 @@ class Written(tool.Case):
         return now != before
 
     def unfinished(self, pid):
-        """True while the process has a file without a name open, or one of another name is there."""
+        """True while the process has an unnamed file open, or a file with another name exists."""
         if glob.glob(self.path("reshard-*.partial")):
             return True
         with contextlib.suppress(OSError):

@@ -25,7 +25,7 @@ Index digits_value(const AtomList& atoms, Index device) {
     return value;
 }
 
-// The device number with the digits of `atoms` taken from `value` instead.
+// The device number with the digits of `atoms` set to `value`.
 Index with_digits(const AtomList& atoms, Index device, Index value) {
     for (std::size_t i = atoms.size(); i-- > 0;) {
         device += (value % atoms[i].size - device / atoms[i].stride % atoms[i].size) * atoms[i].stride;
@@ -53,18 +53,18 @@ std::optional<Index> position_by_search(const Layout& layout, Index device) {
     return std::nullopt;
 }
 
-// Small enough that sums of eight are exact in every dtype.
+// Small enough that the sum of eight values is exact in every dtype.
 Index small_value(Index element, Index summand, std::uint64_t salt) {
     return static_cast<Index>(mix(salt * 1000003 + static_cast<std::uint64_t>(element * 64 + summand)) % 4);
 }
 
-// What a device holds of an element: a small whole number, or the identity of the reduction.
+// A device's part of an element: a small whole number, or the identity of the reduction.
 struct Number {
     Reduction reduction = Reduction::sum;
-    std::optional<Index> value;  ///< none: the identity of max or min
+    std::optional<Index> value;  ///< empty: the identity of max or min
 };
 
-// Of a product most factors are 1 or 2.
+// Most factors of a product are 1 or 2.
 Index summand_of(Reduction reduction, Index element, Index summand, std::uint64_t salt) {
     const Index small = small_value(element, summand, salt);
     if (reduction != Reduction::prod) return small;
@@ -85,7 +85,7 @@ Index owner_of(const Dim& dim, Index index) {
     return index / ((dim.extent + shards - 1) / shards);
 }
 
-// Which of the layout's summands takes up what the origin has as `summand` at position `holder`.
+// The summand of the layout that takes over the origin's `summand` at position `holder`.
 Index summand_in(const Layout& layout, const Layout& origin, Index holder, Index summand) {
     const auto listed = [](const Layout& one) {
         const auto devices = one.mesh.devices.devices();
@@ -96,9 +96,9 @@ Index summand_in(const Layout& layout, const Layout& origin, Index holder, Index
     return combinations_of(layout.unreduced) == combinations_of(origin.unreduced) ? summand : 0;
 }
 
-// Every summand of every element has one home in the origin: the device whose digits say so, all others the identity.
-// What a device of `layout` holds of an element is what those combine to whose home it cannot be told from by layout's
-// summands. An avg over n summands holds n times its share.
+// Every summand of every element has one home in the origin, a device chosen by its digits. All other devices hold the
+// identity. A device of `layout` combines the summands with homes that the layout's summands do not tell apart from it.
+// An avg over n summands holds n times its share.
 Number reduced_value(Reduction reduction, const Layout& layout, const Layout& origin, Index position, Index element,
                      std::uint64_t salt) {
     Index home = 0;
@@ -130,7 +130,7 @@ bool is_signed(DType dtype) {
     return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
 }
 
-// The lowest element, or the highest.
+// Writes the lowest element, or the highest.
 void put_end(DType dtype, bool highest, std::byte* place) {
     const auto bytes = static_cast<std::size_t>(size_of(dtype));
     switch (dtype) {
@@ -193,7 +193,7 @@ Index elements_in(const Indices& tile) {
     return all;
 }
 
-// Calls visit(element's number in the array, element's place in the storage) for every element of the tile.
+// Calls visit(number in the array, place in the storage) for every element of the tile.
 template <class Visit>
 void visit_elements(const Layout& layout, const Indices& tile, const Storage& storage, const Visit& visit) {
     for (Index i = 0; i < elements_in(tile); ++i) {

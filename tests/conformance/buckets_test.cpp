@@ -1,4 +1,4 @@
-// Lists in buckets: bound all at once or bucket by bucket, with sources freed on the way, under a limit.
+// Lists in buckets under a limit: bound all at once or bucket by bucket, with sources freed on the way.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST(Buckets, RunOneAfterTheOther) {
     }
 }
 
-// One bucket by itself, with memory for its targets taken just before and its sources given back just after.
+// Runs one bucket alone. Its targets are allocated just before, and its sources freed just after.
 void move_and_free(Executor& executor, std::size_t bucket, std::vector<Workbench>& benches, Backend& backend,
                    std::vector<std::unique_ptr<Memory>>& sources, std::vector<std::unique_ptr<Memory>>& targets) {
     std::vector<Buffers> buffers;
@@ -83,7 +83,8 @@ void expect_moves_bucket_by_bucket(Backend& backend, const ListPlan& list, const
     }
 }
 
-// Whatever layouts can say, five arrays at a time: as tight as the order allows, and each by itself, the last first.
+// Five arrays with any layouts at a time: under the tightest limit that the order allows, and each array alone, the
+// last one first.
 TEST(Buckets, RandomListsMoveUnderALimit) {
     const Index ranks = harness().ranks();
     std::vector<std::vector<std::string>> lists(static_cast<std::size_t>(test::cases(20)));
@@ -96,7 +97,7 @@ TEST(Buckets, RandomListsMoveUnderALimit) {
             std::vector<Problem> problems;
             for (const std::string& question : questions) {
                 const Problem problem = test::problem_of(question);
-                // Where summands arise on the way it is the plan's choice which device keeps the value.
+                // If summands arise on the way, the plan chooses which device keeps the value.
                 const Index summands = summand_count(problem.target);
                 if (summands == 1 || summands == summand_count(problem.source)) problems.push_back(problem);
             }
@@ -106,7 +107,7 @@ TEST(Buckets, RandomListsMoveUnderALimit) {
             const Index limit = free->floor_bytes + free->floor_bytes / 8 + staging;
             const MemoryPolicy memory{.footprint_bytes_max = limit, .donate = true, .staging_bytes = staging};
             const auto made = synthesize(std::span<const Problem>(problems), {}, memory);
-            // With ends on several sets of devices the floor may be out of reach.
+            // If the ends lie on several sets of devices, the floor may be out of reach.
             if (made) expect_moves_bucket_by_bucket(backend, made->list(), memory);
             if (testing::Test::HasFatalFailure()) return;
             ListPlan reversed{free->list().plans, {}};
@@ -117,7 +118,7 @@ TEST(Buckets, RandomListsMoveUnderALimit) {
     });
 }
 
-// What one bucket has freed the next may write over, when the caller said so.
+// The next bucket may write over memory that an earlier bucket has freed, if the caller allows it.
 TEST(Buckets, ATargetMayLieWhereAnEarlierSourceWas) {
     const std::string mesh = fmt::format("x={}", harness().ranks());
     const auto first = plan_of(mesh, "f32[24@x,24]", exchange, "f32[24,24@x]");
@@ -175,7 +176,7 @@ TEST(Buckets, WhatIsNoBucketIsRefused) {
     });
 }
 
-// Ranks must not run buckets of other orders against each other.
+// Ranks must not run buckets in different orders.
 TEST(Buckets, RanksThatDisagreeOnBucketsAreTold) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank agrees with itself";
     const std::vector<Item> items = mixed_items(harness().ranks());
@@ -188,7 +189,7 @@ TEST(Buckets, RanksThatDisagreeOnBucketsAreTold) {
             EXPECT_EQ(executor.error().code, Code::mismatch) << executor.error().message;
             return;
         }
-        // Where ranks share a process those that come first learn of it when they start.
+        // If ranks share a process, the first ranks get the error when they start.
         std::vector<Workbench> benches;
         std::vector<Buffers> buffers;
         for (std::size_t i = 0; i < 2; ++i) benches.emplace_back(Item{items[i].plan}, backend.rank(), i + 1, 0);

@@ -1,4 +1,4 @@
-// What goes wrong is said, on every rank, and nothing hangs.
+// Every rank reports an error, and nothing hangs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using enum StepKind;
 
 Plan turning_plan() { return *plan_of(fmt::format("x={}", harness().ranks()), "f32[12@x,8]", exchange, "f32[12,8@x]"); }
 
-// Prepare or, where ranks cannot wait for each other there, the first run reports it.
+// The error of prepare. If ranks cannot wait for each other in prepare, the error of the first run.
 std::optional<Error> error_of(const Plan& plan, Backend& backend, const Execution& execution = {},
                               const MemoryPolicy& memory = {}) {
     auto executor = Executor::prepare(plan, execution, backend, {}, memory);
@@ -36,11 +36,11 @@ TEST(Errors, RanksThatBringDifferentPlans) {
         ASSERT_TRUE(error);
         EXPECT_EQ(error->code, Code::mismatch) << error->message;
         EXPECT_NE(error->message.find("brings another plan"), std::string::npos) << error->message;
-        expect_moves(backend, {{plan}});  // the backend goes on
+        expect_moves(backend, {{plan}});  // the backend still works
     });
 }
 
-// The plan is one; how it runs, and what a rank may hold and write, is not.
+// The plan is the same on all ranks, but the execution or the memory policy differs.
 TEST(Errors, RanksThatBringDifferentExecutionsOrMemoryPolicies) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank agrees with itself";
     const Plan plan = turning_plan();
@@ -56,7 +56,7 @@ TEST(Errors, RanksThatBringDifferentExecutionsOrMemoryPolicies) {
             ASSERT_TRUE(error);
             EXPECT_EQ(error->code, Code::mismatch) << error->message;
             EXPECT_NE(error->message.find("execution or memory policy"), std::string::npos) << error->message;
-            expect_moves(backend, {{plan}});  // the backend goes on
+            expect_moves(backend, {{plan}});  // the backend still works
         }
     });
 }
@@ -109,7 +109,7 @@ TEST(Errors, BuffersThatAreTooSmallOrOverlap) {
     });
 }
 
-// What may be written must be given so, and be nobody else's. Sources that are only read may be one memory.
+// A donated source must be writable and not shared. Sources that are only read may share memory.
 TEST(Errors, ADonatedSourceThatIsReadOnlyOrShared) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
@@ -159,7 +159,7 @@ TEST(Errors, StoragesThatCannotBe) {
     EXPECT_EQ(code_of({std::nullopt, Storage{index_max / 2, {8, 1}}}), Code::overflow);
 }
 
-// A run at a time, and none after a failure.
+// One run at a time, and no run after a failure.
 TEST(Errors, OneRunAtATime) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
@@ -179,7 +179,8 @@ TEST(Errors, OneRunAtATime) {
     });
 }
 
-// The comparison that all other tests rest on: shift one transfer by one row, on both ends alike, and it must speak up.
+// All other tests rest on this comparison: if one transfer shifts by one row, on both ends, it must report a
+// difference.
 TEST(Errors, ACorruptedTransferIsSeen) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
     const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "u16[24@x,8]", all_gather, "u16[24,8]");
@@ -205,7 +206,7 @@ TEST(Errors, ACorruptedTransferIsSeen) {
     });
 }
 
-// A backend may see what does not fit when it prepares, or when it runs.
+// A backend may find a mismatch when it prepares, or when it runs.
 Result<void> prepared_and_run(Backend& backend, const RankPlan& lowered, const Buffers& buffers) {
     auto prepared = backend.prepare({lowered});
     if (!prepared) return tl::unexpected(prepared.error());
@@ -215,7 +216,7 @@ Result<void> prepared_and_run(Backend& backend, const RankPlan& lowered, const B
     return run ? (*run)->wait() : tl::unexpected(run.error());
 }
 
-// Sends that are shorter or longer than what the peer expects: who sees it says which step and which rank.
+// Sends that are shorter or longer than the peer expects: the rank that finds it names the step and the rank.
 TEST(Errors, ASendAndItsReceiveDiffer) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
     const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "u16[24@x,8]", all_gather, "u16[24,8]");

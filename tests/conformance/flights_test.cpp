@@ -1,4 +1,4 @@
-// Executors in flight side by side, and ranks that fail or leave while others wait for them.
+// Several executors in flight at once, and ranks that fail or leave while others wait for them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,12 +18,12 @@ using Clock = std::chrono::steady_clock;
 
 std::string mesh_of_all() { return fmt::format("x={}", harness().ranks()); }
 
-// Long enough for several rounds of bounce buffers and several messages.
+// A plan long enough for several rounds of bounce buffers and several messages.
 Plan turning_plan() { return *plan_of(mesh_of_all(), "f32[96@x,64]", exchange, "f32[96,64@x]"); }
 Plan gathering_plan() { return *plan_of(mesh_of_all(), "f32[48@x,40]", all_gather, "f32[48,40]"); }
 Plan adding_plan() { return *plan_of(mesh_of_all(), "f32[48,40]{U:x}", all_reduce, "f32[48,40]"); }
 
-// An executor with buffers of its own, one run at a time.
+// An executor with its own buffers, one run at a time.
 struct Party {
     Party(Backend& backend, const ListPlan& list) : executor(Executor::prepare(list, backend).value()) {
         for (std::size_t i = 0; i < list.plans.size(); ++i) {
@@ -61,8 +61,8 @@ ListPlan in_a_bucket_each(const std::vector<Plan>& plans) {
     return list;
 }
 
-// Each rank begins with another one. Of several buckets the next starts when the one before is done: whoever waits for
-// something else sees to that.
+// Each rank begins with another executor. A bucket starts when the bucket before it is done, even while the rank waits
+// for another run.
 TEST(Flights, ExecutorsInFlightAreWaitedForInAnyOrder) {
     const std::vector<ListPlan> lists = {in_one_bucket({turning_plan()}), in_one_bucket({adding_plan()}),
                                          in_a_bucket_each({gathering_plan(), turning_plan(), adding_plan()}),
@@ -110,7 +110,8 @@ TEST(Flights, ARunGoesOnWhileTheNextIsPrepared) {
     });
 }
 
-// The last rank does `fails` with its executor in place of starting a run; the others must hear of it, and what.
+// The last rank calls `fails` on its executor instead of starting a run. The other ranks must learn of the failure and
+// its reason.
 template <class Fails>
 void expect_told(std::string_view told, const Fails& fails) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank has no peer to tell";
@@ -135,9 +136,9 @@ void expect_told(std::string_view told, const Fails& fails) {
                     << backend.rank() << ": " << message;
             }
             EXPECT_LT(Clock::now() - begin, test::soon);
-            harness().count_true(backend, true);  // it stays as it is until all have heard
+            harness().count_true(backend, true);  // it stays in this state until all ranks know
             party.reset();
-            expect_moves(backend, {{plan}});  // the backend goes on
+            expect_moves(backend, {{plan}});  // the backend still works
         });
     }
 }
@@ -154,7 +155,7 @@ TEST(Flights, ARankThatFailsToBindTellsTheOthers) {
     });
 }
 
-// Who binds anew soon after goes on as if nothing had been.
+// A rank that soon binds again continues as if nothing had happened.
 TEST(Flights, ABindThatFailsMayBeMadeGood) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
@@ -171,7 +172,7 @@ TEST(Flights, ABindThatFailsMayBeMadeGood) {
     });
 }
 
-// Others may still be in the last run.
+// Other ranks may still be in the last run.
 TEST(Flights, WhoIsThroughMayDropItsExecutor) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {

@@ -1,4 +1,4 @@
-// A wait that its caller interrupts ends, the other ranks learn of it, and the backend goes on.
+// A wait ends if its caller interrupts it, the other ranks learn of it, and the backend still works.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ Plan turning_plan() {
     return *plan_of(fmt::format("x={}", harness().ranks()), "f32[96@x,64]", exchange, "f32[96,64@x]");
 }
 
-// The first rank is interrupted; the others come later, and may be well where they have all that it was to send.
+// The first rank is interrupted. The other ranks come later, and succeed if they already have all its data.
 TEST(Interrupts, EndARun) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
     const Plan plan = turning_plan();
@@ -36,7 +36,7 @@ TEST(Interrupts, EndARun) {
             const Interrupt interrupt([] { return true; });
             const auto done = run();
             EXPECT_EQ(done ? "" : done.error().message, "the wait was interrupted");
-            EXPECT_FALSE(run());  // it must be prepared anew
+            EXPECT_FALSE(run());  // it must be prepared again
         }
         harness().count_true(backend, true);
         if (backend.rank() > 0) {
@@ -66,7 +66,7 @@ TEST(Interrupts, EndAnAgreement) {
             };
             if (backend.rank() != away) meet();
             harness().count_true(backend, true);
-            if (backend.rank() == away) meet();  // it finds what has become of the call
+            if (backend.rank() == away) meet();  // it learns that the call has ended
             ASSERT_FALSE(agreed);
             EXPECT_EQ(agreed.error().message, fmt::format("rank {} was interrupted in Backend::agree", interrupted));
             expect_moves(backend, {{plan}});
@@ -74,7 +74,7 @@ TEST(Interrupts, EndAnAgreement) {
     });
 }
 
-// A rank that has failed already does not wait for the others to hear it.
+// A rank that has failed does not wait until the other ranks know.
 TEST(Interrupts, EndAFailureOfOneRank) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
     const Plan plan = turning_plan();

@@ -1,4 +1,4 @@
-// Footprint limits: a plan that needs more runs in pieces, or as one exchange, and holds what it says.
+// Footprint limits: a plan that needs more memory runs in pieces or as one exchange, and holds what the verdict states.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace reshard::conformance {
 namespace {
 
-// Sums over all ranks, then gathers: what lies between the two is workspace. No step moves dimension 1.
+// Sums over all ranks, then gathers. The tile between the two steps is workspace. No step moves dimension 1.
 Plan reduce_then_gather(Index ranks, Index rows, Index columns) {
     const std::string mesh = fmt::format("x={}", ranks);
     const auto layout = [&](const std::string& text) { return parse_layout(parse_mesh(mesh).value(), text).value(); };
@@ -20,7 +20,7 @@ Plan reduce_then_gather(Index ranks, Index rows, Index columns) {
     return {source, target, {{StepKind::reduce_scatter, between}, {StepKind::all_gather, target}}};
 }
 
-// The same, and then turned: every dimension is moved, and only the blocks that no layout cuts are cut.
+// The same with a turn after it. Every dimension moves, so a split must cut blocks that no layout cuts.
 Plan reduce_then_turn(Index ranks, Index rows, Index columns) {
     Plan plan = reduce_then_gather(ranks, rows, columns);
     plan.target = parse_layout(plan.source.mesh, fmt::format("f32[{},{}@x]", rows, columns)).value();
@@ -36,17 +36,17 @@ void expect_pieces(const Plan& plan) {
     const Index whole = check(plan)->footprint_bytes - ends;
     ASSERT_GT(whole, 0);
     harness().on_every_rank([&](Backend& backend) {
-        // Staging comes on top; what is tested is that the workspace shrinks to what is left.
+        // Staging comes on top. The test checks that the workspace shrinks to the remaining memory.
         for (const Index share : {Index{1}, Index{2}, Index{5}, Index{30}}) {
             SCOPED_TRACE(fmt::format("1/{} of the workspace", share));
-            // The limit is the same on all ranks, however much each would stage.
+            // The limit is the same on all ranks, even if they would stage different amounts.
             const MemoryPolicy memory{.footprint_bytes_max =
                                           ends + whole / share + (share == 1 ? staging_bytes_max : 0)};
             for (const Style style : {Style::row_major, Style::column_padded}) {
                 const Item item{plan, style, style};
                 auto executor = Executor::prepare(plan, backend, storages_of(item, backend.rank()), memory);
                 if (!executor) {
-                    // A backend may need staging on some rank that the limit has no room for; the others are told.
+                    // A rank may need staging that does not fit under the limit. The other ranks get the error.
                     EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
                     continue;
                 }
@@ -68,7 +68,7 @@ void expect_pieces(const Plan& plan) {
     });
 }
 
-// What a donated source has room for need not be cut.
+// A plan is not cut if its tiles fit into the donated source.
 TEST(Limits, ADonatedSourceKeepsAPlanWhole) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "one rank reduces nothing";
@@ -84,7 +84,7 @@ TEST(Limits, ADonatedSourceKeepsAPlanWhole) {
         for (const Index staging : {Index{0}, staging_bytes_max}) {
             auto executor =
                 Executor::prepare(plan, backend, {}, {.footprint_bytes_max = ends + staging, .donate = true});
-            if (!executor) {  // staging that the limit has no room for, on this rank or another
+            if (!executor) {  // staging does not fit under the limit, on this rank or another
                 EXPECT_EQ(staging, 0) << executor.error().message;
                 continue;
             }

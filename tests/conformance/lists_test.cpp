@@ -1,4 +1,4 @@
-// Storages, plans of several steps, lists of arrays, and the ways of running them.
+// Storages, plans of several steps, lists of arrays, and the ways to run them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,8 @@ std::optional<Plan> plan_through(std::string_view mesh_text, std::string_view so
     return plan;
 }
 
-// Slices at the start, in the middle and at the end; tiles that grow and shrink; a zero fill that is reduced again.
+// Plans with slices at the start, in the middle and at the end, with tiles that grow and shrink, and with a zero fill
+// that is reduced again.
 std::vector<Plan> plans_of_several_steps() {
     std::vector<std::optional<Plan>> plans;
     constexpr Stop to_and_fro[] = {{all_to_all, "f32[8,8@x]"}, {all_to_all, "f32[8@x,8]"}, {all_gather, "f32[8,8]"}};
@@ -75,7 +76,7 @@ TEST(Lists, PlansOfSeveralSteps) {
     }
 }
 
-// Each with its part of the workspace, in turns, with one that adds up, and with others that have no turn.
+// Arrays that run together, each with its part of the workspace, beside an array with sums and arrays that run alone.
 TEST(Lists, ArraysRunTogether) {
     if (harness().ranks() < 4) GTEST_SKIP() << "the plans are for four devices";
     const std::vector<Plan> plans = plans_of_several_steps();
@@ -107,7 +108,7 @@ TEST(Lists, EveryStorageOnBothSides) {
     expect_moves_everywhere(items);
 }
 
-// Each rank may keep its tile in its own way; a gather that is regular on some ranks only must not be one anywhere.
+// Each rank may store its tile in its own way. A gather that is regular on some ranks only must not count as regular.
 TEST(Lists, StoragesThatDifferFromRankToRank) {
     const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "f32[8@x,3]", all_gather, "f32[8,3]");
     ASSERT_TRUE(plan);
@@ -128,7 +129,7 @@ TEST(Lists, RunsAreRepeatedAndPolled) {
 
 TEST(Lists, AnEmptyListRuns) { expect_moves_everywhere({}); }
 
-// Two executors in flight at once, started in one order and awaited in the other.
+// Two executors in flight at once, started in one order and waited for in the other.
 TEST(Lists, ExecutorsSideBySide) {
     const std::string mesh = fmt::format("x={}", harness().ranks());
     const Item first{*plan_of(mesh, "f32[12@x,7]", exchange, "f32[12,7@x]")};
@@ -154,7 +155,7 @@ TEST(Lists, ExecutorsSideBySide) {
     });
 }
 
-// The executor and what was bound may go while a run is in flight.
+// The executor and the bound run may be destroyed while a run is in flight.
 TEST(Lists, ARunOutlivesWhatStartedIt) {
     const auto plan = plan_of(fmt::format("x={}", harness().ranks()), "f32[12@x,7]", exchange, "f32[12,7@x]");
     ASSERT_TRUE(plan);

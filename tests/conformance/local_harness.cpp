@@ -1,4 +1,4 @@
-// Ranks as threads of this process. `--ranks=N` says how many.
+// Ranks as threads of this process. `--ranks=N` sets their number.
 #include <gtest/gtest.h>
 
 #include <charconv>

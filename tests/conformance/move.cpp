@@ -22,7 +22,7 @@ std::vector<Workbench> benches_of(const std::vector<Item>& items, const Executor
 }
 
 std::vector<Lent> lent_for(Backend& backend, const std::vector<Workbench>& benches) {
-    // All from the caller, all from the backend, each rank and array as it likes, or all of the caller's registered.
+    // The memory is the caller's, the backend's, mixed by rank and array, or the caller's and registered.
     static int calls = 0;
     const int manner = ++calls % 4;
     std::vector<Lent> all;
@@ -69,7 +69,7 @@ void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner
     ListPlan list = in_one_bucket(plans);
     if (!manner.buckets.empty()) list.buckets = manner.buckets;
     const MemoryPolicy memory{.donate = manner.donate};
-    // As steps, or as the backend likes it best: each in half of the cases, the same on all ranks.
+    // Half of the cases run as steps, half as the backend prefers; the same on all ranks.
     if (!manner.together.empty())
         list.together = manner.together;
     else if (fingerprint(list) % 2 == 0)

@@ -1,5 +1,6 @@
-// What a plan says for a backend is what that backend is given to run: how, in how many steps and pieces, how many
-// bytes the busiest rank receives and how many each holds. Random questions, with and without limits.
+// A plan made for a backend states exactly what the backend then runs: the execution, the numbers of steps and pieces,
+// the bytes that the busiest rank receives, and the bytes that each rank holds. Random problems, with and without
+// limits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@
 namespace reshard::conformance {
 namespace {
 
-/// Another backend, and what it was given last.
+/// Wraps another backend and records the last run that it was given.
 class Witness final : public Backend {
 public:
     explicit Witness(Backend& backend) : backend_(backend) {}
@@ -53,7 +54,7 @@ Index received_bytes(const std::vector<RankPlan>& plans, Index rank) {
     return bytes;
 }
 
-// Slices that another step follows are views, and a plan without a step copies.
+// The number of steps that run. A slice before another step is a view, and a plan without steps copies.
 std::size_t steps_that_run(const Plan& plan, const Execution& execution) {
     if (std::holds_alternative<AsOneExchange>(execution)) return 1;
     std::size_t steps = 0;
@@ -62,13 +63,13 @@ std::size_t steps_that_run(const Plan& plan, const Execution& execution) {
     return std::max<std::size_t>(steps, 1);
 }
 
-// So many eighths of the workspace beside the ends, and room for staging.
+// A limit that leaves this many eighths of the workspace beside the ends, and space for staging.
 Index limit_of(const Plan& plan, Index footprint_bytes, std::uint64_t eighths, Index staging_bytes) {
     const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
     return ends + (footprint_bytes - ends) * static_cast<Index>(eighths) / 8 + staging_bytes;
 }
 
-// A source that is donated now and then, and a limit in half of the cases.
+// Options that sometimes donate the source, with a limit in half of the cases.
 Options options_of(const Problem& problem, std::uint64_t number, const Capabilities& capabilities) {
     Options options;
     options.vocabulary = number % 2 == 0 ? Vocabulary::all : Vocabulary::collectives;
@@ -98,8 +99,8 @@ void expect_kept(Backend& backend, const Judged<Plan>& promised, Tally& tally) {
     ++tally.of_execution[execution.index()];
     EXPECT_EQ(std::ssize(witness.given), piece_count(execution));
     for (const RankPlan& piece : witness.given) EXPECT_EQ(piece.steps.size(), steps_that_run(plan, execution));
-    // A plain all-reduce is scheduled, which receives more than a native one. Of a permute the largest tile is taken
-    // for one that moves; and the busiest receiver of several uneven steps may be none of the ranks' own.
+    // The schedule has a plain all-reduce, which receives more than a native one. For a permute, the verdict assumes
+    // that the largest tile moves. With several uneven steps, the verdict may exceed the total of every rank.
     const auto has = [&](StepKind kind) {
         return std::ranges::any_of(plan.steps, [&](const Step& step) { return step.kind == kind; });
     };
@@ -112,7 +113,7 @@ void expect_kept(Backend& backend, const Judged<Plan>& promised, Tally& tally) {
     }
     const Index held = executor->footprint_bytes() - executor->staging_bytes();
     EXPECT_LE(held, verdict.footprint_bytes);
-    // Pieces that lie dense in their ends find room there, which is not promised.
+    // Pieces may find room in the ends if they lie dense there, which is not promised.
     if (even && same_devices(plan.source.mesh, plan.target.mesh) && !std::holds_alternative<Split>(execution)) {
         ++tally.exact;
         EXPECT_GT(harness().count_true(backend, held == verdict.footprint_bytes), 0);
@@ -142,7 +143,7 @@ TEST(Promise, WhatAPlanSaysIsWhatRuns) {
         for (std::size_t i = 0; i < questions.size(); ++i) {
             SCOPED_TRACE(fmt::format("question {}\n{}", i + 1, questions[i]));
             const Problem problem = test::problem_of(questions[i]);
-            // Where summands arise on the way it is the plan's choice which device keeps the value.
+            // If summands arise on the way, the plan chooses which device keeps the value.
             const Index summands = summand_count(problem.target);
             if (summands > 1 && summands != summand_count(problem.source)) continue;
             const Options options = options_of(problem, i / 2, backend.capabilities());
@@ -161,7 +162,7 @@ TEST(Promise, WhatAPlanSaysIsWhatRuns) {
     });
 }
 
-// Of steps that somebody wrote, and of which more lies between source and target than a search would leave there.
+// Steps written by hand, with larger tiles between source and target than a search would leave.
 TEST(Promise, StepsRunAsItIsChosenForThem) {
     const Index ranks = harness().ranks();
     const auto wanted = static_cast<std::uint64_t>(test::long_run() ? 1000 : test::cases(80));
@@ -179,7 +180,7 @@ TEST(Promise, StepsRunAsItIsChosenForThem) {
             const Execution execution = choose_execution(plan, backend.capabilities(), memory,
                                                          i % 2 == 0 ? Vocabulary::all : Vocabulary::collectives);
             const auto judged = judge(plan, execution, {.memory = memory});
-            // In no way under the limit, and then no rank is told anything else.
+            // If the plan cannot run under the limit, no rank gets another answer.
             if (!judged) {
                 EXPECT_EQ(Executor::prepare(plan, execution, backend, {}, memory).error().code, Code::infeasible);
                 continue;

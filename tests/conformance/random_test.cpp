@@ -1,5 +1,5 @@
-// Random pairs of layouts, planned in both vocabularies and moved. Rank 0 makes the text; everybody parses it, so no
-// two ranks can differ in what they run.
+// Random pairs of layouts, planned in both vocabularies and moved. Rank 0 makes the text and every rank parses it, so
+// all ranks run the same.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace reshard::conformance {
 namespace {
 
-// Sources with more summands than targets must be reduced; whether sizes divide decides the vocabularies.
+// Sources with more summands than targets must be reduced. The vocabularies depend on whether sizes divide.
 std::vector<Item> items_of(const std::string& problem, std::uint64_t seed) {
     const auto [source, target] = test::problem_of(problem);
     std::vector<Item> items;
@@ -36,7 +36,7 @@ std::vector<Item> items_of(const std::string& problem, std::uint64_t seed) {
 
 TEST(Random, PairsArePlannedAndMoved) {
     std::vector<std::string> problems;
-    std::vector<std::vector<Item>> items;  // planned once, where ranks are threads
+    std::vector<std::vector<Item>> items;  // planned once if ranks are threads
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(test::cases(150)); ++seed) {
         problems.push_back(harness().from_rank_0([&] { return test::random_pair(seed, harness().ranks()); }));
         items.push_back(items_of(problems.back(), seed));
@@ -59,7 +59,7 @@ TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
     for (std::uint64_t seed = 1; seed <= count; ++seed) {
         std::vector<Plan>& plans = lists.emplace_back();
         for (std::uint64_t array = 0; array < 3; ++array) {
-            // As text, since no two machines need draw alike.
+            // The plans travel as text, because two machines may draw different numbers.
             const auto text =
                 harness().from_rank_0([&] { return format(test::random_chain(3 * seed + array, ranks)); });
             auto plan = parse_plan(text);
@@ -72,7 +72,7 @@ TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
         }
     }
     if (ranks > 2) {
-        EXPECT_GT(writing, count / 3);  // of three times as many
+        EXPECT_GT(writing, count / 3);  // out of three times as many
     }
     harness().on_every_rank([&](Backend& backend) {
         for (std::size_t i = 0; i < lists.size(); ++i) {
@@ -90,7 +90,7 @@ TEST(Random, ChainsOfStepsMoveWithDonatedSources) {
     });
 }
 
-// Any devices, two meshes, cuts of every kind: with a rank more than the meshes have, where there is one.
+// Any devices, two meshes, cuts of every kind, with one rank outside the meshes if possible.
 TEST(Random, AnywhereIsPlannedAndMoved) {
     const Index ranks = harness().ranks();
     std::vector<std::string> questions;
@@ -100,7 +100,7 @@ TEST(Random, AnywhereIsPlannedAndMoved) {
             [&] { return test::random_question(seed, seed % 3 == 0 && ranks > 1 ? ranks - 1 : ranks); }));
         const Problem problem = test::problem_of(questions.back());
         plans.emplace_back();
-        // Where summands arise on the way it is the plan's choice which device keeps the value.
+        // If summands arise on the way, the plan chooses which device keeps the value.
         const Index summands = summand_count(problem.target);
         if (summands > 1 && summands != summand_count(problem.source)) continue;
         const auto made = synthesize(problem);

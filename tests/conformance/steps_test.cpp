@@ -1,5 +1,5 @@
-// Each kind of step by itself, on as many ranks as there are: even and uneven sizes, sub-axes, axes of size 1, arrays
-// without dimensions, empty tiles, every element type.
+// Each kind of step alone, on all ranks: even and uneven sizes, sub-axes, axes of size 1, arrays without dimensions,
+// empty tiles, every element type.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct Row {
     const char* target;
 };
 
-// A row runs on every harness with at least as many ranks; the ranks beyond the mesh take part with nothing.
+// A row runs on every harness with enough ranks. Ranks outside the mesh take part with nothing.
 void run_rows(std::span<const Row> rows, const Manner& manner = {}) {
     std::size_t ran = 0;
     for (const Row& row : rows) {
@@ -186,7 +186,7 @@ TEST(Steps, EveryElementTypeMoves) {
     expect_moves_everywhere(items);
 }
 
-// Every type under every reduction that it has: scattered, reduced, and made unreduced.
+// Every type with each of its reductions: scattered, reduced, and made unreduced.
 void expect_reductions(DType dtype, std::string_view mesh, std::vector<Item>& items) {
     for (const Reduction reduction : all_reductions) {
         if (!can_reduce(dtype, reduction)) continue;

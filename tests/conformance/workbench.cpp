@@ -10,7 +10,7 @@ namespace {
 constexpr std::byte guard{0x3c};
 constexpr std::size_t guard_bytes = 64;
 
-// Of a plan's summands, wherever there are some; the tests' plans have them under one reduction.
+// The reduction of a plan's summands, if it has any. Plans of these tests use a single reduction.
 std::optional<Reduction> reduction_of(const Plan& plan) {
     if (!plan.source.unreduced.empty()) return plan.source.reduction;
     for (const Step& step : plan.steps)
@@ -18,7 +18,7 @@ std::optional<Reduction> reduction_of(const Plan& plan) {
     return std::nullopt;
 }
 
-// Between bytes of a neighbour's that nobody may touch.
+// Registered memory between a neighbour's bytes, which no one may touch.
 class RegisteredMemory final : public Memory {
 public:
     explicit RegisteredMemory(Index bytes)
@@ -45,7 +45,7 @@ public:
 private:
     static constexpr std::size_t page = 4096;
     static constexpr std::byte neighbour{0x7e};
-    // So that a border of two pages is about in the middle; on the boundary of any element.
+    // Puts a page border near the middle, on an element's boundary.
     [[nodiscard]] std::size_t offset_of(Index bytes) const {
         const std::size_t before = static_cast<std::size_t>(bytes) / 2 % page / 16 * 16;
         return (2 * page - before - reinterpret_cast<std::uintptr_t>(pages_.data()) % page) % page;

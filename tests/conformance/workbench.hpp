@@ -1,25 +1,25 @@
-// One array on one rank: its buffers, what they must hold before and after a run, and whose memory they lie in.
+// One array on one rank: its buffers, their expected contents before and after a run, and the owner of their memory.
 #pragma once
 
 #include "array.hpp"
 
 namespace reshard::conformance {
 
-/// One array of a list: its plan, and how its tiles lie on each rank.
+/// One array of a list: its plan, and the storages of its tiles on each rank.
 struct Item {
     Plan plan;
     Style source = Style::row_major;
     Style target = Style::row_major;
 };
 
-/// Buffers of one array on one rank, with what they must hold before and after.
+/// Buffers of one array on one rank, with their expected contents before and after.
 struct Workbench {
     Workbench(const Item& item, Index rank, std::uint64_t salt, Index workspace_bytes, bool donate = false);
     [[nodiscard]] Buffers buffers();
-    /// Empty when the target is right, the source untouched, of a donated one what is not the tile's, and nothing past
-    /// the workspace written.
+    /// Empty if the target is right, the source is unchanged (if donated, outside its tile), and nothing past the
+    /// workspace is written.
     [[nodiscard]] std::string wrong() const;
-    /// Contents and what is wanted, of the same item; what is bound stays where it is.
+    /// Takes contents and expected results from a fresh bench of the same item. Bound memory stays in place.
     void refill(const Workbench& fresh);
 
     Image source;
@@ -30,8 +30,8 @@ struct Workbench {
     Index workspace_bytes = 0;
 
 private:
-    [[nodiscard]] Image outside(const Image& image) const;  ///< of a source what a run must leave as it was
-    Layout layout_;                                         // of the source
+    [[nodiscard]] Image outside(const Image& image) const;  ///< the part of a source that a run must not change
+    Layout layout_;                                         // layout of the source
     Style style_;
     Index rank_;
     bool donate_;
@@ -40,12 +40,12 @@ private:
 /// Storages of an item on a rank.
 Storages storages_of(const Item& item, Index rank);
 
-/// Memory of the caller's own that is registered. It begins and ends within pages, and small memory crosses the border
-/// of two. Fails the test and returns nothing where it cannot be registered.
+/// The caller's own memory, registered. It begins and ends within pages, and even small memory crosses a page border.
+/// Fails the test and returns nothing if it cannot be registered.
 std::unique_ptr<Memory> registered_memory(Backend& backend, Index bytes);
 
-/// Whose memory the tiles of one array lie in: the caller's, or what peers may reach: allocated or registered. The
-/// contents go from the bench before a run and back to it after.
+/// The memory of the tiles of one array: the caller's, allocated by the backend, or registered. The contents are copied
+/// from the bench before a run and back to it after.
 struct Lent {
     std::unique_ptr<Memory> source;
     std::unique_ptr<Memory> target;

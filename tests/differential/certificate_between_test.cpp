@@ -1,5 +1,5 @@
-// Plans between meshes, over any devices in any order, go to the checker that is extracted from the proofs: the two
-// judges agree on what is planned, by every rule that plans between meshes, and on damaged plans.
+// Sends plans between meshes, over any devices in any order, to the checker that is extracted from the proofs. The two
+// judges must agree on plans from every rule that plans between meshes, and on damaged plans.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -23,7 +23,7 @@ struct Asked {
     Result<Verdict> verdict;
 };
 
-/// All but a few rules, so that each has its turn.
+/// Options that switch a few rules off, so that each rule has its turn.
 Options options_of(Draw& draw, const Problem& problem) {
     Options options = draw.options(problem);
     options.limits = {};
@@ -38,7 +38,7 @@ protected:
         if (!Checker::built()) GTEST_SKIP() << "this build has no checker: it needs coqc and ocamlopt";
     }
 
-    // What is planned for random questions; damaged where `damaged`, which the C++ judge may refuse.
+    // Asks about plans for random problems. If `damaged`, the plans are damaged, and the C++ judge may refuse them.
     void ask(std::size_t wanted, Checker& checker, bool damaged) {
         Draw draw(seed + (damaged ? 1 : 0));
         while (asked_.size() < wanted) {
@@ -59,7 +59,7 @@ protected:
         }
     }
 
-    // Plans that both accept, with the same numbers; the others both refuse.
+    // Counts the plans that both judges accept with the same numbers. Both must refuse the other plans.
     std::size_t compare(const std::vector<Answer>& answers) {
         std::size_t accepted = 0;
         int shown = 0;

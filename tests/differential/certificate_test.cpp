@@ -1,5 +1,5 @@
-// Translation validation: plans and schedules go to the checker that is extracted from the proofs, and the two judges
-// must agree, on good ones and on damaged ones.
+// Translation validation: sends plans and schedules to the checker that is extracted from the proofs. The two judges
+// must agree on good and on damaged ones.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t seed = 20211203;
 constexpr Index devices_max = 4096;
-/// Damaged plans are carried out element by element when both judges accept them.
+/// Damaged plans on up to this many devices are carried out element by element if both judges accept them.
 constexpr Index simulated_devices_max = 48;
 constexpr Index simulated_elements_max = Index{1} << 16;
 constexpr int shown_max = 5;
@@ -52,10 +52,10 @@ std::optional<Plan> synthesized(const Problem& problem, const Options& options) 
     return made->plan();
 }
 
-/// Small meshes find the corners; large ones show that no step enumerates what it need not.
+/// Small meshes find the corner cases. Large ones show that no step enumerates more than it must.
 Index most_devices(Draw& draw) { return draw.once_in(2) ? 64 : draw.once_in(2) ? 512 : devices_max; }
 
-/// One of all sources of plans in turn; nothing where the problem has no plan under its limits.
+/// A plan from each source of plans in turn; nothing if the problem has no plan under its limits.
 std::optional<Plan> draw_plan(Draw& draw, int turn, Options& options) {
     if (turn % 4 == 0) return plan_of(drawn(walks(), draw));
     if (turn % 4 == 1) return draw.walk(draw.problem(most_devices(draw)).source, 6);
@@ -97,7 +97,7 @@ TEST_F(Certificate, PlansAreAcceptedWithTheSameNumbers) {
             ++unrefined;
             continue;
         }
-        auto verdict = check(*plan, {.peak_bytes_max = options.limits.peak_bytes_max});  // of its steps, as they are
+        auto verdict = check(*plan, {.peak_bytes_max = options.limits.peak_bytes_max});  // run as steps
         ASSERT_TRUE(verdict.has_value()) << format(*plan) << verdict.error().message;
         for (const Step& step : plan->steps) ++kinds[std::string(name(step.kind))];
         large += device_count(plan->source) > 64;
@@ -142,7 +142,7 @@ TEST_F(Certificate, BothJudgesAgreeOnDamagedPlans) {
         const auto line = notation::certificate(plan);
         auto verdict = check(plan);
         if (!line) {
-            // What cannot be written down has no common refinement, or is refused in C++.
+            // A plan that cannot be written has no common refinement, or C++ refuses it.
             line.error().code == Code::unsupported ? ++unrefined : ++illegible;
             if (line.error().code != Code::unsupported) {
                 EXPECT_FALSE(verdict.has_value()) << format(plan) << line.error().message;

@@ -42,7 +42,7 @@ std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answe
     if (answer.peak * size != verdict.peak_bytes) return "peak " + std::to_string(verdict.peak_bytes / size);
     if (answer.received * size != verdict.received_bytes)
         return "received " + std::to_string(verdict.received_bytes / size);
-    // No bound is proved where the target has summands; C++ says 0 there, which is none.
+    // No bound is proved if the target has summands. There C++ says 0, which is no bound.
     const Index bound = verdict.lower_bound_bytes / size;
     const bool none = !answer.lower_bound && summand_count(plan.target) > 1;
     if (!none && answer.lower_bound != bound) return "lower bound " + std::to_string(bound);
@@ -50,7 +50,7 @@ std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answe
     return "";
 }
 
-// Tests of one program may run side by side, so the name of the test is in the name of the file.
+// Tests of one program may run side by side, so the file name contains the name of the test.
 Checker::Checker(const std::string& name) : path_(::testing::TempDir() + "reshard_" + name), questions_(path_) {}
 
 Checker::~Checker() {
@@ -64,7 +64,7 @@ bool Checker::built() { return std::filesystem::exists(program()); }
 std::vector<Answer> Checker::answers() {
     questions_.close();
     const std::string out = path_ + ".out";
-    // It exits 1 when it rejected a line, which the answers say as well.
+    // It exits with 1 if it rejected a line. The answers say so too.
     const int status = std::system(("\"" + program() + "\" < \"" + path_ + "\" > \"" + out + "\"").c_str());
     EXPECT_NE(status, -1);
     std::vector<Answer> answers;

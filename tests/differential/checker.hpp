@@ -1,4 +1,4 @@
-// The checker that is extracted from the proofs, as a process: lines in, answers out.
+// Runs the checker that is extracted from the proofs as a process: lines in, answers out.
 #pragma once
 
 #include <fstream>
@@ -10,7 +10,7 @@
 
 namespace reshard::test {
 
-/// What the checker says of one line. Elements.
+/// The checker's answer to one line, in elements.
 struct Answer {
     bool accepted = false;
     Index peak = 0;
@@ -22,7 +22,7 @@ struct Answer {
 
 [[nodiscard]] Answer read_answer(const std::string& text);
 
-/// What the two judges say differently of a plan that both accept; empty when the numbers are the same.
+/// The numbers on which the two judges differ, for a plan that both accept; empty if they agree on all numbers.
 [[nodiscard]] std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answer);
 
 /// Lines for one process, collected in a file.
@@ -33,9 +33,9 @@ public:
     Checker(const Checker&) = delete;
     Checker& operator=(const Checker&) = delete;
 
-    [[nodiscard]] static bool built();  ///< this build has made a checker
+    [[nodiscard]] static bool built();  ///< true if this build has made a checker
     void ask(const std::string& line) { questions_ << line << '\n'; }
-    [[nodiscard]] std::vector<Answer> answers();  ///< to all lines, in order, from one process
+    [[nodiscard]] std::vector<Answer> answers();  ///< answers to all lines, in order, from one process
 
 private:
     std::string path_;

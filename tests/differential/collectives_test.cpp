@@ -1,5 +1,5 @@
-// Where steps overlap an exchange is weighed against plans of several steps in pieces: with all steps no plan ends
-// later than with the collectives, which are some of them.
+// If steps overlap, an exchange competes with plans of several steps in pieces. With all steps allowed, no plan ends
+// later than with the collectives alone.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using Random = std::mt19937_64;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 
-/// Nodes of 2 or 3 devices in racks of 2 or 3 nodes, or nodes alone. Latencies and pieces cost nothing, or something.
+/// Nodes of 2 or 3 devices, alone or in racks of 2 or 3 nodes. Latencies and pieces may be free or not.
 Machine random_machine(Random& random) {
     const Index node = 2 + below(random, 2);
     const Index rack = node * (2 + below(random, 2));
@@ -49,7 +49,7 @@ std::string random_sum(Random& random) {
                        text(reduction.c_str(), lists[2], "}"));
 }
 
-/// On one mesh, from sums to sums of any kind, or between any two meshes.
+/// Two layouts with sums of any kind on one mesh, or a problem between any two meshes.
 std::string random_text(Random& random, int question) {
     if (question % 2 == 0) return random_pair(random(), 24);
     if (question % 4 == 1) return random_question(random(), 16);
@@ -58,7 +58,7 @@ std::string random_text(Random& random, int question) {
     return fmt::format("{}\n{}\n{}\n{}", mesh, source, mesh, random_sum(random));
 }
 
-/// Longer, so that there is something to cut; where intervals are stated, as it is.
+/// Makes the array longer, so that it can be cut. A dimension with stated intervals is unchanged.
 void lengthen(Problem& problem, Index by) {
     for (std::size_t i = 0; i < problem.source.dims.size(); ++i) {
         Dim& source = problem.source.dims[i];

@@ -1,4 +1,4 @@
-// What can go wrong between ranks, and what only looks as if.
+// Faults between ranks, and changes that only look like faults.
 #include <algorithm>
 
 #include "differential/drawn_plans.hpp"
@@ -29,7 +29,7 @@ bool Draw::damage_one_rank(std::vector<Schedule>& schedules) {
             Interval& side = one_of(transfer.box);
             if (once_in(2)) side.begin += 1;
             if (once_in(2)) side.end += once_in(2) ? 1 : -1;
-            // An empty box moves nothing; the judge in C++ refuses it, the proved one does not mind.
+            // An empty box moves nothing. The judge in C++ refuses it; the proved judge accepts it.
             return side.size() > 0;
         }
     }
@@ -48,7 +48,7 @@ bool Draw::damage_message(std::vector<Schedule>& schedules) {
     Transfer* send = send_of(peer, receive.box);
     if ((send == nullptr) != (peer == receiver.rank)) return false;
     if (once_in(2)) {
-        // The box comes from another rank, which may hold it as well.
+        // The box comes from another rank, which may hold it too.
         const Index other = below(static_cast<Index>(schedules.size()));
         const Transfer moved{receiver.rank, receive.box};
         receive.peer = other;

@@ -1,6 +1,6 @@
-// The same question has the same plan on every rank, run, compiler and optimization level: one number over 10,000
-// plans, written down once, which says that a plan changed; and the first 50 plans in plans.txt, which say which. When
-// the synthesizer learns something new, RESHARD_UPDATE=1 writes them anew, and the test prints the number to put here.
+// The same problem has the same plan on every rank, run, compiler and optimization level. One number over 10,000 plans
+// shows that a plan changed; the first 50 plans, in plans.txt, show how. When the synthesizer learns something new,
+// RESHARD_UPDATE=1 writes plans.txt again, and the test prints the number to put here.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace reshard::test {
 
 namespace {
 
-/// Sizes up to which the layouts are drawn: devices times tile stays within what can be moved element by element.
+/// The largest drawn layouts: devices times tile stays small enough to move element by element.
 constexpr Index tile_max = Index{1} << 20;
 
 void for_each_layout(Plan& plan, const std::function<void(Layout&)>& change) {
@@ -45,7 +45,7 @@ Problem Draw::problem(Index devices_max) {
             Index stride = devices;
             for (const Axis& axis : mesh.axes) {
                 stride /= axis.size;
-                // Mostly in the same place on both sides, so that most pairs have a common refinement.
+                // The place is mostly the same on both sides, so that most pairs have a common refinement.
                 const Index at = once_in(12) ? below(3) : cut;
                 Index minor = 1;
                 if (at == 1 && axis.size % 2 == 0) minor = 2;
@@ -65,7 +65,7 @@ Problem Draw::problem(Index devices_max) {
         };
         Problem drawn{deal(), deal()};
         if (sums && once_in(2)) {
-            // A sum is dealt anew on most pairs; here it ends.
+            // Most pairs deal the sum again; here it ends.
             drawn.target.unreduced.clear();
         }
         const bool even = !once_in(3);
@@ -108,12 +108,12 @@ Layout Draw::neighbour(const Layout& layout) {
         case 5:
             if (!list.empty() && !rest.empty()) list.back() = one_of(rest);
             break;
-        case 6:  // part of a digit moves
+        case 6:  // a part of a digit moves
             if (&list == &second || list.empty() || list.back().size % 2 != 0) break;
             second.push_back({2, list.back().stride});
             list.back() = {list.back().size / 2, list.back().stride * 2};
             break;
-        default:  // the same digits twice: no layout, which both judges must see
+        default:  // the same digits twice: not a layout, and both judges must refuse it
             if (once_in(4) && !list.empty()) second.push_back(list.back());
     }
     for (Dim& dim : other.dims) dim.atoms = canonical(dim.atoms);
@@ -204,7 +204,7 @@ void Draw::mutate(Plan& plan) {
         case 4:
             mutate_extent(plan);
             break;
-        case 5:  // the change goes all the way to the end, so that the plan arrives
+        case 5:  // the change goes on to the end, so that the plan arrives
             step.layout = neighbour(step.layout);
             plan.steps.erase(plan.steps.begin() + which + 1, plan.steps.end());
             plan.target = plan.steps.back().layout;

@@ -1,5 +1,5 @@
-// Random plans and damaged ones for the comparison of the two judges: on meshes too large for the other generators, and
-// with mistakes that a generator of valid values does not make.
+// Random and damaged plans to compare the two judges. Meshes are too large for the other generators, and the mistakes
+// are of a kind that a generator of valid values does not make.
 #pragma once
 
 #include <random>
@@ -18,23 +18,23 @@ public:
     [[nodiscard]] bool once_in(Index times) { return below(times) == 0; }
     [[nodiscard]] std::uint64_t seed() { return engine_(); }
 
-    /// Two layouts on up to `devices_max` devices; the axes are sometimes cut, on the two sides alike or differently.
+    /// Two layouts on up to `devices_max` devices. Some axes are cut, equally or differently on the two sides.
     [[nodiscard]] Problem problem(Index devices_max);
 
-    /// Another layout of the same array by one change; now and then one that is no layout.
+    /// Another layout of the same array, by one change. Now and then the result is not a valid layout.
     [[nodiscard]] Layout neighbour(const Layout& layout);
 
     /// Up to `length` steps, each of a kind that type_step accepts.
     [[nodiscard]] Plan walk(const Layout& source, std::size_t length);
 
-    /// Vocabulary, objective, machine, and sometimes a limit near what the problem needs at least.
+    /// Options with a random vocabulary, objective and machine, and sometimes a limit near the least that works.
     [[nodiscard]] Options options(const Problem& problem);
 
-    /// The plan with one or two things changed.
+    /// The plan with one or two changes.
     [[nodiscard]] Plan mutant(Plan plan);
 
-    /// One thing changed in the schedules of one step, on one rank or alike on both ends of a message; some changes do
-    /// no harm. False when there was no place for it.
+    /// Changes one thing in the schedules of one step, on one rank or equally on both ends of a message. Some changes
+    /// do no harm. False if the schedules have no place for the change.
     [[nodiscard]] bool damage(std::vector<Schedule>& schedules);
 
 private:

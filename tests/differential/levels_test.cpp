@@ -1,6 +1,6 @@
-// Two network levels, a byte that leaves the node eight times as dear: plans against the exact optimum over all typed
-// steps, exchanges among them (a two-level exchange is an exchange and a gather inside the node), and against the bound
-// that no protocol passes.
+// Two network levels, where a byte that leaves the node is eight times as dear. Compares plans with the exact optimum
+// over all typed steps, exchanges included (a two-level exchange is an exchange and a gather inside the node), and with
+// the lower bound for any protocol.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ struct Field {
     Mesh mesh;
     AtomList digits;
     std::vector<Index> shape;
-    Index inside;  ///< devices of a node
-    /// The most that plans may be over the bound, on average. Where nodes have 3 x 2 devices the exact optimum of typed
-    /// steps is at 1.30.
+    Index inside;  ///< devices per node
+    /// The most by which plans may exceed the bound, on average. If nodes have 3 x 2 devices, the exact optimum of
+    /// typed steps is at 1.30.
     double bound_mean = 1.25;
-    /// What steps that overlap gain on average where levels weigh alike, at least.
+    /// The least gain of overlapping steps, on average, with equally dear levels.
     double gain_mean = 1.5;
-    /// In a short run one source in so many: no closed form holds where no digits tell nodes apart.
+    /// A short run tests one source in so many, because no closed form holds if digits do not tell nodes apart.
     Index one_source_in = 1;
 
     [[nodiscard]] bool asks(Index source) const { return long_run() || source % one_source_in == 0; }
@@ -39,7 +39,7 @@ struct Field {
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
 
-/// Nothing but loads counts: a byte inside takes 1 us, outside 8.
+/// Only loads count: a byte takes 1 us inside a node and 8 us outside.
 Machine machine_of(Index inside) {
     return {"two_levels",
             {{"inside", inside, 0, 1'000'000}, {"outside", index_max, 0, 1'000'000 / outside_weight}},
@@ -58,7 +58,7 @@ Index weighted(const Plan& plan, const Verdict& verdict, const Machine& machine)
     return sum;
 }
 
-/// Indices of the array's elements that a device holds, in row-major numbers.
+/// Adds the row-major numbers of the array's elements that a device holds.
 void add_elements(const Layout& layout, Index device, std::set<Index>& elements) {
     const Box box = as_box(tile(layout, device));
     std::vector<Index> numbers = {0};
@@ -76,12 +76,12 @@ std::size_t lacking(const std::set<Index>& wanted, const std::set<Index>& held) 
         std::ranges::count_if(wanted, [&](Index element) { return held.count(element) == 0; }));
 }
 
-/// What a node wants and does not hold must come in, over all its devices at best (theorem group_lower_bound); what a
-/// device lacks beyond its share of that comes at least from inside.
+/// Elements that a node wants and does not hold must come in, at best over all its devices (theorem group_lower_bound).
+/// Elements that a device lacks beyond its share come at best from inside the node.
 double bound(const Layout& source, const Layout& target, Index inside) {
     double outside = 0;
     double foreign = 0;
-    // The devices of the fields are 0, 1, ... in any order, so that every node is whole.
+    // The devices of the fields are 0, 1, ... in any order, so every node is whole.
     for (Index node = 0; node < device_count(source); node += inside) {
         std::set<Index> held;
         std::set<Index> wanted;
@@ -159,7 +159,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
     EXPECT_LE(bound_sum / static_cast<double>(bounded), field.bound_mean);
 }
 
-/// What goes over each level by the schedules of all ranks: the most that one receives or sends.
+/// The load of each level by the schedules of all ranks: the most that one rank receives or sends.
 std::vector<Index> scheduled_loads(const Layout& before, const Step& step, const Machine& machine) {
     std::vector<Index> most(machine.levels.size());
     for (Index rank = 0; rank < device_count(before); ++rank) {
@@ -198,7 +198,7 @@ TEST_P(LevelsTest, LoadsOfExchangesAreThoseOfTheirSchedules) {
     EXPECT_GT(pairs, 100);
 }
 
-/// What is told of the pairs of a field whose plan has several steps, by how alike their two levels weigh.
+/// Figures of the pairs in a field with plans of several steps, by the ratio of their two levels.
 struct Overlapped {
     Index pairs = 0;
     double gain_sum = 0;
@@ -218,7 +218,7 @@ TEST_P(LevelsTest, StepsOverlapWhereLevelsWeighAlike) {
         if (!field.asks(sources++)) continue;
         for (const Layout& target : reference.layouts()) {
             if (foreign_elements(source, target) == 0) continue;
-            // Pairs in turn where a byte outside is as dear as one inside, twice, four and eight times.
+            // In turn, a byte outside is as dear as a byte inside, or two, four or eight times as dear.
             Options serial;
             serial.machine = machine_of(field.inside);
             serial.machine.levels[1].bytes_per_second = 1'000'000 >> (pairs++ % 4);
@@ -256,7 +256,7 @@ const AtomList digits_222 = {{2, 4}, {2, 2}, {2, 1}};
 const AtomList digits_232 = {{2, 6}, {3, 2}, {2, 1}};
 const Mesh mesh_222{{"a", 2}, {"b", 2}, {"c", 2}};
 const Mesh mesh_232{{"a", 2}, {"b", 3}, {"c", 2}};
-// Orders that no digits of the mesh tell: a node is any devices of it.
+// Orders that digits of the mesh cannot express: a node is any set of devices.
 const Mesh shuffled_222{mesh_222.axes, {0, 3, 5, 6, 1, 7, 2, 4}};
 const Mesh shuffled_232{mesh_232.axes, {7, 2, 10, 0, 5, 9, 3, 11, 1, 8, 4, 6}};
 

@@ -1,4 +1,4 @@
-// The synthesizer against the exact optimum of its vocabulary.
+// Compares the synthesizer with the exact optimum of its vocabulary.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ struct Field {
     Mesh mesh;
     std::vector<Index> shape;
     std::vector<AtomList> cuts;
-    bool whole_axes;  ///< only pairs whose layouts do not cut an axis
-    int sample;       ///< pairs in a short run; all of them in a long one, unless `long_sample`
+    bool whole_axes;  ///< only pairs of layouts that do not cut an axis
+    int sample;       ///< pairs in a short run; a long run takes all pairs, or `long_sample` pairs
     int long_sample = 0;
 };
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
 
-/// No digit of the layout begins or ends inside an axis.
+/// True if no digit of the layout begins or ends inside an axis.
 bool keeps_axes_whole(const Layout& layout) {
     for (const Dim& dim : layout.dims)
         for (const Atom& atom : dim.atoms) {
@@ -44,7 +44,7 @@ bool keeps_axes_whole(const Layout& layout) {
 struct Tally {
     Index pairs = 0;
     Index at_optimum = 0;
-    Index bound_met = 0;  ///< pairs whose optimum is the lower bound: a property of the vocabulary, not of the search
+    Index bound_met = 0;  ///< pairs with an optimum at the bound, which depends on the vocabulary and not the search
     double ratio_sum = 0;
     double worst = 1;
     std::string worst_pair;
@@ -71,9 +71,9 @@ void compare(const Layout& source, const Layout& target, Index optimum, Tally& t
     EXPECT_LE(direct->verdict().peak_bytes, direct->verdict().floor_bytes) << question;
     EXPECT_EQ(direct->verdict().received_bytes_max_device, direct->verdict().lower_bound_bytes) << question;
     const Index received = verdict->received_bytes_max_device / 4;
-    // The reference adds up the busiest receiver of each step; the busiest device of the whole plan may do better.
+    // The reference adds up the busiest receiver of each step. The busiest device of the whole plan may receive less.
     const double ratio = received <= optimum ? 1 : static_cast<double>(received) / static_cast<double>(optimum);
-    // What it calls complete must be so.
+    // If the search says that it is complete, the plan must be optimal.
     if (made->search_complete) {
         EXPECT_LE(received, optimum) << question << "\n" << format(made->plan());
     }
@@ -102,7 +102,7 @@ TEST_P(OptimumTest, CollectivesAreWithinReachOfTheExactOptimum) {
             if (foreign_elements(layouts[source], layouts[target]) > 0) pairs.emplace_back(source, target);
     const auto wanted = static_cast<std::size_t>(long_run() ? field.long_sample : field.sample);
     if (wanted != 0 && wanted < pairs.size()) {
-        // A sample that is the same everywhere: std::shuffle is not.
+        // The sample must be the same everywhere, which std::shuffle does not guarantee.
         std::mt19937_64 random(20211203);
         for (std::size_t i = 0; i < wanted; ++i) std::swap(pairs[i], pairs[i + random() % (pairs.size() - i)]);
         pairs.resize(wanted);

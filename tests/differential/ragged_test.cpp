@@ -1,5 +1,5 @@
-// Extents of 1, tight ones, and such as do not divide: what is called complete or optimal is so, and asking for the
-// alternatives changes no plan. Against the exact optimum over every ragged layout of a small mesh.
+// Extents of 1, tight extents, and extents that do not divide, compared with the exact optimum over every ragged layout
+// of a small mesh. A plan that is called complete or optimal must be so, and a list of alternatives changes no plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,15 +22,15 @@ struct Field {
     Mesh mesh;
     std::vector<AtomList> cuts;
     std::size_t rank;
-    int shapes;  ///< random ones, in a short run
-    int pairs;   ///< of layouts, for each shape and objective, in a short run
+    int shapes;  ///< random shapes in a short run
+    int pairs;   ///< pairs of layouts for each shape and objective in a short run
 };
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
 
 constexpr Index move_weight = 1'000'000'000;
 
-/// What the objective adds up.
+/// The figure that the objective adds up.
 Index priced(Objective objective, const Layout& before, const Step& step, const Move& move, const Machine& machine) {
     switch (objective) {
         case Objective::time:
@@ -43,7 +43,7 @@ Index priced(Objective objective, const Layout& before, const Step& step, const 
     return (is_local(step.kind) ? 0 : move_weight) + move.received;
 }
 
-/// The same of a whole plan, where devices that are busy in different steps may only make it less.
+/// The same for a whole plan. It may be less than the sum, since different devices may be busy in different steps.
 template <class Made>
 Index priced(Objective objective, const Made& made) {
     const Index received = made.verdict().received_bytes_max_device / size_of(made.plan().source.dtype);
@@ -95,7 +95,7 @@ private:
         return known;
     }
 
-    // Of the reference: a last slice is charged with the copy of its tile.
+    // The optimum of the reference. A last slice is charged with the copy of its tile.
     Index optimum(std::size_t source, std::size_t target) {
         const Layout& end = reference_.layouts()[target];
         const Index floor = std::max(tile_elements(reference_.layouts()[source]), tile_elements(end));
@@ -135,7 +135,7 @@ private:
         ASSERT_EQ(made.has_value(), explained.has_value()) << question;
         const Index best = optimum(from, to);
         ++tally.pairs;
-        // Cut by turns there can be a way that the reference, which cuts once, has not.
+        // Cuts by turns may allow a way that the reference does not have, since it cuts only once.
         const bool by_turns =
             made && std::ranges::any_of(made->plan().steps, [](const Step& step) { return has_pieces(step.layout); });
         ASSERT_TRUE(made.has_value() == (best != index_max) || by_turns) << question << "\nthe optimum is " << best;
@@ -188,12 +188,12 @@ TEST_P(RaggedTest, WhatIsCalledCompleteIsTheExactOptimum) {
                     std::string(name(objective)).c_str(), static_cast<long long>(tally.pairs),
                     static_cast<long long>(tally.complete), static_cast<long long>(tally.at_optimum),
                     static_cast<long long>(tally.optimal));
-        // As good as always, the search is exact here and says so.
+        // The search is exact here and says so, as almost always.
         EXPECT_EQ(tally.complete, tally.at_optimum);
     }
 }
 
-// Levels that end inside the axes: a price must say who takes part.
+// Levels end inside the axes, so the price depends on the devices that take part.
 TEST_P(RaggedTest, WhatIsCalledCompleteOnTwoLevelsIsTheExactOptimum) {
     const Field& field = GetParam();
     std::mt19937_64 random(20221203);
@@ -234,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(Small, RaggedTest,
                                            Field{"2x2x2_rank_3", mesh_222, {digits_222}, 3, 3, 100}),
                          [](const ::testing::TestParamInfo<Field>& field) { return std::string(field.param.name); });
 
-// Digits of 2 and of 3 of one axis cross, and what neither uses may be no digit: all take part.
+// Digits of 2 and of 3 of one axis cross. The unused rest may not be a digit, so all devices take part.
 TEST(Ragged, PermutesBetweenCutsOfOneAxisArePricedAsTheJudgeDoes) {
     const Field field{"6_rank_2", mesh_6, {digits_23, {{3, 2}, {2, 1}}}, 2, 1, 0};
     std::mt19937_64 random;

@@ -10,8 +10,8 @@ namespace {
 
 using Lists = std::vector<AtomList>;
 
-/// Every way to deal the digits from `next` on to positions of the dimensions, to the summands, which come last and are
-/// a set, or to nobody.
+/// Finds every way to deal the digits from `next` on to positions of the dimensions or to the summands, or to leave
+/// them unused. The summands come last and are a set.
 void deal(const AtomList& digits, std::size_t next, bool sums, Lists& lists, std::set<Lists>& all) {
     if (next == digits.size()) {
         all.insert(lists);
@@ -49,7 +49,7 @@ Reference::Reference(const Mesh& mesh, const std::vector<Index>& shape, const st
         Lists lists(shape.size() + 1);
         deal(digits, 0, sums == Sums::yes, lists, all);
     }
-    std::set<Lists> seen;  // two cuts of an axis may make one layout
+    std::set<Lists> seen;  // two cuts of an axis may make the same layout
     for (const Lists& lists : all) {
         Layout layout{DType::f32, mesh, {}, as_set(lists.back())};
         Lists merged;

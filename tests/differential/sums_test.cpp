@@ -1,5 +1,5 @@
-// The synthesizer against the exact optimum where digits may also be unreduced: every reduction, every zero_fill and
-// what lies between, over every layout of a small mesh.
+// Compares the synthesizer with the exact optimum if digits may also be unreduced: every reduction, every zero_fill and
+// the steps between, over every layout of a small mesh.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,11 +21,11 @@ struct Field {
     Mesh mesh;
     AtomList digits;
     std::vector<Index> shape;
-    std::size_t pairs;       ///< in a short run
-    std::size_t long_pairs;  ///< 0: all of them
-    bool heavy = false;      ///< its reference takes a while: in a long run only
-    /// Digits cut one after another; for bytes also pairs without sums. Fewer steps can be had without sums by making
-    /// some, which is not searched.
+    std::size_t pairs;       ///< pairs in a short run
+    std::size_t long_pairs;  ///< pairs in a long run; 0: all
+    bool heavy = false;      ///< only in a long run, because its reference takes a while
+    /// Digits cut one after another. The objective bytes also gets pairs without sums. For the objective steps, plans
+    /// between such pairs could save steps by making sums, which is not searched.
     bool by_turns = false;
 };
 
@@ -33,11 +33,11 @@ void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
 
 struct Tally {
     Index pairs = 0;
-    Index planned = 0;  ///< where there is a way
+    Index planned = 0;  ///< pairs that have a way
     Index at_optimum = 0;
     Index complete = 0;
-    Index bounded = 0;    ///< pairs whose lower bound is the optimum
-    Index unbounded = 0;  ///< pairs that must receive something and have no bound
+    Index bounded = 0;    ///< pairs with an optimum at the lower bound
+    Index unbounded = 0;  ///< pairs that must receive something but have no bound
     double worst = 1;
     std::string worst_pair;
 };
@@ -58,7 +58,7 @@ public:
               field.by_turns ? Reference::Ragged::by_turns : Reference::Ragged::yes, Reference::Sums::yes),
           all_pairs_(field.by_turns && objective == Objective::bytes) {}
 
-    // A sample that is the same everywhere; sources in order, since all targets of one are found together.
+    // The sample is the same everywhere. Sources are in order, since all targets of one source are found together.
     void compare(std::size_t wanted, Tally& tally) {
         const std::size_t count = reference_.layouts().size();
         std::vector<std::size_t> places;
@@ -197,12 +197,12 @@ struct Known {
     const char* target;
     Vocabulary vocabulary;
     Objective objective;
-    Index moves;     ///< asked for with the objective steps only
-    Index elements;  ///< that the busiest device receives
+    Index moves;     ///< for the objective steps only
+    Index elements;  ///< elements that the busiest device receives
 };
 
-// Optima that the reference found in a long run, where the search looks at many states before it is there; on 6 x 6 the
-// digits of an axis that lies in several cuts become summands in each.
+// Optima that the reference found in a long run. The search visits many states before it finds them. On 6 x 6 the
+// digits of an axis that lies in several cuts become summands in each cut.
 TEST(Sums, KnownOptimaAreMet) {
     using enum Vocabulary;
     using enum Objective;

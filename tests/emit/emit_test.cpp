@@ -14,8 +14,8 @@
 namespace reshard::test {
 namespace {
 
-// Values whose sums do not wrap, so that an average divides without a rest. A summand of an average is `divisor` times
-// its share.
+// Values with sums that do not wrap, so that an average divides without a remainder. A summand of an average is
+// `divisor` times its share.
 Tiles times(Tiles tiles, Index factor) {
     for (auto& tile : tiles)
         for (std::int64_t& value : tile) value *= factor;
@@ -38,14 +38,14 @@ std::vector<std::int64_t> array_of(const Layout& layout) {
 
 bool is_prod(const Layout& layout) { return !layout.unreduced.empty() && layout.reduction == Reduction::prod; }
 
-// An all_reduce of prod is two collectives, or one that receives more.
+// An all_reduce of prod is two collectives, or one collective that receives more.
 bool reduces_prod(const Plan& plan) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
         if (plan.steps[i].kind == StepKind::all_reduce && is_prod(layout_before(plan, i))) return true;
     return false;
 }
 
-// What is wrong with the program of a plan; empty when nothing is.
+// The fault of a plan's program; empty if it is right.
 std::string fault(const Plan& plan, const Problem& asked) {
     const auto program = portable(plan, asked);
     if (!program) return "no program: " + describe(program.error());
@@ -95,7 +95,7 @@ TEST(PortableMeaning, WalksOfAnySteps) {
     EXPECT_GT(ran, cases(300));
 }
 
-// All layouts of one array on a mesh: each axis cuts one of the dimensions or none, in each order.
+// All layouts of one array on a mesh: each axis cuts one of the dimensions or is unused, in each order.
 std::vector<Layout> layouts_on(const Mesh& mesh, const std::vector<Index>& extents) {
     std::vector<Layout> all = {{DType::f32, mesh, {}, {}}};
     for (const Index extent : extents) all[0].dims.emplace_back(extent);
@@ -143,7 +143,7 @@ TEST(PortableMeaning, PairsOfRankThree) {
     all_pairs({{"a", 2}, {"b", 2}, {"c", 2}}, {8, 8, 8}, long_run() ? 1 : 20);
 }
 
-// Any axes and parts of axes, several dimensions, reductions: what the planner makes of them.
+// Plans for random axes and parts of axes, several dimensions and reductions.
 TEST(PortableMeaning, RandomPairs) {
     int refined = 0;
     check_property(cases(400), [&] {
@@ -160,7 +160,7 @@ TEST(PortableMeaning, RandomPairs) {
     EXPECT_GT(refined, cases(300));
 }
 
-// Two lists of devices, reshapes, averages in part: the program is one of the question and not only of the plan.
+// Two lists of devices, reshapes, partial averages: the program answers the problem, not only the plan.
 TEST(PortableMeaning, AnyQuestion) {
     int ran = 0;
     check_property(cases(3000), [&] {

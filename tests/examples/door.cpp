@@ -1,4 +1,4 @@
-// The example at the head of reshard/reshard.hpp, word for word, on six ranks of this process.
+// Runs the example at the head of reshard/reshard.hpp, word for word, on six ranks of this process.
 #include <atomic>
 #include <cstdio>
 #include <numeric>

@@ -1,4 +1,4 @@
-// What docs/checkpoints.md shows: the tiles of ranks from a checkpoint, which this example writes first.
+// The example of docs/checkpoints.md: loads the tiles of ranks from a checkpoint, which this program writes first.
 #include <mpi.h>
 
 #include <filesystem>

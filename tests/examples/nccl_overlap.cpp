@@ -1,5 +1,5 @@
-// A gather whose pieces a stream uses as they arrive, made piece by piece on the same stream: no host waits between.
-// Four ranks, which are threads here.
+// A gather in pieces. A stream makes the pieces and uses them as they arrive; the host does not wait between. The four
+// ranks are threads here.
 #include <cstdio>
 #include <thread>
 
@@ -11,7 +11,7 @@ using namespace reshard;
 namespace {
 
 constexpr int ranks = 4;
-constexpr Index rows = 128;  // of each rank
+constexpr Index rows = 128;  // rows of each rank
 constexpr Index n = 256;     // columns
 constexpr std::size_t row_bytes = n * sizeof(float);
 
@@ -20,7 +20,7 @@ std::span<std::byte> rows_of(std::span<std::byte> matrix, const Interval& some) 
                           static_cast<std::size_t>(some.size()) * row_bytes);
 }
 
-// In place of a product of matrices.
+// Stands for a product of matrices.
 void enqueue_copy(std::span<const std::byte> from, std::span<std::byte> to, cudaStream_t stream) {
     cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, stream);
 }

@@ -1,5 +1,5 @@
 // For a reader of NCCL: your communicator, your stream, tiles in device memory. Rows to columns on four ranks, which
-// are threads here; they may as well be processes.
+// are threads here but may also be processes.
 #include <cstdio>
 #include <thread>
 #include "reshard/model/rows.hpp"

@@ -1,4 +1,4 @@
-// A gather whose rows are used as they arrive, and a reduction whose summands are sent as they are made.
+// A gather with rows used as they arrive, and a reduction with summands sent as they are made.
 #include <cstdio>
 #include <span>
 #include <vector>
@@ -13,9 +13,9 @@ using namespace reshard;
 namespace {
 
 constexpr Index n = 256;     // columns
-constexpr Index rows = 128;  // of each rank
+constexpr Index rows = 128;  // rows of each rank
 
-// In place of a product of matrices: adds up rows, and looks at the transport now and then.
+// Stands for a product of matrices: adds up rows, and polls the transport now and then.
 double use(std::span<const double> matrix, const Side& some, Ticket& ticket) {
     double sum = 0;
     for (const Interval& interval : some.intervals)

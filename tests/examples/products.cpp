@@ -1,5 +1,5 @@
-// Products of matrices beside transfers: rows are gathered and multiplied as they arrive, sums are scattered as they
-// are made, and the weights of a layer come while the layer before it computes.
+// Products of matrices beside transfers. Rows are multiplied as they arrive, sums are scattered as they are made, and
+// the weights of a layer arrive while the layer before it computes.
 #include <algorithm>
 #include <cstdio>
 #include <span>
@@ -9,7 +9,7 @@
 #include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>
 
-// Fortran's name of the product of two matrices, of whatever BLAS there is.
+// Fortran's name of the matrix product in any BLAS.
 extern "C" void sgemm_(const char* transposed_a, const char* transposed_b, const int* m, const int* n, const int* k,
                        const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
                        const float* beta, float* c, const int* ldc);
@@ -18,9 +18,9 @@ using namespace reshard;
 
 namespace {
 
-constexpr Index n = 96;      // of square weights, and columns of all
-constexpr Index rows = 128;  // of each rank
-constexpr Index slice = 16;  // rows that take about half a millisecond where matrices are large
+constexpr Index n = 96;      // size of the square weights, and columns of all matrices
+constexpr Index rows = 128;  // rows of each rank
+constexpr Index slice = 16;  // rows that take about half a millisecond with large matrices
 
 using Matrix = std::vector<float>;  // row-major, n columns
 
@@ -31,7 +31,7 @@ Matrix matrix(Index count, Index seed) {
     return made;
 }
 
-// Some rows of c = a b. Looks at the transfer after each slice of them: over sockets MPI rests in between.
+// Computes some rows of c = a b. Polls the transfer after each slice, because over sockets MPI rests between calls.
 void multiply(std::span<const float> a, const Matrix& b, std::span<float> c, const Interval& some, Ticket& ticket) {
     for (Index row = some.begin; row < some.end; row += slice) {
         const int columns = n;
@@ -45,7 +45,7 @@ void multiply(std::span<const float> a, const Matrix& b, std::span<float> c, con
     }
 }
 
-// The definition of a product.
+// A product by its definition.
 Matrix product(const Matrix& a, const Matrix& b) {
     Matrix c(a.size());
     for (std::size_t i = 0; i < c.size(); ++i) {
@@ -61,7 +61,7 @@ int wrong_elements(std::span<const float> got, std::span<const float> right) {
     return wrong;
 }
 
-// What choose_pieces is told: a network, and how long the product of some rows of every rank takes.
+// Calls choose_pieces with a network, and the time for the product of some rows of every rank.
 PieceChoice choose(const Plan& plan, Index ranks, bool makes_source) {
     PieceWork work;
     work.block = rows;

@@ -1,4 +1,4 @@
-// Vectors of the program's own, registered once before a loop of moves.
+// The program's own vectors, registered once before a loop of moves.
 #include <algorithm>
 #include <cstdio>
 #include <span>

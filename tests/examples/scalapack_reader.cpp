@@ -1,5 +1,5 @@
-// For a reader who knows ScaLAPACK: a block-cyclic matrix, column-major with a leading dimension, becomes blocks of
-// rows, and comes back in other blocks.
+// For a reader of ScaLAPACK: a block-cyclic matrix, column-major with a leading dimension, moves to other blocks and
+// back.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -15,14 +15,14 @@ constexpr Index m = 100, n = 90;
 
 double value(Index i, Index j) { return static_cast<double>(1000 * i + j); }
 
-// ScaLAPACK's own rule for how many of n indices process p of np has in blocks of nb: numroc.
+// ScaLAPACK's numroc: how many of n indices process p of np has in blocks of nb.
 Index numroc(Index indices, Index nb, Index p, Index np) {
     const Index blocks = indices / nb;
     const Index extra = blocks % np;
     return blocks / np * nb + (p < extra ? nb : p == extra ? indices % nb : 0);
 }
 
-// The local arrays as a ScaLAPACK program has them: column-major, `lld` apart from column to column.
+// The local arrays as in a ScaLAPACK program: column-major, with columns `lld` apart.
 struct Local {
     Index rows, columns, lld;
     std::vector<double> a;
@@ -36,7 +36,7 @@ Local local_of(Index rank, Index mb, Index nb) {
 
 double& at(Local& local, Index i, Index j) { return local.a[static_cast<std::size_t>(j * local.lld + i)]; }
 
-// Where local index l of process p lies in the whole: indxl2g.
+// ScaLAPACK's indxl2g: the global index of local index l of process p.
 Index global(Index l, Index nb, Index p) { return (l / nb * 2 + p) * nb + l % nb; }
 
 }  // namespace

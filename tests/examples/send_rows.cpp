@@ -1,4 +1,4 @@
-// Rows carried out by memcpy among the ranks of one process: what a transport of one's own does with them.
+// Carries out rows with memcpy among the ranks of one process, as your own transport would.
 #include <cstdio>
 #include <cstring>
 #include <reshard/reshard.hpp>
@@ -33,7 +33,7 @@ int moved(const Layout& source, const Layout& target) {
 }  // namespace
 
 int main() {
-    // Each rank has a row of a matrix, filled with its number; wanted are the columns.
+    // Each rank has a row of a matrix, filled with its number, and wants a column.
     const Mesh mesh{{"x", 4}};
     return moved(parse_layout(mesh, "u8[4@x,8]").value(), parse_layout(mesh, "u8[4,8@x]").value());
 }

@@ -1,4 +1,4 @@
-// Places and sizes of tiles between, by hand: with the target's memory, the source's, and neither.
+// Places and sizes of the tiles between steps, computed by hand: with the target's memory, the source's, and neither.
 #include "src/plan/buffer_assignment.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ AssignedBuffer at(BufferId place, Index offset_bytes = 0) { return {place, offse
 
 constexpr Capacities no_room;
 
-// Tiles of 128 bytes on both devices: the source's is dead when the second one is written.
+// Tiles of 128 bytes on both devices. The source tile is dead when the second tile is written.
 Plan three_turns() {
     return plan_from(
         "mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_to_all f32[8@x,8]\nall_to_all f32[8,8@x]\n"
@@ -49,7 +49,8 @@ TEST(Placement, ADonatedSourceTakesTheSecondTile) {
     EXPECT_EQ(lowered->steps[2].from.buffer, BufferId::source);
 }
 
-// The source's place of the tile is where the caller's elements are; a strided source has bytes that are not ours.
+// A tile in the source's memory lies exactly where the caller's elements are. A strided source has bytes that are not
+// ours.
 TEST(Placement, ASourceIsWrittenOnlyWhereItIsDense) {
     const Plan plan = three_turns();
     const auto shifted = lower(plan, 0, {Storage{3, {1, 4}}, std::nullopt}, {.donate = true});  // columns
@@ -66,7 +67,7 @@ TEST(Placement, ASourceIsWrittenOnlyWhereItIsDense) {
     EXPECT_EQ(repeated->workspace_bytes, 128);
 }
 
-// A third of the source is moved; another third, before or behind it, is free at once.
+// The plan moves a third of the source. Another third, before or behind it, is free at once.
 TEST(Placement, WhatASliceLeavesOfTheSourceIsFreeAtOnce) {
     const Plan plan = plan_from(
         "mesh x=2,y=3\nsource f32[12@x,4]\nslice f32[12@(x,y),4]\npermute f32[12@(y,x),4]\n"
@@ -74,7 +75,7 @@ TEST(Placement, WhatASliceLeavesOfTheSourceIsFreeAtOnce) {
     EXPECT_EQ(capacities_of(plan, true), (Capacities{64, 96, 32}));
     EXPECT_EQ(check(plan)->footprint_bytes, 96 + 64 + 32);
     EXPECT_EQ(check(plan, {.memory = {.donate = true}})->footprint_bytes, 96 + 64);
-    const std::array<Index, 3> starts = {32, 0, 0};  // of slices 0, 1 and 2: of equal runs the one before
+    const std::array<Index, 3> starts = {32, 0, 0};  // of slices 0, 1 and 2; of two equal runs the first counts
     for (Index device = 0; device < 6; ++device) {
         const auto lowered = lower(plan, device, {}, {.donate = true});
         ASSERT_TRUE(lowered);
@@ -82,7 +83,7 @@ TEST(Placement, WhatASliceLeavesOfTheSourceIsFreeAtOnce) {
         EXPECT_EQ(lowered->steps[0].to.buffer, BufferId::source);
         EXPECT_EQ(lowered->steps[0].to.offset_bytes, starts[static_cast<std::size_t>(device % 3)]) << device;
     }
-    // Slices of columns would be runs, of rows they are not.
+    // In column-major order, slices of columns would be runs, but slices of rows are not.
     const auto columns = lower(plan, 0, {Storage{0, {1, 6}}, std::nullopt}, {.donate = true});
     ASSERT_TRUE(columns);
     EXPECT_EQ(columns->workspace_bytes, 32);
@@ -105,7 +106,7 @@ TEST(Placement, WhatIsUnreadIsKnownForRunsOnly) {
     EXPECT_EQ(capacities_of(three_turns(), false).unread, 0);
 }
 
-// Nothing is gained where a tile between two steps is all there is.
+// A single tile between two steps gains nothing.
 TEST(Placement, TwoStepsNeedTheirTileBetween) {
     const Plan plan =
         plan_from("mesh x=2,y=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_gather f32[8,8]\ntarget f32[8,8]\n");
@@ -115,7 +116,7 @@ TEST(Placement, TwoStepsNeedTheirTileBetween) {
     EXPECT_EQ(lower(one, 0, {}, {.donate = true})->steps.front().to.buffer, BufferId::target);
 }
 
-// Tiles of 64, 128 and 64 bytes without room anywhere else: two that follow each other at the two ends.
+// Tiles of 64, 128 and 64 bytes with no other memory: two consecutive tiles lie at the two ends of the workspace.
 TEST(Placement, TheWorkspaceHoldsTwoThatFollowEachOther) {
     const Plan plan = plan_from(
         "mesh x=2,y=2\nsource f32[8@x,8]\nexchange f32[8@(x,y),8]\nexchange f32[8,8@x]\nexchange f32[8,8@(x,y)]\n"

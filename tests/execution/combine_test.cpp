@@ -1,4 +1,4 @@
-// How each element type combines, against references that compute in another way.
+// How each element type combines, compared with references that compute in another way.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -59,7 +59,7 @@ TEST(Sum, BooleansAreTrueWhenOneIs) {
     EXPECT_EQ(sum_of<std::uint8_t>(DType::boolean, 0, 8), 1);
 }
 
-// A small float format from its definition: sign, exponent, mantissa.
+// A small float format, by its definition: sign, exponent, mantissa.
 struct Format {
     DType dtype;
     int mantissa_bits;
@@ -78,7 +78,7 @@ double value_of_bits(const Format& format, unsigned bits) {
     return sign * std::ldexp(whole, std::max(exponent, 1) - format.bias - format.mantissa_bits);
 }
 
-// The nearest value of the format, even on a tie, by bisection over all of its magnitudes.
+// The nearest value of the format, with ties to even, by bisection over all magnitudes.
 unsigned nearest_bits(const Format& format, double value) {
     const unsigned sign = std::signbit(value) ? 0x8000u : 0u;
     const double magnitude = std::fabs(value);
@@ -110,7 +110,7 @@ void expect_sum(const Format& format, std::uint16_t a, std::uint16_t b) {
     }
 }
 
-// bfloat16 spans more exponents than a double has bits: sums of far apart values are not exact in the reference.
+// bfloat16 spans more exponents than a double has bits. Sums of values far apart are not exact in the reference.
 bool reference_is_exact(const Format& format, unsigned a, unsigned b) {
     const auto exponent = [&](unsigned bits) {
         return static_cast<int>(bits >> format.mantissa_bits) & format.exponent_max;
@@ -127,7 +127,7 @@ TEST(Sum, SmallFloatsRoundToNearestEven) {
         }
         for (int i = 0; i < 300000; ++i) {
             const auto a = static_cast<std::uint16_t>(random());
-            // Mostly near each other, where roundings and cancellations are.
+            // The values are mostly close together, where rounding and cancellation happen.
             const auto b = static_cast<std::uint16_t>(i % 2 == 0 ? random() : a ^ (random() & 0x9fffu));
             if (reference_is_exact(format, a, b)) expect_sum(format, a, b);
         }
@@ -216,7 +216,8 @@ TEST(Combine, SmallFloatsMultiplyAndCompareByValue) {
             if (std::isnan(x) || std::isnan(y)) continue;
             EXPECT_EQ(value_of_bits(format, combined(format.dtype, Combine::max, a, b)), std::max(x, y));
             EXPECT_EQ(value_of_bits(format, combined(format.dtype, Combine::min, a, b)), std::min(x, y));
-            // Products of bfloat16 may leave float's range; halves are exact in a double and in a float.
+            // Products of bfloat16 may leave the range of float. Products of halves are exact in a double and in a
+            // float.
             const double product = x * y;
             if (std::isnan(product) || std::fabs(product) > 60000 || std::fabs(product) < 1e-4) continue;
             EXPECT_EQ(combined(format.dtype, Combine::prod, a, b), nearest_bits(format, product)) << a << " * " << b;
@@ -224,7 +225,7 @@ TEST(Combine, SmallFloatsMultiplyAndCompareByValue) {
     }
 }
 
-// An identity leaves every element as it is, bit by bit, but for -0 in a sum.
+// An identity leaves every bit of every element unchanged, except -0 in a sum.
 TEST(Combine, IdentitiesLeaveElementsAlone) {
     std::mt19937_64 random(3);
     for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {

@@ -1,4 +1,4 @@
-// Strided copies and fills against a naive loop over random boxes.
+// Strided copies and fills, compared with a naive loop over random boxes.
 #include "src/copy/copy.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using Random = std::mt19937_64;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 
-// A tile of the dimensions of `tile` in a random storage: any order of dimensions, gaps between them, an offset.
+// `tile` in a random storage: dimensions in any order, gaps between them, an offset.
 Slot random_slot(Random& random, const Box& tile, Index element_bytes) {
     std::vector<std::size_t> order(tile.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
@@ -81,7 +81,7 @@ struct Scene {
     Slot target;
 };
 
-// A box inside of two different tiles around it.
+// A box inside two different tiles around it.
 Scene random_scene(Random& random, Index extent_max) {
     constexpr std::array<Index, 5> sizes = {1, 2, 4, 8, 16};
     Scene scene{sizes[static_cast<std::size_t>(below(random, 5))], {}, {}, {}};
@@ -127,7 +127,7 @@ TEST(Copy, RandomBoxesAsANaiveLoopCopiesThem) {
     }
 }
 
-// Columns of one tile, dealt to a memory each, some of them of fewer rows; and one copy that is no rows at all.
+// Columns of one tile, each dealt to its own memory, some with fewer rows, and one copy that is not made of rows.
 TEST(Copy, DealtColumnsAreWhatEachAloneCopies) {
     Random random(17);
     for (int round = 0; round < 200; ++round) {
@@ -228,7 +228,7 @@ TEST(Copy, LoopsAreMergedAndOrderedByTheTarget) {
     EXPECT_FALSE(contiguous(region_of(rows, {{0, 4}, {1, 5}, {0, 6}}, 4)));
 }
 
-// Every element of the union is stored once, by the first receive that has it, and added to by the later ones.
+// The first receive that has an element stores it, and the later receives add to it.
 TEST(Arrivals, TheFirstStoresAndLaterOnesAdd) {
     Random random(5);
     for (int i = 0; i < 500; ++i) {

@@ -1,4 +1,4 @@
-// Every kernel that this processor runs, and sweeps of several memories, against naive loops.
+// Every kernel that this processor runs, and sweeps over several memories, compared with naive loops.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -91,7 +91,7 @@ TEST(Kernels, ThePlainOnesAreAlwaysThere) {
     EXPECT_GT(last_cache_bytes(), 0);
 }
 
-// A tile whose rows are dealt out to several memories, each in an order of dimensions of its own.
+// A tile with its rows dealt out to several memories, each with its own order of dimensions.
 struct Dealt {
     std::vector<Region> of_tile;
     std::vector<Region> of_other;
@@ -108,7 +108,7 @@ Dealt random_dealt(Random& random) {
     const Index size = Index{1} << below(random, 5);
     const std::array<Index, 3> shape = {1 + below(random, 9), 1 + below(random, 70), 1 + below(random, 70)};
     const Index memories = 1 + below(random, 4);
-    const Index block = 1 + below(random, 8);  // rows go round the memories, block by block
+    const Index block = 1 + below(random, 8);  // rows go to the memories in turn, block by block
     Dealt dealt;
     dealt.tile_bytes = shape[0] * shape[1] * shape[2] * size;
     dealt.other_bytes.assign(static_cast<std::size_t>(memories), dealt.tile_bytes);
@@ -177,7 +177,7 @@ TEST(Sweeps, AsBoxByBox) {
     }
 }
 
-// Target runs of several blocks that begin anywhere in a line, as of registered memory; nothing beside them changes.
+// Target runs of several blocks begin anywhere in a cache line, as in registered memory. No byte beside them changes.
 TEST(Sweeps, TransposedRunsAtAnyOffset) {
     Random random(29);
     for (int i = 0; i < 120; ++i) {

@@ -1,4 +1,4 @@
-// Ranks of one process: one thread that drives them all, and peers that never come.
+// Ranks of one process: one thread drives them all, and some peers never come.
 #include "reshard/backends/local.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ Plan gathering_plan() {
     return {*parse_layout(mesh, "u8[4@x]"), target, {{StepKind::all_gather, target}}};
 }
 
-// One rank of a run that a single thread drives.
+// One rank of a run, driven by a single thread.
 struct Party {
     Executor executor;
     std::array<std::byte, 2> source;
@@ -64,7 +64,7 @@ TEST(Local, APeerThatNeverStartsIsAnErrorAndTheExecutorIsDone) {
     EXPECT_NE(again.error().message.find("prepare it anew"), std::string::npos) << again.error().message;
 }
 
-// Who polls waits too.
+// A rank that polls counts as waiting too.
 TEST(Local, APeerThatNeverStartsIsAnErrorOfWhoPolls) {
     local::World world(2, {.timeout = std::chrono::milliseconds(20)});
     auto executor = Executor::prepare(gathering_plan(), world.rank(1));

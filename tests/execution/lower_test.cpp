@@ -1,4 +1,4 @@
-// Where tiles lie and what a rank does, before any backend is asked.
+// The places of tiles and the work of a rank, with no backend.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A fold against stores and additions one after another, and vectors of elements against elements by themselves.
+// Compares a fold with separate stores and additions, and vectors of elements with single elements.
 #include "src/copy/multi_reduce.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Any bits but those of NaN, of which an addition may keep the one or the other.
+// Any bits except NaN, because an addition may keep either of two NaNs.
 void draw_numbers(DType dtype, std::span<std::byte> bytes, std::mt19937_64& random) {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     const auto clear = [&](std::size_t word, std::size_t at, std::byte mask) {
@@ -63,7 +63,7 @@ TEST(Combine, VectorsHaveTheBitsOfElements) {
     });
 }
 
-// A box of some extents in a memory of its own, its dimensions in any order and with room between.
+// A box of the given extents in its own memory, with dimensions in any order and gaps between them.
 Region drawn_region(const std::vector<Index>& extents, Index element_bytes, std::mt19937_64& random) {
     std::vector<std::size_t> order(extents.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;

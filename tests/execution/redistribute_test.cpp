@@ -1,4 +1,4 @@
-// The front door on the ranks of one process, by threads and by one thread.
+// redistribute() on the ranks of one process, with one thread per rank and with a single thread.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ const Mesh mesh{{"x", 2}, {"y", 2}};
 
 Layout layout(const char* text) { return *parse_layout(mesh, text); }
 
-// The tiles of an array whose elements are 0, 1, 2, ... of a layout without summands.
+// The tiles of an array with elements 0, 1, 2, ... in a layout without summands.
 template <class T>
 std::vector<std::vector<T>> tiles_of(const Layout& of) {
     std::vector<std::vector<T>> tiles;
@@ -52,7 +52,7 @@ TEST(Redistribute, TheTilesOfAllRanksByOneThread) {
     EXPECT_EQ(Redistributor::of(world.rank(3)).executor_count(), 0U);
 }
 
-// Rank r holds the numbers 6 r to 6 r + 5 of 24, whatever the shape and the names of the mesh.
+// Rank r holds elements 6 r to 6 r + 5 of 24, for any shape and any names of the mesh.
 TEST(Redistribute, AReshapeOnAMeshWrittenDifferentlyMovesNothing) {
     local::World world(4);
     const Layout line = layout("f32[24@(x,y)]");
@@ -114,7 +114,7 @@ TEST(Redistribute, ErrorsSayWhatDoesNotFit) {
     EXPECT_EQ(message(tiles), "rank 2 holds 12 elements of 4 bytes, `in` has 44 bytes");
     tiles.pop_back();
     EXPECT_EQ(message(tiles), "4 ranks were given 3 source and 4 target tiles");
-    expect_moves<float>(world, "f32[6@x,4]", "f32[6,4@x]");  // it goes on
+    expect_moves<float>(world, "f32[6@x,4]", "f32[6,4@x]");  // the ranks still work
 }
 
 TEST(Redistribute, RanksOfOneProcessShareNoMemoryThatIsWritten) {
@@ -136,10 +136,10 @@ TEST(Redistribute, RanksOfOneProcessShareNoMemoryThatIsWritten) {
     EXPECT_EQ(message({0, 0, 0, 0}, {80, 81, 120, 140}), "`out` of rank 0 and `out` of rank 1 overlap in memory");
     EXPECT_EQ(message({0, 0, 0, 0}, {80, 92, 104, 115}), "`out` of rank 2 and `out` of rank 3 overlap in memory");
     EXPECT_EQ(message({0, 20, 42, 60}, {80, 92, 104, 40}), "`out` of rank 3 and `in` of rank 2 overlap in memory");
-    EXPECT_EQ(message({0, 0, 0, 0}, {80, 92, 104, 116}), "");  // sources may be one
+    EXPECT_EQ(message({0, 0, 0, 0}, {80, 92, 104, 116}), "");  // sources may share memory
 }
 
-// Ranks that are in a run already are told, whether it was prepared before or by this call.
+// Ranks that are already in a run get the error, whether the run was prepared before or by this call.
 TEST(Redistribute, AnErrorOfOneThreadIsOneOfAll) {
     local::World world(4);
     const Layout source = layout("f32[6@x,4]");
@@ -163,7 +163,7 @@ TEST(Redistribute, AnErrorOfOneThreadIsOneOfAll) {
     }
 }
 
-// Slice, permute, gather: the intermediates need a workspace, which is the executor's own where none is given.
+// Slice, permute, gather: the tiles between need a workspace. The executor has its own if the caller gives none.
 TEST(Executor, RunTakesTheWorkspaceItNeeds) {
     const Mesh six{{"x", 2}, {"y", 3}};
     const Layout source = *parse_layout(six, "f32[36@x,4]");

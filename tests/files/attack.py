@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks the tool about hostile files. Whatever they say, it ends by itself, soon, in little memory; an error is one sentence
-without control characters; and nothing is made, changed or removed but the output.
+"""Runs the tool on hostile files. For any content, the tool must end by itself, soon and in little memory. An error must be
+one sentence without control characters. Only the output may be made, changed or removed.
 
     attack.py [--seed N] [--case I] [--seconds S]      RESHARD_TOOL: the tool; RESHARD_LOADER: tests/files/loader
 
---seed and --case repeat what a failure prints. RESHARD_LONG=1 goes on for RESHARD_LONG_SECONDS, an hour if it is not set."""
+--seed and --case repeat a failure, which prints them. RESHARD_LONG=1 runs for RESHARD_LONG_SECONDS, by default an hour."""
 
 import argparse
 import hashlib
@@ -28,11 +28,11 @@ TOOL = os.environ["RESHARD_TOOL"]
 LOADER = os.environ.get("RESHARD_LOADER", "")
 SANITIZED = os.environ.get("RESHARD_SANITIZED") == "1"
 LONG = os.environ.get("RESHARD_LONG") == "1"
-CASES = 80                       # drawn in a run that is not long
+CASES = 80                       # cases in a short run
 CPU_SECONDS_MAX = 5
-WALL_SECONDS_MAX = 120           # of a machine that has other work; a call that waits for something never ends
+WALL_SECONDS_MAX = 120           # enough on a busy machine; a call that waits for something never ends
 MEMORY_MAX = 512 << 20           # resident bytes of one call, or of each of the loader's two ranks
-FILE_BYTES_MAX = 16 << 20        # a call that writes more meets an error of the system
+FILE_BYTES_MAX = 16 << 20        # if a call writes more, the system returns an error
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 
@@ -41,7 +41,7 @@ class Wrong(Exception):
 
 
 def states(folder, but):
-    """What is in a folder, by path: kind, size, time, bytes."""
+    """The contents of a folder by path: kind, size, time, bytes."""
     found = {}
     for root, names, files in os.walk(folder):
         for name in names + files:
@@ -65,7 +65,7 @@ def limits():
 
 
 class Ran:
-    """One call, with what it wrote and what it took."""
+    """One call, with its output, time and memory."""
 
     def __init__(self, command, folder, stdin=b""):
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
@@ -122,7 +122,7 @@ class Ran:
                 raise Wrong("says something on stderr and ends well")
             return
         if of_batch:
-            return  # its errors are lines of the answer
+            return  # errors are lines of the answer
         said = err.splitlines()
         one = len(said) == 1 or (len(said) == 3 and said[2].strip() == "^")
         if not one or not err.startswith("reshard: ") or len(said[0]) < 15 or len(err) > 4000:
@@ -132,7 +132,7 @@ class Ran:
 
 
 def spoil_while(path, whole, rng, done):
-    """Makes a file shorter and longer, and whole again, until `done`."""
+    """Makes a file shorter, longer and whole again, until `done`."""
     while not done.is_set():
         kind = rng.randrange(3)
         with open(path, "r+b") as file:
@@ -162,7 +162,7 @@ def commands(rng, arguments):
 
 
 def attacked(rng, kind, folder):
-    """Draws one case into the folder and asks about it."""
+    """Draws one case into the folder and runs the tool on it."""
     place = hostile.Place(folder)
     place.put("canary.safetensors", hostile.safetensors(rng, {"model.a": [2, 2]}, bend=False))
     place.put("beside/kept", b"kept")
@@ -195,7 +195,7 @@ def attacked(rng, kind, folder):
                 shutil.rmtree(place.path(name)) if os.path.isdir(place.path(name)) else os.remove(place.path(name))
 
 
-# Cases that were found once, and large texts, which a draw seldom makes.
+# Cases that were found once, and large texts, which random draws seldom make.
 def many_lists(_, place):
     text = b"[" * (16 << 20)
     return [place.put("in.safetensors", struct.pack("<Q", len(text)) + text)]
@@ -253,7 +253,7 @@ FOUND = [many_lists, many_lists_within, many_numbers, many_empty, many_names, de
 
 
 def problems(rng):
-    """Lines for plan --batch."""
+    """Lines for `plan --batch`."""
     good = {"id": "a", "mesh": "x=2", "source": "f32[4@x]", "target": "f32[4]"}
     lines = [hostile.spoilt(rng, hostile.written(hostile.bent(rng, good)).encode("utf-8", "surrogatepass")).replace(b"\n", b" ")
              for _ in range(40)]

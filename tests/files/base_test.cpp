@@ -1,5 +1,5 @@
-// The small parts under `reshard convert`: checksums in any order, granules, dimensions of moves, and the library's own
-// door.
+// The small parts of `reshard convert`: checksums in any order, granules, dimensions of moves, and the library's own
+// call.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -55,11 +55,11 @@ TEST(Granules, ASharedOneCountsOnce) {
     EXPECT_EQ(count.count(), 1);
     count.add(0, 10, 11);
     EXPECT_EQ(count.count(), 2);
-    count.add(0, 15, 25);  // one more: 1 was counted
+    count.add(0, 15, 25);  // one more; 1 was counted before
     EXPECT_EQ(count.count(), 3);
     count.add(0, 22, 24);
     EXPECT_EQ(count.count(), 3);
-    count.add(1, 22, 24);  // of another file
+    count.add(1, 22, 24);  // another file
     EXPECT_EQ(count.count(), 4);
     count.add(1, 30, 30);
     EXPECT_EQ(count.count(), 4);

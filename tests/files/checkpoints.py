@@ -1,4 +1,4 @@
-"""Checkpoints of random bytes, written and read with the `safetensors` package and numpy, nothing of the library."""
+"""Checkpoints of random bytes, written and read with the `safetensors` package and numpy, without the library."""
 
 import json
 import os
@@ -18,7 +18,7 @@ NAMES = {dtype: name for name, dtype in NUMPY.items()}
 
 
 def values(rng, name, shape):
-    """Random elements of any bits that are numbers, so that casts of them say something."""
+    """Random elements with any bits except NaN, so that casts of them can be compared."""
     if name == "BOOL":
         return rng.integers(0, 2, shape).astype(np.bool_)
     if NUMPY[name].kind in "iu":
@@ -27,7 +27,7 @@ def values(rng, name, shape):
 
 
 def write(path, tensors, metadata=None):
-    """One file, by hand: every reader of the format must take it. `tensors`: name -> array."""
+    """Writes one file by hand, which every reader of the format must accept. `tensors`: name -> array."""
     header, at = {}, 0
     if metadata:
         header["__metadata__"] = metadata
@@ -43,7 +43,7 @@ def write(path, tensors, metadata=None):
 
 
 def read(path):
-    """One file, by the header, held against what the package says of names, types, shapes and metadata."""
+    """Reads one file by its header, and compares names, types, shapes and metadata with the package."""
     with open(path, "rb") as file:
         raw = file.read()
     (length,) = struct.unpack("<Q", raw[:8])
@@ -91,13 +91,13 @@ def read_index(folder):
 
 
 def shares(extent, parts):
-    """What JAX's rule gives each of so many parts: intervals."""
+    """The interval of each part by JAX's rule."""
     block = -(-extent // parts) if extent else 0
     return [(min(extent, block * i), min(extent, block * (i + 1))) for i in range(parts)]
 
 
 def write_dcp(folder, tensors, ranks, dims):
-    """torch DCP's safetensors: tensor `name` cut along dims[name] (None: on rank 0) over ranks."""
+    """Writes torch DCP's safetensors: tensor `name` is cut over ranks along dims[name] (None: whole on rank 0)."""
     os.makedirs(folder, exist_ok=True)
     files = [({}, {}) for _ in range(ranks)]
     for name, array in tensors.items():
@@ -146,7 +146,7 @@ def manifest(path):
 
 
 def crc32c(raw, table=[]):
-    """Bit by bit, as the polynomial says."""
+    """CRC-32C bit by bit, by the polynomial."""
     if not table:
         for byte in range(256):
             for _ in range(8):

@@ -1,5 +1,5 @@
-"""Draws checkpoints that lie: a folder `in` and how the tool is to be asked about it. The generator alone decides, so that
-its seed repeats a case."""
+"""Draws invalid checkpoints: a folder `in`, and the arguments for the tool. The generator alone decides, so its seed repeats
+a case."""
 
 import json
 import os
@@ -14,11 +14,11 @@ DEEP = [100, 10_000, 200_000]
 
 
 class Raw(str):
-    """A text that stands for itself in what is written as JSON."""
+    """Text that goes into JSON unchanged."""
 
 
 def written(value):
-    """JSON of a value; a list of pairs is an object, so that names may stand twice."""
+    """JSON of a value. A list of pairs is an object, so a name may occur twice."""
     if isinstance(value, Raw):
         return str(value)
     if isinstance(value, dict):
@@ -53,7 +53,7 @@ def value(rng):
 
 
 def places(tree, found=None):
-    """Every list or object in a value, with a key of it."""
+    """Every list or object in a value, with one of its keys."""
     found = [] if found is None else found
     keys = list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else []
     for key in keys:
@@ -63,7 +63,7 @@ def places(tree, found=None):
 
 
 def bent(rng, tree):
-    """The value with some of its places changed."""
+    """The value with some places changed."""
     tree = json.loads(json.dumps(tree))
     for _ in range(rng.choice([0, 1, 1, 1, 2, 4])):
         found = places(tree)
@@ -83,7 +83,7 @@ def bent(rng, tree):
 
 
 def spoilt(rng, text):
-    """Bytes with a few of them changed, or as they are."""
+    """The bytes, unchanged or with a few changes."""
     for _ in range(rng.choice([0, 0, 0, 1, 1, 3])):
         at = rng.randrange(len(text) + 1)
         end = min(len(text), at + rng.choice([1, 1, 2, 8, 100]))
@@ -105,7 +105,7 @@ def spoilt(rng, text):
 
 
 def safetensors(rng, tensors, metadata=None, bend=True):
-    """A file of f32 tensors {name: shape}, its header perhaps bent and its bytes spoilt."""
+    """A file of f32 tensors {name: shape}. Its header or its bytes may be damaged."""
     header, end = {}, 0
     for name, shape in tensors.items():
         count = 4
@@ -300,7 +300,7 @@ def special(rng, place):
 
 
 def changing(rng, place):
-    """A file that something else writes to while it is read; see attack.py."""
+    """A file that changes while it is read; see attack.py."""
     place.put("in.safetensors", safetensors(rng, {"a": [1 << 16], "b": [1 << 10]}, bend=False))
     return ["in.safetensors"]
 

@@ -1,4 +1,4 @@
-// Tiles of ranks saved to files and loaded from them, by the ranks of one process, each in its thread.
+// The ranks of one process, each in its thread, save their tiles to files and load them again.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,7 +41,7 @@ private:
     std::filesystem::path path_;
 };
 
-// What every rank answers, by its thread.
+// The answer of every rank, each from its own thread.
 template <class Answer>
 std::vector<Answer> on_all(Index ranks, const std::function<Answer(Backend&)>& work) {
     local::World world(ranks);
@@ -57,7 +57,7 @@ std::vector<Answer> on_all(Index ranks, const std::function<Answer(Backend&)>& w
 
 struct Model {
     std::vector<ListedTensor> list;
-    std::vector<Bytes> bytes;  // of each whole tensor
+    std::vector<Bytes> bytes;  // each whole tensor
 };
 
 Model model_of(std::vector<ListedTensor> list) {
@@ -67,12 +67,12 @@ Model model_of(std::vector<ListedTensor> list) {
         Index bytes = size_of(tensor.dtype);
         for (const Index extent : tensor.shape) bytes *= extent;
         Bytes& all = model.bytes.emplace_back(static_cast<std::size_t>(bytes));
-        for (std::byte& one : all) one = static_cast<std::byte>(random() % 120);  // no number that is none
+        for (std::byte& one : all) one = static_cast<std::byte>(random() % 120);  // never a NaN
     }
     return model;
 }
 
-// The rank's tile, element by element.
+// The rank's tile, computed element by element.
 Bytes tile_of(const Bytes& whole, const Layout& layout, Index rank) {
     const auto size = static_cast<std::size_t>(size_of(layout.dtype));
     const Tile own = tile(layout, rank);
@@ -180,7 +180,7 @@ TEST(LoadAndSave, WhatIsSavedInOneShardingIsLoadedInAnother) {
         EXPECT_FALSE(entry.path().string().ends_with(".reshard-partial")) << entry.path();
 }
 
-// A line for each tensor, cut over axes of x=2,y=2 as they are drawn.
+// A line for each tensor, cut over random axes of x=2,y=2.
 std::string drawn_rules(const char* end, const Model& model, std::mt19937& random) {
     std::string rules = fmt::format("{} x=2,y=2\n", end);
     for (const ListedTensor& tensor : model.list) {
@@ -230,12 +230,12 @@ TEST(LoadAndSave, RandomModelsFormsAndLayouts) {
     }
 }
 
-// The files are those that convert makes of the same.
+// The files are the same as convert makes from the same checkpoint.
 TEST(LoadAndSave, FilesAreThoseOfAConversion) {
     const Folder folder;
     Model model = small_model();
     std::ranges::stable_sort(model.list, std::greater(), [](const auto& one) { return size_of(one.dtype); });
-    model = model_of(model.list);  // in the order that a file has
+    model = model_of(model.list);  // in the order of a file
     const std::string target = "target tp=2,dp=2\n*.w = [-, tp]\n*.v = [(dp,tp), -]\notherwise = -\n";
     ASSERT_TRUE(save_all(4, folder / "one.safetensors", model, options_of(by_rows, Form::single))[0]);
     const auto entries = [](const std::filesystem::path& path) {
@@ -295,7 +295,7 @@ TEST(LoadAndSave, FusedTensorsAndCasts) {
     }
 }
 
-// What is wrong on one rank is an error of all, soon, and leaves nothing.
+// If one rank fails, all ranks soon get an error, and no file is left.
 TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
     const Folder folder;
     const Model model = small_model();
@@ -335,7 +335,7 @@ TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
     const auto unsaid =
         on_all<Result<Saved>>(2, [&](Backend& b) { return save(b, folder / "new", {}, options_of("")); });
     expect_failed(unsaid, Code::usage, "source");
-    // Something is there already.
+    // The path exists already.
     expect_failed(save_all(2, folder / "m", model, options_of("source x=2\notherwise = -\n")), Code::io, "m'");
     EXPECT_LT(std::chrono::steady_clock::now() - begin, test::soon);
     std::set<std::string> left;
@@ -344,7 +344,7 @@ TEST(LoadAndSave, AFailureOfOneRankIsOneOfAll) {
     EXPECT_EQ(left, std::set<std::string>{"m"});
 }
 
-// A file of somebody else at the place of a checkpoint is refused on all ranks and stays as it is.
+// If the path of the checkpoint is another program's file, all ranks refuse, and the file stays unchanged.
 TEST(LoadAndSave, NothingOfOthersIsWrittenOver) {
     const Folder folder;
     const std::string mine = "what I thought today\n";
@@ -370,7 +370,7 @@ TEST(LoadAndSave, NothingOfOthersIsWrittenOver) {
     expect_refused(folder / "m.safetensors", Form::single, "move it away", folder / "m.safetensors.reshard.json");
 }
 
-// A file that is cut while it is read: the header was right, the tensor is not there.
+// A file that is cut while it is read: the header is right, but the tensor is gone.
 TEST(LoadAndSave, AFileThatBecomesShorterIsAnErrorOfAll) {
     const Folder folder;
     const Model model = model_of({{"w", DType::f32, {1000, 64}}});

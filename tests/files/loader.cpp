@@ -1,4 +1,4 @@
-// Loads a checkpoint on two ranks of one process: loader PATH [RULES]. The error is said as the tool says its own.
+// Loads a checkpoint on two ranks of one process: loader PATH [RULES]. It prints errors like the tool.
 #include <array>
 #include <cstdio>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Texts and first bytes that come from outside: how deep, how large and how many they may be, and how they are shown.
+// Limits on texts and first bytes from outside: depth, size and number, and how they are shown.
 #include <gtest/gtest.h>
 
 #include <time.h>
@@ -45,13 +45,13 @@ TEST(JsonText, DepthIsBounded) {
 }
 
 TEST(JsonText, MemoryIsBounded) {
-    // Bytes that each takes in memory at least.
+    // The least bytes that each value takes in memory.
     for (const auto& [one, bytes] : {std::pair("0,", 16), std::pair("[],", 48), std::pair("{\"a\":0},", 144)}) {
         const std::string text = "{\"a\":[" + repeated(one, json_bytes_max / static_cast<std::size_t>(bytes)) + "0]}";
         EXPECT_NE(refusal(text).find("more than 256 MiB"), std::string::npos) << one;
     }
-    // A member at a time, what is read may be longer than what is held.
-    const bool as_text = std::getenv("RESHARD_LONG") != nullptr;  // which takes long to read
+    // Read one member at a time, the text may be longer than the memory limit.
+    const bool as_text = std::getenv("RESHARD_LONG") != nullptr;  // a text takes long to read
     const std::string member = as_text ? "\"" + std::string(json_bytes_max / 2, 'x') + "\""
                                        : "[" + repeated("[],", json_bytes_max / 256) + "0]";
     std::string text = "{";
@@ -205,7 +205,7 @@ TEST(OtherFormats, AreToldByTheirFirstBytes) {
     EXPECT_FALSE(other_folder(std::vector<std::string>{"a.txt", ".git"}));
 }
 
-// Seconds of this thread for the work, the least of three: others only ever add to it.
+// This thread's seconds for the work, the least of three runs, because other work only adds time.
 double seconds_of(const std::function<void()>& work) {
     double least = 1e9;
     for (int i = 0; i < 3; ++i) {
@@ -219,7 +219,7 @@ double seconds_of(const std::function<void()>& work) {
     return least;
 }
 
-// Eight times as much takes about eight times as long; with the square of the number it would take 64 times.
+// Eight times the size takes about eight times as long. A quadratic reader would take 64 times as long.
 template <class Make>
 void grows_as(const char* what, std::size_t few, const Make& make) {
     const auto small = make(few);

@@ -1,4 +1,4 @@
-"""A test with a folder of its own, the tool as a process, and a seed that repeats what was drawn."""
+"""A test case with its own folder, the tool as a process, and a seed that repeats the random choices."""
 
 import os
 import random

@@ -1,5 +1,5 @@
-"""Arrays out of core: .npy and zarr v3, in chunks and in shards, held against numpy and the `zarr` package.
-RESHARD_LONG=1: two hundred random ones; RESHARD_SEED repeats."""
+"""Arrays out of core: .npy and zarr v3, in chunks and in shards, compared with numpy and the `zarr` package.
+RESHARD_LONG=1 runs two hundred random arrays; RESHARD_SEED repeats them."""
 
 import json
 import os
@@ -20,7 +20,7 @@ except ImportError as missing:
 
 
 def write_zarr(path, array, chunks, shards=None, fill=0, written=None, separator="/", v2=False):
-    """By the package; `written`: only this box, so that other chunks are not there."""
+    """Writes an array with the package. `written`: only this box, so the other chunks do not exist."""
     encoding = {"name": "v2" if v2 else "default", "separator": separator}
     made = zarr.create_array(path, shape=array.shape, dtype=array.dtype, chunks=chunks, shards=shards, fill_value=fill,
                              compressors=None, chunk_key_encoding=encoding, attributes={"units": "K"})
@@ -37,13 +37,13 @@ def same(a, b):
 
 class Arrays(suite.Case):
     def read(self, name):
-        """By numpy, or by the package."""
+        """Reads an array with numpy or with the package."""
         if name.endswith(".npy"):
             return np.load(self.path(name))
         return np.asarray(zarr.open_array(self.path(name), mode="r")[...])
 
     def test_time_major_to_space_major(self):
-        """A climate array in little memory: one time a chunk becomes all times of a region."""
+        """A climate array in little memory: chunks of one time become chunks of one region at all times."""
         array = self.rng.standard_normal((365, 90, 180)).astype(np.float32)  # 24 MB
         write_zarr(self.path("time.zarr"), array, (1, 90, 180))
         answer = json.loads(self.runs("convert", "time.zarr", "space.zarr", "--chunks", "365,30,30", "--memory",
@@ -61,8 +61,8 @@ class Arrays(suite.Case):
         self.assertIn("zarr v3 with shards: 3 files", self.runs("inspect", "shards.zarr"))
 
     def test_the_bound_is_the_one_proved(self):
-        """granules_bound of proofs/Granules.v, of one array cut in one dimension on each side: all granules of all
-        files."""
+        """`granules_bound` of proofs/Granules.v for one array that is cut in one dimension on each side: all granules of
+        all files."""
         def granules(name, granule):
             path = self.path(name)
             parts = [os.path.join(at, file) for at, _, found in os.walk(path) for file in found

@@ -1,5 +1,5 @@
-"""`reshard convert` and `inspect`, held against the `safetensors` package and numpy: a model's shape in the forms that
-there are, and random checkpoints. RESHARD_LONG=1: a thousand of them; RESHARD_SEED repeats."""
+"""`reshard convert` and `inspect`, compared with the `safetensors` package and numpy: a model in all forms, and random
+checkpoints. RESHARD_LONG=1 runs a thousand of them; RESHARD_SEED repeats them."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def cut_by(name):
 
 
 def llama(rng, layers=2, hidden=256, inner=688, words=1000):
-    """A small model of that shape: the names, and what is bf16 and what f32."""
+    """A small model with the same names and types: bf16 and f32."""
     draw = lambda *shape: files.values(rng, "BF16", shape)
     tensors = {"model.embed.weight": draw(words, hidden)}
     for i in range(layers):
@@ -102,7 +102,7 @@ class Model(suite.Case):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         answer = json.loads(self.runs("convert", "fsdp", "ranks", "--to", "ranks", "--rules", "tp4", "--memory",
                                       str(memory), "--jobs", "2", "--json"))
-        peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # with the program's own pages
+        peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # includes the program's own pages
         self.assertGreaterEqual(answer["batches"], 3)
         self.assertEqual(answer["read_bytes"], answer["source_bytes"])
         if 1024 * before < memory and os.environ.get("RESHARD_SANITIZED") != "1":
@@ -200,12 +200,12 @@ class Model(suite.Case):
         files.write_dcp(self.path("twice"), {"model.step": self.tensors["model.step"]}, 2,
                         {"model.step": None})
         os.remove(self.path("twice/shard-00002-model-00001-of-00001.safetensors"))
-        # Rank 0's file now has the step alone; its other tensors are gone.
+        # Rank 0's file now has only the step; its other tensors are gone.
         self.assertIn("lacks", self.runs("inspect", "twice"))
 
 
 class Random(suite.Case):
-    """Random tensors, in a random form, to a random form, with random cuts and casts."""
+    """Random tensors from a random form to a random form, with random cuts and casts."""
 
     def draw(self, rng):
         tensors = {}

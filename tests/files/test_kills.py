@@ -1,5 +1,5 @@
-"""A conversion that is killed at a random moment and resumed gives the files of one that was not.
-RESHARD_LONG=1: two hundred of them; RESHARD_SEED repeats what can be repeated."""
+"""A conversion that is killed at a random moment and resumed gives the same files as one without a kill.
+RESHARD_LONG=1 runs two hundred conversions; RESHARD_SEED repeats the random choices."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Kills(suite.Case):
         return [suite.TOOL, "convert", "in", out, "--to", form, *rules, "--memory", "16MiB", "--jobs", "2"]
 
     def contents(self, name):
-        """Every byte under the name and, for one file, of its manifest."""
+        """Every byte under the path and, for a single file, of its manifest."""
         path = self.path(name)
         paths = [path, path + ".reshard.json"] if os.path.isfile(path) else \
             [os.path.join(path, one) for one in sorted(os.listdir(path))]
@@ -82,12 +82,12 @@ class Kills(suite.Case):
         print(f"{total} conversions killed, {batches} batches not done again")
 
     def test_every_length_of_the_journal(self):
-        """Whatever of the journal reached the disk, the files become the same."""
+        """The files become the same, however much of the journal reached the disk."""
         self.clear("reference")
         subprocess.run(self.arguments("reference", "dcp"), cwd=self.folder, check=True, capture_output=True)
         wanted = self.contents("reference")
         self.clear("reference")
-        # The disk fills up as the last batches come: what was written stays, with --resume.
+        # The disk fills up during the last batches. With --resume the written files stay.
         process = subprocess.Popen([*self.arguments("reference", "dcp"), "--resume"], cwd=self.folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         journal = self.path("reference.reshard-partial/journal")
@@ -96,7 +96,7 @@ class Kills(suite.Case):
         process.send_signal(signal.SIGKILL)
         process.wait()
         if not os.path.exists(journal):
-            return  # it was faster than the look at it
+            return  # it ended before this check
         with open(journal, "rb") as file:
             whole = file.read()
         partial = self.path("reference.reshard-partial")
@@ -124,7 +124,7 @@ class Kills(suite.Case):
         done = subprocess.run([*self.arguments("out", "dcp"), "--resume"], cwd=self.folder, check=False,
                               capture_output=True)
         if os.path.exists(self.path("out.reshard-partial")) or done.returncode != 0:
-            self.assertIn(b"is there already", done.stderr)  # it had ended before it was killed
+            self.assertIn(b"is there already", done.stderr)  # it ended before the kill
             return
         found = files.read_dcp(self.path("out"))
         for name, a in tensors.items():

@@ -1,4 +1,4 @@
-"""Numbers of files, chunks, boxes and ranks are looked at before anything is made of them: too many are refused at once."""
+"""The tool checks numbers of files, chunks, boxes and ranks before it uses them. It refuses too many at once."""
 
 import os
 import subprocess
@@ -10,8 +10,8 @@ import suite
 import checkpoints as files
 
 LARGEST = 2**63 - 1
-BYTES = 200 << 20  # resident; gigabytes where a number is not looked at
-SECONDS = 5  # of the processor
+BYTES = 200 << 20  # resident; without a check it would be gigabytes
+SECONDS = 5  # CPU time
 
 
 class Limits(suite.Case):

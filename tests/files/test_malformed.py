@@ -1,4 +1,4 @@
-"""Files that lie: each is refused with its reason, and nothing is written."""
+"""Invalid files: the tool refuses each with a reason, and writes nothing."""
 
 import json
 import os
@@ -131,7 +131,7 @@ class Malformed(suite.Case):
         self.assertIn("not an npy file but an .npz archive", self.refused("inspect", "a.npy"))
 
     def test_names_are_shown_and_not_acted_on(self):
-        """What a terminal would act on is written out, in tables and in errors; JSON stays JSON, and the name what it is."""
+        """Tables and errors escape control characters. JSON stays valid, and keeps the name unchanged."""
         name = "\x1b[2J\x1b[31mred\n\u202egnp\u009b\u200b"
         files.write(self.path("in.safetensors"), {name: np.zeros((2, 2), np.float32), "plain": np.zeros(1, np.float32)})
         shown = "\\x1b[2J\\x1b[31mred\\x0a\\u202egnp\\u009b\\u200b"
@@ -171,7 +171,7 @@ class Malformed(suite.Case):
         self.assertIn("the rules say [4,2]", self.refused("convert", "ranks", "out", "--rules", "rules"))
 
     def test_a_missing_list_is_named(self):
-        """Parts that were cut by themselves: the tiles do not say the whole shape, and --list does."""
+        """Fused parts that were cut separately: the tiles do not show the whole shape, but --list does."""
         os.mkdir(self.path("ranks"))
         for rank in range(2):
             files.write(self.path(f"ranks/model-rank-{rank}-part-0.safetensors"), {"a": np.zeros((6, 2), np.float32)})
@@ -181,13 +181,13 @@ class Malformed(suite.Case):
         self.assertIn("give one with --list", refused)
         self.text("list", "a f32[12,2]\n")
         self.runs("convert", "ranks", "out.safetensors", "--rules", "rules", "--list", "list")
-        # A list that is there is not missing.
+        # The list exists, so it is not reported as missing.
         self.text("list", "a f32[10,2]\n")
         self.assertNotIn("give one with --list",
                          self.refused("convert", "ranks", "out", "--rules", "rules", "--list", "list"))
 
     def test_a_source_that_becomes_shorter(self):
-        """Short reads are errors: the header is right, the file was cut after it was looked at."""
+        """Short reads are errors: the header is right, but the file was cut after the check."""
         files.write(self.path("in.safetensors"), {"a": np.zeros((1 << 20,), np.float32)})
         size = os.path.getsize(self.path("in.safetensors"))
         with open(self.path("in.safetensors"), "r+b") as file:

@@ -1,4 +1,4 @@
-"""What others put where `reshard convert` writes: it is refused, and stays as it is."""
+"""`reshard convert` refuses to write over files of other programs, and leaves them unchanged."""
 
 import json
 import os
@@ -16,7 +16,7 @@ LINK = "is a symbolic link"
 
 
 def described(path):
-    """All that is below a path: kinds, modes, links, bytes."""
+    """Everything below a path: kinds, modes, links, bytes."""
     status = os.lstat(path)
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFLNK:
@@ -47,7 +47,7 @@ class Outputs(suite.Case):
         return ["convert", source, out, *form, *options]
 
     def stays(self, out, said, *options):
-        """The conversion is refused with these words, and leaves all as it was."""
+        """Expects that the conversion fails with these words and changes nothing."""
         before = described(self.folder)
         told = self.refused(*self.convert(out, *options))
         self.assertIn(said, told)
@@ -88,7 +88,7 @@ class Outputs(suite.Case):
                 told = self.stays(out, "was not made by reshard", *resume)
                 self.assertIn("name another target", told)
                 with open(os.path.join(partial, "journal"), "w", encoding="utf-8"):
-                    pass  # as a run leaves it that was killed at once, but for the files
+                    pass  # like the remains of a run killed at once, without the files
                 self.stays(out, "was not made by reshard", *resume)
                 self.removed(partial + "/files")
                 self.text(partial + "/notes", "and more\n")
@@ -142,7 +142,7 @@ class Outputs(suite.Case):
                 self.removed(out + ".reshard.json")
 
     def test_links_in_place_of_files_that_are_to_be_resumed(self):
-        """What a run has left is kept with --resume; a link or a second name in it is refused."""
+        """--resume keeps the remains of a run. It refuses a link or a second name in them."""
         big = files.values(self.rng, "F32", (512, 1024))
         files.write(self.path("in.safetensors"), {f"t{n}": big for n in range(8)})
         command = [suite.TOOL, *self.convert("out.safetensors", "--resume", "--memory", "12MiB", "--jobs", "1")]
@@ -238,7 +238,7 @@ class Outputs(suite.Case):
             self.assertFalse(os.path.exists(self.path(partial)))
 
     def test_modes(self):
-        """Meanwhile the folder is its owner's alone; the output has the modes of anything that the user makes."""
+        """During the run only the owner can use the folder. The output has the user's default modes."""
         kept = os.umask(0o022)
         try:
             for out in self.outputs:

@@ -1,4 +1,4 @@
-// libFuzzer's way into one reader: fuzz_hlo runs the target "hlo".
+// libFuzzer's entry to one reader: fuzz_hlo runs the target "hlo".
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The seeds, and whatever a fuzzer ever found, run through their readers without a fuzzer: a test.
+// A test that runs the seeds, and all inputs that a fuzzer ever found, through their readers without a fuzzer.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -17,7 +17,7 @@
 namespace reshard::fuzz {
 namespace {
 
-// Enough for every path through a reader; a list of more devices is slow and shows nothing new.
+// Enough for every path through a reader. A longer list of devices is slow and finds nothing new.
 constexpr Index devices_max = 4096;
 
 void require(bool held, const char* what) {
@@ -26,7 +26,7 @@ void require(bool held, const char* what) {
     std::abort();
 }
 
-// An error knows its place.
+// Checks that an error has a place within its text.
 template <class T>
 bool accepted(const Result<T>& result) {
     if (result) return true;
@@ -36,7 +36,7 @@ bool accepted(const Result<T>& result) {
     return false;
 }
 
-// The first line is one text, the rest another.
+// Splits the bytes into two texts: the first line, and the rest.
 std::pair<std::string_view, std::string_view> halves(std::string_view bytes) {
     const std::size_t end = std::min(bytes.find('\n'), bytes.size());
     return {bytes.substr(0, end), bytes.substr(std::min(end + 1, bytes.size()))};
@@ -79,7 +79,7 @@ template <Notation notation>
 void foreign(std::string_view bytes) {
     const auto [first, rest] = halves(bytes);
     auto setting = parse_array(first).value_or(Setting{std::nullopt, DType::f32, {8, 12}});
-    // Without a mesh, as often as not: then the text must bring its own.
+    // Half of the cases have no mesh, and the text must have its own.
     if (rest.size() % 2 == 0) setting.mesh = Mesh{{"x", 2}, {"y", 3}, {"z", 4}};
     const auto read = parse_layout(notation, setting, rest);
     if (accepted(read)) look_at(*read);
@@ -115,7 +115,7 @@ void npy(std::string_view bytes) {
     if (accepted(element)) static_cast<void>(accepted(cli::dtype_of(*element, std::nullopt)));
 }
 
-// A whole file. What is accepted lies within it, without holes, and its description is written and read again.
+// A whole file. Accepted tensors lie within the file, with no holes, and their description survives write and read.
 void safetensors(std::string_view bytes) {
     const auto file_bytes = static_cast<Index>(bytes.size());
     const auto length = files::safetensors_header_bytes(bytes.substr(0, 8), file_bytes);
@@ -139,7 +139,7 @@ void safetensors(std::string_view bytes) {
     require(back->metadata == read->metadata, "metadata change when they are written");
 }
 
-// What is accepted is written and read again as the same array, in the default keys.
+// Accepted metadata is written and read again as the same array, with the default keys.
 void zarr(std::string_view bytes) {
     auto read = files::parse_zarr(bytes);
     if (!accepted(read)) return;
@@ -157,7 +157,8 @@ void index(std::string_view bytes) {
     for (const auto& [name, file] : *read) require(file.find('/') == std::string::npos, "a path out of the folder");
 }
 
-// The list, an empty line, the rules. What they make of it can be asked, and the parts of a tensor make it up.
+// The list, an empty line, the rules. The resulting moves make a schedule, and the parts of a tensor make up the
+// tensor.
 void rules(std::string_view bytes) {
     const std::size_t end = std::min(bytes.find("\n\n"), bytes.size());
     const auto tensors = parse_tensors(bytes.substr(0, end));

@@ -1,4 +1,4 @@
-// What is fuzzed: one function per reader. Each must end, must not be caught by a sanitizer, and what it accepts must
+// The fuzzed functions, one per reader. Each must end and must not trip a sanitizer. A value that it accepts must
 // survive being written and read again.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace reshard::fuzz {
 
 struct Target {
-    std::string_view name;  ///< of the program fuzz_<name> and of its folder of seeds
+    std::string_view name;  ///< names the program fuzz_<name> and its folder of seeds
     void (*run)(std::string_view bytes);
 };
 

@@ -14,7 +14,7 @@ namespace reshard::test {
 
 namespace {
 
-/// Numbers of the elements of a device's tile, in the order in which they lie.
+/// The numbers of the elements in a device's tile, in memory order.
 std::vector<Index> elements_of(const Layout& layout, Index device) {
     std::vector<Index> elements;
     const Tile held = tile(layout, device);
@@ -31,7 +31,7 @@ std::vector<Index> elements_of(const Layout& layout, Index device) {
     return elements;
 }
 
-/// True when nothing may keep the question from an answer.
+/// True if the problem must have a plan.
 bool must_have_a_plan(const Draft& draft) {
     if (draft.footprint || (draft.peak && *draft.peak < 1)) return false;
     if (draft.vocabulary == Vocabulary::all) return true;
@@ -99,7 +99,7 @@ void count(const Draft& draft, Tally& tally) {
     tally.foreign += draft.notation != Notation::jax;
 }
 
-/// Everything but completeness; `into` is the answer, where there is one.
+/// Checks everything except completeness. `into` receives the answer, if there is one.
 std::string objection_to_answer(const Draft& draft, const cli::Request& asked, std::optional<Synthesis>& into,
                                 Tally& tally) {
     const Index world = world_of(draft);
@@ -149,7 +149,7 @@ std::string difference(const Layout& layout, const std::vector<Holder>& held) {
 
 std::string objection(const Draft& draft, Tally& tally) {
     count(draft, tally);
-    // Of the processor, not of the clock: the machine may have other things to do.
+    // CPU time and not wall time, because the machine may be busy.
     const std::clock_t begin = std::clock();
     const auto asked = cli::understand(question_of(draft));
     if (!asked) return "it is not understood: " + describe(asked.error());

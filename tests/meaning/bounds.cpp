@@ -1,4 +1,4 @@
-// Lower bounds by counting, and plans that must meet them.
+// Lower bounds from counting, and plans that must meet them.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace reshard::test {
 
 namespace {
 
-/// The most elements that a device wants and has not.
+/// The most elements that a device wants and does not have.
 Index most_foreign(const std::vector<Holder>& before, const std::vector<Holder>& after) {
     Index most = 0;
     for (std::size_t device = 0; device < before.size(); ++device) {
@@ -21,7 +21,7 @@ Index most_foreign(const std::vector<Holder>& before, const std::vector<Holder>&
     return most;
 }
 
-/// What the busiest device would get if each fetched every summand of its tile that it does not hold, in elements.
+/// The elements that the busiest device would receive if each device fetched every missing summand of its tile.
 Index fetching_every_summand(Index summands, const std::vector<Holder>& before, const std::vector<Holder>& after) {
     Index most = 0;
     for (std::size_t device = 0; device < before.size(); ++device) {
@@ -33,10 +33,10 @@ Index fetching_every_summand(Index summands, const std::vector<Holder>& before, 
     return most;
 }
 
-// Not all sums meet their bound: an element that none of its receivers holds a summand of needs a receipt more than the
-// bound counts; the bound lets all replicas share the receipts, as no cut that nests may; and where one that does
-// leaves the tiles on other devices, they move once more. A plan receives at most twice what fetching every summand
-// would.
+// Some sums miss their bound for three reasons. If no receiver of an element holds a summand of it, it needs one
+// receipt more than the bound counts. The bound lets all replicas share the receipts, which no nested cut can do. If a
+// cut that shares them leaves tiles on other devices, these move once more. A plan receives at most twice as much as
+// fetching every summand.
 std::string objection_to_reduction(const Answer& answer, const std::vector<Holder>& before,
                                    const std::vector<Holder>& after, Tally& tally) {
     const Draft& draft = answer.draft;

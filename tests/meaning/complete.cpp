@@ -1,4 +1,4 @@
-// What is called complete, against the exact optimum over every layout of the mesh.
+// Compares plans that are called complete with the exact optimum over every layout of the mesh.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -17,8 +17,8 @@ namespace reshard::test {
 
 namespace {
 
-/// Every way to cut each axis into primes, most major first: what parts of axes can name. Layouts by digits that cross
-/// the axes are not looked at, by the search either.
+/// Every way to cut each axis into primes, most major first, so that parts of axes can name the digits. Layouts with
+/// digits that cross axes are left out; the search leaves them out too.
 void add_cuts(std::span<const Axis> axes, Index rest, Index stride, const AtomList& digits,
               std::vector<AtomList>& cuts) {
     if (rest == 1 && axes.empty()) cuts.push_back(digits);
@@ -31,7 +31,7 @@ void add_cuts(std::span<const Axis> axes, Index rest, Index stride, const AtomLi
     }
 }
 
-/// References of shapes met lately: one serves all pairs of its layouts.
+/// The references of recent shapes. One reference serves all pairs of its layouts.
 class Known {
 public:
     const Reference& of(const std::string& key, const std::function<Reference()>& make) {
@@ -51,7 +51,7 @@ private:
     std::map<std::string, std::unique_ptr<Reference>> known_;
 };
 
-/// Two or three prime digits on one mesh in order, without summands and limits, in f32, which is the reference's.
+/// True for two or three prime digits on one mesh in order, with no summands or limits, in f32, the reference's type.
 bool covered(const Answer& answer) {
     const Problem& problem = answer.asked.problem;
     const Limits& limits = answer.asked.options.limits;
@@ -100,7 +100,7 @@ Reference make_reference(const Answer& answer) {
             Reference::Ragged::yes};
 }
 
-/// The least cost of any plan. A slice is a view, unless it is the last step: then its tile is copied.
+/// The least cost of any plan. A slice is a view, except as the last step, which copies its tile.
 Index optimum_of(const Reference& reference, const Answer& answer, std::size_t source, std::size_t target) {
     const Problem& problem = answer.asked.problem;
     const Options& options = answer.asked.options;

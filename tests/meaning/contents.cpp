@@ -41,7 +41,7 @@ Index whole(double value) {
     return std::isnan(value) || value != std::floor(value) ? not_whole : static_cast<Index>(value);
 }
 
-/// Ten bits of mantissa, five of exponent; exact for whole numbers below 2^11.
+/// A half: ten bits of mantissa, five of exponent; exact for whole numbers below 2^11.
 std::uint16_t half_of(Index value) {
     if (value == 0) return 0;
     int exponent = 0;
@@ -84,7 +84,7 @@ Index Contents::value(Index element, Index summand) const {
             return below(50) - (turned ? 25 : 0);
         case Reduction::prod:  // at most 2^3
             return (summand < 3 ? 1 + below(2) : 1) * (turned && (hash & 1U) != 0 ? -1 : 1);
-        case Reduction::avg:  // so that the mean of any of them is whole
+        case Reduction::avg:  // so that the mean of any summands is whole
             return source_summands_ * (below(3) - 1);
         case Reduction::sum:
             break;
@@ -108,7 +108,7 @@ Index Contents::combined(Realm realm, Reduction reduction, Index a, Index b) con
     return logical ? std::max(a, b) : a + b;
 }
 
-/// What the source's summands make.
+/// The combination of the source's summands.
 Index Contents::total(Realm realm, Index element) const {
     Index all = value(element, 0);
     for (Index summand = 1; summand < source_summands_; ++summand)
@@ -117,7 +117,7 @@ Index Contents::total(Realm realm, Index element) const {
     return averaged ? all / source_summands_ : all;
 }
 
-/// What the target's summands must combine to, before an avg is divided.
+/// The value to which the target's summands must combine, before an avg is divided.
 Index Contents::wanted(Realm realm, Index element) const {
     const bool averaged = realm == Realm::dtype && target_summands_ > 1 && target_ == Reduction::avg;
     return total(realm, element) * (averaged ? target_summands_ : 1);
@@ -125,7 +125,7 @@ Index Contents::wanted(Realm realm, Index element) const {
 
 void Contents::put(Index number, std::byte* place) const {
     const auto narrow = static_cast<float>(number);
-    // Imaginary parts add up by themselves; where something is multiplied there are none.
+    // Imaginary parts add up by themselves. If the reduction multiplies, they are 0.
     const bool multiplied =
         (source_summands_ > 1 && source_ == Reduction::prod) || (target_summands_ > 1 && target_ == Reduction::prod);
     switch (dtype_) {

@@ -1,5 +1,5 @@
-// What the elements of a drawn array are, and what arrives must be: small whole numbers that every dtype combines
-// exactly, or, where nothing is combined, any bytes.
+// The elements of a drawn array, and the elements that must arrive: small whole numbers that every dtype combines
+// exactly, or any bytes if nothing is combined.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ public:
 
     /// A device's tile as bytes.
     [[nodiscard]] std::vector<std::byte> bytes_of(const Holder& holder) const;
-    /// The same as whole numbers; an avg's are its shares, which add up.
+    /// The same as whole numbers. The summands of an avg are shares, which add up.
     [[nodiscard]] std::vector<std::int64_t> numbers_of(const Holder& holder) const;
 
-    /// Empty when the target's tiles are right: replicas equal, and every element whole, or its summands combining to
+    /// Empty if the target's tiles are right: replicas are equal, and every element is whole or its summands combine to
     /// it. One entry per device.
     [[nodiscard]] std::string fault(const std::vector<Holder>& held,
                                     const std::vector<std::vector<std::byte>>& tiles) const;
@@ -25,7 +25,7 @@ public:
                                     const std::vector<std::vector<std::int64_t>>& tiles) const;
 
 private:
-    /// In a dtype, or in the whole numbers of a simulation, which are of no dtype.
+    /// Values in a dtype, or in the whole numbers of a simulation, which have no dtype.
     enum class Realm { dtype, numbers };
     [[nodiscard]] Index value(Index element, Index summand) const;
     [[nodiscard]] Index combined(Realm realm, Reduction reduction, Index a, Index b) const;

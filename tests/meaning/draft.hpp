@@ -1,4 +1,4 @@
-// A question as somebody may write it, kept as it was drawn: names, lists and cuts, none of the library's digits.
+// A problem as a person may write it, kept as drawn: names, lists and cuts, without the library's digits.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace reshard::test {
 
-/// A part of axis number `axis` of the mesh, written x:(before)size; the whole of it where size is the axis's.
+/// A part of axis number `axis` of the mesh, written x:(before)size; the whole axis if `size` is the axis's size.
 struct Part {
     std::size_t axis = 0;
     Index before = 1;
@@ -19,14 +19,14 @@ struct Part {
     friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// Where a dimension is cut.
+/// The cut of a dimension.
 struct Cut {
     enum class Kind {
         even,    ///< ceil-div
         blocks,  ///< block-cyclic
-        shares,  ///< so many indices each
-        pieces,  ///< up to which index, whose
-        chunks,  ///< ceil-div axis by axis; DTensor's only
+        shares,  ///< the indices of each shard
+        pieces,  ///< the end of each piece, and its owner
+        chunks,  ///< ceil-div axis by axis; DTensor only
     } kind = Kind::even;
     Index block = 1;
     std::vector<Index> shares = {};
@@ -40,7 +40,7 @@ struct DraftDim {
 };
 
 struct DraftMesh {
-    std::string names;  ///< of the axes, a letter each
+    std::string names;  ///< names of the axes, one letter each
     std::vector<Index> sizes;
     std::optional<std::vector<Index>> devices;
     friend bool operator==(const DraftMesh&, const DraftMesh&) = default;
@@ -60,18 +60,18 @@ struct Draft {
     End target;
     Objective objective = Objective::time;
     Vocabulary vocabulary = Vocabulary::all;
-    std::string machine;              ///< a name or a text; the default when empty
+    std::string machine;              ///< a name or a text; empty: the default
     std::optional<double> peak;       ///< a limit, in floors
     std::optional<double> footprint;  ///< a limit, in bytes of both ends
     bool donate = false;
     Notation notation = Notation::jax;
-    bool named = false;  ///< in HLO by named axes (V3)
+    bool named = false;  ///< HLO with named axes (V3)
 };
 
-/// The same draft for the same number, on every machine.
+/// The draft for this number, the same on every machine.
 [[nodiscard]] Draft draw(std::uint64_t number);
 
-/// Drafts with something less in them; a failing one is replaced by the first of these that fails too.
+/// Simpler drafts. The first of them that fails too replaces a failing draft.
 [[nodiscard]] std::vector<Draft> simpler(const Draft& draft);
 
 [[nodiscard]] Index positions(const DraftMesh& mesh);
@@ -79,13 +79,13 @@ struct Draft {
 [[nodiscard]] std::string mesh_text(const DraftMesh& mesh);
 [[nodiscard]] std::string layout_text(DType dtype, const End& end);
 
-/// The end as its notation writes it, by the words of the notation's own rules; nullopt where it has none.
+/// The end in the text of its notation, by the notation's own rules; nullopt if the notation cannot express it.
 [[nodiscard]] std::optional<std::string> foreign_text(const Draft& draft, const End& end);
 
-/// The question as the tool is asked.
+/// The question for the tool.
 [[nodiscard]] cli::Question question_of(const Draft& draft);
 
-/// `reshard COMMAND ...`, for a shell; and as a line of `plan --batch`.
+/// The question as `reshard COMMAND ...` for a shell, and as a line of `plan --batch`.
 [[nodiscard]] std::string command_line(const cli::Question& question, const std::string& command = "plan");
 [[nodiscard]] std::vector<std::string> arguments_of(const cli::Question& question, const std::string& command);
 [[nodiscard]] std::string problem_line(const cli::Question& question);

@@ -1,4 +1,4 @@
-// Drawing: every choice is one of a few words of the grammar, and all choices are made apart from each other.
+// Draws a draft. Every choice is one of a few words of the grammar, and all choices are independent.
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +14,7 @@ namespace {
 class Chance {
 public:
     explicit Chance(std::uint64_t seed) : random_(seed) {}
-    /// From 0 up to below `bound`. Not by std::uniform_int_distribution, which differs between libraries.
+    /// A number in [0, bound). Not std::uniform_int_distribution, because it differs between libraries.
     Index below(Index bound) { return static_cast<Index>(random_() % static_cast<std::uint64_t>(bound)); }
     bool one_in(Index many) { return below(many) == 0; }
     template <class T>
@@ -31,7 +31,7 @@ private:
     std::mt19937_64 random_;
 };
 
-/// Factors above 1 whose product is `size`, in any order; usually, but not always, prime.
+/// Factors above 1 with the product `size`, in any order; usually, but not always, prime.
 std::vector<Index> factors(Chance& chance, Index size) {
     std::vector<Index> all;
     for (Index prime = 2; size > 1;) {
@@ -50,7 +50,7 @@ std::vector<Index> factors(Chance& chance, Index size) {
     return all;
 }
 
-/// Positions whose digits are the device number's in another order.
+/// Positions with the digits of the device number in another order.
 std::vector<Index> digits_permuted(Chance& chance, Index count) {
     const std::vector<Index> sizes = factors(chance, count);
     std::vector<std::size_t> order(sizes.size());
@@ -91,10 +91,10 @@ std::optional<std::vector<Index>> draw_devices(Chance& chance, Index count, Inde
             for (Index& device : devices) device = offset + device * stride;
             break;
         }
-        case 4:  // turned
+        case 4:  // rotated
             std::ranges::rotate(devices, devices.begin() + chance.below(count));
             break;
-        case 5: {  // any of all
+        case 5: {  // any devices
             std::vector<Index> all(static_cast<std::size_t>(world));
             std::iota(all.begin(), all.end(), Index{0});
             chance.shuffle(all);
@@ -129,7 +129,7 @@ DraftMesh draw_mesh(Chance& chance, Index most, Index world, const std::string& 
     return mesh;
 }
 
-/// Deals the axes, some in parts, to dimensions, to the unreduced set, or to nobody.
+/// Deals the axes, some in parts, to the dimensions and the unreduced set. Some stay unused.
 End draw_end(Chance& chance, const DraftMesh& mesh, std::size_t rank, bool sums) {
     End end;
     end.mesh = mesh;
@@ -215,7 +215,7 @@ Index elements(const End& end) {
     return product;
 }
 
-/// Extents of both ends; of a reshape one dimension of the target is two of the source, or the other way round.
+/// Extents of both ends. In a reshape one dimension of the target is two dimensions of the source, or vice versa.
 void draw_extents(Chance& chance, Draft& draft) {
     auto& longer = draft.source.dims.size() >= draft.target.dims.size() ? draft.source.dims : draft.target.dims;
     auto& shorter = draft.source.dims.size() >= draft.target.dims.size() ? draft.target.dims : draft.source.dims;
@@ -291,7 +291,7 @@ void draw_options(Chance& chance, Draft& draft) {
     draft.donate = chance.one_in(5);
 }
 
-/// In another notation where that has words for both ends.
+/// Chooses another notation if it can express both ends.
 void draw_notation(Chance& chance, Draft& draft) {
     Draft other = draft;
     other.notation =
@@ -305,7 +305,7 @@ void draw_notation(Chance& chance, Draft& draft) {
     if (foreign_text(other, other.source) && foreign_text(other, other.target)) draft = std::move(other);
 }
 
-/// One mesh of two or three small axes, in order, and tight extents: what the exact reference covers.
+/// One mesh of two or three small axes, in order, and tight extents, as the exact reference requires.
 Draft draw_tight(Chance& chance) {
     Draft draft;
     DraftMesh mesh;

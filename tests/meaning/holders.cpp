@@ -8,7 +8,7 @@ namespace {
 
 Index ceiling(Index a, Index b) { return (a + b - 1) / b; }
 
-/// Chunks of what is left, one axis after the other.
+/// The owner of an index if each axis in turn cuts the remaining chunk.
 Index owner_by_turns(const DraftDim& dim, Index index) {
     Index begin = 0;
     Index size = dim.extent;

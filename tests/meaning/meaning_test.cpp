@@ -1,5 +1,6 @@
-// Everything somebody can write means one thing: what is read, planned, explained, judged and moved is held against
-// counting, over random questions. A failing one is made simpler, and printed as the command that repeats it.
+// Every text that a person can write has one meaning. Over random problems, the results of reading, planning,
+// explaining, judging and moving are compared with counting. A failing problem is simplified and printed as a command
+// that repeats it.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -13,7 +14,7 @@
 namespace reshard::test {
 namespace {
 
-constexpr std::uint64_t shares = 4;  // of the questions, so that they may be asked side by side
+constexpr std::uint64_t shares = 4;  // parts of the problems, which may run side by side
 constexpr int failures_max = 10;
 
 std::uint64_t questions() {
@@ -31,7 +32,7 @@ std::string objection_to(const Draft& draft, Tally& tally) {
     return wrong;
 }
 
-/// The first of the simpler drafts that fails too, as long as there is one.
+/// Takes the first simpler draft that also fails, again and again.
 Draft simplest(Draft draft, std::string& wrong) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::seconds(20);

@@ -1,4 +1,4 @@
-// The plan carried out: by simulation, by counting what its schedules send, and on the local backend with real bytes.
+// Carries out the plan: by simulation, by counting what its schedules send, and on the local backend with real bytes.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -27,8 +27,8 @@ std::string simulated(const Plan& plan, const Contents& contents, const std::vec
     return wrong.empty() ? "" : "simulated: " + wrong;
 }
 
-/// No device receives or sends more than is promised. A native all-reduce moves less than the plain one that is
-/// scheduled, so plans with one are left out.
+/// Checks that no device receives or sends more than promised. It skips plans with an all-reduce, because a native one
+/// moves less than the plain one in the schedule.
 std::string counted(const Answer& answer, Index world) {
     const Plan& plan = answer.made.plan();
     const auto reduces = [](const Step& step) { return step.kind == StepKind::all_reduce; };
@@ -57,7 +57,7 @@ std::string counted(const Answer& answer, Index world) {
 
 constexpr std::byte pattern{0xa5};
 
-/// One rank of a run that this thread drives alone.
+/// One rank of a run; a single thread drives all ranks.
 struct Party {
     Executor executor;
     std::vector<std::byte> source;

@@ -1,4 +1,4 @@
-// What is printed in a notation and read again is the same function of the device.
+// A layout that is printed in a notation and read again gives every device the same.
 #include <fmt/format.h>
 
 #include "meaning/asked.hpp"

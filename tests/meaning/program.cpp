@@ -20,13 +20,13 @@ using File = std::unique_ptr<std::FILE, Close>;
 
 }  // namespace
 
-// Both streams are files without a name, so that neither end waits for the other.
+// Both streams are unnamed files, so that neither end waits for the other.
 Ran run_tool(const std::vector<std::string>& arguments, const std::string& in) {
     const File input(std::tmpfile());
     const File output(std::tmpfile());
     if (!input || !output) return {};
     if (std::fwrite(in.data(), 1, in.size(), input.get()) != in.size()) return {};
-    std::rewind(input.get());  // writes what is buffered, too
+    std::rewind(input.get());  // flushes the buffer too
     std::vector<std::string> words = {RESHARD_TOOL};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;

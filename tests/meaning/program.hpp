@@ -7,11 +7,11 @@
 namespace reshard::test {
 
 struct Ran {
-    int code = -1;  ///< of the exit; -1 when a signal ended it
+    int code = -1;  ///< exit code; -1 if a signal ended it
     std::string out;
 };
 
-/// Runs the tool with these arguments, `in` on its stdin. Its stderr is thrown away.
+/// Runs the tool with these arguments, and `in` on its stdin. Discards its stderr.
 [[nodiscard]] Ran run_tool(const std::vector<std::string>& arguments, const std::string& in = {});
 
 }  // namespace reshard::test

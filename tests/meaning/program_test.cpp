@@ -1,4 +1,4 @@
-// The same questions asked of the tool: what a process answers is what the functions behind it answer.
+// The same problems through the tool: a process gives the same answers as the functions behind it.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -16,7 +16,7 @@ namespace {
 
 using cli::Json;
 
-/// What the tool must answer.
+/// The answer that the tool must give.
 struct Expected {
     Json json;
     int code = 0;
@@ -30,7 +30,7 @@ Expected expected_of(const cli::Question& question) {
     return {cli::plan_json(nullptr, *asked, *made, 0), cli::exit_ok};
 }
 
-/// Empty when `answer` has every field of `wanted`, and the same in it; but how long something took is its own.
+/// Empty if `answer` has every field of `wanted` with an equal value. Times may differ.
 std::string difference(const Json& wanted, const Json& answer) {
     for (const auto& [field, value] : wanted.items()) {
         if (field == "synthesis_us") continue;

@@ -1,11 +1,11 @@
-// What a draft may do without, so that a failing one says what it fails of.
+// Simplifies a draft, so that a failing one shows the cause.
 #include "meaning/draft.hpp"
 
 namespace reshard::test {
 
 namespace {
 
-/// What one end may do without.
+/// Adds drafts with one end simplified.
 void add_simpler_ends(const Draft& draft, End Draft::*which, std::vector<Draft>& all) {
     const End& end = draft.*which;
     const auto add = [&](const auto& change) {
@@ -61,7 +61,7 @@ std::vector<Draft> simpler(const Draft& draft) {
         change(less);
         all.push_back(std::move(less));
     };
-    const bool chunks = draft.notation == Notation::dtensor;  // their cuts cannot be said otherwise
+    const bool chunks = draft.notation == Notation::dtensor;  // only DTensor can express these cuts
     add(draft.notation != Notation::jax && !chunks, [](Draft& less) { less.notation = Notation::jax; });
     add(draft.footprint.has_value(), [](Draft& less) { less.footprint.reset(); });
     add(draft.peak.has_value(), [](Draft& less) { less.peak.reset(); });

@@ -1,4 +1,4 @@
-// A draft in words: our own, and those of the other notations by their own rules.
+// The text of a draft: in our own notation, and in the other notations by their own rules.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ bool all_whole(const End& end) {
            std::ranges::all_of(end.dims, [&](const DraftDim& dim) { return std::ranges::all_of(dim.parts, is_whole); });
 }
 
-/// A list of devices that is 0, 1, ... in some order, or none.
+/// True if the devices are 0, 1, ... in some order, or not listed.
 bool permuted(const DraftMesh& mesh) { return !mesh.devices || std::ranges::max(*mesh.devices) + 1 == positions(mesh); }
 
 bool ascending(const DraftMesh& mesh) { return !mesh.devices || std::ranges::is_sorted(*mesh.devices); }
@@ -67,7 +67,7 @@ std::optional<std::string> spec_text(const End& end) {
     return fmt::format("P({})", fmt::join(items, ", "));
 }
 
-/// Parts that follow each other on one axis are written as one, as sdy and HLO want them.
+/// Writes consecutive parts of one axis as one part, as sdy and HLO require.
 std::string named_axes(const DraftMesh& mesh, const std::vector<Part>& parts, char quote) {
     std::vector<Part> merged;
     for (const Part& part : parts) {
@@ -85,7 +85,7 @@ std::string named_axes(const DraftMesh& mesh, const std::vector<Part>& parts, ch
     return fmt::format("{{{}}}", fmt::join(texts, ", "));
 }
 
-/// The two notations by axes have the same sets in other brackets.
+/// The two notations with axes write the same sets in different brackets.
 std::optional<std::string> named_text(const End& end, bool hlo) {
     const DraftMesh& mesh = end.mesh;
     const bool sayable = end.unreduced.empty() || end.reduction == Reduction::sum || end.reduction == Reduction::max ||
@@ -116,7 +116,7 @@ std::optional<std::string> tiled_text(const End& end) {
     Index replicas = positions(end.mesh) / parts;
     for (const Index tile : tiles) replicas /= tile;
     std::vector<Index> devices(static_cast<std::size_t>(positions(end.mesh)));
-    std::vector<Index> met(devices.size(), 0);  // replicas of a tile so far
+    std::vector<Index> met(devices.size(), 0);  // replicas of each tile so far
     for (Index position = 0; position < positions(end.mesh); ++position) {
         Index tile = 0;
         for (const DraftDim& dim : end.dims) tile = tile * shards(dim) + number_on(end.mesh, dim.parts, position);
@@ -134,12 +134,12 @@ std::optional<std::string> tiled_text(const End& end) {
 
 std::optional<std::string> placements_text(const End& end) {
     if (!all_whole(end)) return std::nullopt;
-    if (end.mesh.sizes.empty() && end.mesh.devices) return std::nullopt;  // [3] is a mesh of three there
+    if (end.mesh.sizes.empty() && end.mesh.devices) return std::nullopt;  // there [3] is a mesh of three devices
     std::vector<std::string> words(end.mesh.sizes.size(), "Replicate()");
     for (std::size_t d = 0; d < end.dims.size(); ++d) {
         const DraftDim& dim = end.dims[d];
         for (std::size_t i = 0; i < dim.parts.size(); ++i) {
-            // Axes that are more major in the dimension and later in the mesh: the strides that stand before it.
+            // Axes that are more major in the dimension but later in the mesh give the strides before this one.
             Index split = 1;
             for (std::size_t j = 0; j < i; ++j)
                 if (dim.parts[j].axis > dim.parts[i].axis) split *= dim.parts[j].size;
@@ -154,7 +154,7 @@ std::optional<std::string> placements_text(const End& end) {
 }
 
 std::string quoted_for_shell(const std::string& text) {
-    if (text.find('\n') == std::string::npos) return "'" + text + "'";  // none of them has a quote and an end of line
+    if (text.find('\n') == std::string::npos) return "'" + text + "'";  // no text has both a quote and an end of line
     std::string out = "$'";
     for (const char c : text) out += c == '\n' ? std::string("\\n") : std::string(1, c);
     return out + "'";
@@ -252,7 +252,7 @@ std::string command_line(const cli::Question& question, const std::string& comma
     std::string line = "reshard";
     for (const std::string& word : arguments_of(question, command)) {
         const bool plain = word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-0123456789") == std::string::npos;
-        // PartitionSpecs and HLO quote with ', which a shell takes only within ".
+        // PartitionSpecs and HLO quote with ', which a shell accepts only within ".
         const bool single = word.find('\'') != std::string::npos;
         line += " " + (plain && !word.empty() ? word : single ? "\"" + word + "\"" : quoted_for_shell(word));
     }

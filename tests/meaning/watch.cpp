@@ -17,9 +17,9 @@ namespace reshard::test {
 namespace {
 
 constexpr int computing_seconds_max = 30;
-constexpr unsigned seconds_max = 300;  // waiting, on a machine that does other things too
+constexpr unsigned seconds_max = 300;  // wall time on a busy machine
 
-// Written before the question is asked; read by handlers, which may do no more than write it.
+// Set before each question. Signal handlers only read it and write it out.
 std::array<char, 4096> question{};
 std::size_t question_bytes = 0;
 
@@ -46,7 +46,7 @@ extern "C" void say_what_crashed(int number, siginfo_t*, void*) {
     std::raise(number);
 }
 
-// On a stack of their own, since a recursion without end has used up the other one.
+// Handlers have their own stack, since an endless recursion has used up the normal one.
 void install() {
     static std::array<std::byte, std::size_t{1} << 16> other_stack;
     const stack_t stack{other_stack.data(), 0, other_stack.size()};

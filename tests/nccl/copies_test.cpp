@@ -1,5 +1,5 @@
-// Copies, fills and folds by the device's kernels against those of the host: random boxes, storages and alignments. On
-// the doubles the kernels' own functions run, thread by thread; on a device the kernels.
+// Compares copies, fills and folds by the device's kernels with the host's, for random boxes, storages and alignments.
+// The doubles run the kernels' own functions, thread by thread; a device runs the kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace reshard::nccl::test {
 namespace {
 
-// A buffer in the program's memory and the same on the device, `shift` bytes into an allocation.
+// A buffer in the program's memory, and its copy on the device, `shift` bytes into an allocation.
 class Twin {
 public:
     Twin(Index bytes, std::size_t shift, std::mt19937& random) : shift_(shift) {
@@ -47,7 +47,7 @@ struct Drawn {
     Index target_bytes;
 };
 
-// Dimensions in some order, each perhaps with a gap behind it, from some offset on.
+// A region at some offset, with its dimensions in any order and perhaps gaps after them.
 Region draw_region(const std::vector<Index>& extents, Index element_bytes, std::mt19937& random, Index& bytes) {
     std::vector<std::size_t> order(extents.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = order.size() - 1 - k;
@@ -144,7 +144,7 @@ TEST(Copies, FillsWithPatterns) {
 
 bool can_average(DType dtype) { return can_reduce(dtype, Reduction::avg).has_value(); }
 
-// Random bits: infinities, NaN, subnormals. A NaN's payload is the machine's business: any NaN equals any other.
+// Random bits: infinities, NaN, subnormals. Payloads of NaN depend on the machine, so any NaN equals any other.
 template <class T, class IsNan>
 bool same_numbers(const std::vector<std::byte>& a, const std::vector<std::byte>& b, const IsNan& is_nan) {
     for (std::size_t i = 0; i + sizeof(T) <= a.size(); i += sizeof(T)) {
@@ -185,7 +185,7 @@ TEST(Copies, FoldsAndScales) {
         const Combine combine = combines[random() % 4];
         const bool complex = dtype == DType::c64 || dtype == DType::c128;
         if (!reducible(dtype) || (complex && (combine == Combine::max || combine == Combine::min))) continue;
-        // Every second one is a run, which the widest accesses fit.
+        // Every second region is a run, which fits the widest accesses.
         const Region run_of{0, size_of(dtype), {160}, {size_of(dtype)}};
         const Drawn drawn =
             seed % 2 == 0 ? Drawn{run_of, run_of, bytes_of(run_of), bytes_of(run_of)} : draw(size_of(dtype), random);
@@ -208,7 +208,7 @@ TEST(Copies, FoldsAndScales) {
     }
 }
 
-// Thousands of boxes are a few launches; each finds its own.
+// Thousands of boxes take only a few launches, and each thread block finds its box.
 TEST(Copies, ManyBoxesAreOneLaunchPerKernel) {
     std::mt19937 random(1);
     constexpr Index boxes = 3000;
@@ -230,7 +230,7 @@ TEST(Copies, ManyBoxesAreOneLaunchPerKernel) {
     EXPECT_EQ(target.down() == target.host, true);
 }
 
-// Sizes beyond 32 bits, on paper: boxes are cut so that each is counted in 31 bits, and together they are the whole.
+// Sizes beyond 32 bits, without memory: boxes are cut so that 31 bits count each, and together they are the whole.
 TEST(Copies, BoxesBeyond32BitsAreCut) {
     const Index extent = Index{5} << 32;
     CopySet set;
@@ -241,7 +241,7 @@ TEST(Copies, BoxesBeyond32BitsAreCut) {
     Index bytes = 0;
     for (const DeviceBox& box : placed.table) {
         EXPECT_LT(box.units, units_max);
-        bytes += box.units;  // vectors of one byte: rows of 3
+        bytes += box.units;  // vectors of one byte, because rows have 3
     }
     EXPECT_EQ(bytes, extent * 3);
     for (const Launch& launch : placed.launches) EXPECT_LT(launch.blocks, 1u << 31);
@@ -276,7 +276,7 @@ TEST(Copies, ElementsThatCombineMustBeAligned) {
     EXPECT_EQ(done.error().code, Code::mismatch);
 }
 
-// Last by name: all of the above together have run every kernel.
+// This test is the last by name. The tests above together have run every kernel.
 TEST(CopiesEnd, EveryKernelHasRun) {
     if (!on_doubles()) GTEST_SKIP() << "launches are counted by the doubles";
     auto* const launches = found<int(const char*)>("gpu_double_launches");

@@ -1,4 +1,4 @@
-// A bench of pieces whose tiles lie on the device: made by copies on a stream, seen by copies back.
+// A bench of pieces with its tiles on the device. Copies on a stream make them, and copies back check them.
 #pragma once
 
 #include "conformance/pieces/drawn.hpp"
@@ -25,18 +25,18 @@ public:
     DevicePieces(Backend& backend, const InPieces& drawn, std::uint64_t salt, Index workspace_bytes);
 
     [[nodiscard]] Buffers buffers();
-    /// The target holds the pattern again and the source noise, from the start.
+    /// Fills the target with the pattern and the source with noise again.
     void refill();
-    /// The source of the piece comes to hold what it should, on the stream; before, it holds noise.
+    /// Fills the source of the piece with its values, on the stream. Before, it holds noise.
     void make(std::size_t piece, cudaStream_t stream);
-    /// As PieceBench::wrong, of what the target holds once all is done that is on the stream now.
+    /// As PieceBench::wrong, for the target after all work that is on the stream now.
     [[nodiscard]] std::string wrong(std::size_t arrived, std::size_t set_out, const OwnStream& stream);
-    /// Of source and target as a whole, after a run.
+    /// The fault of the whole source and target after a run.
     [[nodiscard]] std::string wrong_in_the_end(const OwnStream& stream);
 
 private:
     PieceBench bench_;
-    std::vector<std::vector<std::byte>> made_;  // a source for each piece that was made: copies may still read it
+    std::vector<std::vector<std::byte>> made_;  // one source per piece made, because copies may still read it
     std::vector<std::byte> noise_;
     std::vector<std::byte> pattern_;
     std::unique_ptr<Memory> source_;

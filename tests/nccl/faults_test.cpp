@@ -1,4 +1,4 @@
-// What goes wrong ends in an error that names the step, on every rank, within the timeout.
+// Every failure becomes an error that names the step, on every rank, within the timeout.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ protected:
     }
 };
 
-// The body on every rank with a backend that gives up after `timeout`.
+// Runs the body on every rank with a backend that gives up after `timeout`.
 void on_backends(std::chrono::milliseconds timeout, const std::function<void(Backend&, Party&)>& body) {
     Party party(ranks);
     party.on_every_rank([&](ncclComm_t communicator, Index) {
@@ -98,7 +98,7 @@ TEST_F(Faults, NoMemoryForStagingIsSaidOnAllRanks) {
             EXPECT_TRUE(names(executor.error(), "out of memory")) << executor.error().message;
         }
         party.count_true(true);
-        EXPECT_TRUE(Executor::prepare(two_steps(), backend));  // the backend goes on
+        EXPECT_TRUE(Executor::prepare(two_steps(), backend));  // the backend still works
     });
 }
 
@@ -161,12 +161,12 @@ TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
                 EXPECT_TRUE(names(done.error(), "unhandled system error")) << done.error().message;
             }
             const Index failures = party.count_true(!done);
-            EXPECT_EQ(failures, ranks);  // the others wait for rank 1 and give up
+            EXPECT_EQ(failures, ranks);  // the other ranks wait for rank 1 and give up
         });
     }
 }
 
-// Four pieces of one exchange, started with offers withheld on a backend that gives up after 300 ms.
+// Starts four pieces of one exchange with offers withheld, on a backend that gives up after 300 ms.
 void on_withheld(const std::function<void(Backend&, Party&, Bound&, Trial&, const Wanted&)>& body) {
     const Wanted data = wanted(plan_of("x=4", "f32[64@x,64]", {{exchange, "f32[64,64@x]"}}), 3);
     on_backends(300ms, [&](Backend& backend, Party& party) {
@@ -186,7 +186,7 @@ TEST_F(Faults, AnOfferThatNeverComesIsNotWaitedForForever) {
         const std::size_t offers = backend.rank() == 2 ? 1 : 4;
         for (std::size_t piece = 0; piece < offers; ++piece) ASSERT_TRUE(run->offer(piece));
         if (backend.rank() == 2) {
-            party.count_true(true);  // the others have given up
+            party.count_true(true);  // the other ranks have given up
             run.reset();
             const auto again = bound.start();
             ASSERT_FALSE(again);
@@ -223,7 +223,7 @@ TEST_F(Faults, AnErrorInThePiecesEndsTheRunOnAllRanks) {
     });
 }
 
-// The doubles themselves: what NCCL would hang on or take amiss is said, not survived.
+// The doubles themselves report every call that real NCCL would hang on or refuse.
 TEST_F(Faults, TheDoublesSpeakUp) {
     auto* const complaints = found<int()>("gpu_double_complaints");
     auto* const set_timeout = found<void(int)>("nccl_double_set_timeout");

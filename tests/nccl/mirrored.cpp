@@ -7,7 +7,7 @@
 namespace reshard::conformance {
 namespace {
 
-// One buffer of the program's and its mirror. Every second mirror begins 8 bytes into its memory, so that the widest
+// One buffer of the program and its mirror. Every second mirror begins 8 bytes into its memory, so that the widest
 // accesses are not always possible.
 class Mirror {
 public:
@@ -41,7 +41,8 @@ private:
     std::span<std::byte> bytes_;
 };
 
-// One for each buffer, however many arrays of the list lie in it: the pieces of a split run share all three.
+// One mirror per buffer, even if several arrays of the list lie in it. The pieces of a split run share all three
+// buffers.
 using Mirrors = std::vector<std::unique_ptr<Mirror>>;
 
 class MirroredTicket final : public Ticket {

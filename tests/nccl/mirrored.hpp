@@ -1,5 +1,5 @@
-// The conformance suite keeps its tiles in the program's memory. This backend gives each of them a mirror on the device
-// of another backend, moves contents there when a run starts and back when it has ended.
+// The conformance suite keeps its tiles in the program's memory. This backend gives each tile a mirror on the device of
+// another backend. It copies contents there when a run starts, and back when the run has ended.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace reshard::conformance {
 
-/// `inner` must outlive it.
+/// A mirrored backend over `inner`, which must outlive it.
 [[nodiscard]] std::unique_ptr<Backend> mirrored(Backend& inner);
 
-/// The inner one. pre: `mirrored` made it.
+/// The inner backend. pre: `mirrored` made `backend`.
 [[nodiscard]] Backend& behind_mirrors(Backend& backend);
 
 }  // namespace reshard::conformance

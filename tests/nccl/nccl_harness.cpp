@@ -1,6 +1,7 @@
-// Ranks as threads of this process, over NCCL. `--ranks=N` says how many, `--staging=BYTES` how much of it a plan may
-// take, `--ordered` that sums are added in order, `--groups=N` how many communicators of groups are kept. With
-// `--rank=R` and `--meet=FILE` this process is one rank of several.
+// Ranks as threads of this process, over NCCL. `--ranks=N` sets their number, and `--staging=BYTES` the staging of a
+// plan.
+// `--ordered` adds sums in order, and `--groups=N` keeps so many communicators of groups. With `--rank=R` and
+// `--meet=FILE` this process is one rank of several.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -16,7 +17,7 @@ namespace {
 class NcclHarness final : public Harness {
 public:
     Index count = 4;
-    Index own = -1;    ///< rank of this process; -1: all ranks are its threads
+    Index own = -1;    ///< rank of this process; -1: all ranks are threads of it
     std::string meet;  ///< the file through which processes meet
     nccl::Options options;
 
@@ -32,7 +33,7 @@ public:
             party_->count_true(true);
         });
     }
-    void leave() { party_.reset(); }  ///< ends what this process holds of its peers
+    void leave() { party_.reset(); }  ///< ends this process's connections to its peers
     std::string from_rank_0(const std::function<std::string()>& make) override { return make(); }
     Index count_true(Backend&, bool answer) override { return party_->count_true(answer); }
 
@@ -51,7 +52,7 @@ bool read_option(std::string_view argument, std::string_view name, Index& value)
     return true;
 }
 
-// On the doubles nothing may be done that a real device or the real NCCL would take amiss.
+// On the doubles no test may make a mistake that a real device or the real NCCL would not accept.
 class NoComplaints final : public testing::Environment {
 public:
     void TearDown() override {

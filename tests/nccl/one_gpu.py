@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One real GPU, several ranks: one_gpu.py BUILD_FOLDER. Runs the device copies against the host's and beside the
-device's own, and the conformance suite and runs in pieces over the real NCCL: ranks as processes with host ids of their own (any NCCL), and
-as threads of one process where NCCL lets ranks share a device (2.30.3 or newer). Prints pass or fail for each case and
-ends with the number of failures; under 5 minutes in all. Without a GPU it measures nothing and says so (77).
+"""Several ranks on one real GPU: one_gpu.py BUILD_FOLDER. Compares the device copies with the host's, and times them beside the
+device's own. Runs the conformance suite and runs in pieces over the real NCCL: with ranks as processes, each with its own host
+id (any NCCL), and as threads of one process if NCCL lets ranks share a device (2.30.3 or newer). Prints pass or fail for each
+case and ends with the number of failures, in under 5 minutes. If there is no GPU, it says so and exits 77.
 
-What ranks of one device show is that NCCL takes the calls and that the kernels are right; of speed between devices they
-show nothing."""
+Ranks on one device show that NCCL accepts the calls and that the kernels are right. They do not show the speed between
+devices."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def tail(text):
 
 
 def finish(processes, seconds):
-    """(all ended with 0, what they said)."""
+    """(true if all ended with 0, their output)."""
     end, said, good = time.monotonic() + max(seconds, 1), "", True
     for process in processes:
         try:

@@ -26,7 +26,7 @@ void must(ncclResult_t code, const char* call) {
 
 namespace {
 
-// Rank 0 leaves the id in a file that appears whole.
+// Rank 0 leaves the id in a file, which appears whole.
 ncclUniqueId id_through(const std::string& file, bool first) {
     ncclUniqueId id;
     if (first) {
@@ -46,7 +46,7 @@ Party::~Party() {
     if (communicator_ != nullptr) ncclCommDestroy(communicator_);
 }
 
-// One communicator for all tests of the process; backends split theirs off it.
+// All tests of the process share one communicator. Backends split theirs off it.
 void Party::run_own(const std::function<void(ncclComm_t, Index)>& body) {
     int devices = 0;
     must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
@@ -70,7 +70,7 @@ Index Party::count_over_processes(bool answer) {
     return number;
 }
 
-// Communicators come and go between barriers: on a device that ranks share, their ends wait for each other's kernels.
+// Communicators are made and ended between barriers. If ranks share a device, each end waits for the others' kernels.
 void Party::on_every_rank(const std::function<void(ncclComm_t, Index)>& body) {
     if (own_ >= 0) return run_own(body);
     int devices = 0;

@@ -1,5 +1,5 @@
-// Ranks as threads of this process, each with a communicator and a device: its own where there are enough. Or this
-// process is one rank of several, which meet through a file.
+// Ranks as threads of this process, each with a communicator and, if there are enough, its own device. Or this process
+// is one rank of several, which meet through a file.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@ namespace reshard::nccl::test {
 class Party {
 public:
     explicit Party(Index ranks) : ranks_(ranks) {}
-    /// This process is rank `own`; all name the same file, which nobody has made before.
+    /// Makes this process rank `own`. All ranks name the same file, which must not exist yet.
     Party(Index ranks, Index own, std::string file) : ranks_(ranks), own_(own), file_(std::move(file)) {}
     ~Party();
     Party(const Party&) = delete;
     Party& operator=(const Party&) = delete;
     [[nodiscard]] Index ranks() const { return ranks_; }
 
-    /// Runs the body once per rank, at the same time, with its device current.
+    /// Runs the body on all ranks at the same time, each with its device current.
     void on_every_rank(const std::function<void(ncclComm_t communicator, Index rank)>& body);
 
-    /// Meets all ranks; the number of true answers. Called from within on_every_rank.
+    /// Waits for all ranks and returns the number of true answers. Call it from within on_every_rank.
     Index count_true(bool answer);
 
 private:
@@ -31,13 +31,13 @@ private:
     Index count_over_processes(bool answer);
 
     Index ranks_;
-    Index own_ = -1;  ///< of this process; -1: all ranks are threads of it
+    Index own_ = -1;  ///< rank of this process; -1: all ranks are threads of it
     std::string file_;
     ncclComm_t communicator_ = nullptr;
     reshard::test::Ballot ballot_;
 };
 
-/// Aborts the program with the call's words: what cannot be made here has no test to fail.
+/// Aborts the program with the name of the call if it failed, because there is no test to fail here.
 void must(cudaError_t code, const char* call);
 void must(ncclResult_t code, const char* call);
 

@@ -1,4 +1,4 @@
-// Runs in pieces on streams: each rank offers, computes and looks in an order of its own; so does a graph.
+// Runs in pieces on streams. Each rank offers, computes and polls in its own order; a graph does too.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,14 +27,14 @@ void on_every_rank(const std::function<void(Backend&)>& body) {
 
 Judged<Plan> judged(const InPieces& drawn) { return judge(drawn.item.plan, drawn.split).value(); }
 
-// Four pieces, of which the third travels first.
+// Four pieces; the third travels first.
 InPieces turning() {
     const Index ranks = harness().ranks();
     const auto plan = plan_of(fmt::format("x={}", ranks), "f32[96@x,64]", exchange, "f32[96,64@x]");
     return {{*plan}, {0, 96 / ranks, {1, 2, 5, 96 / ranks}, {2, 0, 3, 1}, true}};
 }
 
-// A run of one rank: where it is started, and what is known of it.
+// A run of one rank: its start and its state.
 class Play {
 public:
     Play(Bound& bound, DevicePieces& bench, const Split& split, std::uint64_t seed)
@@ -76,7 +76,7 @@ private:
         to_offer_.clear();
         made_.synchronize();
     }
-    // So many of the order of travel have set out on this rank.
+    // The number of leading pieces, in travelling order, that have started on this rank.
     [[nodiscard]] std::size_t set_out() const {
         std::size_t place = 0;
         while (place < offered_.size() && offered_[piece_at(split_, place)]) ++place;
@@ -102,8 +102,8 @@ private:
         last_ = *arrived;
         ASSERT_EQ(bench_.wrong(last_, set_out(), read_), "");
     }
-    // A stream that waits for the event of a piece sees it, and all before it. It waits for what all ranks offer, so
-    // the host may not wait for the stream before it has offered all.
+    // A stream that waits for the event of a piece sees this piece and all before it. It waits for the offers of all
+    // ranks, so the host must offer everything before it waits for the stream.
     void follow() {
         const std::size_t place = random_() % split_.ends.size();
         const auto event = nccl::event(*ticket_, piece_at(split_, place));
@@ -206,7 +206,7 @@ TEST(PiecesOnStreams, OtherBackendsHaveNoStreams) {
     EXPECT_TRUE(run->wait());
 }
 
-// Device memory of a test, in the order of nothing.
+// Device memory of a test, in the order of no stream.
 class Shelf {
 public:
     Shelf(Backend& backend, std::size_t bytes) : memory_(backend.allocate(static_cast<Index>(bytes)).value()) {}
@@ -220,8 +220,8 @@ void copy_on_device(std::span<const std::byte> from, std::span<std::byte> to, cu
     must(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
 }
 
-// The computing stream is captured: it makes a piece and offers it, and shelves what it finds in the target after the
-// event of each.
+// Captures the computing stream. It makes a piece and offers it, and copies the target to a shelf after each piece's
+// event.
 TEST(PiecesOnStreams, AreTakenIntoAGraph) {
     on_every_rank([](Backend& backend) {
         const InPieces drawn = turning();
@@ -249,7 +249,7 @@ TEST(PiecesOnStreams, AreTakenIntoAGraph) {
             const auto offered = nccl::offer(*run, piece, compute.get());
             EXPECT_TRUE(offered) << offered.error().message;
         }
-        EXPECT_EQ(run->arrived().value(), pieces);  // taken, not run
+        EXPECT_EQ(run->arrived().value(), pieces);  // captured, not run
         for (std::size_t place = 0; place < pieces; ++place) {
             const auto event = nccl::event(*run, piece_at(drawn.split, place));
             ASSERT_TRUE(event) << event.error().message;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What each kernel takes of a device: resources.py NVCC SOURCE_ROOT [sm_80 sm_90 ...]. Compiles the kernels for each
-architecture with ptxas's report, prints registers, shared memory and spills of every kernel, and exits 1 when one spills
-or takes so many registers that fewer than four blocks fit a multiprocessor. Compiling for one takes about a minute, so
-only the second is tried unless RESHARD_LONG=1. Needs no device and measures no time."""
+"""The device resources of each kernel: resources.py NVCC SOURCE_ROOT [sm_80 sm_90 ...]. Compiles the kernels for each
+architecture with ptxas's report, and prints registers, shared memory and spills of every kernel. Exits 1 if a kernel spills, or
+takes so many registers that fewer than four blocks fit a multiprocessor. One architecture takes about a minute, so only the
+second is compiled unless RESHARD_LONG=1. It needs no device and measures no time."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ SHARED = re.compile(r"(\d+) bytes smem")
 
 
 def report(nvcc, root, architecture):
-    """(kernel, registers, shared, spills) of one architecture."""
+    """(kernel, registers, shared, spills) for one architecture."""
     with tempfile.TemporaryDirectory() as folder:
         command = [nvcc, "-std=c++20", "-O3", "--fmad=false", f"-arch={architecture}", "-Xptxas", "-v", "-cubin",
                    f"-I{root}", f"{root}/backends/nccl/kernels/kernels.cu", "-o", f"{folder}/kernels.cubin"]

@@ -1,4 +1,4 @@
-// What a start does and does not do, streams and graphs, communicators and memory.
+// Starts of runs, streams and graphs, communicators and memory.
 #include <gtest/gtest.h>
 
 #include "doubles/find.hpp"
@@ -12,7 +12,7 @@ using enum StepKind;
 
 constexpr Index ranks = 4;
 
-// Messages that are packed, all four collectives on the whole communicator and on groups.
+// Packed messages, and all four collectives on the whole communicator and on groups.
 std::vector<Plan> plans() {
     return {plan_of("x=4", "f32[60@x,60]", {{exchange, "f32[60,60@x]"}, {all_gather, "f32[60,60]"}}),
             plan_of("x=2,y=2", "f32[64@(x,y),64]", {{all_to_all, "f32[64@x,64@y]"}, {all_gather, "f32[64,64@y]"}}),
@@ -185,10 +185,10 @@ TEST(Start, GroupsAreKeptAndBounded) {
         };
         EXPECT_EQ(splits_of(rows), ranks);
         EXPECT_EQ(splits_of(rows), 0);         // kept
-        EXPECT_EQ(splits_of(columns), ranks);  // the other one made room: no plan holds it
+        EXPECT_EQ(splits_of(columns), ranks);  // the other communicator made room, since no plan holds it
         auto held = Executor::prepare(columns, backend);
         ASSERT_TRUE(held);
-        EXPECT_EQ(splits_of(rows), 0);  // no room: over the whole communicator
+        EXPECT_EQ(splits_of(rows), 0);  // no room, so it uses the whole communicator
         EXPECT_GT(communicator_bytes(backend).value(), 0);
     });
 }
@@ -232,7 +232,7 @@ TEST(Start, StagingStaysWithinItsBound) {
     }
 }
 
-// The caller's own device memory: NCCL learns of it, and no longer when the registration has ended.
+// The caller's own device memory: NCCL knows it until the registration ends.
 TEST(Start, MemoryOfTheCallerIsRegistered) {
     const Plan plan = plan_of("x=4", "f32[256@x,256]", {{all_gather, "f32[256,256]"}});
     const Wanted data = wanted(plan, 11);

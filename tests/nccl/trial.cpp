@@ -10,7 +10,7 @@
 namespace reshard::nccl::test {
 namespace {
 
-// Small numbers, which are exact in every dtype and in every order of a sum.
+// Small numbers, exact in every dtype and in every order of a sum.
 std::vector<std::byte> small_numbers(Index bytes, DType dtype, std::mt19937& random) {
     std::vector<std::byte> data(static_cast<std::size_t>(bytes));
     if (dtype != DType::f32) {

@@ -1,4 +1,4 @@
-// A plan tried on the backend with data of its own; what must come out is what the local backend makes of the same.
+// Tries a plan on the backend with random data. The result must equal the local backend's.
 #pragma once
 
 #include "party.hpp"
@@ -6,7 +6,7 @@
 
 namespace reshard::nccl::test {
 
-/// The plan of one step or of several, from text: plan_of("x=2", "f32[4@x]", {{StepKind::all_gather, "f32[4]"}}).
+/// A plan of one or several steps, from text: plan_of("x=2", "f32[4@x]", {{StepKind::all_gather, "f32[4]"}}).
 struct Stop {
     StepKind kind;
     const char* layout;
@@ -26,7 +26,7 @@ class Trial {
 public:
     Trial(Backend& backend, const Wanted& wanted, Index workspace_bytes);
     [[nodiscard]] Buffers buffers();
-    void fill(const Wanted& wanted);  ///< the source, and a target of which nothing is right
+    void fill(const Wanted& wanted);  ///< fills the source, and the target with wrong values
     [[nodiscard]] bool right(const Wanted& wanted);
     [[nodiscard]] std::span<std::byte> source() { return source_->bytes(); }
 

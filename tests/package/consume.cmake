@@ -1,6 +1,6 @@
 # One consumer test: cmake -D kind=... -D build=BUILD -D source=ROOT -D work=DIR -D libdir=lib -P consume.cmake
-# Every kind but `install` and the embedded ones uses the tree that `install` left in ${work}/moved; those of C and
-# Fortran that of `c_install` in ${work}/c_moved.
+# `install` leaves its tree in ${work}/moved, and all other kinds use it, except the embedded ones. The C and Fortran kinds use
+# the tree of `c_install` in ${work}/c_moved.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 set(here ${source}/tests/package)
@@ -35,7 +35,7 @@ elseif(kind STREQUAL "find_package_nccl")
     must(${work}/find_package_nccl/consumer_nccl)
 
 elseif(kind STREQUAL "wrong_version")
-    # An older minor version broke, and a later one may.
+    # Another minor version is incompatible, both older and later.
     foreach(version 0.1 0.3 1.0)
         must_fail("requested version \"${version}\".*version: 0[.]2[.]0" ${CMAKE_COMMAND} -S ${here}/find_package
             -B ${work}/${kind} --fresh -G Ninja -D CMAKE_PREFIX_PATH=${moved} -D version=${version})
@@ -55,7 +55,7 @@ elseif(kind STREQUAL "pkg_config")
     must(${work}/${kind}/consumer)
 
 elseif(kind STREQUAL "c_install")
-    # The component alone is all that C needs.
+    # C needs only its component.
     file(REMOVE_RECURSE ${work}/c_installed ${work}/c_moved)
     must(${CMAKE_COMMAND} --install ${build} --prefix ${work}/c_installed --component c)
     file(RENAME ${work}/c_installed ${work}/c_moved)
@@ -90,7 +90,7 @@ elseif(kind STREQUAL "debian")
     include(${here}/debian.cmake)
 
 elseif(kind STREQUAL "embedded_as_it_is")
-    # Nothing is asked for: a part of another project takes no language but C++, even where CUDA and NCCL are there.
+    # By default a part of another project uses only C++, even if CUDA and NCCL are installed.
     configured(add_subdirectory -D reshard_dir=${source})
     file(STRINGS ${work}/${kind}/CMakeCache.txt parts REGEX "^RESHARD_(CLI|TESTS|BENCH|PEERS|PROOFS|NCCL|C|FORTRAN):")
     list(FILTER parts EXCLUDE REGEX "=OFF$")
@@ -101,13 +101,13 @@ elseif(kind STREQUAL "embedded_as_it_is")
     if(languages)
         message(FATAL_ERROR "CUDA was enabled: ${languages}")
     endif()
-    # Asked for, it is looked for.
+    # If the option asks for it, it is searched for.
     must_fail("RESHARD_NCCL is ON, but" ${CMAKE_COMMAND} -S ${here}/add_subdirectory -B ${work}/asks_for_nccl --fresh
         -G Ninja -D CMAKE_CXX_COMPILER=${compiler} -D reshard_dir=${source} -D RESHARD_NCCL=ON
         -D CMAKE_CUDA_COMPILER=CMAKE_CUDA_COMPILER-NOTFOUND -D CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
 
 elseif(kind STREQUAL "embedded")
-    # As a part of another project; and installed from there without MPI, asking for MPI fails with a sentence.
+    # As a part of another project. If it was installed without MPI, a request for MPI fails with a sentence.
     consumer(add_subdirectory -D reshard_dir=${source} -D RESHARD_MPI=OFF -D RESHARD_NCCL=OFF
         -D RESHARD_INSTALL=ON -D CMAKE_UNITY_BUILD=ON)
     must(${work}/embedded/consumer)

@@ -1,5 +1,5 @@
-# A Debian source package of the tree as git has it, its binary packages, and a program that uses what is unpacked of them.
-# Included by consume.cmake.
+# Builds a Debian source package of the tree in git and its binary packages, unpacks them, and builds a program with them.
+# consume.cmake includes this file.
 set(place ${work}/debian)
 file(REMOVE_RECURSE ${place})
 file(MAKE_DIRECTORY ${place}/reshard-0.2.0 ${place}/root)

@@ -1,4 +1,4 @@
-// The ten lines of somebody else, in C: plan a move, and move an array between ranks of this process.
+// A user's ten lines in C: plan a move, and move an array between ranks of this process.
 #include <reshard/c.h>
 #include <stdio.h>
 

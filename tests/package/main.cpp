@@ -1,4 +1,4 @@
-// The ten lines of somebody else: plan a move, judge it, print it.
+// A user's ten lines: plan a move, judge it, print it.
 #include <cstdio>
 #include <reshard/backends/local.hpp>
 #include <reshard/reshard.hpp>

@@ -1,4 +1,4 @@
-! Somebody else's lines in Fortran.
+! A user's lines in Fortran.
 program main
     use reshard
     implicit none

@@ -1,4 +1,4 @@
-// Somebody else's MPI program in C.
+// A user's MPI program in C.
 #include <reshard/c_mpi.h>
 
 int main(int count, char** arguments) {

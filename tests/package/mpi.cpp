@@ -1,4 +1,4 @@
-// Somebody else's MPI program: its communicator is borrowed.
+// A user's MPI program; the library borrows its communicator.
 #include <cstdio>
 #include <reshard/backends/mpi.hpp>
 #include <reshard/reshard.hpp>

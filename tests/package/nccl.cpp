@@ -1,4 +1,4 @@
-// Somebody else's program for GPUs, as far as it gets without one.
+// A user's program for GPUs, as far as it runs without one.
 #include <cstdio>
 #include <reshard/backends/nccl.hpp>
 #include <reshard/reshard.hpp>

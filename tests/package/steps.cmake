@@ -1,4 +1,4 @@
-# must(command...): it succeeds, or the test fails with its output.
+# must(command...): if the command fails, the test fails with its output.
 function(must)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
     if(NOT result EQUAL 0)
@@ -6,7 +6,7 @@ function(must)
     endif()
 endfunction()
 
-# must_fail("sentence" command...): it fails, and says so in these words.
+# must_fail("sentence" command...): the command must fail with these words.
 function(must_fail sentence)
     execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
     string(REGEX REPLACE "[ \n]+" " " output "${output}")
@@ -21,7 +21,7 @@ function(configured folder)
         ${ARGN})
 endfunction()
 
-# consumer(folder options...): configures and builds it.
+# consumer(folder options...): configures and builds the folder.
 function(consumer folder)
     configured(${folder} ${ARGN})
     must(${CMAKE_COMMAND} --build ${work}/${kind} --parallel 2)

@@ -1,5 +1,5 @@
-// Where tiles between source and target lie: as good as trying all places, never where they are read, and on every
-// rank within what the judge states.
+// The places of tiles between source and target: as good as a trial of all places, never where a step still reads, and
+// on every rank within the judge's figures.
 #include "src/plan/buffer_assignment.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace reshard::test {
 
 namespace {
 
-// The least workspace of all ways to put the tiles from number `i` on somewhere, by trying them.
+// Tries all ways to place the tiles from number `i` on, and finds the least workspace.
 struct Trial {
     const Plan& plan;
     const Capacities& rooms;
@@ -46,7 +46,7 @@ struct Trial {
     }
 };
 
-// From the first byte of a box to behind its last one, in the buffer of the slot.
+// The bytes of a tile in the buffer of its slot: [first byte, one past the last byte).
 std::pair<Index, Index> reach_of(const Slot& slot, const Tile& tile, Index element_bytes) {
     if (count(tile) == 0) return {0, 0};
     Index begin = index_max;
@@ -62,7 +62,7 @@ std::pair<Index, Index> reach_of(const Slot& slot, const Tile& tile, Index eleme
     return {begin, end};
 }
 
-// Empty when every step writes inside a buffer that is its to write, and not where it reads.
+// Empty if every step writes only inside buffers that it may write, and never where it reads.
 std::string fault_of(const RankPlan& lowered, bool donate) {
     const Index element_bytes = size_of(lowered.dtype);
     for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
@@ -86,7 +86,7 @@ std::string fault_of(const RankPlan& lowered, bool donate) {
     return {};
 }
 
-// Is as good as trying all, sound on all ranks, and what is stated there is within what is judged.
+// Expects places as good as a trial of all places, sound on all ranks, and within the judge's figures.
 void expect_placed(const Plan& plan) {
     Index without = 0;
     for (const bool donate : {false, true}) {

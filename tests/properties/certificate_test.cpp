@@ -1,5 +1,5 @@
-// What is written down for the proved checker is the same layout: read back with digits and mixed radix, as proofs/
-// define it, every device holds what the oracle says.
+// The text for the proved checker means the same layout. Read back with digits and mixed radix, as proofs/ defines
+// them, every device holds what the oracle says.
 #include <algorithm>
 #include <sstream>
 
@@ -43,7 +43,7 @@ std::vector<Index> numbers(const Node& node, std::size_t from = 0) {
     return list;
 }
 
-/// ev of proofs/Mesh.v: the digits of the device at these positions, the first most major.
+/// `ev` of proofs/Mesh.v: the digits of the device at these positions, the first most major.
 Index value(const std::vector<Index>& sizes, const std::vector<Index>& positions, Index device) {
     std::vector<Index> digits(sizes.size());
     for (std::size_t i = sizes.size(); i > 0; --i) {
@@ -56,7 +56,7 @@ Index value(const std::vector<Index>& sizes, const std::vector<Index>& positions
     return value;
 }
 
-/// What `dims` and `unreduced` of a line give each device.
+/// The holding of each device by the `dims` and `unreduced` of a line.
 std::vector<Holding> meant(const Node& mesh, const Node& shape, const Node& dims, const Node& unreduced) {
     const auto sizes = numbers(mesh, 1);
     const auto extents = numbers(shape, 1);

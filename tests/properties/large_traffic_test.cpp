@@ -1,5 +1,5 @@
-// Of more devices than the price looks at transfers of, it is what the schedules of a step carry: never less, and at
-// most a hundredth more.
+// Above the limit for counting single transfers, the price is never less than what the schedules carry, and at most 1%
+// more.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -19,7 +19,7 @@ using Random = std::mt19937_64;
 Index some(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 Index drawn(Random& random, Index first, Index last) { return first + some(random, last - first + 1); }
 
-/// One to three axes.
+/// A mesh of one to three axes.
 Mesh random_mesh(Random& random, Index least, Index most) {
     Mesh mesh;
     const Index devices = drawn(random, least, most);
@@ -33,7 +33,7 @@ Mesh random_mesh(Random& random, Index least, Index most) {
     return mesh;
 }
 
-/// The devices of a mesh as they come, with an offset, apart, reversed, or rows of them in any order.
+/// The devices of a mesh in order, with an offset, with gaps, reversed, or with their rows in any order.
 DeviceList random_devices(Random& random, Index devices) {
     std::vector<Index> list(static_cast<std::size_t>(devices));
     std::iota(list.begin(), list.end(), some(random, 3) == 0 ? some(random, 2 * devices) : some(random, 30));
@@ -98,7 +98,7 @@ Layout random_layout(const Mesh& mesh, const std::vector<Index>& extents, bool s
     return layout;
 }
 
-/// Two or three levels, whose blocks nest in each other and nowhere in the mesh.
+/// Two or three levels. Their blocks nest in each other but not in the mesh.
 Machine random_machine_of(Index devices, Random& random) {
     Machine machine{"many", {}, 1'000'000'000};
     Index block = 1;
@@ -116,7 +116,7 @@ struct Question {
     Machine machine;
 };
 
-/// An exchange between two meshes or on one, or a collective.
+/// An exchange between two meshes or on one mesh, or a collective.
 Question random_question_of(Index least, Index most, Random& random) {
     std::vector<Index> extents;
     for (Index rank = drawn(random, 1, 3); rank > 0; --rank)
@@ -132,7 +132,7 @@ Question random_question_of(Index least, Index most, Random& random) {
     Question question{random_layout(mesh, extents, summed, random),
                       {StepKind::exchange, random_layout(other, extents, summed, random)},
                       random_machine_of(most, random)};
-    // A collective that goes from the source somewhere.
+    // A collective from the source to any layout.
     if (some(random, 3) == 0) {
         question.step.layout = question.before;
         for (Dim& dim : question.step.layout.dims)
@@ -163,7 +163,7 @@ Traffic stated_traffic(const Question& question, const Move& move) {
 
 TEST(TrafficProperty, BeyondFourThousandDevicesThePriceIsWithinAHundredth) {
     int compared = 0;
-    std::array<int, 3> kinds{};  // between meshes, on one, collectives
+    std::array<int, 3> kinds{};  // between meshes, on one mesh, collectives
     const int count = long_run() ? 600 : cases(16);
     check_property(count, [&] {
         Random random(*rc::gen::noShrink(between<std::uint64_t>(0, std::uint64_t{1} << 40)));
@@ -187,7 +187,7 @@ TEST(TrafficProperty, BeyondFourThousandDevicesThePriceIsWithinAHundredth) {
     for (const int kind : kinds) EXPECT_GE(kind, count / 50);
 }
 
-// What is counted above is what schedules say, where all of them can be made.
+// The count of transfers above equals the schedules, for sizes at which all schedules can be made.
 TEST(TrafficProperty, WhatIsCountedOfManyDevicesIsWhatSchedulesCarry) {
     int compared = 0;
     check_property(cases(200), [&] {

@@ -1,4 +1,5 @@
-// A layout means what its names say: tiles, summands and the arithmetic of digits against counting with coordinates.
+// A layout means what its names say. Compares tiles, summands and the arithmetic of digits with counting by
+// coordinates.
 #include <algorithm>
 #include <set>
 
@@ -31,7 +32,7 @@ TEST(LayoutProperty, TilesOfEachSummandCoverTheArrayOnce) {
     check_property(cases(500), [] {
         const Spec spec = *layouts({.devices_max = 64});
         const Layout layout = layout_of(spec);
-        std::set<std::pair<Index, std::vector<Index>>> seen;  // (summand, origin) of tiles that are not empty
+        std::set<std::pair<Index, std::vector<Index>>> seen;  // (summand, origin) of the tiles with elements
         Index covered = 0;
         for (Index device = 0; device < device_count(layout); ++device) {
             const Box box = as_box(tile(layout, device));
@@ -109,7 +110,7 @@ TEST(LayoutProperty, PlacementsMeanTheSameAsNames) {
     });
 }
 
-/// torch.chunk along one axis of n devices: pieces of ceil(size / n); cut axis by axis, in mesh order.
+/// torch.chunk cuts pieces of ceil(size / n) along one axis of n devices. Here it cuts axis by axis, in mesh order.
 Interval chunked(const std::vector<Index>& sizes, const std::vector<Index>& coordinates, Index extent) {
     Interval piece{0, extent};
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -169,11 +170,11 @@ TEST(LayoutProperty, TheTwoDistributionsDenoteOneArray) {
         const auto theirs = distribute(layout, array);
         RC_ASSERT(theirs.has_value());
         RC_ASSERT(fault(held, shape(layout), array, *theirs) == "");
-        // One wrong element anywhere is seen by both.
+        // Both find one wrong element anywhere.
         Tiles wrong = mine;
         const auto full = std::ranges::find_if(wrong, [](const auto& values) { return !values.empty(); });
         if (full == wrong.end()) return;
-        // Of a max and a min one that is seen: a summand that is not the max may well be another.
+        // For max and min the change must be visible: a summand that is not the max may have another value.
         if (held[0].combine == Combine::max)
             full->back() = INT64_MAX;
         else if (held[0].combine == Combine::min)
@@ -200,7 +201,7 @@ TEST(LayoutProperty, CutsAreWhatTheirRulesSay) {
         for (const Side& held : sides(cyclic)) all += held.size();
         RC_ASSERT(all == extent);
         RC_ASSERT(tile_extent(cyclic) >= tile_extent_min(cyclic));
-        // A cut that ceil-div makes as well is no cut of its own.
+        // A cut that ceil-div makes too is not kept as pieces.
         const Index tile = std::max<Index>(1, ceil_divide(extent, shards));
         RC_ASSERT(cut_in_blocks(extent, atoms, tile).pieces.empty());
     });

@@ -1,4 +1,4 @@
-// The judge's load of a list's busiest device, and its time, against the schedules of all ranks.
+// Compares the judge's load of a list's busiest device, and its time, with the schedules of all ranks.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -43,7 +43,7 @@ Moved moved(const Layout& before, const Step& step, const Move& move, Index rank
     return {bytes, bytes, 2 * (group - 1)};
 }
 
-// The plan of an array as it runs.
+// The plan of an array with its execution applied.
 Plan running(const ListPlan& list, std::size_t array) {
     const Execution execution = execution_of(list, array);
     return std::holds_alternative<AsOneExchange>(execution) ? *as_one_exchange(list.plans[array]) : list.plans[array];
@@ -70,7 +70,7 @@ Moved busiest(const Sums& sums) {
     return most;
 }
 
-// Bytes that a device must receive of an array without sums: the part of its target tile that it does not hold.
+// Bytes of an array without sums that a device must receive: the part of its target tile that it does not hold.
 Index foreign_bytes(const Plan& plan, Index device) {
     const Tile wanted = tile(plan.target, device);
     const Index kept = count(intersect(wanted, tile(plan.source, device)));
@@ -105,12 +105,12 @@ Options draw_options() {
 }
 
 TEST(ListLoadProperty, TheBusiestDeviceIsThatOfTheSchedules) {
-    int busier = 0;  // lists whose arrays' maxima add up to more than any device moves
+    int busier = 0;  // lists where the maxima of the arrays add up to more than any device moves
     check_property(cases(300), [&] {
         const Drawn drawn = draw_list();
         RC_LOG(drawn.text);
         const auto made = synthesize(std::span<const Problem>(drawn.problems), draw_options());
-        RC_PRE(made.has_value());  // not all have collectives
+        RC_PRE(made.has_value());  // not every problem has collectives
         ListPlan list = made->list();
         list.together.clear();
         list.buckets.assign(1, {});
@@ -169,8 +169,8 @@ TEST(ListLoadProperty, NoDeviceCanDoWithLess) {
     });
 }
 
-// On one level, without pieces: start and latency of each step that the device takes part in, its bytes at the rate of
-// the level in the busier direction, and its copies behind each step.
+// The time of a device on one level, without pieces: start and latency of each step that it takes part in, its bytes in
+// the busier direction at the rate of the level, and its copies after each step.
 Index device_picoseconds(const ListPlan& list, const ListVerdict& verdict, Index device, const Machine& machine) {
     const Level& level = machine.levels[0];
     Index in = 0, out = 0, time = 0;

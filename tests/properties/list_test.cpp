@@ -1,5 +1,5 @@
-// Lists of arrays: what the judge says they hold against counting device by device, and order and buckets against
-// trying all of them.
+// Lists of arrays. Compares the judge's figures for memory with a count device by device, and the order and buckets
+// with a trial of all of them.
 #include "reshard/planner/list.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Drawn {
     std::string text;
 };
 
-// Questions over all that layouts can say. With one mesh only, all ends lie on the same devices.
+// Problems over everything that layouts can express. With `one_mesh`, all ends lie on the same devices.
 Drawn draw_list(bool one_mesh) {
     Drawn drawn;
     const auto size = *rc::gen::inRange<std::size_t>(1, 6);
@@ -36,7 +36,7 @@ Drawn draw_list(bool one_mesh) {
 
 Index bytes_on(const Layout& layout, Index device) { return position_of(layout.mesh, device) ? tile_bytes(layout) : 0; }
 
-// What one device holds while bucket number `running` runs, array by array.
+// The bytes that one device holds while bucket number `running` runs, array by array.
 Index held_on(Index device, const ListPlan& list, std::size_t running, bool donate) {
     Index held = 0;
     for (std::size_t b = 0; b < list.buckets.size(); ++b)
@@ -86,7 +86,7 @@ TEST(ListProperty, TheJudgeHoldsWhatTheDevicesHold) {
     });
 }
 
-// The least that any order needs when arrays run one by one, and the fewest buckets of any order within a limit.
+// The least memory of any order if arrays run one by one, and the fewest buckets of any order within a limit.
 struct Exhaustive {
     Index least = index_max;
     std::size_t fewest = 0;
@@ -97,7 +97,7 @@ Exhaustive try_all(const std::vector<Plan>& plans, const std::vector<Index>& wor
     std::vector<std::size_t> order(plans.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     do {
-        // Every way to cut the order into buckets: a bit for each place between two arrays.
+        // Every way to cut the order into buckets: one bit for each place between two arrays.
         for (std::size_t cuts = 0; cuts < std::size_t{1} << (order.size() - 1); ++cuts) {
             ListPlan list{plans, {{}}};
             for (std::size_t i = 0; i < order.size(); ++i) {
@@ -137,7 +137,7 @@ void expect_best(bool one_mesh, int& tried, int& missed, int& more_buckets) {
         const Index limit = least + *rc::gen::inRange<Index>(0, std::max<Index>(1, most - least + 1));
         ++tried;
         const auto made = synthesize(std::span<const Problem>(drawn.problems), options, {limit, true, 0});
-        // On one set of devices the order is the best there is.
+        // On a single set of devices no order is better.
         RC_ASSERT(made.has_value() || !one_mesh);
         if (!made) {
             RC_ASSERT(made.error().code == Code::infeasible);

@@ -1,4 +1,5 @@
-// Other people's notations: what is written is read back as the same layout, and means what its own rules say.
+// Notations of other projects: the text of a layout reads back as the same layout, and means what the notation's own
+// rules say.
 #include <algorithm>
 #include <cstdio>
 
@@ -15,7 +16,7 @@ namespace {
 
 Setting setting_of(const Layout& layout) { return {layout.mesh, layout.dtype, shape(layout)}; }
 
-// The same devices in another order, for some layouts.
+// Puts the devices of some layouts into another order.
 Layout shuffled(Layout layout) {
     const Index devices = device_count(layout);
     if (*between(0, 2) == 0 || devices > 48) return layout;
@@ -93,7 +94,7 @@ TEST(NotationProperty, AnHloShardingMeansItsDeviceList) {
     });
 }
 
-// PyTorch's rule on lists of row numbers. The one call that everything below is made of:
+// PyTorch's rules on lists of row numbers. Everything below consists of this one call:
 using Rows = std::vector<Index>;
 
 Rows torch_chunk(const Rows& rows, Index chunks, Index which) {
@@ -102,7 +103,8 @@ Rows torch_chunk(const Rows& rows, Index chunks, Index which) {
     return {rows.begin() + std::min(total, which * size), rows.begin() + std::min(total, (which + 1) * size)};
 }
 
-// `_StridedShard._split_tensor`: split into as many chunks, each into the shards, the same shard of each.
+// `_StridedShard._split_tensor`: splits the rows into chunks and each chunk into shards, and takes the same shard of
+// each.
 Rows torch_split(const Rows& rows, Index split, Index shards, Index which) {
     Rows part;
     for (Index k = 0; k < split; ++k) {
@@ -112,7 +114,7 @@ Rows torch_split(const Rows& rows, Index split, Index shards, Index which) {
     return part;
 }
 
-// One dimension on a mesh: sizes, and a split per axis; 0 where an axis does not shard it.
+// One dimension on a mesh: sizes, and a split per axis, which is 0 if the axis does not shard it.
 struct Strided {
     std::vector<Index> sizes;
     std::vector<Index> splits;
@@ -125,7 +127,7 @@ Rows all_rows(const Strided& given) {
     return rows;
 }
 
-// Left to right, as compute_local_shape_and_global_offset and distribute_tensor do.
+// Cuts from left to right, like compute_local_shape_and_global_offset and distribute_tensor.
 Rows left_to_right(const Strided& given, const std::vector<Index>& at) {
     Rows rows = all_rows(given);
     for (std::size_t i = 0; i < at.size(); ++i)
@@ -133,7 +135,7 @@ Rows left_to_right(const Strided& given, const std::vector<Index>& at) {
     return rows;
 }
 
-// In an order of axes, as redistribute and FSDP do.
+// Cuts in an order of axes, like redistribute and FSDP.
 Rows in_order(const Strided& given, const std::vector<std::size_t>& order, const std::vector<Index>& at) {
     Rows rows = all_rows(given);
     for (const std::size_t axis : order)
@@ -171,7 +173,7 @@ bool holds(const Side& side, const Rows& rows) {
     return true;
 }
 
-// Splits that say an order of axes, which is what PyTorch writes: FSDP over tensor parallel, and deeper nests of it.
+// Splits that state an order of axes, as PyTorch writes them: FSDP over tensor parallel, and deeper nests of it.
 TEST(NotationProperty, StridedShardsThatSayAnOrderAreCutInIt) {
     int uneven = 0;
     int disputed = 0;
@@ -189,7 +191,7 @@ TEST(NotationProperty, StridedShardsThatSayAnOrderAreCutInIt) {
                 if (given.splits[order[i]] > 0 && given.splits[order[j]] > 0 && order[j] > order[i])
                     given.splits[order[i]] *= given.sizes[order[j]];
         given.rows = *between<Index>(0, 60);
-        // The dimension beside it is nobody's, so that two dimensions are read.
+        // No axis cuts the other dimension, so that two dimensions are read.
         const auto dim = *between<std::size_t>(0, 2);
         std::vector<Index> extents = {3, 3};
         extents[dim] = given.rows;
@@ -217,7 +219,7 @@ TEST(NotationProperty, StridedShardsThatSayAnOrderAreCutInIt) {
     EXPECT_GE(uneven, cases(700));
 }
 
-// Any splits, on one axis or several: what says no order is cut from left to right.
+// Any splits, on one axis or several. Splits that state no order are cut from left to right.
 TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
     int compared = 0;
     check_property(cases(600), [&] {
@@ -227,7 +229,7 @@ TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
             given.splits.push_back(*between<Index>(0, 7));
         }
         given.rows = *between<Index>(0, 60);
-        // No split says an order: each is none of the products of sizes of later axes.
+        // No split states an order: no split is a product of sizes of later axes.
         std::vector<Index> products = {1};
         bool says_none = false;
         for (std::size_t i = given.sizes.size(); i-- > 0;) {
@@ -254,7 +256,7 @@ TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
     EXPECT_GE(compared, cases(600) / 2);
 }
 
-// RaggedShard: unit i of the leading dimensions, laid end to end, belongs to the device whose turn it is.
+// RaggedShard: the units of the leading dimensions, laid end to end, go to the devices in turn.
 TEST(NotationProperty, RaggedShardsAreWhatTheirUnitsSay) {
     int cut_through = 0;
     check_property(cases(400), [&] {
@@ -266,7 +268,7 @@ TEST(NotationProperty, RaggedShardsAreWhatTheirUnitsSay) {
         for (const Index unit : units) sum += unit;
         const auto dims = *between<std::size_t>(1, 3);
         const Index unit = *between<Index>(1, 5);
-        // Leading extents whose product is so many units, and one more dimension.
+        // Leading extents with a product of that many units, and one more dimension.
         const std::vector<Index> extents =
             dims == 1 ? std::vector<Index>{sum * unit, 3} : std::vector<Index>{unit, sum, 3};
         const Setting setting{Mesh{{"a", devices}, {"b", 2}}, DType::u8, extents};
@@ -278,7 +280,7 @@ TEST(NotationProperty, RaggedShardsAreWhatTheirUnitsSay) {
         cut_through += layout->dims.size() != extents.size() ? 1 : 0;
         Index before = 0;
         for (Index device = 0; device < 2 * devices; ++device) {
-            // Its elements, numbered in the whole array, are those of its units.
+            // The device holds the elements of its units, numbered in the whole array.
             const Index share = units[static_cast<std::size_t>(device / 2)] * unit * 3;
             std::vector<Index> inner(layout->dims.size(), 1);
             for (std::size_t k = inner.size(); k-- > 1;) inner[k - 1] = inner[k] * layout->dims[k].extent;

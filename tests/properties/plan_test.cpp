@@ -1,5 +1,5 @@
-// Plans as values: walks of typed steps are accepted with the right figures, everything else is refused for the right
-// reason, and text says the same both ways.
+// Plans as values. The judge accepts walks of typed steps with the right figures, and refuses everything else for the
+// right reason. A plan survives its own text.
 #include <algorithm>
 
 #include "reshard/text.hpp"
@@ -42,7 +42,7 @@ TEST(PlanProperty, LimitsAreKeptToTheByte) {
         const auto footprint = check(plan, limits);
         RC_ASSERT(!footprint && footprint.error().code == Code::infeasible);
         RC_ASSERT(footprint.error().message.find("footprint") != std::string::npos);
-        // As one exchange or in pieces then, where that helps, and by as much as is asked for.
+        // The plan then runs as one exchange or in pieces if that helps, and within the limit.
         const Execution execution = choose_execution(plan, {}, limits.memory);
         const auto otherwise = check(plan, execution, limits);
         RC_ASSERT(otherwise.has_value() == (execution != Execution(AsSteps{})));
@@ -144,7 +144,7 @@ TEST(PlanProperty, FingerprintsDifferWherePlansDo) {
         other.steps.pop_back();
         RC_ASSERT(fingerprint(other) != fingerprint(plan));
         other = plan;
-        other.source.dims[0].extent += 1;  // a plan has one shape, so the source's decides
+        other.source.dims[0].extent += 1;  // a plan has a single shape, so the source's shape decides
         RC_ASSERT(fingerprint(other) != fingerprint(plan));
         other = plan;
         other.steps[0].kind = other.steps[0].kind == StepKind::slice ? StepKind::exchange : StepKind::slice;

@@ -1,4 +1,4 @@
-// The judge of schedules refuses every damage that would change what arrives.
+// The judge of schedules refuses every damage that would change the result.
 #include <algorithm>
 #include <map>
 
@@ -25,7 +25,7 @@ Case draw_case() {
     return drawn;
 }
 
-/// Some rank for which `wanted` holds, if any.
+/// A rank for which `wanted` holds, if there is one.
 template <class Wanted>
 Schedule* some_rank(std::vector<Schedule>& schedules, Wanted wanted) {
     std::vector<Schedule*> fit;
@@ -34,7 +34,7 @@ Schedule* some_rank(std::vector<Schedule>& schedules, Wanted wanted) {
     return fit.empty() ? nullptr : fit[*between<std::size_t>(0, fit.size())];
 }
 
-/// One wrong thing in one schedule; false when this step has no place for it.
+/// Damages one thing in one schedule. False if this step has no place for the damage.
 bool damage(std::vector<Schedule>& schedules, std::string& what) {
     const auto has_sends = [](const Schedule& schedule) { return !schedule.sends.empty(); };
     const auto has_receives = [](const Schedule& schedule) { return !schedule.receives.empty(); };
@@ -102,7 +102,7 @@ TEST(ScheduleProperty, SoundSchedulesPassAndDamagedOnesAreRefused) {
     for (const auto& [what, times] : met) EXPECT_GE(times, cases(3000) / 100) << what;
 }
 
-/// Both ends agree on a wrong holder: only the judge's knowledge of who holds what can see it.
+/// Both ends agree on a wrong holder. Only the judge can find this, because it knows what each rank holds.
 TEST(ScheduleProperty, AnExchangeFromARankThatDoesNotHoldTheBoxIsRefused) {
     int met = 0;
     check_property(cases(1500), [&] {
@@ -144,7 +144,7 @@ TEST(ScheduleProperty, SchedulesOfAnotherStepAreRefused) {
         if (same_tiles(before, after) || holdings(other) == holdings(after) ||
             !type_step(before, {StepKind::exchange, after}))
             return;
-        // `other` is the source: nobody moves anything, which is right only where nobody lacks anything.
+        // `other` is the source, so no rank moves anything. This is right only if no rank lacks anything.
         if (most_foreign(holdings(before), holdings(after)) == 0) return;
         ++met;
         auto schedules = all_schedules(before, {StepKind::exchange, after});

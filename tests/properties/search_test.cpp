@@ -1,4 +1,4 @@
-// The search prices hops in digits; the judge prices the steps that they stand for. Where sizes divide the two agree.
+// The search prices hops in digits; the judge prices the steps that they stand for. The two agree if sizes divide.
 #include "synth/search/search.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace reshard::test {
 namespace {
 
 Machine draw_machine() {
-    // Levels that end inside an axis, or cross it, are the hard ones.
+    // The hard levels end inside an axis, or cross it.
     Machine machine{
         "drawn", {}, *rc::gen::element<Index>(1'000'000'000, 370'000'000'000), *rc::gen::element<Index>(0, 21, 10'000)};
     Index devices = 1;
@@ -36,7 +36,7 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
         SearchOptions options;
         options.objective = *rc::gen::element(Objective::time, Objective::bytes, Objective::steps);
         options.vocabulary = *rc::gen::element(Vocabulary::all, Vocabulary::collectives);
-        // Where cuts are mixed the price of an exchange is an upper estimate.
+        // With mixed cuts the price of an exchange is an upper estimate.
         if (frame->mixed) options.vocabulary = Vocabulary::collectives;
         const Index element = size_of(problem.source.dtype);
         options.tile_max = std::max(tile_elements(problem.source), tile_elements(problem.target));
@@ -54,8 +54,7 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
         const Index time = plan_picoseconds(plan, *verdict, machine);
         switch (options.objective) {
             case Objective::time:
-                // Fills of neighbouring axes are one step in the end, and cost one copy; a price that is not exact is
-                // an upper estimate.
+                // Fills of neighbouring axes become one step and cost one copy. Inexact prices are upper estimates.
                 if (pair.target.unreduced.empty() && found.exact_prices) {
                     RC_ASSERT(found.price.first == time || same_tiles(problem.source, problem.target));
                 } else {
@@ -74,14 +73,14 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
     EXPECT_GT(compared, cases(3000) / 6);
 }
 
-// What is left out because of its floor could not have been cheaper.
+// A hop that is skipped because of its floor could not have been cheaper.
 TEST(SearchProperty, NoPriceIsBelowItsFloor) {
     int compared = 0;
     int raised = 0;
     check_property(cases(1500), [&] {
         const Pair pair = *pairs({.uneven = *rc::gen::arbitrary<bool>(), .devices_max = 32});
         Problem problem{layout_of(pair.source), layout_of(pair.target)};
-        // In an order that no digits tell, too.
+        // Also in an order that digits cannot express.
         if (*between(0, 3) == 0) {
             std::vector<Index> devices(static_cast<std::size_t>(device_count(problem.source)));
             std::iota(devices.begin(), devices.end(), Index{0});
@@ -114,7 +113,7 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
                 const EdgeCost price = prices.of(state, hop, arrives);
                 RC_ASSERT(prices.floor_of(hop, arrives).first <= price.first);
                 RC_ASSERT(prices.floor_by_levels(state, hop, arrives).first <= price.first);
-                // A step to the target is a way there.
+                // A step to the target is a way to arrive.
                 if (arrives && state != frame->target && hop.kind != StepKind::slice)
                     RC_ASSERT(least(state).first <= price.first);
                 ++compared;

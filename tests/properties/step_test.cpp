@@ -1,4 +1,4 @@
-// The typing rules against what the kinds of steps mean, and the figures of a Move against counting devices.
+// Compares the typing rules with the meaning of each kind of step, and the figures of a Move with a count of devices.
 #include <algorithm>
 #include <map>
 
@@ -13,12 +13,12 @@ bool inside(const Interval& a, const Interval& b) { return b.begin <= a.begin &&
 
 using Held = std::vector<Holding>;
 
-/// Every device keeps the summand it works on.
+/// True if every device keeps its summand.
 bool same_summands(const Held& before, const Held& after) {
     return std::ranges::equal(before, after, {}, &Holding::summand, &Holding::summand);
 }
 
-/// In dimension i every tile of `a` lies inside the same device's tile of `b`.
+/// True if in dimension i every tile of `a` lies inside the same device's tile of `b`.
 bool nested(const Held& a, const Held& b, std::size_t i) {
     for (std::size_t device = 0; device < a.size(); ++device)
         if (!inside(a[device].tile[i], b[device].tile[i])) return false;
@@ -48,19 +48,19 @@ std::string tile_key(const Holding& holding) {
 }
 std::string sum_key(const Holding& holding) { return std::to_string(holding.summand); }
 
-/// Devices that agree in `a` agree in `b`: what b needs of the device number, a uses too.
+/// True if devices that agree in `a` agree in `b`: `a` uses every digit of the device number that `b` uses.
 bool refines(const Held& a, const Held& b) { return determines(a, b, tile_key, tile_key); }
 bool sums_refine(const Held& a, const Held& b) { return determines(a, b, sum_key, sum_key); }
 
-/// Whether a step of `kind` can deliver `after`, reading only where that kind may read. Sizes divide.
+/// True if a step of `kind` can deliver `after` and reads only where that kind may read. Sizes divide.
 ///   slice           each device from its own tile
-///   all_gather      each device keeps its tile inside the new one; nobody's summand changes
+///   all_gather      each device keeps its tile inside the new one; no summand changes
 ///   all_to_all      in each dimension tiles only grow or only shrink; devices that were replicas stay replicas and no
 ///                   new replicas arise
-///   permute         every tile wanted is, whole and of the same summand, somebody's tile, and none is dropped
-///   all_reduce      tiles stay, and the new summand is decided by the old one
-///   reduce_scatter  tiles shrink, the new summand is decided by the old one, and replicas stay the same groups
-///   zero_fill       tiles grow, the old summand is decided by the new one, and so is the old tile (one keeper)
+///   permute         every wanted tile is some device's whole tile of the same summand, and no tile is dropped
+///   all_reduce      tiles stay, and the old summand decides the new one
+///   reduce_scatter  tiles shrink, the old summand decides the new one, and replicas stay the same groups
+///   zero_fill       tiles grow, and the new summand decides the old summand and the old tile (one keeper)
 ///   exchange        the same number of summands
 bool deliverable(StepKind kind, const Held& before, const Held& after) {
     if (before == after) return false;
@@ -126,7 +126,7 @@ TEST(StepProperty, TypedExactlyWhenTheKindCanDeliverOnPairsMadeForAKind) {
     for (const StepKind kind : all_step_kinds) EXPECT_GE(met[kind], cases(1600) / 20) << name(kind);
 }
 
-/// What the table of steps says a device receives; T is the largest tile before, g the group.
+/// The elements that a device receives by the table of steps. T is the largest tile before, g the group size.
 Index by_the_table(StepKind kind, const Held& before, const Held& after, Index g) {
     const Index tile = largest_tile(before);
     switch (kind) {
@@ -148,7 +148,7 @@ Index by_the_table(StepKind kind, const Held& before, const Held& after, Index g
     return -1;
 }
 
-/// Devices that differ only on what the step touches: for regular kinds the size of the group from the tiles alone.
+/// The size of a group, from the tiles alone, for regular kinds: devices that differ only in what the step touches.
 Index group_of(StepKind kind, const Held& before, const Held& after) {
     const Index t = largest_tile(before);
     const Index u = largest_tile(after);
@@ -163,7 +163,7 @@ Index group_of(StepKind kind, const Held& before, const Held& after) {
         case StepKind::zero_fill:
             return summands(after) / summands(before);
         case StepKind::all_to_all: {
-            Index g = 1;  // how much some dimensions grow is how much the others shrink
+            Index g = 1;  // some dimensions grow by as much as the others shrink
             for (std::size_t i = 0; i < before[0].tile.size(); ++i) {
                 const Index was = before[0].tile[i].size();
                 const Index is = after[0].tile[i].size();
@@ -176,7 +176,7 @@ Index group_of(StepKind kind, const Held& before, const Held& after) {
     }
 }
 
-/// Every peer of every rank differs from it in the digits of the group only.
+/// True if every peer of every rank differs from it only in the digits of the group.
 bool stays_in_groups(const Layout& before, const Step& step, const Move& move) {
     const AtomList others = complement(move.group, device_count(before));
     for (Index rank = 0; rank < device_count(before); ++rank)
@@ -197,7 +197,7 @@ TEST(StepProperty, FiguresAreThoseOfTheTableAndDataArrives) {
         const Held held = holdings(pair.source);
         const Held wanted = holdings(pair.target);
         const Index g = group_of(kind, held, wanted);
-        // A permute or an exchange may need fewer than all devices; then its groups keep to themselves.
+        // A permute or an exchange may need fewer than all devices. Then its groups do not talk to each other.
         const bool any = kind == StepKind::permute || kind == StepKind::exchange;
         RC_ASSERT(g % move->group_size == 0);
         RC_ASSERT(any || move->group_size == g);
@@ -225,7 +225,7 @@ TEST(StepProperty, UnevenStepsThatAreTypedDeliver) {
         EXPECT_GT(met[kind], 0) << name(kind);
 }
 
-/// Made for a kind with sizes that divide, then given any extents: typed or not, but never wrong.
+/// A step made for sizes that divide gets any extents. It may be typed or not, but is never wrong.
 TEST(StepProperty, StepsMadeForAKindAndGivenAnyExtentsDeliverWhenTyped) {
     std::map<StepKind, int> met;
     check_property(cases(2000), [&] {

@@ -1,5 +1,5 @@
-// Every pair gets a plan that the judge passes, that moves the array right in every way there is, and that keeps what
-// the synthesizer promises.
+// Every pair gets a plan that the judge passes, that moves the array right in every possible way, and that keeps the
+// promises of the synthesizer.
 #include <algorithm>
 #include <map>
 
@@ -15,7 +15,7 @@
 namespace reshard::test {
 namespace {
 
-/// Why this synthesis is wrong; empty when it is not.
+/// The reason why this synthesis is wrong; empty if it is right.
 std::string objection(const Pair& pair, const Options& options, const Synthesis& made) {
     if (made.plan().source != layout_of(pair.source)) return "the plan starts elsewhere";
     if (!same_tiles(made.plan().target, layout_of(pair.target))) return "the plan is for another target";
@@ -35,7 +35,7 @@ std::string objection(const Pair& pair, const Options& options, const Synthesis&
     return replay(made.plan(), *verdict);
 }
 
-/// Plans, judges and moves one pair; `must` says whether a plan has to exist. True when there is one.
+/// Plans, judges and moves one pair. `must` says whether a plan has to exist. True if a plan exists.
 bool assert_planned(const Pair& pair, Vocabulary vocabulary, Objective objective, bool must) {
     Options options;
     options.vocabulary = vocabulary;
@@ -104,7 +104,7 @@ TEST(SynthesizeProperty, PairsWithUnreducedAxesArePlanned) {
     });
 }
 
-// Asking for the others chooses no other plan, and none of the others is better.
+// `explain` chooses the same plan, and no alternative is better.
 TEST(SynthesizeProperty, ExplainChangesNoPlan) {
     check_property(cases(1500), [] {
         const Pair pair = *pairs({.devices_max = 64});
@@ -128,7 +128,7 @@ TEST(SynthesizeProperty, ExplainChangesNoPlan) {
     });
 }
 
-// No rule makes a plan dearer by being there, least of all the search.
+// No rule makes a plan dearer, and the search least of all.
 TEST(SynthesizeProperty, WithoutARuleNoPlanIsCheaper) {
     check_property(cases(1000), [] {
         const Pair pair = *pairs({.devices_max = 64});
@@ -205,9 +205,8 @@ TEST(SynthesizeProperty, GatherThenSliceIsAPlanOfEveryPairThatKeepsItsSummands) 
     });
 }
 
-/// Measured: 20-28% for the kinds that plain pairs need, 2-7% for reductions and zero fills, which only the fifth of
-/// the pairs that has unreduced axes can need. Were the generators to lose a kind, the tests above would say nothing of
-/// it.
+/// Measured: 20-28% for the kinds that plain pairs need, 2-7% for reductions and zero fills. Only the fifth of the
+/// pairs with unreduced axes can need those. If the generators lost a kind, the tests above would no longer cover it.
 TEST(SynthesizeProperty, NoKindOfStepIsRareInThePlansOfTheGeneratedPairs) {
     std::map<StepKind, int> met;
     int plans = 0;

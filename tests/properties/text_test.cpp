@@ -1,4 +1,4 @@
-// Text: what is printed parses to what was printed, what a person writes means what it says, and no bytes crash.
+// Text: printed values parse to the same values, text that a person writes means what it says, and no bytes crash.
 #include "reshard/text.hpp"
 
 #include "support/generators.hpp"
@@ -15,7 +15,7 @@ TEST(TextProperty, MeshesAndLayoutsSurviveTheRoundTrip) {
         RC_ASSERT(mesh.has_value());
         RC_ASSERT(*mesh == layout.mesh);
         RC_ASSERT(*parse_mesh(format(layout.mesh)) == layout.mesh);
-        // What a person wrote, then what the library prints of it.
+        // First the text of a person, then the library's text of the same layout.
         const auto written = parse_layout(*mesh, layout_text(spec));
         if (!written) RC_LOG() << describe(written.error());
         RC_ASSERT(written.has_value());
@@ -88,7 +88,7 @@ TEST(TextProperty, DamagedTextNeverCrashesAndPointsInsideItself) {
         RC_LOG() << text;
         const auto parsed = parse_layout(layout.mesh, text);
         assert_well_refused(parsed);
-        // What is accepted is a layout, and prints and reads back as itself.
+        // Accepted text is a layout, which prints and reads back as itself.
         if (!parsed) {
             ++refused;
             return;
@@ -134,7 +134,7 @@ TEST(TextProperty, SizesForPeopleReadBackCloseEnough) {
         const auto shown = parse_bytes(text);
         RC_LOG() << bytes << " shown as " << text;
         RC_ASSERT(shown.has_value());
-        // One digit after the point: off by at most a twentieth of the unit, and the number shown is at least 1.
+        // With one digit after the point, the error is at most a twentieth of the unit, and the number is at least 1.
         RC_ASSERT(std::abs(static_cast<double>(*shown - bytes)) <= 0.05 * static_cast<double>(bytes) + 1);
     });
 }

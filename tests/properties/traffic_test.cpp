@@ -1,4 +1,4 @@
-// The price of a step on a network is what the schedules of all ranks carry over it, whatever the devices are called.
+// The price of a step on a network equals what the schedules of all ranks carry over it, for any numbers of devices.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -17,7 +17,7 @@ using Random = std::mt19937_64;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 
-/// Up to three levels; the outermost may have fewer devices than there are.
+/// A machine of up to three levels. The outermost may have fewer devices than the mesh.
 Machine random_machine(Random& random) {
     Machine machine{"random", {}, 1'000'000'000};
     Index block = 1;
@@ -38,7 +38,7 @@ std::size_t level_between(const Machine& machine, Index a, Index b) {
     return level;
 }
 
-/// Elements over each level by device, or by block where the level is shared; and the most between two devices.
+/// Elements over each level by device, or by block if the level is shared, and the most between two devices.
 struct Counted {
     std::vector<Index> elements;
     std::vector<Index> pair;
@@ -46,7 +46,7 @@ struct Counted {
 
 Counted counted(const Layout& before, const Step& step, const Machine& machine, const Network& network) {
     const std::size_t levels = machine.levels.size();
-    // By level and block: in and out; by level, receiver and sender.
+    // Elements in and out by level and block, and elements by level, receiver and sender.
     std::map<std::pair<std::size_t, Index>, std::array<Index, 2>> blocks;
     std::map<std::array<Index, 3>, Index> pairs;
     const Index world = std::max(world_size(before.mesh), world_size(step.layout.mesh));
@@ -67,7 +67,7 @@ Counted counted(const Layout& before, const Step& step, const Machine& machine, 
             }
         members = std::max<Index>(members, std::ssize(partners));
     }
-    // The schedule of an all_reduce lists who contributes; reduced and shared, each contributes a part, twice.
+    // The schedule of an all_reduce lists the contributors. To reduce and to share, each contributes a part twice.
     const bool sums = step.kind == StepKind::all_reduce;
     const auto carried = [&](Index elements) { return sums ? ceil_divide(2 * elements, members) : elements; };
     Counted most{std::vector<Index>(levels), std::vector<Index>(levels)};
@@ -93,7 +93,7 @@ void compare(const Layout& before, const Step& step, const Machine& machine, int
              << ", carried " << rc::toString(truth.elements) << " pair " << rc::toString(truth.pair);
     ++compared;
     if (machine.levels.size() == 1) {
-        // By the typing rule, which counts what is kept as sent where cuts are uneven.
+        // The typing rule counts kept elements as sent if cuts are uneven.
         RC_ASSERT(stated.elements[0] >= truth.elements[0]);
         return;
     }
@@ -116,7 +116,7 @@ TEST(TrafficProperty, BetweenAnyTwoLayoutsThePriceIsWhatSchedulesCarry) {
     EXPECT_GE(compared, cases(2500) / 3);
 }
 
-/// The devices of a mesh in order, with an offset, apart, reversed, or any.
+/// The devices of a mesh in order, with an offset, with gaps, reversed, or any devices.
 DeviceList random_devices(Random& random, Index devices) {
     std::vector<Index> list(static_cast<std::size_t>(devices));
     std::iota(list.begin(), list.end(), 0);
@@ -153,7 +153,7 @@ TEST(TrafficProperty, OfEachKindOfStepThePriceIsWhatSchedulesCarry) {
     EXPECT_GE(compared, cases(1500) / 2);
 }
 
-/// Axes of a few thousand devices in all, from the major one.
+/// A mesh of a few thousand devices, made from the major axis on.
 Mesh large_mesh(Random& random) {
     const std::vector<std::vector<Index>> sizes = {{17, 31, 8}, {64, 4, 17}, {24, 9, 20},
                                                    {3, 172, 8}, {65, 64},    {7, 4, 6, 25}};
@@ -163,7 +163,7 @@ Mesh large_mesh(Random& random) {
     return mesh;
 }
 
-/// Axes on dimensions or on none, in any order.
+/// A layout with each axis on some dimension or unused, in any order.
 Layout large_layout(const Mesh& mesh, const std::vector<Index>& extents, Random& random) {
     P spec(extents.size());
     std::vector<std::string> axes;
@@ -175,7 +175,7 @@ Layout large_layout(const Mesh& mesh, const std::vector<Index>& extents, Random&
     return *make_layout(mesh, DType::u8, extents, spec);
 }
 
-/// One or two borders between levels, at axes, or where digits do not tell blocks apart.
+/// A machine with one or two borders between levels: at axes, or where digits do not tell blocks apart.
 Machine large_machine(const Mesh& mesh, bool told, Random& random) {
     Machine machine{"large", {}, 1'000'000'000};
     Index block = 1;
@@ -187,7 +187,7 @@ Machine large_machine(const Mesh& mesh, bool told, Random& random) {
     return machine;
 }
 
-// Beyond 4096 devices no transfer is looked at by itself.
+// Beyond 4096 devices no single transfer is counted.
 TEST(TrafficProperty, OfManyDevicesThePriceIsWhatSchedulesCarry) {
     int compared = 0;
     int uneven = 0;

@@ -1,5 +1,5 @@
-// What a step carries, transfer by transfer, by the stripe rule in its plainest form: what prices are held against
-// where schedules would be too many.
+// Counts what a step carries, transfer by transfer, by the plainest form of the stripe rule. Prices are compared with
+// this if there would be too many schedules.
 #include "properties/transfers.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace reshard::test {
 
 namespace {
 
-/// By shard of one cut, the shards of the other that have indices in common, and how many.
+/// For each shard of one cut, the shards of the other cut with common indices, and how many.
 using Common = std::vector<std::vector<std::pair<Index, Index>>>;
 
 Common common(const Dim& before, const Dim& after) {
@@ -34,7 +34,7 @@ Common common(const Dim& before, const Dim& after) {
     return found;
 }
 
-/// The devices by what they have: a number of the tile and of the team, for teams that need nothing of each other.
+/// The devices by the number of their tile and of their team. Teams need nothing from each other.
 struct Holders {
     Holders(const Layout& layout, const AtomList& team) : teams(combinations(team)) {
         for (const Dim& dim : layout.dims) tiles *= shard_count(dim);
@@ -58,7 +58,7 @@ struct Wish {
     Index elements = 0;
 };
 
-/// The nearest holders share what is wanted, laid end to end by device.
+/// The nearest holders share the wanted elements, laid end to end by device.
 void serve(const Network& network, const std::vector<Index>& holders, std::vector<Wish> wishes, Ledger& ledger) {
     if (holders.size() == 1) {
         for (const Wish& wish : wishes) ledger.add(holders[0], wish.device, wish.elements);
@@ -92,7 +92,7 @@ void serve(const Network& network, const std::vector<Index>& holders, std::vecto
     }
 }
 
-/// Each block begins and ends where digits of the mesh and of both ends do.
+/// True if each block begins and ends where digits of the mesh and of both ends do.
 bool blocks_are_digits(const Layout& before, const Layout& after, const Network& network) {
     if (network.empty()) return true;
     std::vector<Index> borders;
@@ -113,7 +113,7 @@ bool blocks_are_digits(const Layout& before, const Layout& after, const Network&
     return before.mesh.devices.in_order();
 }
 
-/// An exchange, source tile by source tile. False where there are more transfers than can be looked at.
+/// Counts an exchange, source tile by source tile. False if there are too many transfers to count.
 bool exchange(const Layout& before, const Layout& after, const Network& network, Index transfers_max, Ledger& ledger) {
     AtomList held_team = before.unreduced;
     AtomList wanted_team = after.unreduced;
@@ -136,7 +136,7 @@ bool exchange(const Layout& before, const Layout& after, const Network& network,
     for (std::size_t number = 0; number < held.by_tile.size(); ++number) {
         const std::vector<Index>& holders = held.by_tile[number];
         const auto team = static_cast<Index>(number) / held.tiles;
-        // Numbers of tiles that it meets, and elements.
+        // The numbers of the tiles that it meets, with elements.
         std::vector<std::pair<Index, Index>> met = {{team, 1}};
         Index below = held.tiles;
         for (std::size_t i = 0; i < before.dims.size(); ++i) {
@@ -158,7 +158,7 @@ bool exchange(const Layout& before, const Layout& after, const Network& network,
     return true;
 }
 
-/// A collective: what a member wants of the tile of each other.
+/// Counts a collective: what each member wants from the tile of every other member.
 bool collective(const Layout& before, const Layout& after, const AtomList& group, Index transfers_max, Ledger& ledger) {
     if (device_count(before) * combinations(group) > transfers_max) return false;
     std::vector<Common> commons;
@@ -188,7 +188,7 @@ std::optional<std::vector<Index>> loads(const Layout& before, const Step& step, 
                                : collective(before, step.layout, move.group, transfers_max, ledger);
     if (!looked_at) return std::nullopt;
     std::vector<Index> busiest = ledger.busiest();
-    // Reduced and shared: each contributes a part, twice.
+    // To reduce and to share, each contributes a part twice.
     if (step.kind == StepKind::all_reduce)
         for (Index& elements : busiest) elements = ceil_divide(2 * elements, move.group_size);
     return busiest;

@@ -1,4 +1,4 @@
-// What a step carries over the levels of a machine, counted transfer by transfer.
+// Counts the load of a step on the levels of a machine, transfer by transfer.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace reshard::test {
 
-/// What each device sends and receives over each level.
+/// The elements that each device sends and receives over each level.
 class Ledger {
 public:
     Ledger(const Machine& machine, Index world) : machine_(machine), world_(static_cast<std::size_t>(world)) {
@@ -25,7 +25,7 @@ public:
         in_[level * world_ + static_cast<std::size_t>(to)] += elements;
     }
 
-    /// By level, of the busiest device, or of the busiest block where devices share a connection.
+    /// The load of the busiest device on each level, or of the busiest block if devices share a connection.
     [[nodiscard]] std::vector<Index> busiest() const {
         std::vector<Index> most(machine_.levels.size());
         for (std::size_t level = 0; level < most.size(); ++level) {
@@ -48,7 +48,7 @@ private:
     std::vector<Index> out_;
 };
 
-/// The busiest by level, without making schedules; nullopt where there are more transfers than can be looked at.
+/// The busiest load on each level, without making schedules; nullopt if there are too many transfers to count.
 /// pre: a typed exchange, or a collective.
 [[nodiscard]] std::optional<std::vector<Index>> loads(const Layout& before, const Step& step, const Move& move,
                                                       const Machine& machine, Index transfers_max);

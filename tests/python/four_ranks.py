@@ -1,4 +1,4 @@
-"""A test file that starts itself on four ranks: its class Ranks runs there, on every rank, and Launched here."""
+"""Runs a test file on four ranks: its class Ranks runs there, on every rank, and its class Launched runs here."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ PASSED = "this rank passed\n"
 
 
 def launched(seconds=None):
-    """A test case that runs this program on the ranks; `seconds` until it is given up."""
+    """A test case that runs this program on the ranks, for at most `seconds`."""
 
     class Launched(unittest.TestCase):
         def test_four_ranks(self):
@@ -28,14 +28,14 @@ def launched(seconds=None):
 
 
 def main():
-    """Runs the tests, those of Ranks on a rank; 77 where there is no MPI to run them on. A rank that fails ends all."""
+    """Runs the tests, on a rank the tests of Ranks. Exits 77 if there is no MPI. A rank that fails ends all ranks."""
     if not INSIDE and not (MPIEXEC and reshard.mpi.available()):
         print("skipped: no MPI, or no mpi4py on it")
         sys.exit(77)
     ran = unittest.main(verbosity=1, defaultTest="Ranks" if INSIDE else "Launched", failfast=True, exit=False).result
     passed = ran.testsRun > 0 and ran.wasSuccessful()
     if INSIDE and passed:
-        os.write(1, PASSED.encode())  # one write: unittest writes its last line in parts, which four ranks mix
+        os.write(1, PASSED.encode())  # a single write, since four ranks would mix the parts of unittest's last line
     elif INSIDE:
         from mpi4py import MPI
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""reshard.load and reshard.save on four ranks, against the `safetensors` package; this file starts itself under the
+"""reshard.load and reshard.save on four ranks, compared with the `safetensors` package. This file starts itself under the
 launcher."""
 
 import os
@@ -100,7 +100,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(tiles["l.0.qkv"].dtype.name, "bfloat16")
         numpy.testing.assert_array_equal(tiles["embed"], band(self.whole["embed"], 1, tp, 2))
         numpy.testing.assert_array_equal(tiles["l.0.o"].astype(numpy.float32), band(self.whole["l.0.o"], 0, 2 * tp + dp, 4))
-        # Each rank its file, as servers read them; the replica on dp is in both.
+        # Each rank writes its own file, as servers read them. Both files have the replica on dp.
         saved = {"qkv": tiles["l.0.qkv"], "norm": tiles["norm"]}
         reshard.save(self.comm, self.path("served"), saved, "source tp=2,dp=2\nqkv = [tp, -]\nnorm = -\n"
                      "target tp=2,dp=2\nqkv = [tp, -]\nnorm = -\n", shapes={"qkv": (96, 64)}, form="ranks")
@@ -114,7 +114,7 @@ class Ranks(unittest.TestCase):
         numpy.testing.assert_array_equal(band(again["qkv"], 0, tp, 2), tiles["l.0.qkv"])
 
     def test_ranks_without_elements(self):
-        """The tiles of a tensor that has fewer rows than ranks have the shapes that its layout says, and can be moved."""
+        """A tensor with fewer rows than ranks: its tiles have the shapes of the layout, and can be moved."""
         whole = {"row": numpy.arange(17.0).reshape(1, 17), "column": numpy.arange(3.0).reshape(3, 1),
                  "none": numpy.zeros((0, 5))}
         shapes = {name: array.shape for name, array in whole.items()}
@@ -145,14 +145,14 @@ class Ranks(unittest.TestCase):
                 call()
             self.assertIn(words, str(caught.exception))
         self.comm.Barrier()
-        if self.rank == 3:  # the header stays, the end goes
+        if self.rank == 3:  # keeps the header and drops the end
             os.truncate(self.path("m/model-00001-of-00001.safetensors"), 100_000)
         self.comm.Barrier()
         with self.assertRaises(reshard.Error):
             reshard.load(self.comm, self.path("m"))
         self.assertEqual(sorted(os.listdir(self.folder)), ["m"])
         self.assertLess(time.monotonic() - begin, 60)  # far below the timeout of five minutes
-        # The communicator is as good as before.
+        # The communicator still works.
         reshard.save(self.comm, self.path("m2"), self.tp_tiles(), TP.format("source"), shapes=SHAPES)
         self.same(reshard.load(self.comm, self.path("m2"), TP.format("target")), self.tp_tiles())
 

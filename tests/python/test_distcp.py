@@ -1,5 +1,5 @@
-"""What four processes save by torch.distributed.checkpoint is the same after `reshard convert`. Without torch there is one
-clear error, and the rest is skipped."""
+"""A checkpoint that four processes save with torch.distributed.checkpoint is the same after `reshard convert`. If torch is not
+installed, there is one clear error, and the rest is skipped."""
 
 import json
 import os

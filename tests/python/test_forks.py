@@ -1,5 +1,5 @@
-"""A process that is forked off while threads of its parent move: what it has inherited is refused at once, and freed
-without a wait; what it makes itself works. This file starts itself on four ranks."""
+"""A process is forked while threads of its parent move. It refuses inherited objects at once and frees them without a wait;
+objects that it makes itself work. This file starts itself on four ranks."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ LONGEST = 100  # seconds that a child may take
 
 
 def in_a_child(body):
-    """Whether the body is well in a child of fork. A child that hangs is ended."""
+    """True if the body succeeds in a forked child. A child that hangs is ended."""
     child = os.fork()
     if child == 0:
         try:
@@ -41,7 +41,7 @@ def in_a_child(body):
 
 
 def refused(call):
-    """The call says whose its object is."""
+    """Expects that the call names the owner of its object."""
     try:
         call()
     except reshard.InputError as error:
@@ -51,7 +51,7 @@ def refused(call):
 
 
 class Mover:
-    """A thread that moves until it is told to end."""
+    """A thread that moves until it is asked to end."""
 
     def __init__(self, move):
         self.over, self.moves = threading.Event(), threading.Semaphore(0)
@@ -73,7 +73,7 @@ class Mover:
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; a rank that fails ends all."""
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
 
     def setUp(self):
         from mpi4py import MPI
@@ -107,7 +107,7 @@ class Ranks(unittest.TestCase):
                 self.assertTrue(in_a_child(child))
 
     def test_ranks_of_a_communicator(self):
-        """Another thread waits for a rank that comes later, if MPI has been made for several threads."""
+        """Another thread waits for a rank that comes later, if MPI supports several threads."""
         comm = self.comm.Dup()
         plan = reshard.synthesize(self.source, self.target, capabilities=reshard.mpi.capabilities(self.comm))
         reshard.mpi.capabilities(comm)

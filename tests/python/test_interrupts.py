@@ -1,5 +1,5 @@
-"""Ctrl-C ends a wait for other ranks: this file starts itself on four ranks. One rank stays away from a call, one that
-waits in it gets SIGINT, and all others end with an error. Then the calls go on."""
+"""Ctrl-C ends a wait for other ranks. This file starts itself on four ranks. One rank stays away from a call, a rank that waits
+in it gets SIGINT, and all others end with an error. Then calls work again."""
 
 import functools
 import os
@@ -21,14 +21,14 @@ PACKAGE = (str(pathlib.Path(reshard.__file__).parent),)
 
 
 def place_of_main_thread():
-    """The instruction of the package that it is in, or None."""
+    """The instruction of the package at which the thread is, or None."""
     frame = sys._current_frames()[threading.main_thread().ident]
     return (frame.f_code, frame.f_lasti) if frame.f_code.co_filename.startswith(PACKAGE) else None
 
 
 class Interrupter(threading.Thread):
-    """Sends SIGINT to this process once its main thread waits within a call of the package: when it was seen many times at
-    one instruction, each time after nobody held the interpreter."""
+    """Sends SIGINT to this process once its main thread waits within a call of the package. It must have been seen at one
+    instruction many times, each time after no thread held the interpreter."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Interrupter(threading.Thread):
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; a rank that fails ends all."""
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
 
     def setUp(self):
         from mpi4py import MPI
@@ -74,8 +74,8 @@ class Ranks(unittest.TestCase):
         self.assertEqual(moved.tobytes(), self.wanted.tobytes())
 
     def is_interrupted(self, call, away, interrupted, first=False, run=False):
-        """`away` comes to the call when the others have left it; in a `first` call, which joins them, when `interrupted` has.
-        It comes to a run that has all that it needs, which may be well."""
+        """`away` comes to the call when the others have left it. In a `first` call, which joins them, it comes when
+        `interrupted` has left. Its run may succeed if it already has everything it needs."""
         with self.subTest(away=away, interrupted=interrupted):
             begun, caught = time.monotonic(), None
             left = [interrupted] if first else [rank for rank in range(four_ranks.RANKS) if rank != away]
@@ -141,7 +141,7 @@ class Ranks(unittest.TestCase):
         self.goes_on()
 
     def in_package(self, call):
-        """A call within which this file counts as the package: methods of a run are called from here."""
+        """A call during which this file counts as the package, because methods of a run are called from here."""
         global PACKAGE
         before, PACKAGE = PACKAGE, (*PACKAGE, os.path.abspath(__file__))
         try:
@@ -157,7 +157,7 @@ class Ranks(unittest.TestCase):
         comm.Free()
 
     def test_another_handler_of_a_signal(self):
-        """A handler that raises ends a wait with what it raises; one that returns does not."""
+        """A handler that raises ends a wait with its exception. A handler that returns does not end it."""
         came = []
 
         def handler(number, frame):

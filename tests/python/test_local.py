@@ -1,4 +1,4 @@
-"""Arrays of every kind through ranks of this process, held against slices of the whole array."""
+"""Arrays of every kind move between ranks of this process, and are compared with slices of the whole array."""
 
 import ctypes
 import random
@@ -19,7 +19,7 @@ DTYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "
 
 
 class HostTensor:
-    """Somebody's array that speaks DLPack and is not numpy's; `device` as DLPack numbers devices, `version` its own."""
+    """A foreign array with DLPack, not numpy's. `device` is DLPack's device number, `version` its version."""
 
     def __init__(self, array, device=1, version=1):
         self.array, self.device, self.version = array, device, version
@@ -31,7 +31,7 @@ class HostTensor:
         pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
         tensor = pointer(capsule, b"dltensor_versioned") + 32 if new else pointer(capsule, b"dltensor")
         kind = ctypes.c_int32.from_address(tensor + ctypes.sizeof(ctypes.c_void_p))
-        kind.value = self.device  # of struct DLTensor, behind the address of the data
+        kind.value = self.device  # a field of struct DLTensor, after the address of the data
         return capsule
 
     def __dlpack_device__(self):
@@ -120,7 +120,7 @@ class Redistribute(unittest.TestCase):
             reshard.local(2).redistribute(tiles, source, target, out)
         self.assertTrue((array == -1).all())
         moved = reshard.local(2).redistribute([jax.numpy.asarray(tile) for tile in tiles], source, target)
-        self.assertTrue(same_bytes(reshard.join(moved, target), whole(source)))  # and it is read
+        self.assertTrue(same_bytes(reshard.join(moved, target), whole(source)))  # it can be read
 
     def test_ranks_share_no_memory_that_is_written(self):
         source, target = reshard.parse_layout("x=4", "f32[8@x,8]"), reshard.parse_layout("x=4", "f32[8,8@x]")
@@ -202,7 +202,7 @@ class Redistribute(unittest.TestCase):
             with self.assertRaises(kind) as caught:
                 call()
             self.assertIn(words, str(caught.exception))
-        self.moved(ranks, whole(source), source, target)  # and goes on
+        self.moved(ranks, whole(source), source, target)  # it still works
 
     def test_split_and_join_refuse_what_they_cannot(self):
         layout, summed = reshard.parse_layout("x=2", "f32[4@x]"), reshard.parse_layout("x=2", "f32[4]{U:x}")
@@ -235,7 +235,7 @@ class Redistribute(unittest.TestCase):
             inside = sum(begin < tick < end for tick in list(ticks))
         stop.set()
         counter.join()
-        self.assertGreater(inside, 10)  # with the GIL held there is a tick or two
+        self.assertGreater(inside, 10)  # if the GIL were held, there would be one or two ticks
 
     def test_threads_take_turns_on_one_world(self):
         source, target = reshard.parse_layout("x=2", "i64[64@x,8]"), reshard.parse_layout("x=2", "i64[64,8@x]")

@@ -1,5 +1,5 @@
-"""A mistake of one rank is an error on all: this file starts itself on four ranks. Every collective call is made with
-every kind of wrong argument on one rank; then a right move goes on where all ranks are in step."""
+"""A mistake of one rank is an error on all ranks. This file starts itself on four ranks. It makes every collective call with
+every kind of wrong argument on one rank; then a right move shows that all ranks are still in step."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ PROMPTLY = 100  # seconds: less than any timeout of a rank that waits for one th
 
 
 class NotRowMajor:
-    """An array that speaks DLPack, whose elements lie column by column."""
+    """An array with DLPack and column-major elements."""
 
     def __init__(self, array):
         self.array = numpy.asfortranarray(array)
@@ -35,7 +35,7 @@ def read_only(array):
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; a rank that fails ends all."""
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
 
     def setUp(self):
         from mpi4py import MPI
@@ -67,7 +67,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(moved.tobytes(), self.wanted.tobytes())
 
     def fails_everywhere(self, what, call, culprit, kinds):
-        """`kinds`: of the culprit's exceptions. The others raise an error of the library that names it, and its words."""
+        """`kinds`: exceptions of the culprit. The other ranks raise an error of the library that names it and has its words."""
         with self.subTest(what=what, culprit=culprit):
             begun, caught = time.monotonic(), None
             try:
@@ -248,7 +248,7 @@ class Ranks(unittest.TestCase):
         comm.Free()
 
     def test_tiles_without_elements_are_row_major(self):
-        """Ranks that hold nothing of a reshaped array give what they have: strides of nothing are whatever they are."""
+        """Ranks that hold nothing of a reshaped array pass an empty array, with any strides."""
         line = reshard.Mesh({"x": 4})
         ends = [reshard.parse_layout(line, f"i32[{end}]") for end in ("2@x,3,2", "2@x,6")]
         whole = numpy.arange(12, dtype="i4")

@@ -1,4 +1,4 @@
-"""reshard.mpi on four ranks: this file starts itself under the launcher."""
+"""reshard.mpi on four ranks. This file starts itself under the launcher."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def tile_of(layout, rank):
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; a rank that fails ends all."""
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
 
     def setUp(self):
         from mpi4py import MPI
@@ -69,7 +69,7 @@ class Ranks(unittest.TestCase):
     def test_memory_that_the_machine_does_not_have_is_refused_at_once(self):
         with self.assertRaisesRegex(reshard.BackendError, r"bytes of memory are wanted, and .* has \d+ bytes available"):
             reshard.mpi.allocate(self.comm, (1 << 50,), "u1")
-        self.assertEqual(reshard.mpi.allocate(self.comm, 5, "u1").shape, (5,))  # and nothing is lost
+        self.assertEqual(reshard.mpi.allocate(self.comm, 5, "u1").shape, (5,))  # no memory is lost
 
     def test_an_executor_runs_again_and_where_arrays_are(self):
         source, target = self.ends("f32")
@@ -104,7 +104,7 @@ class Ranks(unittest.TestCase):
         self.holds(out[0], target)
         self.holds(out[1], source)
         self.raises(reshard.InputError, "`source` are 1 arrays, the plan has 2", lambda: executor.run(out[:1], out))
-        source, target = self.ends("f32", "48@x,32", "48,32@(y,x)")  # sizes divide: collectives have a plan
+        source, target = self.ends("f32", "48@x,32", "48,32@(y,x)")  # sizes divide, so collectives have a plan
         out = [reshard.empty_tile(target, self.rank)]
         donated = reshard.synthesize(source, target, donate=True, vocabulary="collectives")
         reshard.mpi.Executor(self.comm, donated).run(tile_of(source, self.rank), out[0])
@@ -136,8 +136,8 @@ class Ranks(unittest.TestCase):
         wide = reshard.parse_layout("x=9", "f32[9@x]")
         self.raises(reshard.InputError, "ranks",
                     lambda: reshard.mpi.redistribute(self.comm, tile_of(wide, self.rank), wide, wide))
-        self.holds(move(tile), target)  # and goes on
-        # What is prepared on all ranks stays so when an executor is not made.
+        self.holds(move(tile), target)  # it still works
+        # A move prepared on all ranks stays prepared if an executor is not made.
         plan = reshard.synthesize(source, target)
         make = lambda: reshard.mpi.Executor(self.comm, reshard.synthesize(wide, wide) if self.rank == 2 else plan)
         self.raises(reshard.Error, "", make)
@@ -170,7 +170,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(out.tobytes(), tile_of(pair[1], half.rank).tobytes())
 
     def together(self, *calls):
-        """What each call returns or raises, all made by threads of their own at once."""
+        """The result or exception of each call, with all calls made at once in separate threads."""
         start, found = threading.Barrier(len(calls)), [None] * len(calls)
 
         def work(place, call):
@@ -221,7 +221,7 @@ class Ranks(unittest.TestCase):
         self.assertTrue((inner == tile).all())
 
     def test_other_threads_run_while_a_rank_waits(self):
-        """Rank 0 comes to the move when a thread of each other rank has run while that rank waits for rank 0."""
+        """Rank 0 comes to the move after a thread of each other rank has run while that rank waited for rank 0."""
         source, target = self.ends("f32")
         tile = tile_of(source, self.rank)
         reshard.mpi.redistribute(self.comm, tile, source, target)
@@ -231,7 +231,7 @@ class Ranks(unittest.TestCase):
         def run():
             waits.wait()
             for _ in range(100):
-                time.sleep(0.001)  # asks for the interpreter each time
+                time.sleep(0.001)  # takes the interpreter each time
             open(os.path.join(folder, f"rank-{self.rank}"), "w", encoding="utf-8").close()
 
         if self.rank == 0:

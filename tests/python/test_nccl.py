@@ -1,4 +1,4 @@
-"""reshard.nccl: ranks as threads of this process, each with a device, on the doubles of CUDA and NCCL."""
+"""reshard.nccl with ranks as threads of this process, each with a device, on the doubles of CUDA and NCCL."""
 
 import ctypes
 import sys
@@ -17,14 +17,14 @@ class UniqueId(ctypes.Structure):
 
 
 def library(name):
-    """One that the extension module has brought along: the same, wherever the loader found it."""
+    """The library that the extension module has loaded, wherever the loader found it."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in maps if f"/lib{name}.so" in line}
     return ctypes.CDLL(min(paths))
 
 
 def address_of(array):
-    """Where an array that speaks DLPack lies."""
+    """The address of an array with DLPack."""
     capsule = array.__dlpack__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -99,7 +99,7 @@ class Devices(unittest.TestCase):
         self.on_every_rank(body)
 
     def test_a_mistake_of_one_rank_is_an_error_on_all(self):
-        """Each kind of wrong argument on one rank; the others get its words, and then the ranks are in step."""
+        """Each kind of wrong argument on one rank. The others get its words, and then the ranks are in step."""
         source, target = (reshard.parse_layout("x=2,y=2", f"f32[{end}]") for end in ("8@(x,y),8", "8,8@(y,x)"))
         other = reshard.parse_layout("x=2,y=2", "f32[16@x]")
         words = {}
@@ -120,7 +120,7 @@ class Devices(unittest.TestCase):
                     reshard.nccl.redistribute(**{**right, **(wrong if rank == culprit else {})})
                     caught = None
                 except Exception as error:
-                    caught = error.with_traceback(None)  # which would keep the arrays beyond their communicator
+                    caught = error.with_traceback(None)  # the traceback would keep the arrays longer than their communicator
                 if rank == culprit:
                     words[number] = str(caught)
                 assert isinstance(caught, kinds if rank == culprit else reshard.Error), (rank, number, caught)

@@ -1,4 +1,4 @@
-"""Runs in pieces beside computation, on four ranks: this file starts itself under the launcher."""
+"""Runs in pieces beside computation, on four ranks. This file starts itself under the launcher."""
 
 import random
 import unittest
@@ -16,7 +16,7 @@ def whole(layout):
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; a rank that fails ends all."""
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
 
     def setUp(self):
         from mpi4py import MPI
@@ -28,7 +28,7 @@ class Ranks(unittest.TestCase):
         return tuple(reshard.parse_layout(self.mesh, text) for text in (source, target))
 
     def tile(self, layout):
-        """This rank's; where a layout is a sum of all ranks, all have the same summand."""
+        """This rank's tile. If a layout is a sum over all ranks, all have the same summand."""
         return whole(layout) if layout.summands > 1 else reshard.split(whole(layout), layout)[self.rank]
 
     def executor(self, source, target, split):
@@ -36,7 +36,7 @@ class Ranks(unittest.TestCase):
         return reshard.mpi.Executor(self.comm, plan, split=split)
 
     def arrive(self, run, split, target, out, wanted):
-        """Looks until all is there; what has arrived is whole."""
+        """Polls until everything has arrived. Pieces that have arrived must be whole."""
         seen = 0
         while seen < len(split):
             arrived = run.arrived()
@@ -58,7 +58,7 @@ class Ranks(unittest.TestCase):
                 ("f32[48@(x,y),6]", "f32[48,6]", reshard.Split(0, [2, 5, 12], order=[2, 0, 1])),
                 ("f64[48@x,8]", "f64[48,8@y]", reshard.Split.even(0, 24, 5)),
                 ("i16[48,8@y]", "i16[48,8@x]", reshard.Split.even(1, 4, 4)),
-                ("f32[7@x,3]", "f32[7,3@y]", reshard.Split(0, [1, 4])),  # which does not divide
+                ("f32[7@x,3]", "f32[7,3@y]", reshard.Split(0, [1, 4])),  # does not divide
                 ("f32[48@x,4]", "f32[48,4@x]", reshard.Split(0, [6, 24], overlapped=False))):
             source, target = self.ends(source, target)
             executor = self.executor(source, target, split)
@@ -70,7 +70,7 @@ class Ranks(unittest.TestCase):
                     self.assertEqual(executor.arrival_count, len(split))
                     self.arrive(run, split, target, out, wanted)
                 run.wait()
-                self.assertEqual(run.arrived(), executor.arrival_count)  # of a run that is over
+                self.assertEqual(run.arrived(), executor.arrival_count)  # the run is over
                 self.assertEqual(out.tobytes(), wanted.tobytes())
 
     def test_sources_are_made_meanwhile(self):
@@ -84,7 +84,7 @@ class Ranks(unittest.TestCase):
                 made, out = numpy.zeros_like(tile), reshard.empty_tile(target, self.rank)
                 run = executor.start(made, out, offers_withheld=True)
                 offers = list(range(len(split)))
-                order.shuffle(offers)  # the same on all ranks, which none has to be
+                order.shuffle(offers)  # the same on all ranks, which is not required
                 for piece in offers:
                     self.raises(reshard.InputError, "has not been offered", run.wait)
                     self.assertFalse(run.test())
@@ -105,7 +105,7 @@ class Ranks(unittest.TestCase):
             return reshard.synthesize_list([(source, target)] * 3, footprint_bytes_max=limit, donate=True,
                                            capabilities=reshard.mpi.capabilities(self.comm))
 
-        # Of three sources and three targets of 256 KiB four are there at a time; ranks stage something beside them.
+        # There are three sources and three targets of 256 KiB, and four exist at a time. Ranks also stage some bytes.
         tight, planned = planned_within(1024 << 10), planned_within(1152 << 10)
         self.raises(reshard.InfeasibleError, "staging needs", lambda: reshard.mpi.Executor(self.comm, tight))
         executor = reshard.mpi.Executor(self.comm, planned)

@@ -1,4 +1,4 @@
-"""The wheel as it is installed: its files, its stubs and docstrings, its cost a call, and what it does without MPI."""
+"""The installed wheel: its files, its stubs and docstrings, its cost per call, and its behaviour if there is no MPI."""
 
 import ast
 import importlib.metadata
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parent
 
 
 def public(owner):
-    """What a user sees of a module or a class."""
+    """The public names of a module or a class."""
     names = getattr(owner, "__all__", None) or [name for name in vars(owner) if not name.startswith("_")]
     return [(name, getattr(owner, name)) for name in names]
 
@@ -71,7 +71,7 @@ class Package(unittest.TestCase):
         self.assertLess(best, 100e-6)  # 10 us, on a machine with other work and a library without optimization
 
     def test_importing_it_brings_no_nccl(self):
-        """Else torch, imported after it, finds the system's libnccl in place of its own."""
+        """Otherwise torch, imported later, would find the system's libnccl instead of its own."""
         program = "import sys, reshard; sys.exit('reshard._nccl' in sys.modules)"
         subprocess.run([sys.executable, "-c", program], check=True)
 

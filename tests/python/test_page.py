@@ -1,5 +1,5 @@
-"""Every line of Python that docs/python.md and README show, as it stands there: sessions as doctest reads them, files as they are
-named, and commands on what those files hold."""
+"""Runs every line of Python in docs/python.md and README unchanged: sessions with doctest, files under their names, and commands
+on these files."""
 
 import doctest
 import os

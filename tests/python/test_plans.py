@@ -1,4 +1,4 @@
-"""Meshes, layouts, notations, plans and lists; what they print is what the tool prints."""
+"""Meshes, layouts, notations, plans and lists. They print the same as the tool."""
 
 import os
 import pickle
@@ -19,7 +19,7 @@ TOOL = os.environ.get("RESHARD_TOOL", "")
 
 
 def told(*arguments):
-    """What the tool prints."""
+    """The output of the tool."""
     environment = dict(os.environ, NO_COLOR="1", ASAN_OPTIONS="detect_leaks=0")
     return subprocess.run([TOOL, *arguments], capture_output=True, text=True, check=True, env=environment).stdout
 

@@ -1,4 +1,4 @@
-"""Tile programs from Python: every field of every kind of operation, and what a program does in numpy."""
+"""Tile programs from Python: every field of every kind of operation, and the meaning of a program in numpy."""
 
 import unittest
 
@@ -20,7 +20,7 @@ def combined(tiles, reduction):
 
 
 def gathered(one, blocks, member):
-    """What a member of a group gets, from the dimension 0 of all members' tiles cut into a block for each."""
+    """The part of a group member if dimension 0 of every tile is cut into one block for each member."""
     if one.kind == "all_gather":
         return numpy.concatenate([tile.reshape((-1,) + tile.shape[2:]) for tile in blocks])
     if one.kind == "all_to_all":
@@ -29,7 +29,7 @@ def gathered(one, blocks, member):
 
 
 def run(one, tiles):
-    """An operation on the tiles of all positions, by what the documentation says of its fields."""
+    """Applies an operation to the tiles of all positions, by the documentation of its fields."""
     if one.groups:
         after = [None] * len(tiles)
         for group in one.groups:

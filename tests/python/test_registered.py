@@ -1,4 +1,4 @@
-"""reshard.mpi.registered on four ranks: this file starts itself under the launcher."""
+"""reshard.mpi.registered on four ranks. This file starts itself under the launcher."""
 
 import contextlib
 import mmap
@@ -29,7 +29,7 @@ def tile_of(layout, rank, salt=1):
 
 
 def pages_of_files(array):
-    """How many bytes of the array lie in pages that reshard has put there."""
+    """The number of bytes of the array in pages from reshard."""
     begin, found = array.ctypes.data, 0
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
@@ -40,7 +40,7 @@ def pages_of_files(array):
 
 
 class Speaker:
-    """Somebody's array, known by DLPack alone."""
+    """A foreign array that has only DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -53,7 +53,7 @@ class Speaker:
 
 
 class Held:
-    """An array somewhere in memory of numpy's, of malloc's or of a mapping, now registered and now not."""
+    """An array in memory of numpy, malloc or a mapping, registered at times."""
 
     def __init__(self, shape, dtype, draw):
         self.shape, self.dtype = shape, numpy.dtype(dtype)
@@ -96,9 +96,9 @@ class Held:
 
 
 class Sequence:
-    """What one thread does: ranks move at the same places, and do the rest as each likes."""
+    """The random actions of one thread. Ranks move at the same places, and choose the rest themselves."""
 
-    paging = threading.RLock()  # nobody forks while pages are exchanged
+    paging = threading.RLock()  # no thread forks while pages are exchanged
 
     def __init__(self, comm, ends, seed):
         self.comm, self.ends = comm, ends
@@ -165,7 +165,7 @@ class Sequence:
         slot.show()
 
     def child(self, slot):
-        """A child of fork sees the contents, or is without that memory."""
+        """A forked child sees the contents, or does not have the memory."""
         with self.paging:
             slot.end()
             slot.registration = reshard.mpi.registered(self.comm, slot.array)
@@ -178,7 +178,7 @@ class Sequence:
 
 
 class Ranks(unittest.TestCase):
-    """Each rank runs every test, in one order; a rank that fails ends all."""
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
 
     def setUp(self):
         from mpi4py import MPI
@@ -238,7 +238,7 @@ class Ranks(unittest.TestCase):
         with refused(self.comm, array):
             self.raises(reshard.InputError, "it lies in what was registered", lambda: refused(self.comm, array))
             self.raises(ValueError, "resize", lambda: array.resize(200000))
-        # The first of two is as it was when the second is refused.
+        # If the second of two is refused, the first is unchanged.
         shared = numpy.frombuffer(mmap.mmap(-1, 100000), numpy.uint8)
         self.raises(reshard.InputError, "cannot be registered", lambda: refused(self.comm, array, shared))
         self.assertEqual(pages_of_files(array), 0)

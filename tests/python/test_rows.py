@@ -1,4 +1,4 @@
-"""Rows, executed by a loop of memory copies that knows nothing of the library, against slices of the whole array."""
+"""Carries out rows with a loop of memory copies that does not use the library, and compares with slices of the whole array."""
 
 import random
 import unittest
@@ -11,7 +11,7 @@ FIELDS = ("array", "peer", "source_offset", "target_offset", "run_bytes", "runs"
 
 
 def carried(problems, sources, targets, ranks, side):
-    """Puts (or gets) what every rank's rows say, byte for byte; how often each byte of a target was written."""
+    """Puts (or gets) the bytes of every rank's rows. Returns how often each byte of a target was written."""
     schedule = reshard.RowSchedule(problems)
     written = [[numpy.zeros(tile.size, int) for tile in tiles] for tiles in targets]
     for rank in range(ranks):

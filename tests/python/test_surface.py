@@ -1,4 +1,4 @@
-"""Wrong arguments never end the interpreter: half-made objects, texts that are none, threads that outlive it."""
+"""Wrong arguments never end the interpreter: half-made objects, invalid texts, threads that outlive it."""
 
 import importlib
 import subprocess
@@ -16,13 +16,13 @@ SOURCE, TARGET = reshard.parse_layout(MESH, "f32[12@x,4]"), reshard.parse_layout
 
 
 def ran(code):
-    """A program in an interpreter of its own: what it returned, and what it said."""
+    """Runs a program in a separate interpreter: its exit code and its output."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
 def classes():
-    """The classes of the modules of C++ that are here."""
+    """The classes of the C++ modules in this installation."""
     found = []
     for name in ("_core", "_mpi"):
         try:
@@ -66,12 +66,12 @@ class Surface(unittest.TestCase):
             for name in dir(kind):
                 own = getattr(kind, name)
                 if name == "__init__" or own in (getattr(base, name, None) for base in (object, type)) or isinstance(own, str):
-                    continue  # what Python gives to every object
+                    continue  # members that every Python object has
                 with self.subTest(f"{kind.__name__}.{name}"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     one = half(kind)
                     try:
-                        member = getattr(one, name)  # of a property: its value
+                        member = getattr(one, name)  # for a property its value
                         found = member() if callable(member) else member
                         self.assertTrue(found is NotImplemented or found is one or name in vars(object) or type(own).__name__ == "nb_func", found)
                     except (TypeError, reshard.InputError):

@@ -1,4 +1,4 @@
-// Tiles as bytes, and rows carried out on them by a loop that knows nothing of layouts.
+// Tiles as bytes, and a loop that carries out rows on them without knowing layouts.
 #pragma once
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace reshard::test {
 
 using Memory = std::vector<std::vector<std::byte>>;  ///< a buffer for each rank
 
-/// Carries out what every rank sends. Also counts how often each target byte is written.
+/// Carries out the rows that every rank sends. Also counts how often each target byte is written.
 inline void carry_out(const std::vector<std::vector<Row>>& sends, const Memory& sources, Memory& targets,
                       std::vector<std::vector<int>>& written) {
     for (std::size_t rank = 0; rank < sends.size(); ++rank)
@@ -40,7 +40,7 @@ inline std::vector<std::vector<Row>> all_rows(const RowSchedule& schedule, Index
     return rows;
 }
 
-/// Empty when the k-th row to a peer is the k-th that the peer receives, and arrays and peers ascend.
+/// Empty if the k-th row to a peer is the k-th row that the peer receives, and arrays and peers ascend.
 inline std::string mirror_fault(const std::vector<std::vector<Row>>& sends,
                                 const std::vector<std::vector<Row>>& receives) {
     std::vector<std::vector<std::vector<Row>>> of_pair(sends.size(), std::vector<std::vector<Row>>(sends.size()));
@@ -67,7 +67,7 @@ inline std::string mirror_fault(const std::vector<std::vector<Row>>& sends,
     return "";
 }
 
-/// Calls visit(number in the tile, number in the array), both row-major, for each element that the device has.
+/// Calls visit(number in the tile, number in the array), both row-major, for each element of the device.
 inline void for_each_element(const Layout& layout, Index device, const std::function<void(Index, Index)>& visit) {
     const auto held = conformance::tile_by_arithmetic(layout, device);
     if (!held) return;
@@ -87,13 +87,13 @@ inline void for_each_element(const Layout& layout, Index device, const std::func
     }
 }
 
-/// Byte `byte` of element `element` of an array: no two elements of a small array agree.
+/// The value of byte `byte` of element `element`. No two elements of a small array are equal.
 inline std::byte value_of_byte(Index element, Index byte) {
     return static_cast<std::byte>(static_cast<std::uint64_t>(element + 1) * 0x9e3779b97f4a7c15U >>
                                   (8 * (byte % 5) + 16));
 }
 
-/// The bytes of every rank's tile; value(element, byte) by the element's number in the array.
+/// The bytes of every rank's tile, from value(element, byte), with the element's number in the array.
 inline Memory tiles_of(const Layout& layout, Index ranks, const std::function<std::byte(Index, Index)>& value) {
     const Index size = size_of(layout.dtype);
     Memory tiles;
@@ -106,7 +106,7 @@ inline Memory tiles_of(const Layout& layout, Index ranks, const std::function<st
     return tiles;
 }
 
-/// Buffers as long as these, with nothing written.
+/// Buffers of the same lengths, with nothing written.
 inline Memory blank_of(const Memory& memory) {
     Memory blank;
     for (const auto& bytes : memory) blank.emplace_back(bytes.size(), std::byte{0xee});
@@ -119,7 +119,7 @@ inline std::vector<std::vector<int>> counters_of(const Memory& targets) {
     return counters;
 }
 
-/// Per dimension the indices that a device has; none where it has nothing.
+/// The indices of a device in each dimension; empty if it has nothing.
 inline conformance::Indices indices_of(const Layout& layout, Index device) {
     return conformance::tile_by_arithmetic(layout, device).value_or(conformance::Indices(layout.dims.size()));
 }

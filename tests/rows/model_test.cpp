@@ -1,5 +1,5 @@
-// A small model by rules: fused, stacked, split, renamed and in blocks, its rows carried out and every byte compared
-// with where it should have come from.
+// A small model by rules: fused, stacked, split, renamed and in blocks. Carries out its rows and compares every byte
+// with the byte that should have arrived.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -38,7 +38,7 @@ struct Origin {
     Index element = 0;
 };
 
-// Where an element of a target tensor comes from, by hand.
+// The source of an element of a target tensor, computed by hand.
 Origin origin_of(const std::string& target, Index element) {
     if (target == "norm") return {"norm", element};
     if (target == "out.head") return {"head", element};

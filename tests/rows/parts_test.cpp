@@ -1,4 +1,4 @@
-// Parts of fused tensors, storages of the caller's, reshapes, lists; offsets past 32 bits; and what is refused.
+// Parts of fused tensors, the caller's storages, reshapes, lists, offsets past 32 bits, and errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ Index below(std::mt19937_64& random, Index bound) {
     return static_cast<Index>(random() % static_cast<std::uint64_t>(bound));
 }
 
-// A source tensor whose slices along one dimension lie in another order in the target, as parts do in a fused one.
+// The target has the slices of a source tensor along one dimension in another order, like the parts of a fused tensor.
 struct Fused {
-    Problem whole;  // of one shape
+    Problem whole;  // both ends have one shape
     std::size_t dim = 0;
-    std::vector<std::pair<Interval, Index>> slices;  // of the source, and where each begins in the target
-    std::size_t other = 0;                           // another dimension, in which each slice is two parts
+    std::vector<std::pair<Interval, Index>> slices;  // slices of the source, and the start of each in the target
+    std::size_t other = 0;                           // another dimension, along which each slice is two parts
     Index border = 0;
 };
 
@@ -74,7 +74,7 @@ std::vector<PartProblem> parts_of(const Fused& fused) {
     return parts;
 }
 
-// Which element of the source becomes an element of the target.
+// The source element that becomes an element of the target.
 Index origin_of(const Fused& fused, Index element) {
     Index stride = 1;
     const std::vector<Index> extents = shape(fused.whole.target);
@@ -122,7 +122,7 @@ TEST(RowParts, OfFusedTensorsMoveToTheirPlaces) {
 }
 
 TEST(RowParts, MatricesOfAStackLieBehindEachOther) {
-    // Two experts, each whole on one device, become a stack that x cuts and whose rows y cuts.
+    // Two experts, each whole on one device, become a stack. x cuts the stack, and y cuts its rows.
     const Mesh one{{"x", 1}};
     std::vector<PartProblem> parts;
     const auto stack = shared("u8[2@x,2@y,3]");
@@ -134,13 +134,13 @@ TEST(RowParts, MatricesOfAStackLieBehindEachOther) {
     const auto made = RowSchedule::make(parts);
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_TRUE(made->rows(0).empty());
-    // Device 3 has expert 1, whose rows are wanted by the devices 2 and 3 at the start of their tiles.
+    // Device 3 has expert 1. Devices 2 and 3 want its rows at the start of their tiles.
     EXPECT_EQ(made->rows(3), (std::vector<Row>{{1, 2, 0, 0, 3, 1, 0, 0}, {1, 3, 3, 0, 3, 1, 0, 0}}));
     EXPECT_EQ(made->rows(1, RowSide::receive), (std::vector<Row>{{0, 2, 3, 0, 3, 1, 0, 0}}));
 }
 
 TEST(RowParts, GateAndUpLieBehindEachOtherOnEachDevice) {
-    // Each is cut by itself: device 0 has rows 0 and 1 of gate and then those of up.
+    // Each part is cut by itself: device 0 has rows 0 and 1 of gate, then rows 0 and 1 of up.
     const auto fused = shared("u8[8@x[2:0,4:1,6:0,8:1],5]");
     const auto half = shared("u8[4@x,5]");
     const std::vector<PartProblem> parts = {{{half}, {fused, Box{{0, 4}, {0, 5}}}},
@@ -181,7 +181,7 @@ TEST(RowParts, StoragesOfBothEndsAreWhereRowsPoint) {
 }
 
 TEST(RowParts, AReshapeMovesInTheViewOfBoth) {
-    // Rank r has rows 2r and 2r + 1 of 8, which are numbers 12r to 12r + 11; wanted are columns of another shape.
+    // Rank r has rows 2r and 2r + 1 of 8, which are elements 12r to 12r + 11. It wants columns of another shape.
     const auto rows = schedule_rows(layout("u8[8@(x,y),6]"), layout("u8[4,12@(x,y)]"), 1);
     ASSERT_TRUE(rows) << rows.error().message;
     EXPECT_EQ(
@@ -194,17 +194,17 @@ TEST(RowParts, RunsOfOneLengthAreOneRow) {
     const auto rows = [](const char* source, const char* target) {
         return *schedule_rows(layout(source), layout(target), 0);
     };
-    // Columns of a tile: 4 runs of 3 bytes, 6 apart here and side by side there.
+    // Columns of a tile: 4 runs of 3 bytes, 6 bytes apart in the source and side by side in the target.
     EXPECT_EQ(rows("u8[8@x,6]", "u8[8,6@x]"), (std::vector<Row>{{0, 0, 0, 0, 3, 4, 6, 3}, {0, 2, 3, 0, 3, 4, 6, 3}}));
-    // Blocks of 2 to blocks of 4, as far as they are of the same device, and to one run each.
+    // Blocks of 2 become blocks of 4, as far as they are on the same device, and then one run each.
     EXPECT_EQ(rows("u8[32@x/2]", "u8[32@x/4]"), (std::vector<Row>{{0, 0, 0, 0, 2, 4, 4, 4}, {0, 2, 2, 0, 2, 4, 4, 4}}));
-    // Of two loops the longer has the strides, the other is taken index by index.
+    // The longer of two loops has the strides; the other loop goes index by index.
     EXPECT_EQ(rows("u8[2,6,4,8]", "u8[2,6@x,4,8@y]"),
               (std::vector<Row>{{0, 0, 0, 0, 4, 12, 8, 4}, {0, 0, 192, 48, 4, 12, 8, 4}}));
 }
 
 TEST(RowParts, OffsetsPast32BitsAreRight) {
-    // 2^20 x 2^14 elements of 4 bytes: a tile is 2^35 bytes by rows, and by columns its rows are 2^15 bytes.
+    // 2^20 x 2^14 elements of 4 bytes. A tile of rows has 2^35 bytes; the rows of a tile of columns have 2^15 bytes.
     const auto rows = schedule_rows(layout("f32[1048576@x,16384]"), layout("f32[1048576,16384@x]"), 2);
     ASSERT_TRUE(rows) << rows.error().message;
     const Index half = Index{1} << 19;

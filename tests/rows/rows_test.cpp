@@ -1,4 +1,4 @@
-// What rows move is what the executor moves, byte for byte, and no more than must be moved.
+// Rows move the same as the executor, byte for byte, and no more than necessary.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,7 +26,8 @@ std::size_t common(const std::vector<Index>& a, const std::vector<Index>& b) {
     return both.size();
 }
 
-// Empty when every rank receives exactly what it does not hold, and none sends more than its share of what others want.
+// Empty if every rank receives exactly what it does not hold, and no rank sends more than its share of what others
+// want.
 std::string bound_fault(const Problem& problem, const std::vector<std::vector<Row>>& sends, Index ranks) {
     std::vector<std::vector<Index>> held, wanted;
     for (Index rank = 0; rank < ranks; ++rank) {
@@ -52,7 +53,7 @@ std::string bound_fault(const Problem& problem, const std::vector<std::vector<Ro
             else
                 demand += common(wanted[other], held[rank]);
         }
-        // Of an element that another tile has too nobody asks here.
+        // This does not count elements that another tile has too.
         if (sent[rank] > (demand + holders - 1) / holders * size)
             return fmt::format("rank {} sends {} bytes, {} holders of {} wanted", rank, sent[rank], holders,
                                demand * size);

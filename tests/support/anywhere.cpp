@@ -17,7 +17,7 @@ using Random = std::mt19937_64;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 
-// A mesh of axes over some of the devices, and the axes that are left to use.
+// A mesh over some of the devices, and its axes that are still unused.
 struct Drawn {
     std::string text;
     std::vector<Index> sizes;
@@ -38,7 +38,7 @@ Drawn draw_mesh(Random& random, Index ranks, char letter) {
     if (below(random, 3) == 0) return mesh;
     std::vector<Index> order(static_cast<std::size_t>(ranks));
     for (Index i = 0; i < ranks; ++i) order[static_cast<std::size_t>(i)] = i;
-    // Any devices in any order; or the first or the last ones in order.
+    // Any devices in any order, or the first or the last devices in order.
     const Index manner = below(random, 4);
     if (manner == 0) std::ranges::reverse(order);
     if (manner > 1) std::ranges::shuffle(order, random);

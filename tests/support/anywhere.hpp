@@ -1,5 +1,5 @@
-// Random questions over everything a layout can say: any devices in any order, two meshes, cuts of every kind, summands
-// of every reduction.
+// Random problems over everything that a layout can express: any devices in any order, two meshes, cuts of every kind,
+// summands of every reduction.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace reshard::test {
 
-/// Four lines: mesh, source, target's mesh, target. Devices are below `ranks`. The same text for the same seed.
+/// A problem as four lines: mesh, source, target's mesh, target. Devices are below `ranks`. Equal seeds give equal
+/// text.
 [[nodiscard]] std::string random_question(std::uint64_t seed, Index ranks);
 
-/// One of them for RapidCheck, which makes it no simpler: what fails is what it prints.
+/// A random problem for RapidCheck. It does not shrink: a failure prints the problem that failed.
 [[nodiscard]] rc::Gen<std::string> questions(Index ranks);
 
-/// The question, parsed; throws when it does not parse.
+/// The problem, parsed. Throws if it does not parse.
 [[nodiscard]] Problem problem_of(const std::string& question);
 
 }  // namespace reshard::test

@@ -1,4 +1,4 @@
-// Where ranks that are threads of one process count their answers.
+// A vote between ranks that are threads of one process.
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +10,7 @@ namespace reshard::test {
 
 class Ballot {
 public:
-    /// Meets all `ranks`; the number of true answers. Any number of times, always by the same ranks.
+    /// Waits for all `ranks` and returns the number of true answers. The same ranks may call it again and again.
     Index count_true(Index ranks, bool answer) {
         std::unique_lock lock(mutex_);
         const Index generation = generation_;

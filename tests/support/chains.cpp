@@ -28,7 +28,7 @@ std::vector<Index> random_mesh(Random& random, Index ranks) {
     return sizes;
 }
 
-// Which axes shard which dimension, in which order; the last list is of the axes that are left out.
+// The axes of each dimension, in order. The last list has the axes that are left out.
 using Spread = std::vector<std::vector<std::size_t>>;
 
 Spread random_spread(Random& random, std::size_t axes, std::size_t dims) {
@@ -86,7 +86,7 @@ std::string random_pair(std::uint64_t seed, Index ranks) {
     const std::string_view dtype = dtypes[static_cast<std::size_t>(below(random, 6))];
     const Spread source = random_spread(random, sizes.size(), shape.size());
     const Spread target = random_spread(random, sizes.size(), shape.size());
-    // Not every type has every reduction; all have a sum and a product.
+    // Not every type has every reduction, but every type has a sum and a product.
     constexpr std::array<std::string_view, 4> reductions = {"U", "prod", "max", "avg"};
     std::string_view reduction = reductions[static_cast<std::size_t>(below(random, 4))];
     if (reduction == "max" && dtype[0] == 'c') reduction = "avg";

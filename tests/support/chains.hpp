@@ -1,4 +1,4 @@
-// Random pairs of layouts on one mesh, and random chains of steps, over so many ranks. The same for the same seed.
+// Random pairs of layouts on one mesh, and random chains of steps, over `ranks` ranks. Equal seeds give equal results.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace reshard::test {
 
-/// Four lines, as random_question: mesh, source, the mesh again, target. Every second shape divides by all axes; one of
+/// Four lines as in random_question: mesh, source, the mesh again, target. One shape in two divides by all axes; one in
 /// four has summands.
 [[nodiscard]] std::string random_pair(std::uint64_t seed, Index ranks);
 
-/// Up to five steps between any layouts, of which the first may be a slice.
+/// Up to five steps between any layouts. The first step may be a slice.
 [[nodiscard]] Plan random_chain(std::uint64_t seed, Index ranks);
 
 }  // namespace reshard::test

@@ -7,7 +7,7 @@ namespace reshard::test {
 
 namespace {
 
-/// The parts of one axis, major to minor; which cut decides between the ways to factor its size.
+/// The parts of one axis, major to minor. `cut` chooses how its size is factored.
 std::vector<SubAxis> parts_of(const Axis& axis, int cut) {
     static const std::vector<std::vector<std::vector<Index>>> cuts = {
         {}, {{1}}, {{2}}, {{3}}, {{4}, {2, 2}}, {{5}}, {{6}, {2, 3}, {3, 2}}};
@@ -21,7 +21,8 @@ std::vector<SubAxis> parts_of(const Axis& axis, int cut) {
     return parts;
 }
 
-/// Deals the parts of all axes to dimensions, to the unreduced set, or to nobody (which shrinking prefers).
+/// Deals the parts of all axes to the dimensions and the unreduced set. It may leave a part out, which shrinking
+/// prefers.
 Spec deal(const std::vector<Axis>& mesh, std::size_t rank, const Scope& scope) {
     Spec spec;
     spec.mesh = mesh;
@@ -54,7 +55,7 @@ void set_extents(std::vector<Spec*> specs, const std::vector<Index>& factors, bo
     }
 }
 
-/// Takes axes away from the longest dimension until all layouts are small enough to move element by element.
+/// Removes axes from the longest dimension until all layouts are small enough to move element by element.
 void fit(std::vector<Spec*> specs, std::vector<Index> factors, bool even) {
     for (;;) {
         set_extents(specs, factors, even);
@@ -137,9 +138,9 @@ rc::Gen<Pair> pairs(Scope scope) {
         const std::size_t rank = draw_rank();
         const bool even = !scope.uneven || *between(0, 3) < 2;
         Pair pair{deal(mesh, rank, scope), deal(mesh, rank, scope)};
-        pair.target.reduction = pair.source.reduction;  // else there is no one reduction of what lies between them
+        pair.target.reduction = pair.source.reduction;  // otherwise the layouts between them would have two reductions
         if (scope.sums && *between(0, 3) == 0) {
-            // As often as not the unreduced axes stay: take the source's, and free them in the target.
+            // In half of the cases the unreduced axes stay: take the source's, and free them in the target.
             pair.target.unreduced = pair.source.unreduced;
             for (SpecDim& dim : pair.target.dims)
                 std::erase_if(dim.axes, [&](const SubAxis& axis) {

@@ -17,8 +17,8 @@ inline constexpr Index device_elements_max = Index{1} << 16;
 struct Scope {
     bool uneven = true;     ///< extents that shard counts do not divide
     bool sums = true;       ///< unreduced axes
-    bool sub_axes = true;   ///< parts of axes, cut alike or differently on the two sides
-    Index devices_max = 0;  ///< 0: usually up to 64, sometimes all of 6^4
+    bool sub_axes = true;   ///< parts of axes, cut equally or differently on the two sides
+    Index devices_max = 0;  ///< 0: usually up to 64, sometimes up to 6^4
 };
 
 /// Two layouts of one array on one mesh.
@@ -27,12 +27,12 @@ struct Pair {
     Spec target;
 };
 
-/// The command line that plans it: how a failing test is repeated by hand.
+/// The command line that plans the pair, to repeat a failing test by hand.
 [[nodiscard]] std::string repeat_line(const Pair& pair);
 void showValue(const Pair& pair, std::ostream& out);
 void showValue(const Spec& spec, std::ostream& out);
 
-/// Uniform in [from, to), whatever RapidCheck's size; shrinks towards `from`.
+/// Uniform in [from, to), independent of RapidCheck's size. Shrinks towards `from`.
 template <class T>
 [[nodiscard]] rc::Gen<T> between(T from, T to) {
     return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<T>(from, to));
@@ -58,10 +58,10 @@ struct Walk {
 void showValue(const Walk& walk, std::ostream& out);
 [[nodiscard]] rc::Gen<Walk> walks();
 
-/// A value that breaks one invariant, with the reason that must be given.
+/// A value that breaks one invariant, with the reason that an error must give.
 template <class T>
 struct Twin {
-    std::string invariant;  ///< which one, in words
+    std::string invariant;  ///< the broken invariant, in words
     T value;
     Code code;
     std::string fragment;  ///< what the message must contain

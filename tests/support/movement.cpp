@@ -29,7 +29,7 @@ Box whole(const std::vector<Index>& shape) {
     return box;
 }
 
-/// Row-major place of a global point in a tile; -1 outside.
+/// The row-major place of a global point in a tile; -1 outside the tile.
 Index place(const Box& tile, const std::vector<Index>& point) {
     Index offset = 0;
     for (std::size_t i = 0; i < tile.size(); ++i) {
@@ -67,7 +67,7 @@ std::int64_t neutral(Combine combine) {
     return combine == Combine::prod ? 1 : 0;
 }
 
-/// Summand `which` of `parts` of a value.
+/// Summand number `which` of a value that has `parts` summands.
 std::int64_t part_of(Combine combine, std::int64_t value, Index element, Index which, Index parts) {
     if (combine == Combine::sum) {
         if (which != parts - 1) return noise(element, which);
@@ -166,7 +166,7 @@ Delivery deliver(const std::vector<Holding>& before, const std::vector<Holding>&
         if (done.fault.empty()) done.fault = std::move(what);
     };
     if (ranks != before.size()) stop("schedules for " + std::to_string(ranks) + " ranks");
-    // The wire: per (sender, receiver) boxes in order.
+    // The wire: boxes in order, for each (sender, receiver).
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Box>> wire;
     for (std::size_t rank = 0; rank < ranks && done.fault.empty(); ++rank)
         for (const Transfer& send : schedules[rank].sends) {
@@ -182,7 +182,7 @@ Delivery deliver(const std::vector<Holding>& before, const std::vector<Holding>&
         const Box& target = after[rank].tile;
         Values values(static_cast<std::size_t>(elements(target)));
         std::vector<int> written(values.size(), 0);
-        std::vector<bool> filled(values.size(), false);  // before the receives, which may write there again
+        std::vector<bool> filled(values.size(), false);  // before the receives, which may write the same elements
         for (const Box& box : mine.fills)
             for (const auto& point : points(box)) {
                 const Index to = place(target, point);

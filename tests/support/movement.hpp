@@ -1,4 +1,4 @@
-// Values in tiles, and schedules carried out on them with plain loops: the oracle's own distribution and delivery.
+// The oracle distributes values into tiles and carries out schedules on them, with plain loops.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@ namespace reshard::test {
 
 using Values = std::vector<std::int64_t>;
 
-/// One distinct value per element; row-major.
+/// An array with one distinct value per element, row-major.
 [[nodiscard]] Values make_array(const std::vector<Index>& shape);
 
-/// What each device holds of `array`. With several summands all but the last are pseudo-random and the last makes up
-/// the sum, or is the max, the min or the product, of which the others are on the right side or 1 and -1. Of an avg
-/// they are shares, as in simulate.
+/// The values that each device holds of `array`. All summands of a sum except the last are pseudo-random; the last
+/// completes the sum. For max and min one summand is the value, and the others are on the right side of it. For prod
+/// the last is the value up to sign, and the others are 1 or -1. For an avg they are shares, as in simulate.
 [[nodiscard]] Tiles spread(const std::vector<Holding>& held, const std::vector<Index>& shape, const Values& array);
 
-/// Empty when replicas are equal and the summands of every element combine to `array`; else the first fault.
+/// Empty if replicas are equal and the summands of every element combine to `array`; otherwise the first fault.
 [[nodiscard]] std::string fault(const std::vector<Holding>& held, const std::vector<Index>& shape, const Values& array,
                                 const Tiles& tiles);
 
-/// What schedules did to the devices.
+/// The result of schedules on all devices.
 struct Delivery {
     Tiles tiles;
-    std::vector<Index> received, sent, peers;  ///< per device: elements from others, to others, others it hears from
-    std::string fault;                         ///< empty when every send met its receive and every element was written
+    std::vector<Index> received, sent, peers;  ///< per device: elements from others, elements to others, senders
+    std::string fault;                         ///< empty if every send met its receive and every element was written
 };
 
-/// All ranks' schedules of one step, carried out: k-th send to a peer meets the peer's k-th receive from that rank.
+/// Carries out all ranks' schedules of one step. The k-th send to a peer meets the peer's k-th receive from that rank.
 [[nodiscard]] Delivery deliver(const std::vector<Holding>& before, const std::vector<Holding>& after,
                                const std::vector<Schedule>& schedules, const Tiles& tiles);
 

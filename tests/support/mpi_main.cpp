@@ -1,4 +1,4 @@
-// GoogleTest's main under MPI: every rank runs every test; rank 0 tells the story, the others speak up when they fail.
+// GoogleTest's main under MPI. Every rank runs every test. Rank 0 prints the results; other ranks print only failures.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -12,8 +12,8 @@ public:
     explicit FailuresOnly(int rank) : rank_(rank) {}
 
 private:
-    // Kept here: GoogleTest holds its lock while it reports a result, and asking it for the current test takes that
-    // lock.
+    // Kept here because GoogleTest holds its lock while it reports a result, and a query for the current test would
+    // take the same lock.
     void OnTestStart(const testing::TestInfo& test) override { test_ = test.name(); }
     void OnTestPartResult(const testing::TestPartResult& result) override {
         if (!result.failed()) return;

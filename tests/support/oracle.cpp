@@ -26,7 +26,7 @@ std::string axes_text(const Spec& spec, const std::vector<SubAxis>& axes) {
     return text + ")";
 }
 
-/// The devices in order, each as a dictionary from axis name to coordinate: an odometer whose last axis turns fastest.
+/// The devices in order, each as a dictionary from axis name to coordinate. The last axis turns fastest.
 std::vector<std::map<std::string, Index>> all_coordinates(const Spec& spec) {
     std::vector<std::map<std::string, Index>> all(1);
     for (const Axis& axis : spec.mesh) {
@@ -41,7 +41,7 @@ std::vector<std::map<std::string, Index>> all_coordinates(const Spec& spec) {
     return all;
 }
 
-/// y:(2)3 of a y of size 12 = 2 * 3 * 2: write the coordinate as nested counters and take the middle one.
+/// For y:(2)3 of a y of size 12 = 2 * 3 * 2: writes the coordinate as nested counters and takes the middle one.
 Index sub_coordinate(const Spec& spec, const SubAxis& axis, Index coordinate) {
     const Index inner = axis_size(spec, axis.axis) / (axis.before * axis.size);
     Index count = 0;
@@ -58,7 +58,7 @@ Index number(const Spec& spec, const std::vector<SubAxis>& axes, const std::map<
     return value;
 }
 
-/// JAX's rule: cut [0, extent) into pieces of ceil(extent / parts) from the front; what is past the end is empty.
+/// JAX's rule: cuts [0, extent) into pieces of ceil(extent / parts) from the front. Pieces past the end are empty.
 Interval cut(Index extent, Index parts, Index which) {
     Index piece = 0;
     while (piece * parts < extent) ++piece;
@@ -67,7 +67,7 @@ Interval cut(Index extent, Index parts, Index which) {
     return result;
 }
 
-/// The one piece of a shard, as lists of piece ends say it; empty at the end where it has none.
+/// The only piece of a shard, from the list of piece ends. Empty, and at the end, if the shard has no piece.
 Interval piece_of(const Dim& dim, Index shard) {
     Interval found{dim.extent, dim.extent};
     Index begin = 0;
@@ -87,7 +87,7 @@ Index digits(const AtomList& atoms, Index device) {
     return value;
 }
 
-/// Where a device stands in the mesh: a plan may list the devices anew on the way.
+/// The position of a device in the mesh. A plan may change the list of devices on the way.
 Index listed_at(const Mesh& mesh, Index device) {
     const auto list = mesh.devices.devices();
     if (list.empty()) return device;
@@ -150,7 +150,7 @@ Layout layout_of(const Spec& spec) {
 
 std::vector<Holding> holdings(const Spec& spec) {
     std::vector<Holding> held;
-    // Summands are numbered most major axis of the mesh first, in whatever order they were written.
+    // Summands are numbered with the most major axis of the mesh first, in whatever order they were written.
     std::vector<SubAxis> sums;
     for (const Axis& axis : spec.mesh) {
         std::vector<SubAxis> mine;
@@ -242,7 +242,7 @@ Index most_foreign(const std::vector<Holding>& before, const std::vector<Holding
 
 std::vector<Index> stripe_limits(const std::vector<Holding>& before, const std::vector<Holding>& after) {
     std::vector<Index> limits;
-    // Tiles of one layout are equal or disjoint, so whoever does not hold the tile holds nothing of it.
+    // Tiles of one layout are equal or disjoint, so a device that does not hold the tile holds no part of it.
     for (const Holding& mine : before) {
         Index holders = 0;
         Index wanted = 0;

@@ -1,5 +1,5 @@
-// What a layout means, by counting through the mesh with named coordinates. Nothing here uses the library's tile
-// function, typing rules or lists of digits: it is the other side of every comparison.
+// The meaning of a layout, by counting through the mesh with named coordinates. The oracle does not use the library's
+// tile function, typing rules or lists of digits: it is the other side of every comparison.
 #pragma once
 
 #include <string>
@@ -26,17 +26,17 @@ struct Spec {
 
 [[nodiscard]] std::string mesh_text(const Spec& spec);    ///< x=2,y=3
 [[nodiscard]] std::string layout_text(const Spec& spec);  ///< f32[8@(x,y:(2)3),4]{U:w}
-[[nodiscard]] Layout layout_of(const Spec& spec);         ///< by make_layout; throws when that refuses
+[[nodiscard]] Layout layout_of(const Spec& spec);         ///< by make_layout; throws if that fails
 
-/// What one device holds.
+/// The tile and summand that one device holds.
 struct Holding {
     Box tile;
     Index summand = 0;
-    Combine combine = Combine::sum;  ///< of the summands; what a layout without any says means nothing
+    Combine combine = Combine::sum;  ///< how summands combine; ignored if the layout has no summands
     friend bool operator==(const Holding& a, const Holding& b) { return a.tile == b.tile && a.summand == b.summand; }
 };
 
-/// Per device what it holds. From names by a dictionary of coordinates; from a Layout by the definition of an atom.
+/// The holding of each device. A Spec uses a dictionary of coordinates; a Layout uses the definition of an atom.
 [[nodiscard]] std::vector<Holding> holdings(const Spec& spec);
 [[nodiscard]] std::vector<Holding> holdings(const Layout& layout);
 
@@ -47,11 +47,11 @@ struct Holding {
 [[nodiscard]] Index overlap(const Box& a, const Box& b);
 [[nodiscard]] Index largest_tile(const std::vector<Holding>& held);
 
-/// Elements of its tile after that device `device` does not hold before (another summand counts as not held).
+/// Elements of the later tile of `device` that it does not hold before. Another summand counts as not held.
 [[nodiscard]] Index foreign(const std::vector<Holding>& before, const std::vector<Holding>& after, std::size_t device);
 [[nodiscard]] Index most_foreign(const std::vector<Holding>& before, const std::vector<Holding>& after);
 
-/// Per device the most it may send when the holders of each tile share what others want of it.
+/// The most that each device may send if the holders of each tile share the elements that others want.
 [[nodiscard]] std::vector<Index> stripe_limits(const std::vector<Holding>& before, const std::vector<Holding>& after);
 
 }  // namespace reshard::test

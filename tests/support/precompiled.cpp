@@ -1,2 +1,2 @@
-// The program whose precompiled header all test programs take: they are compiled for executables, libraries are not.
+// All test programs use the precompiled header of this program. It is compiled for executables, unlike a library's.
 int main() { return 0; }

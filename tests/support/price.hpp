@@ -1,4 +1,4 @@
-// What a plan costs, counted here and not by the planner.
+// The cost of a plan, counted here and not by the planner.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace reshard::test {
     return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); });
 }
 
-/// What the objective makes the least of: picoseconds, bytes that the busiest device receives, or steps that move. Of a
-/// Synthesis or an Alternative.
+/// The figure that the objective minimizes, for a Synthesis or an Alternative: picoseconds, bytes that the busiest
+/// device receives, or steps that move.
 template <class Made>
 [[nodiscard]] Index price_of(const Made& made, Objective objective) {
     if (objective == Objective::time) return made.picoseconds;

@@ -12,14 +12,14 @@
 
 namespace reshard::test {
 
-/// True when the large totals were asked for.
+/// True in a long run, with the large totals.
 [[nodiscard]] inline bool long_run() {
     const char* const asked = std::getenv("RESHARD_LONG");
     return asked != nullptr && std::string_view(asked) != "" && std::string_view(asked) != "0";
 }
 
-/// Where random cases begin: RESHARD_SEED, or the same everywhere; in a long run drawn, so that no two look at the
-/// same.
+/// The seed of the random cases: RESHARD_SEED if it is set. Otherwise a short run always uses the same seed, and a long
+/// run draws a new one.
 [[nodiscard]] inline std::uint64_t drawn_seed() {
     if (const char* const given = std::getenv("RESHARD_SEED")) return std::strtoull(given, nullptr, 10);
     if (!long_run()) return 20211203;
@@ -27,7 +27,7 @@ namespace reshard::test {
     return (std::uint64_t{device()} << 31) + device();
 }
 
-/// `cases` in a short run, five times as many in a long one; a quarter under the sanitizers, which are ten times slower
+/// `cases` in a short run, five times as many in a long run. Under the sanitizers a quarter: they are ten times slower
 /// and never the only run.
 [[nodiscard]] inline int cases(int cases) {
 #ifdef __SANITIZE_ADDRESS__
@@ -37,8 +37,8 @@ namespace reshard::test {
 #endif
 }
 
-/// Runs `testable` on `count` random cases. The seed is that of drawn_seed unless RC_PARAMS gives one, so that a short
-/// run says the same twice; a long one prints it, and a failure prints the line that repeats it.
+/// Runs `testable` on `count` random cases. The seed is drawn_seed() unless RC_PARAMS gives one, so short runs repeat
+/// exactly. A long run prints its seed, and a failure prints the line that repeats it.
 template <class Testable>
 void check_property(int count, Testable&& testable) {
     const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -51,7 +51,7 @@ void check_property(int count, Testable&& testable) {
     if (given == nullptr || std::string_view(given).find("seed") == std::string_view::npos) params.seed = drawn_seed();
     if (long_run()) std::cout << "RC_PARAMS=seed=" << params.seed << std::endl;
     params.maxSuccess = count;
-    // RapidCheck's own listener prints, at the end, the string that jumps straight to the shrunk case.
+    // At the end RapidCheck's own listener prints the string that jumps straight to the shrunk case.
     const auto result =
         rc::detail::checkProperty(rc::detail::toProperty(std::forward<Testable>(testable)), metadata, params);
     if (result.template is<rc::detail::SuccessResult>()) {

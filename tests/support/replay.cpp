@@ -9,8 +9,8 @@ namespace {
 std::string counts_fault(const Step& step, Move move, const Delivery& done, const std::vector<Index>& stripes,
                          Index tile) {
     if (step.kind == StepKind::all_reduce) {
-        // The schedule is the plain form: every member hears every other. What the Move prices is the native
-        // collective that the schedule names by its group: a reduce-scatter, then an all-gather.
+        // The schedule is the plain form: every member receives from every other. The Move prices the native collective
+        // that the schedule names by its group: a reduce-scatter, then an all-gather.
         move.received = move.sent = tile * (move.group_size - 1);
         move.uniform = false;
     }

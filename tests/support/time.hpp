@@ -1,4 +1,4 @@
-// Bounds on time that also hold on a machine with other work.
+// Time limits that also hold on a busy machine.
 #pragma once
 
 #include <chrono>
@@ -6,11 +6,11 @@
 
 namespace reshard::test {
 
-/// Longest time until a rank reports a failure: far above what a busy machine needs, far below the default timeout of
-/// five minutes, after which a test would take silence for an error.
+/// The longest time until a rank reports a failure. A busy machine needs far less. The default timeout of five minutes
+/// is far longer, so a test does not mistake it for a report.
 inline constexpr auto soon = std::chrono::seconds(60);
 
-/// CPU seconds of this process so far. Other processes do not change them.
+/// CPU seconds of this process so far, which other processes do not change.
 inline double cpu_seconds() {
     timespec spent{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);

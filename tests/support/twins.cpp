@@ -1,4 +1,4 @@
-// Values that are valid but for one thing, and the reason that must be given for refusing them.
+// Values that break exactly one rule, and the reason that the error must give.
 #include <algorithm>
 
 #include "support/generators.hpp"
@@ -12,7 +12,7 @@ Twin<T> twin(const char* invariant, T value, Code code, const char* fragment) {
     return {invariant, std::move(value), code, fragment};
 }
 
-/// A kind that the same pair of layouts can never be.
+/// A kind of step that can never lead from the one layout to the other.
 StepKind impossible(StepKind kind) {
     switch (kind) {
         case StepKind::slice:
@@ -129,7 +129,7 @@ rc::Gen<Twin<Plan>> broken_plans() {
                 step.kind = StepKind::all_gather;  // an exchange may change the mesh
                 return twin("one order of the devices", plan, Code::step, "the order of the devices changes");
             case 6: {
-                // A target that is not where the steps lead.
+                // The steps do not arrive at this target.
                 plan.target = layout_of(walk.source);
                 if (same_tiles(plan.target, plan.steps.back().layout)) plan.steps.pop_back();
                 if (plan.steps.empty() || same_tiles(plan.target, plan.steps.back().layout)) {

@@ -1,4 +1,4 @@
-// Steps built by the words of the table of steps, on axis names. No typing rule of the library is asked.
+// Builds steps from the table of steps in the docs, on axis names. It does not use the library's typing rules.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -11,7 +11,7 @@ namespace reshard::test {
 
 namespace {
 
-/// What no dimension and no sum uses, as parts of axes.
+/// The parts of axes that no dimension and no sum uses.
 std::vector<SubAxis> unused_parts(const Spec& spec) {
     std::vector<SubAxis> unused;
     for (const Axis& axis : spec.mesh) {
@@ -40,7 +40,7 @@ std::vector<T> shuffled(std::vector<T> list) {
     return list;
 }
 
-/// Takes each with probability one half, at least one if there is any.
+/// Takes each part with probability one half, and at least one if the list is not empty.
 std::vector<SubAxis> some(const std::vector<SubAxis>& list) {
     std::vector<SubAxis> taken;
     if (list.empty()) return taken;
@@ -54,7 +54,7 @@ void erase(std::vector<SubAxis>& list, const std::vector<SubAxis>& gone) {
     std::erase_if(list, [&](const SubAxis& axis) { return std::ranges::find(gone, axis) != gone.end(); });
 }
 
-/// Appends each to the minor end of one of `dims`, in any order.
+/// Appends each part to the minor end of one of `dims`, in any order.
 void append(Spec& spec, const std::vector<SubAxis>& parts, const std::vector<std::size_t>& dims) {
     for (const SubAxis& part : shuffled(parts))
         spec.dims[dims[*between<std::size_t>(0, dims.size())]].axes.push_back(part);
@@ -66,7 +66,7 @@ std::vector<std::size_t> all_dims(const Spec& spec) {
     return dims;
 }
 
-/// Cuts a suffix off some dimensions; which dimensions were cut is added to `cut`.
+/// Cuts a suffix off some dimensions, and adds these dimensions to `cut`.
 std::vector<SubAxis> pop_suffixes(Spec& spec, std::vector<std::size_t>& cut) {
     std::vector<SubAxis> popped;
     for (std::size_t i = 0; i < spec.dims.size(); ++i) {
@@ -80,7 +80,7 @@ std::vector<SubAxis> pop_suffixes(Spec& spec, std::vector<std::size_t>& cut) {
     return popped;
 }
 
-/// Deals parts of equal size anew to the places where such a part stood, and reorders each dimension.
+/// Exchanges parts of equal size between their places, and reorders each dimension.
 void permute(Spec& spec) {
     std::map<Index, std::vector<SubAxis>> pool;
     std::vector<std::vector<SubAxis>*> lists;
@@ -100,7 +100,7 @@ void permute(Spec& spec) {
     }
 }
 
-/// The layout after a step of `kind`; the same layout when there is none.
+/// The layout after a step of `kind`; the same layout if no such step exists.
 Spec after_step(StepKind kind, const Spec& before) {
     Spec after = before;
     std::vector<std::size_t> cut;
@@ -153,7 +153,7 @@ Spec after_step(StepKind kind, const Spec& before) {
     return after;
 }
 
-/// Extents that all the layouts divide. False when some layout is then too large.
+/// Sets extents that all the layouts divide. False if a layout is then too large.
 bool set_common_extents(const std::vector<Spec*>& specs, const std::vector<Index>& factors) {
     for (std::size_t i = 0; i < specs[0]->dims.size(); ++i) {
         Index extent = factors[i];

@@ -22,7 +22,7 @@ TEST(CheckUnit, AddsUpATypedPlan) {
     EXPECT_EQ(verdict->floor_bytes, 24);
     EXPECT_EQ(verdict->received_bytes, 4 * (0 + 2 + 2));
     EXPECT_EQ(verdict->lower_bound_bytes, 16);
-    EXPECT_EQ(verdict->footprint_bytes, 24 + 16 + 8);  // the slice is a view; what the permute brings lies between
+    EXPECT_EQ(verdict->footprint_bytes, 24 + 16 + 8);  // the slice is a view; the permute's result is in the workspace
 }
 
 TEST(CheckUnit, ThePlanOfNoStepsArrivesWhereItStands) {
@@ -61,7 +61,7 @@ TEST(CheckUnit, ALimitThatIsPassedNamesTheFloor) {
     EXPECT_NE(verdict.error().message.find("32 B"), std::string::npos);
 }
 
-// Its memory is held to the end, whatever lies in it meanwhile.
+// The memory of a donated source is held to the end, whatever lies in it meanwhile.
 TEST(CheckUnit, WithADonatedSourceTheLeastIsStillBothEnds) {
     const Plan plan = *parse_plan(
         "mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_to_all f32[8@x,8]\nall_to_all f32[8,8@x]\n"
@@ -82,16 +82,16 @@ TEST(CheckUnit, LowerBoundsOfKnownPairs) {
     EXPECT_EQ(bound("f32[8@x]", "f32[8]"), 4);
     EXPECT_EQ(bound("f32[8]", "f32[8@x]"), 0);
     EXPECT_EQ(bound("f32[8@x]", "f32[8@w]"), 4);
-    // Two summands of each of 8 elements, wanted on 4 devices: at least the whole tile.
+    // Each of 8 elements has two summands, and 4 devices want the sum: at least the whole tile.
     EXPECT_EQ(bound("f32[8]{U:w}", "f32[8]"), 8);
     EXPECT_EQ(bound("f32[8]{U:w}", "f32[8@(x,w)]"), 2);
     EXPECT_EQ(bound("f32[8]", "f32[8]{U:w}"), 0);
-    // Summands that stay. Each may go to its other copy by itself, or both become one: 2 receipts of each element.
+    // The summands stay. Each may go to its other copy by itself, or both become one: 2 receipts of each element.
     EXPECT_EQ(bound("f32[8@x]{U:w}", "f32[8]{U:w}"), 4);
     EXPECT_EQ(bound("f32[8]{U:w}", "f32[8]{U:w}"), 0);
-    // Only one of the two is where its element is wanted.
+    // Only one of the two summands is on a device that wants its element.
     EXPECT_EQ(bound("f32[8]{U:w}", "f32[8@w]{U:x}"), 2);
-    // Summands that are made: of every second element the holder is no device that wants it.
+    // The step makes summands. For every second element, the holder does not want it.
     EXPECT_EQ(bound("f32[8@x]", "f32[8]{U:x}"), 0);
     const Mesh more{{"x", 2}, {"y", 2}, {"w", 2}};
     EXPECT_EQ(lower_bound(*parse_layout(more, "f32[4@x,4]"), *parse_layout(more, "f32[4,4@x]{U:w}")), 2);
@@ -106,7 +106,7 @@ TEST(CheckUnit, AVerdictIsAboutBytesOfTheElementType) {
     EXPECT_EQ(check(plan)->peak_bytes, 4 * 24);
 }
 
-// Nobody but the judge makes one, and what it holds is not changed.
+// Only the judge makes a Judged, and nothing changes its contents.
 template <class Value>
 constexpr bool by_the_judge_alone =
     !std::is_default_constructible_v<Judged<Value>> && !std::is_aggregate_v<Judged<Value>> &&
@@ -133,7 +133,7 @@ TEST(JudgedUnit, HoldsWhatTheJudgeWasGivenAndSays) {
     EXPECT_EQ(judge(wrong, AsSteps{}).error(), check(wrong).error());
 }
 
-// What has been moved from still is what the judge has passed.
+// A moved-from Judged still has the plan that the judge passed.
 TEST(JudgedUnit, IsNeverEmpty) {
     auto judged = judge(three_steps(), AsSteps{}).value();
     const Judged<Plan> moved = std::move(judged);

@@ -7,7 +7,7 @@
 namespace reshard {
 namespace {
 
-/// A microsecond a message, a byte a nanosecond, copies for nothing.
+/// A message takes a microsecond and a byte a nanosecond; copies are free.
 Machine simple() { return {"simple", {{"wire", index_max, 1'000'000, 1'000'000'000}}, index_max}; }
 
 Index time_of(const Layout& before, const Step& step, const Machine& machine) {
@@ -74,10 +74,11 @@ TEST(CostUnit, ARunIsWhatBothEndsHoldInARow) {
     EXPECT_EQ(run("u8[64@x,32@y]", "u8[64,32@y]"), 16 * 16);
     EXPECT_EQ(run("u8[64,32@x]", "u8[64,32]"), 8);
     EXPECT_EQ(run("u8[64@x,32]", "u8[64@x,32]"), 16 * 32);
-    // Four cut by two: two devices hold what one wants. Cut by two and by four others: the finer borders.
+    // Four shards become two: two devices hold what one device wants. With cuts by two and by four other axes, the
+    // finer borders count.
     EXPECT_EQ(run("u8[32@(x,y)]", "u8[32@y]"), 4);
     EXPECT_EQ(run("u8[32@y]", "u8[32@x]"), 8);
-    // Pieces of 2 of 32, dealt in turn.
+    // Pieces of 2 indices out of 32, dealt in turn.
     EXPECT_EQ(run("u8[32@x/2]", "u8[32@x]"), 2);
     EXPECT_EQ(run("u8[4,32@x/2]", "u8[4@y,32@x/2]"), 2 * 8);
 }
@@ -101,7 +102,7 @@ TEST(CostUnit, ASliceCostsTheRunsOfItsView) {
     EXPECT_EQ(cost("u8[64@x,32,8]"), 0);
     EXPECT_EQ(cost("u8[64,32@x,8]"), (64 - 1) * 1000);
     EXPECT_EQ(cost("u8[64,32,8@x]"), (64 * 32 - 1) * 1000);
-    // One dimension after the other, the outermost first.
+    // The dimensions count one after another, the outermost first.
     EXPECT_EQ(cost("u8[64,32@x,8@y]"), (64 - 1 + 64 * 8 - 1) * 1000);
     EXPECT_EQ(copies_of(mesh, "u8[64,32@x,8]", {StepKind::slice, *parse_layout(mesh, "u8[64,32@x,8@y]")}, 1000),
               (64 * 8 - 1) * 1000);

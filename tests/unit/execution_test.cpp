@@ -1,4 +1,4 @@
-// How plans run: what is chosen for which backend and memory, and what of it ranks must agree on.
+// How plans run: the choice for each backend and memory limit, and the part that ranks must agree on.
 #include "reshard/execution.hpp"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr Capabilities one_node{.one_exchange = true};
 
-// Ends of 128 bytes, and 128 of workspace between.
+// Source and target of 128 bytes each, with 128 bytes of workspace between.
 Plan turns() {
     return *parse_plan(
         "mesh x=2\nsource f32[8@x,8]\nall_to_all f32[8,8@x]\nall_to_all f32[8@x,8]\nall_to_all f32[8,8@x]\n"
         "target f32[8,8@x]\n");
 }
 
-// Ends of 256 bytes, and 128 of workspace between.
+// Source and target of 256 bytes each, with 128 bytes of workspace between.
 Plan reduces() {
     return *parse_plan(
         "mesh x=2\nsource f32[8,8]{U:x}\nreduce_scatter f32[8@x,8]\nall_gather f32[8,8]\ntarget f32[8,8]\n");
@@ -48,8 +48,8 @@ TEST(ExecutionUnit, WhatDoesNotFitIsOneExchangeOrSplit) {
     EXPECT_EQ(choose_execution(reduces(), {}, {.footprint_bytes_max = 640}), Execution(AsSteps{}));
     EXPECT_EQ(piece_count(choose_execution(reduces(), {}, {.footprint_bytes_max = 639})), 2);
     EXPECT_EQ(piece_count(choose_execution(reduces(), {}, {.footprint_bytes_max = 512 + 16})), 8);
-    EXPECT_EQ(choose_execution(reduces(), {}, {.footprint_bytes_max = 512}), Execution(AsSteps{}));  // in no way
-    // Of pieces both tiles between lie in the workspace.
+    EXPECT_EQ(choose_execution(reduces(), {}, {.footprint_bytes_max = 512}), Execution(AsSteps{}));  // it cannot fit
+    // In pieces, both tiles between the steps lie in the workspace.
     EXPECT_EQ(piece_count(choose_execution(turns(), {}, {.footprint_bytes_max = 383}, Vocabulary::collectives)), 4);
 }
 
@@ -75,7 +75,7 @@ TEST(ExecutionUnit, AsOneExchangeTheVerdictIsThatOfTheExchange) {
     EXPECT_EQ(verdict->received_bytes_max_device, verdict->lower_bound_bytes);
 }
 
-// What a bucket leaves beside the ends that are held while it runs.
+// A plan gets the memory that its bucket leaves beside the sources and targets held while it runs.
 TEST(ExecutionUnit, PlansOfAListAreChosenByTheirBucket) {
     ListPlan list = in_one_bucket({turns(), reduces()});
     const MemoryPolicy memory{.footprint_bytes_max = 256 + 512 + 64};
@@ -146,7 +146,7 @@ TEST(ExecutionUnit, AnExecutionIsText) {
     }
 }
 
-// One step, found without a search, which says how it runs.
+// One step, found without a search, that says how it runs.
 TEST(ExecutionUnit, TheSearchAnswersWithTheExchangeWhereItRunsAsOne) {
     const Mesh mesh{{"x", 2}, {"y", 3}};
     const auto at = [&](const char* text) { return *parse_layout(mesh, text); };

@@ -43,7 +43,7 @@ TEST(LayoutUnit, TheTileOfADevice) {
     EXPECT_EQ(tile_shape(cyclic, 3), (std::vector<Index>{6, 1}));
 }
 
-// As std::mdspan has them.
+// A view like std::mdspan.
 struct View {
     std::size_t strides[2];
     [[nodiscard]] static constexpr std::size_t rank() { return 2; }
@@ -101,7 +101,7 @@ TEST(LayoutUnit, SameArraySaysWhatDiffers) {
         ASSERT_FALSE(same.has_value());
         EXPECT_EQ(same.error().code, Code::mismatch);
     }
-    // Other devices hold the same array all the same, in another layout.
+    // On other devices the array is still the same, in another layout.
     const auto elsewhere = *make_layout(Mesh{}, DType::f32, {12}, P{});
     EXPECT_TRUE(same_array(a, elsewhere).has_value());
     EXPECT_FALSE(same_tiles(a, elsewhere));
@@ -113,7 +113,7 @@ TEST(LayoutUnit, BoxesIntersect) {
     EXPECT_EQ(count(Box{}), 1);
 }
 
-// Fewer shards than pieces, as many, and more.
+// Fewer shards than pieces, equally many, and more.
 TEST(LayoutUnit, TilesOfPiecesAreAsLongAsTheirSides) {
     for (const Index shards : {2, 3, 7, 64, 1000})
         for (const Index extent : {1, 7, 64, 100, 999})
@@ -131,7 +131,7 @@ TEST(LayoutUnit, TilesOfPiecesAreAsLongAsTheirSides) {
                 finer.pieces.clear();
                 for (const Dim::Piece& piece : pieces_of(dim)) {
                     finer.pieces.push_back({piece.end, piece.shard});
-                    finer.pieces.push_back({piece.end, piece.shard});  // an empty one
+                    finer.pieces.push_back({piece.end, piece.shard});  // an empty piece
                 }
                 EXPECT_EQ(canonical_pieces(finer), dim.pieces);
                 EXPECT_EQ(coarsened(dim, dim.atoms, 1), dim);
@@ -145,12 +145,12 @@ TEST(LayoutUnit, PlacementsReadTheirAxesInMeshOrder) {
               *make_layout(mesh, DType::f32, {12}, P{}, {"x"}));
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(1), Replicate()}).has_value());
     EXPECT_FALSE(from_placements(mesh, DType::f32, {12}, {Shard(0)}).has_value());
-    // Chunks that do not divide are listed, unless one axis makes them all.
+    // Chunks that do not divide are listed as pieces, unless a single axis makes them all.
     const Mesh large{{"a", Index{1} << 20}, {"b", Index{1} << 20}};
     EXPECT_EQ(from_placements(large, DType::f32, {10}, {Shard(0), Shard(0)}).error().code, Code::unsupported);
     EXPECT_EQ(from_placements(large, DType::f32, {10}, {Shard(0), Replicate()}),
               make_layout(large, DType::f32, {10}, {"a"}));
-    // 7 rows, x=2 first: 4 and 3; then y=3: 2, 2, 0 and 1, 1, 1. Ceil-div at once would be 2, 2, 2, 1, 0, 0.
+    // 7 rows: x=2 first gives 4 and 3, then y=3 gives 2, 2, 0 and 1, 1, 1. One ceil-div would give 2, 2, 2, 1, 0, 0.
     EXPECT_EQ(format(*from_placements(mesh, DType::f32, {7}, {Shard(0), Shard(0)})), "f32[7@(x,y)[2,2,0,1,1,1]]");
 }
 

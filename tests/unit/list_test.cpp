@@ -1,4 +1,4 @@
-// Many arrays: what the judge says of a list, and what the search makes of a limit.
+// Many arrays: the judge's verdict on a list, and the search under a memory limit.
 #include "reshard/planner/list.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(ListUnit, EndsOnOtherDevicesDoNotAddUp) {
     const Problem across = moved("x=2", "f32[512@x]", "x=2[2-3]", "f32[512]");
     const ListPlan list = planned({across, across}, {{0, 1}});
     EXPECT_EQ(typical_devices(list.plans).size(), 2U);
-    EXPECT_EQ(check(list)->footprint_bytes, 4 * 1024);  // the target's devices have most
+    EXPECT_EQ(check(list)->footprint_bytes, 4 * 1024);  // the target's devices hold the most
     EXPECT_EQ(world_size(list), 4);
 }
 
@@ -99,7 +99,7 @@ TEST(ListUnit, WithoutALimitThereIsOneBucket) {
     EXPECT_EQ(made->verdict(), check(made->list(), {.donate = true}).value());
 }
 
-// What shrinks goes first, what grows last; with room to spare they share buckets.
+// Arrays that shrink go first, and arrays that grow go last. With enough memory they share buckets.
 TEST(ListUnit, OrderAndBucketsKeepTheLimit) {
     const std::vector<Problem> problems = {grows(), stays(), shrinks(), grows(), shrinks()};  // sources 8 KiB
     const auto at = [&](Index kibibytes) {
@@ -136,7 +136,7 @@ TEST(ListUnit, ALimitBelowTheFloorIsRefusedWithTheFloor) {
     EXPECT_NE(staged.error().message.find("9.5 KiB"), std::string::npos) << staged.error().message;
 }
 
-// What lies between the steps of a sum does not fit beside the ends: the plan runs in pieces.
+// The tiles between the steps of a sum do not fit beside the ends, so the plan runs in pieces.
 TEST(ListUnit, WorkspacesGiveWayToTheLimit) {
     const Problem reduces = moved("x=2", "f32[64,64]{U:x}", "x=2", "f32[64,64]");
     const std::vector<Problem> problems = {reduces, reduces};
@@ -145,7 +145,7 @@ TEST(ListUnit, WorkspacesGiveWayToTheLimit) {
     const auto free = synthesize(std::span<const Problem>(problems), options);
     ASSERT_TRUE(free) << free.error().message;
     const Index ends = free->verdict().ends_bytes;
-    ASSERT_EQ(free->verdict().footprint_bytes, ends + 8 * 1024);  // shared by the two
+    ASSERT_EQ(free->verdict().footprint_bytes, ends + 8 * 1024);  // both share it
     const auto made = synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 1024});
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_LE(made->verdict().footprint_bytes, ends + 1024);
@@ -153,7 +153,7 @@ TEST(ListUnit, WorkspacesGiveWayToTheLimit) {
     EXPECT_FALSE(synthesize(std::span<const Problem>(problems), options, {.footprint_bytes_max = ends + 64}));
 }
 
-// Of so many rows of 8 floats; half of its source lies in the workspace on the way.
+// A plan for `rows` rows of 8 floats. On the way half of its source lies in the workspace.
 Plan there_and_back(Index rows) {
     const auto through = [&](const char* dim) { return std::string("f32[") + dim + "]"; };
     const std::string n = std::to_string(rows);
@@ -166,7 +166,7 @@ Plan there_and_back(Index rows) {
 constexpr Capabilities between_nodes{.steps_overlap = true};
 
 TEST(ListUnit, ArraysThatRunTogetherHaveAPartOfTheWorkspaceEach) {
-    // Tiles of 96, 128 and 256 bytes, and each has one in the workspace; parts begin at whole cache lines.
+    // Tiles of 96, 128 and 256 bytes. Each plan has one tile in the workspace, and parts begin at whole cache lines.
     ListPlan list = in_one_bucket({there_and_back(6), there_and_back(8), there_and_back(16)});
     const Index ends = check(list)->ends_bytes;
     EXPECT_EQ(check(list)->footprint_bytes, ends + 256);
@@ -192,17 +192,17 @@ TEST(ListUnit, ArraysRunTogetherWhereMemoryAllows) {
     EXPECT_EQ(chosen(small, {}, {}), Buckets());
     EXPECT_EQ(chosen({small.front()}, {}), Buckets());
     const Index ends = check(in_one_bucket(small))->ends_bytes;
-    // What a limit leaves is for staging where nobody says how much of it.
+    // If no staging size is given, staging gets whatever the limit leaves.
     EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 4096}), Buckets());
     EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 4096, .staging_bytes = 1024}), (Buckets{{0, 1, 2, 3, 4}}));
     EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 1024 + 2 * 128, .staging_bytes = 1024}),
               (Buckets{{0, 1}, {2, 3}}));
     EXPECT_EQ(chosen(small, {.footprint_bytes_max = ends + 1024 + 255, .staging_bytes = 1024}), Buckets());
-    // Those that fit into the workspace of the largest take no more than it does.
+    // Plans that fit into the workspace of the largest plan need no more than it does.
     std::vector<Plan> mixed = small;
     mixed.push_back(there_and_back(16));
     EXPECT_EQ(chosen(mixed, {.footprint_bytes_max = ends + 4096}), (Buckets{{0, 1}, {2, 3}}));
-    // Without a limit 16 MiB, but as much as the largest needs.
+    // With no limit they share 16 MiB, or the workspace of the largest plan if that is more.
     const Index rows = (Index{1} << 20) / 16 * 12;  // 12 MiB a tile
     EXPECT_EQ(chosen({small[0], there_and_back(rows), small[1], small[2], there_and_back(rows)}, {}),
               (Buckets{{0, 1, 2, 3}}));
@@ -229,7 +229,7 @@ TEST(ListUnit, WhatCannotRunTogetherIsRefused) {
     EXPECT_TRUE(check(list));
 }
 
-// Sums are added up one array after another, and what needs no workspace is in nobody's way.
+// Sums are added up one array after another. A plan that needs no workspace runs with any other.
 TEST(ListUnit, SumsRunByThemselves) {
     const Problem reduces = moved("x=2", "f32[64,64]{U:x}", "x=2", "f32[64,64]");
     Options options;
@@ -247,7 +247,7 @@ TEST(ListUnit, SumsRunByThemselves) {
     EXPECT_TRUE(direct->list().together.empty());
 }
 
-// Matrices that rows of devices share, each to an owner of its own among so many devices.
+// Matrices that rows of `devices` devices share. Each goes to one of these devices, its owner.
 std::vector<Problem> to_owners(Index devices, Index matrices, const std::string& matrix = "64") {
     std::vector<Problem> problems;
     const std::string all = "x=" + std::to_string(devices);
@@ -276,7 +276,8 @@ TEST(ListUnit, EightMatricesToEightOwnersAreOneMatrixADevice) {
     EXPECT_EQ(verdict.load, (ListLoad{received, sent, 7, true, true}));
     EXPECT_EQ(verdict.bucket_loads, std::vector<ListLoad>{verdict.load});
     EXPECT_EQ(verdict.lower_bound_bytes, received);
-    // Sent and received at once: no longer than one of them takes in a row of devices, and far less than all of them.
+    // Matrices are sent and received at once. The list takes no longer than one matrix in a row of devices, and far
+    // less than all matrices one by one.
     Index sum = 0;
     for (const Synthesis& one : made->arrays) sum += one.picoseconds;
     EXPECT_GE(made->picoseconds, made->arrays[0].picoseconds);
@@ -291,14 +292,14 @@ TEST(ListUnit, ThousandsOfMatricesOnThousandsOfDevices) {
     const auto judged = judge(in_one_bucket(plans));
     ASSERT_TRUE(judged) << judged.error().message;
     const ListLoad& load = judged->verdict().load;
-    EXPECT_EQ(load.received_bytes, 2 * 2047 * 8 * 4);  // two matrices of each owner
+    EXPECT_EQ(load.received_bytes, 2 * 2047 * 8 * 4);  // each owner has two matrices
     EXPECT_EQ(load.sent_bytes, (4096 - 2) * 8 * 4);    // to all owners but itself
     EXPECT_TRUE(load.received_exact && load.sent_exact);
     EXPECT_EQ(judged->verdict().lower_bound_bytes, load.received_bytes);
     EXPECT_EQ(list_picoseconds(*judged, laptop()), list_picoseconds(*judged, laptop()));
 }
 
-// Too many devices to look at: closed forms are exact, and what has none is a bound that says so.
+// With too many devices to enumerate, closed forms are exact. Any other figure is a bound and says so.
 TEST(ListUnit, OfVeryManyDevicesABoundSaysThatItIsOne) {
     const Index devices = Index{1} << 20;
     const Problem even = moved("x=1024,y=1024", "f32[1024@x,1024]", "x=1024,y=1024", "f32[1024,1024]");
@@ -312,7 +313,7 @@ TEST(ListUnit, OfVeryManyDevicesABoundSaysThatItIsOne) {
     EXPECT_TRUE(closed->verdict().load.received_exact);
     EXPECT_EQ(closed->verdict().lower_bound_bytes, 3 * 1023 * 1024 * 4);
     EXPECT_EQ(device_count(even.source), devices);
-    // The last of these tiles is short, so that its device receives most, for both arrays.
+    // The last tile is short, so its device receives the most, for both arrays.
     const Problem uneven = moved("x=100000", "f32[150001@x]", "x=100000", "f32[150001]");
     const std::vector<Problem> two = {uneven, uneven};
     const auto bound = synthesize(std::span<const Problem>(two));

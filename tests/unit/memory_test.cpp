@@ -1,4 +1,4 @@
-// Available memory is read from files that a test writes, and a claim over it fails.
+// The tests write the files from which available memory is read. A claim above it fails.
 #include "src/base/memory.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index mebibyte = Index{1} << 20;
 
-/// A machine as its files have it.
+/// The files that describe a machine.
 class Root {
 public:
     Root() : path_(std::filesystem::temp_directory_path() / ("reshard_memory_" + std::to_string(::getpid()))) {
@@ -29,7 +29,7 @@ public:
         const std::filesystem::path file = path_ / name.substr(1);
         std::filesystem::create_directories(file.parent_path());
         std::ofstream(file.string() + ".new") << text;
-        std::filesystem::rename(file.string() + ".new", file);  // nobody reads half of it
+        std::filesystem::rename(file.string() + ".new", file);  // no reader sees half a file
     }
     void machine(Index available) const {
         write("/proc/meminfo", "MemTotal:       99999999 kB\nMemFree:               1 kB\nMemAvailable:   " +
@@ -44,7 +44,7 @@ private:
 
 TEST(MemoryUnit, TheMachineSaysWhatIsAvailable) {
     const Root root;
-    EXPECT_EQ(root.available().bytes, index_max);  // it says nothing
+    EXPECT_EQ(root.available().bytes, index_max);  // no file says anything
     root.machine(700 * mebibyte);
     EXPECT_EQ(root.available().bytes, 700 * mebibyte);
     EXPECT_EQ(root.available().holder, "the machine");
@@ -61,14 +61,14 @@ TEST(MemoryUnit, TheTightestControlGroupUpTheHierarchyBounds) {
     root.write("/sys/fs/cgroup/job/memory.current", std::to_string(100 * mebibyte) + "\n");
     EXPECT_EQ(root.available().bytes, 200 * mebibyte);
     EXPECT_EQ(root.available().holder, "control group /job of this process");
-    // Pages of files that nobody uses are dropped where memory is wanted.
+    // The kernel drops unused pages of files when memory is wanted.
     root.write("/sys/fs/cgroup/job/memory.stat",
                "anon 5\ninactive_file " + std::to_string(60 * mebibyte) + "\nactive_file 7\n");
     EXPECT_EQ(root.available().bytes, 260 * mebibyte);
     root.write("/sys/fs/cgroup/job/step/memory.max", std::to_string(3 * mebibyte));
     EXPECT_EQ(root.available().bytes, 2 * mebibyte);
     root.write("/sys/fs/cgroup/job/step/memory.current", std::to_string(9 * mebibyte));
-    EXPECT_EQ(root.available().bytes, 0);  // over its limit already
+    EXPECT_EQ(root.available().bytes, 0);  // already over its limit
 }
 
 TEST(MemoryUnit, TheFirstControlGroupsBoundAsWell) {
@@ -83,7 +83,7 @@ TEST(MemoryUnit, TheFirstControlGroupsBoundAsWell) {
     root.write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", std::to_string(90 * mebibyte));
     root.write("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", std::to_string(40 * mebibyte));
     EXPECT_EQ(root.available().bytes, 50 * mebibyte);
-    // A container sees its own group as the root, whatever the path.
+    // A container sees its own group as the root, whatever its path.
     root.write("/proc/self/cgroup", "4:memory:/not/mounted/here\n");
     root.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(20 * mebibyte));
     root.write("/sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(8 * mebibyte));
@@ -101,7 +101,7 @@ TEST(MemoryUnit, AClaimSaysWhatIsWantedAndWhatIsThere) {
     EXPECT_NE(refused.error().message.find("the machine has " + std::to_string(640 * mebibyte)), std::string::npos);
 }
 
-// The second claim reads the available memory after the first has taken its bytes.
+// The second claim reads the available memory after the first claim has taken its bytes.
 TEST(MemoryUnit, ClaimsStandInLine) {
     const Root root;
     root.machine(640 * mebibyte);
@@ -118,7 +118,7 @@ TEST(MemoryUnit, ClaimsStandInLine) {
 TEST(MemoryUnit, WhatTheMachineDoesNotHaveIsNotTaken) {
     const Index all = available_memory().bytes;
     if (all == index_max) GTEST_SKIP() << "this system does not say what is available";
-    const Index more = saturating_multiply(all, 4);  // others may give back much meanwhile
+    const Index more = saturating_multiply(all, 4);  // other processes may free much meanwhile
     const auto pages = allocate_pages(more);
     ASSERT_FALSE(pages);
     EXPECT_NE(pages.error().message.find("available"), std::string::npos) << pages.error().message;

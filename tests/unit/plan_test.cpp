@@ -29,7 +29,7 @@ TEST(PlanUnit, AFingerprintDoesNotSeeNames) {
     std::string renamed = text;
     for (char& letter : renamed)
         if (letter == 'y') letter = 'q';
-    // The kinds have no y in this plan, so only the axis is renamed.
+    // No kind of step in this plan contains a y, so only the axis is renamed.
     const auto other = parse_plan(renamed);
     ASSERT_TRUE(other.has_value());
     EXPECT_NE(*other, plan);

@@ -15,7 +15,7 @@ TEST(Refinement, BordersThatDoNotDivideHaveNone) {
     EXPECT_EQ(refinement({1, 2, 3, 6}), std::nullopt) << "6 cut as 2 x 3 and as 3 x 2";
 }
 
-// {2, 4} and {2, 2} of one list are two atoms with a border between them, though a set would merge them.
+// In one list {2, 4} and {2, 2} are two atoms with a border between them, although a set would merge them.
 TEST(Refinement, BordersOfALayoutAreThoseOfItsLists) {
     Layout layout;
     layout.mesh = Mesh{{"x", 2}, {"y", 2}, {"z", 2}};

@@ -28,7 +28,7 @@ TEST(ScheduleUnit, AGatherHearsItsGroup) {
     EXPECT_EQ(made.receives, (std::vector<Transfer>{{2, {{4, 6}}}, {3, {{6, 8}}}}));
 }
 
-// A cut in pieces is as regular as any other where each tile is one interval: ragged, or in another order.
+// A cut in pieces is as regular as any other if each tile is one interval, even ragged or in another order.
 TEST(ScheduleUnit, PiecesOfOneIntervalHearTheirGroup) {
     const auto group_of_gather = [](const char* before, const char* after) {
         return schedule(at(before), {StepKind::all_gather, at(after)}, 2).group;
@@ -90,7 +90,8 @@ TEST(ScheduleUnit, AZeroFillKeepsOneCopy) {
 }
 
 TEST(ScheduleUnit, HoldersShareTheWork) {
-    // Devices 0, 1 hold the first half and 2, 3 the second; each pair serves the other pair's demand half and half.
+    // Devices 0 and 1 hold the first half, 2 and 3 the second half. The devices of a pair share the other pair's
+    // demand.
     const Step step{StepKind::exchange, at("f32[8]")};
     for (const Schedule& made : all(at("f32[8@x]"), step)) {
         Index sent = 0;
@@ -99,7 +100,7 @@ TEST(ScheduleUnit, HoldersShareTheWork) {
     }
 }
 
-// Devices that agree in y are a team that serves itself, but where the order of the devices puts another team nearer.
+// Devices that agree in y are a team that serves itself, unless the order of the devices puts another team nearer.
 TEST(ScheduleUnit, TheNearestHolderMayStandInAnotherTeam) {
     const Network nodes = {2};
     const auto senders_to_0 = [](const Mesh& devices, const Network& network) {
@@ -112,7 +113,7 @@ TEST(ScheduleUnit, TheNearestHolderMayStandInAnotherTeam) {
     const Mesh listed{mesh.axes, {0, 2, 3, 1}};
     EXPECT_EQ(senders_to_0(listed, {}), (std::vector<Index>{3}));
     EXPECT_EQ(senders_to_0(listed, nodes), (std::vector<Index>{1}));
-    EXPECT_EQ(senders_to_0(mesh, nodes), (std::vector<Index>{2}));  // nodes are digits: nobody is nearer
+    EXPECT_EQ(senders_to_0(mesh, nodes), (std::vector<Index>{2}));  // nodes are digits: no device is nearer
     const Step step{StepKind::exchange, *parse_layout(listed, "f32[4]")};
     EXPECT_TRUE(chooses(*parse_layout(listed, "f32[4@x]"), step, nodes));
     EXPECT_FALSE(chooses(*parse_layout(listed, "f32[4@x]"), step, {}));
@@ -132,7 +133,7 @@ TEST(ScheduleUnit, TheJudgeNamesRankAndBox) {
 }
 
 TEST(ScheduleUnit, EveryGroupOfAZeroFillHasTheSameKeeper) {
-    // With a keeper of its own in each group, devices 0 and 2 would hold different values of the one summand.
+    // If each group had its own keeper, devices 0 and 2 would hold different values of the one summand.
     const Layout before = at("f32[8]");
     const Step step{StepKind::zero_fill, at("f32[8]{U:y}")};
     auto schedules = all(before, step);
@@ -155,7 +156,7 @@ Index place(const Box& box, const std::vector<Index>& index) {
     return number;
 }
 
-// One behind the other, none too large, and in no more parts than the rows of the cut dimension ask for.
+// Slabs follow one another, no slab is too large, and the rows of the cut dimension need no fewer.
 TEST(Slabs, MakeUpTheBoxInRowMajorOrder) {
     const Box box = {{1, 4}, {2, 7}, {0, 6}};
     for (const auto& [most, parts] : {std::pair<Index, std::size_t>{0, 90},

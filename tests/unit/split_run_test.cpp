@@ -41,7 +41,7 @@ TEST(SplitRunUnit, TheFewestPiecesThatFit) {
     }
 }
 
-// Every dimension is moved; tiles of 4 x 4 blocks of 2 x 3 indices at the finest.
+// A plan that moves every dimension. The finest tiles have 4 x 4 blocks of 2 x 3 indices.
 Plan all_moved() {
     Plan plan{at("f32[12@x,18]"), at("f32[12,18@y]"), {}};
     plan.steps = {{StepKind::all_to_all, at("f32[12,18@x]")},
@@ -57,7 +57,7 @@ TEST(SplitRunUnit, BlocksThatNoLayoutCuts) {
     EXPECT_EQ(split_within(plan, workspace / 3 - 1), std::nullopt);
     Plan fine{at("f32[6@x,9]"), at("f32[6@y,9@x]"), {{StepKind::exchange, at("f32[6@y,9@x]")}}};
     EXPECT_EQ(split_within(fine, 1), std::nullopt);  // blocks of one index, and 9 over 2 does not divide
-    // Blocks of 6 x 9 / 3 indices hold those of 1 x 3; what they do not, or no piece fills, is no split.
+    // Blocks of 6 x 9 / 3 indices hold blocks of 1 x 3. A split fails if they do not, or if a piece is empty.
     EXPECT_TRUE(can_split(plan, even_split(1, 1, 1)));
     for (const Split& split :
          {even_split(0, 12, 1), even_split(1, 2, 1), Split{1, 3, {4}}, Split{1, 3, {0, 3}}, Split{1, 3, {2, 2, 3}},
@@ -86,7 +86,7 @@ TEST(SplitRunUnit, EveryPieceIsAPlanAndTheirTilesMakeUpTheWhole) {
                         for (Index k = 0; k < box[2].size(); ++k) {
                             const Index place = storage.offset + i * storage.strides[0] + j * storage.strides[1] +
                                                 k * storage.strides[2];
-                            // The index in a block, and the blocks before it, seen in the whole.
+                            // The global index: the index in its block, after the blocks before it.
                             const Index cut = (piece == 0 ? 0 : split.ends[piece - 1]) + (split.dim == 0 ? j : k);
                             const Index row = split.dim == 0 ? i * split.block + cut : i;
                             const Index column = split.dim == 0 ? k : j * split.block + cut;
@@ -112,13 +112,13 @@ TEST(SplitRunUnit, TheJudgeStatesTheFootprintOfTheExecution) {
     EXPECT_EQ(check(plan, even_split(1, 10, 5), limits)->footprint_bytes, ends + 40);
     EXPECT_EQ(check(plan, even_split(1, 10, 6), limits).error().code, Code::infeasible);
     EXPECT_EQ(check(plan, AsOneExchange{}, limits)->footprint_bytes, ends);
-    // Two that overlap have a workspace each, and the largest counts.
+    // Two overlapping pieces have a workspace each, and the largest piece counts.
     EXPECT_EQ(check(plan, Split{1, 10, {1, 5, 10}, {}, true})->footprint_bytes, ends + 80);
     EXPECT_EQ(check(plan, Split{1, 10, {2, 4, 6, 8, 10}, {}, true}, limits)->footprint_bytes, ends + 32);
     EXPECT_EQ(check(plan, Split{1, 10, {10}, {}, true})->footprint_bytes, ends + 80);
 }
 
-// A step that copies is cut anywhere, where sizes divide and where they do not.
+// A step that copies can be cut anywhere, whether sizes divide or not.
 TEST(SplitRunUnit, PiecesThatOverlapMayCutBlocksOfOneStep) {
     const Plan uneven{at("f32[7@x,10]"), at("f32[7,10@y]"), {{StepKind::exchange, at("f32[7,10@y]")}}};
     for (const Index block : {1, 2, 3, 4, 7}) EXPECT_TRUE(check(uneven, Split{0, block, {block}, {}, true}));

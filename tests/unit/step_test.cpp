@@ -45,7 +45,7 @@ TEST(StepUnit, SummandsOfOneReductionDoNotBecomeSummandsOfAnother) {
         EXPECT_FALSE(type(kind, "f32[12@x]{max:y}", "f32[12@x]{U:y}").has_value()) << name(kind);
     }
     EXPECT_TRUE(type(StepKind::all_gather, "f32[12@x]{max:y}", "f32[12]{max:y}").has_value());
-    // Where nothing is unreduced the kind means nothing.
+    // If nothing is unreduced, the reduction is ignored.
     Layout reduced = at("f32[12@x]");
     reduced.reduction = Reduction::prod;
     EXPECT_EQ(reduced, at("f32[12@x]"));
@@ -74,7 +74,7 @@ TEST(StepUnit, APermuteKeepsTheTileShape) {
     EXPECT_FALSE(type_step(before, {StepKind::permute, *parse_layout(square, "f32[4@(a,b),4]")}).has_value());
 }
 
-// Replicas are the same wherever they are said to be.
+// Replicas are equal under any names.
 TEST(StepUnit, APermuteThatLeavesEveryTileReceivesNothing) {
     const auto received = [](const char* source, const char* target) {
         return type_step(*parse_layout(*parse_mesh("x=4[0,1,2,3]"), source),
@@ -120,9 +120,9 @@ TEST(StepUnit, NothingChangingIsNoStep) {
 TEST(StepUnit, BoundariesMustNestWhereSizesDoNotDivide) {
     const Mesh line{{"a", 2}, {"b", 2}};
     const auto at_line = [&](const char* text) { return *parse_layout(line, text); };
-    // 6 over 2 is 3, over 4 is 2: a tile of 3 is no two tiles of 2.
+    // 6 over 2 is 3, and 6 over 4 is 2: a tile of 3 is not two tiles of 2.
     EXPECT_FALSE(type_step(at_line("f32[6@a]"), {StepKind::slice, at_line("f32[6@(a,b)]")}).has_value());
-    // 7 over 2 is 4, over 4 is 2: it is.
+    // 7 over 2 is 4, and 7 over 4 is 2: a tile of 4 is two tiles of 2.
     EXPECT_TRUE(type_step(at_line("f32[7@a]"), {StepKind::slice, at_line("f32[7@(a,b)]")}).has_value());
 }
 
@@ -150,7 +150,7 @@ Index most_lacking(const Layout& before, const Layout& after) {
     return most;
 }
 
-// From some thousand devices on, shard numbers are put together from two halves of the device number.
+// From some thousand devices on, shard numbers are composed from two halves of the device number.
 TEST(StepUnit, ForeignElementsOfThousandsOfDevicesAreThoseOfEachLookedAt) {
     const Mesh large{{"x", 16}, {"y", 24}, {"z", 32}};
     const char* const texts[] = {"f32[1000@(y,x),777]",

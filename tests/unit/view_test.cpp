@@ -28,7 +28,7 @@ TEST(ViewUnit, ShapesAreSplitWhereBothAllowIt) {
 }
 
 TEST(ViewUnit, CutsAcrossTheSplitBecomePieces) {
-    // Rows of 4 on three devices, by the element: 9, 9 and 6 of 24.
+    // Rows of 4 on three devices, cut between elements: 9, 9 and 6 of 24.
     EXPECT_EQ(viewed("y=3", "f32[24@y[9,9,6]]", "f32[6,4]").first, "f32[24@y/9]");
     EXPECT_EQ(viewed("y=2", "f32[8@y]", "f32[2,4@y]"), Pair("f32[2@y,4]", "f32[2,4@y]"));
     EXPECT_EQ(viewed("y=2", "f32[8@y[3,5]]", "f32[2,4@y]"), Pair("f32[8@y[3,5]]", "f32[8@y/2]"));

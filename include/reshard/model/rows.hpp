@@ -1,5 +1,5 @@
-// A move as data: which bytes of which rank go where, as a flat array, for a transport of one's own. No memory is
-// touched and no transport assumed.
+// A move as data for your own transport: a flat array of rows says which bytes go where. It touches no memory and
+// assumes no transport.
 #pragma once
 
 #include <cstdint>
@@ -13,82 +13,83 @@
 
 namespace reshard {
 
-/// So many runs of bytes, at one distance on each side: run i is `run_bytes` from source_offset + i * source_stride of
-/// the sender's source tile on, and goes to target_offset + i * target_stride of the receiver's target tile. All in
-/// bytes; eight integers of 64 bits and nothing else.
+/// Runs of bytes at a constant distance on each side. Run i takes `run_bytes` bytes at source_offset + i *
+/// source_stride of the sender's source tile, to target_offset + i * target_stride of the receiver's target tile. A row
+/// is eight integers of 64 bits and nothing else; offsets and strides are in bytes.
 struct Row {
     Index array = 0;          ///< which array of the list
-    Index peer = 0;           ///< the rank at the other end; this rank itself for what stays
+    Index peer = 0;           ///< the rank at the other end; this rank for a local copy
     Index source_offset = 0;  ///< from the start of the sender's source tile
     Index target_offset = 0;  ///< from the start of the receiver's target tile
     Index run_bytes = 0;      ///< at least 1
     Index runs = 1;           ///< at least 1
-    Index source_stride = 0;  ///< from one run to the next; 0 where there is one run
-    Index target_stride = 0;  ///< the same of the target
+    Index source_stride = 0;  ///< from one run to the next; 0 for a single run
+    Index target_stride = 0;  ///< the same in the target
     friend bool operator==(const Row&, const Row&) = default;
 };
 
-/// Whose rows: those of the bytes that a rank sends, or of those that it receives. Local copies are in both.
+/// Which rows: of the bytes that a rank sends, or of the bytes that it receives. Local copies are in both.
 enum class RowSide { send, receive };
 
-/// Where the tiles of an array lie on each rank: element r is rank r's, and extents and offsets of the rows count from
-/// the start of its buffer. Empty: every tile is dense and row-major.
+/// The storages of an array's tiles. Element r is for rank r, and the rows' offsets count from the start of its buffer.
+/// If empty, every tile is dense and row-major.
 struct RankStorages {
-    std::vector<Storage> source;  ///< of the source tiles
-    std::vector<Storage> target;  ///< of the target tiles
+    std::vector<Storage> source;  ///< storages of the source tiles
+    std::vector<Storage> target;  ///< storages of the target tiles
 };
 
-/// A tensor, or one box of it, as a part of a fused one is.
+/// A tensor, or one box of it, such as a part of a fused tensor.
 struct TensorPart {
-    std::shared_ptr<const Layout> layout;  ///< of the whole tensor, whose tiles are dense and row-major; never null
-    std::optional<Box> box = {};           ///< in the tensor's indices; none: all of it
-    /// Equal as values, wherever the layouts are kept.
+    std::shared_ptr<const Layout> layout;  ///< layout of the whole tensor, with dense, row-major tiles; never null
+    std::optional<Box> box = {};           ///< in the tensor's indices; empty: the whole tensor
+    /// Compares values, not the addresses of the layouts.
     friend bool operator==(const TensorPart& a, const TensorPart& b);
 };
 
-/// A part of one tensor that becomes a part of another. Extents of 1 may be at one end only: a matrix becomes one of a
-/// stack. The rows' offsets count from the start of the whole tensors' tiles.
+/// A part of one tensor that becomes a part of another. A dimension of extent 1 may be at one end only, so a matrix can
+/// become one of a stack. The rows' offsets count from the start of the whole tensors' tiles.
 struct PartProblem {
-    TensorPart source;  ///< where it is
+    TensorPart source;  ///< where the part is
     TensorPart target;  ///< where it is wanted
     friend bool operator==(const PartProblem&, const PartProblem&) = default;
 };
 
-/// The layout of a part as an array of its own: every device has of it what it has of the tensor.
+/// The layout of a part as a separate array. Every device holds of the part what it holds of the tensor.
 /// pre: validate(*part.layout). Errors: mismatch (the box is not within the tensor).
 [[nodiscard]] Result<Layout> layout_of(const TensorPart& part);
 
 /// The rows of the exchange of one or many arrays, on any rank.
 ///
-/// Every rank that makes it from the same list gets rows that fit together: the k-th row that a rank sends to a peer is
-/// the k-th that the peer receives from it, equal but for `peer`. Of each array a rank receives only what it does not
-/// hold, and holders of one tile share the work: none sends more than ceil(elements that others want of the tile /
+/// Ranks that make it from the same list get rows that fit together. The k-th row that a rank sends to a peer is the
+/// k-th row that the peer receives from it; they differ only in `peer`. A rank receives only elements that it does not
+/// hold, and holders of one tile share the work: no holder sends more than ceil(elements that others want of the tile /
 /// holders) (the stripe rule of schedule()).
-/// The order is fixed: by array, then by peer, then by the boxes in which the two tiles overlap, row-major, each in the
-/// order in which it lies in the target. A box is as few rows as its depth allows: extents that continue each other on
-/// both sides are one, the longest that is left is the one with strides, and rows that continue each other are joined.
-/// Equal questions of a list are kept and computed once. May be asked from several threads.
+/// The order is fixed: by array, then by peer, then by the boxes that the two tiles share, row-major. The rows of a box
+/// are in the order of the target's memory. A box becomes as few rows as its depth allows. Extents that are consecutive
+/// on both sides become one run, the longest remaining extent has the strides, and consecutive rows are joined.
+/// Equal problems of a list are computed once. Several threads may use one schedule.
 class RowSchedule {
 public:
-    /// Reshapes are taken in a view that both shapes have (unified). Errors: as validate; mismatch (element types or
-    /// numbers of elements differ); unsupported (unreduced axes: a sum is no copy; more than 2^22 pieces).
+    /// Makes the schedule of a list of arrays. A reshape uses a view that both shapes have (unified). Errors: as
+    /// validate; mismatch (element types or numbers of elements differ); unsupported (unreduced axes, since rows only
+    /// copy; more than 2^22 pieces).
     [[nodiscard]] static Result<RowSchedule> make(std::span<const Problem> arrays);
-    /// Tensors and parts of tensors. Errors: the same; mismatch (a box is not within its tensor; extents other than 1
-    /// differ between two parts of which one is no whole tensor).
+    /// Makes the schedule of tensors and parts of tensors. Errors: the same; mismatch (a box is not within its tensor;
+    /// extents other than 1 differ, and one end is not a whole tensor).
     [[nodiscard]] static Result<RowSchedule> make(std::span<const PartProblem> parts);
-    /// One array in storages of the caller's. Errors: the same; mismatch (storages that do not fit the tiles, or of
-    /// fewer ranks than the layout has; a reshape in a storage); overflow.
+    /// Makes the schedule of one array in the caller's storages. Errors: the same; mismatch (storages that do not fit
+    /// the tiles, or for fewer ranks than the layout has; a reshape in a storage); overflow.
     [[nodiscard]] static Result<RowSchedule> make(const Problem& array, RankStorages storages);
 
-    /// What `rank` sends or receives; nothing for ranks that hold nothing. Cost: linear in the peers of the rank and in
-    /// the rows, except for replicated sources (see schedule()).
+    /// The rows that `rank` sends or receives; empty for ranks that hold nothing. Cost: linear in the peers of the rank
+    /// and in the rows, except for replicated sources (see schedule()).
     [[nodiscard]] std::vector<Row> rows(Index rank, RowSide side = RowSide::send) const;
 
     [[nodiscard]] Index rank_count() const { return ranks_; }  ///< ranks from 0 on that may have rows
-    [[nodiscard]] std::size_t array_count() const { return question_of_.size(); }   ///< of the list
-    [[nodiscard]] std::size_t question_count() const { return questions_.size(); }  ///< that differ
+    [[nodiscard]] std::size_t array_count() const { return question_of_.size(); }   ///< arrays of the list
+    [[nodiscard]] std::size_t question_count() const { return questions_.size(); }  ///< different ones among them
 
-    struct Question;  ///< one array or part with its ends as they are asked; private to the schedule
+    struct Question;  ///< one array or part with its two ends; private to the schedule
 
 private:
     RowSchedule() = default;
@@ -100,10 +101,10 @@ private:
     Index ranks_ = 0;
 };
 
-/// The rows of one array on one rank: RowSchedule::make, then rows. `array` is 0 in all.
+/// The rows of one array on one rank: RowSchedule::make, then rows. `array` is 0 in every row.
 [[nodiscard]] Result<std::vector<Row>> schedule_rows(const Layout& source, const Layout& target, Index rank,
                                                      RowSide side = RowSide::send);
-/// The same of a list; `array` is the index into it.
+/// The rows of a list on one rank; `array` is the index into the list.
 [[nodiscard]] Result<std::vector<Row>> schedule_rows(std::span<const Problem> arrays, Index rank,
                                                      RowSide side = RowSide::send);
 

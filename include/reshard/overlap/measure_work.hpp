@@ -1,4 +1,4 @@
-// How long work takes that is cut as a run is, measured where it runs.
+// Measures how long work takes that is cut like a run.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace reshard {
 
-/// What work takes by its length, for PieceWork::seconds: between the lengths that were measured a straight line.
-/// Short pieces of work take longer for an index: a product of few rows spends its time on reading the other matrix.
+/// The time of work by its length, for PieceWork::seconds; interpolated linearly between the measured lengths.
+/// Short pieces take longer per index: a product of few rows spends its time on reading the other matrix.
 struct WorkTimes {
     std::vector<Index> lengths;   ///< ascending, in indices of a block
-    std::vector<double> seconds;  ///< of each; ranks that compute alike take the largest of theirs
-    /// Of as many indices.
+    std::vector<double> seconds;  ///< one per length; ranks that do the same work share their maximum
+    /// Seconds of work on end - begin indices.
     [[nodiscard]] double operator()(Index begin, Index end) const;
 };
 
-/// Times `work` on indices of a block of `block`: on block / places of them, on twice as many, and so on up to all.
-/// Of each length the median of `rounds` turns of two milliseconds or, where that is shorter, over the block once.
-/// pre: 1 <= places, 1 <= block, 1 <= rounds.
+/// Times `work` on parts of a block of `block` indices: on block / places of them, on twice as many, and so on up to
+/// all. Each length gets the median of `rounds` rounds. A round takes two milliseconds, or goes over the block once if
+/// that is shorter. pre: 1 <= places, 1 <= block, 1 <= rounds.
 [[nodiscard]] WorkTimes measure_work(Index block, const std::function<void(Index begin, Index end)>& work,
                                      Index places = 64, int rounds = 3);
 

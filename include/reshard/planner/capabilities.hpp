@@ -1,22 +1,22 @@
-// What a backend can do, as a plain value: plans are made from it before, or without, any backend.
+// The capabilities of a backend, as a plain value. A plan can be made from them before any backend exists.
 #pragma once
 
 #include "reshard/planner/integer.hpp"
 
 namespace reshard {
 
-/// Of plans that nobody said a backend for: each step runs as a step. The same on all ranks, but for `ranks_per_node`
-/// where nodes have different numbers of them.
+/// The capabilities of a backend. By default no backend is known, and every step runs separately. They are the same on
+/// all ranks, except `ranks_per_node` if nodes have different numbers of ranks.
 struct Capabilities {
-    /// All ranks reach each other's memory, so that one exchange between all of them is as good as any steps: it
-    /// receives no more, holds nothing between source and target, and passes over the memory once.
+    /// All ranks reach each other's memory. One exchange between all ranks is then as good as any steps: it receives no
+    /// more, holds nothing between source and target, and passes over the memory once.
     bool one_exchange = false;
     bool native_collectives = false;  ///< a library's own all_gather, reduce_scatter and all_reduce run such steps
-    /// Of pieces that overlap (Split) one is in a step while another is in the next: over levels of the network a run
-    /// takes as long as the busiest. Arrays of a list share messages. Not where the same cores would do all steps.
+    /// While one overlapping piece (Split) is in a step, another is in the next. A run then takes as long as its
+    /// busiest level of the network. Arrays of a list share messages. False if the same cores would do all steps.
     bool steps_overlap = false;
-    Index ranks_per_node = 1;  ///< of this rank's node: ranks that reach each other's memory
-    /// Held beside memory of the caller's at the moment when it is registered or ended, at most. No plan depends on it.
+    Index ranks_per_node = 1;  ///< ranks on this rank's node, which reach each other's memory
+    /// The most that is held beside the caller's memory while it is registered or released. No plan depends on it.
     Index registration_bytes = 0;
     friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };

@@ -1,4 +1,4 @@
-// 64-bit arithmetic that says when it would overflow. Every count, size and offset of the library is an Index.
+// 64-bit arithmetic that detects overflow. Every count, size and offset of the library is an Index.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,29 @@
 namespace reshard {
 
 using Index = std::int64_t;  ///< elements, bytes, devices, tile numbers
-/// The largest Index; also what a sum or product saturates to.
+/// The largest Index. Saturating sums and products stop here.
 inline constexpr Index index_max = std::numeric_limits<Index>::max();
 
-/// a * b, or nullopt when that does not fit.
+/// a * b, or nullopt if it does not fit.
 [[nodiscard]] constexpr std::optional<Index> checked_multiply(Index a, Index b) {
     Index product = 0;
     if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
     return product;
 }
 
-/// a + b, or nullopt when that does not fit.
+/// a + b, or nullopt if it does not fit.
 [[nodiscard]] constexpr std::optional<Index> checked_add(Index a, Index b) {
     Index sum = 0;
     if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
     return sum;
 }
 
-/// a * b, or index_max when that does not fit. pre: a, b >= 0.
+/// a * b, or index_max if it does not fit. pre: a, b >= 0.
 [[nodiscard]] constexpr Index saturating_multiply(Index a, Index b) {
     return checked_multiply(a, b).value_or(index_max);
 }
 
-/// a + b, or index_max when that does not fit. pre: a, b >= 0.
+/// a + b, or index_max if it does not fit. pre: a, b >= 0.
 [[nodiscard]] constexpr Index saturating_add(Index a, Index b) { return checked_add(a, b).value_or(index_max); }
 
 /// The least q with q * b >= a. pre: a >= 0, b > 0. Never overflows.

@@ -1,4 +1,4 @@
-// Both ends of a move in the order of device numbers.
+// Puts both ends of a move into the order of device numbers.
 #pragma once
 
 #include <utility>
@@ -7,10 +7,10 @@
 
 namespace reshard {
 
-/// Both ends as the same functions of the device, on meshes whose position i is device i. That is possible where a
-/// mesh's list of devices only permutes the digits of their numbers, as transposing or reversing axes does; an end for
-/// which it is not is returned as it is. Whole axes keep their names; where axes are torn apart the mesh has one axis,
-/// `device`. Ends on one list of devices are either both normalized or both left.
+/// Both ends on meshes whose position i is device i; every device holds the same as before. This works if a mesh's list
+/// only permutes the digits of the device numbers, as transposing or reversing axes does. Otherwise the end is returned
+/// unchanged. Whole axes keep their names; if axes are torn apart, the mesh has one axis, `device`. Ends on one list of
+/// devices are either both normalized or both unchanged.
 [[nodiscard]] std::pair<Layout, Layout> normalized_devices(const Layout& source, const Layout& target);
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// Plans remembered, since a program that reshards in a loop asks the same questions again.
+// A cache of plans, for programs that reshard in a loop.
 #pragma once
 
 #include <memory>
@@ -7,23 +7,23 @@
 
 namespace reshard {
 
-/// Answers of synthesize, found by what decides them: atoms, extents, sizes of axes, bytes of an element, options; not
-/// the names of axes. Bounded: the question that was asked longest ago is forgotten first. Any number of threads may
-/// ask.
+/// Caches results of synthesize. The key is everything that decides a plan: atoms, extents, sizes of axes, bytes of an
+/// element, options; not the names of axes. The cache is bounded and drops the least recently used plan first. Any
+/// number of threads may use it.
 class PlanCache {
 public:
-    /// Remembers at most `plans_max` plans.
+    /// A cache of at most `plans_max` plans.
     explicit PlanCache(std::size_t plans_max = 1024);
     ~PlanCache();
     PlanCache(const PlanCache&) = delete;
     PlanCache& operator=(const PlanCache&) = delete;
 
-    /// As reshard::synthesize, and equal to it: a remembered plan is given the names of this question and judged again.
-    /// Errors and questions with Options::explain are not remembered.
+    /// Returns what reshard::synthesize returns. A cached plan gets the names of this problem and is judged again.
+    /// Errors are not cached; nor are problems with Options::explain.
     [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 
-    [[nodiscard]] std::size_t size() const;  ///< plans remembered now
-    [[nodiscard]] Index hits() const;        ///< questions answered from memory so far
+    [[nodiscard]] std::size_t size() const;  ///< plans in the cache now
+    [[nodiscard]] Index hits() const;        ///< calls answered from the cache so far
 
 private:
     struct Memory;

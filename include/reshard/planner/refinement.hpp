@@ -1,5 +1,5 @@
-// The common refinement: digits into which all atoms of several lists can be cut. There is one where the borders of the
-// atoms form a chain of divisors.
+// The common refinement: digits into which all atoms of several lists can be cut. It exists if the borders of the atoms
+// form a chain of divisors.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace reshard {
 
-/// Appends the strides at which atoms begin and end. Atoms of each list by itself: neighbours from different lists
-/// would merge to one, and the border between them would be lost.
+/// Appends the strides at which atoms begin and end. Call it for each list separately: neighbours from different lists
+/// would merge, and the border between them would be lost.
 template <class Borders>
 void append_borders(std::span<const Atom> atoms, Borders& borders) {
     for (const Atom& atom : atoms) {
@@ -17,7 +17,7 @@ void append_borders(std::span<const Atom> atoms, Borders& borders) {
         borders.push_back(atom.stride * atom.size);
     }
 }
-/// The borders of all dimensions' atoms and of the summands', each list by itself.
+/// Appends the borders of the atoms of all dimensions and of the summands, each list separately.
 void append_borders(const Layout& layout, std::vector<Index>& borders);
 
 /// Sorts the borders. True when each divides the next.
@@ -29,13 +29,13 @@ template <class Borders>
     return true;
 }
 
-/// The borders of both layouts form one chain: there are digits into which the atoms of both can be cut.
+/// True when the borders of both layouts form one chain: then the atoms of both can be cut into common digits.
 [[nodiscard]] bool commensurable(const Layout& a, const Layout& b);
 
-/// The digits between neighbouring borders, most major first; nullopt where the borders form no chain.
+/// The digits between neighbouring borders, most major first; nullopt if the borders form no chain.
 [[nodiscard]] std::optional<AtomList> refinement(std::vector<Index> borders);
 
-/// True when the digit is one of those into which the atom is cut. pre: it crosses no border of the atom.
+/// True when the digit is part of the atom. pre: it crosses no border of the atom.
 [[nodiscard]] constexpr bool is_within(Atom digit, Atom atom) {
     return atom.stride <= digit.stride && digit.stride < atom.stride * atom.size;
 }

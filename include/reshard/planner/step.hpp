@@ -1,12 +1,12 @@
-// A step is one typed move layout -> layout. It is the pair (kind, layout after); everything else - group, bytes,
-// messages - is derived by the typing rule, so there is nothing in a step that could contradict its types.
+// A step is one typed move layout -> layout: the pair (kind, layout after). The typing rule derives everything else:
+// group, bytes, messages. So no field of a step can contradict its types.
 #pragma once
 
 #include "reshard/layout.hpp"
 
 namespace reshard {
 
-/// The kinds of step, each with a typing rule of its own (type_step).
+/// The kinds of step. Each has its own typing rule (type_step).
 enum class StepKind {
     slice,           ///< append unused axes at the minor end of dimensions; local
     all_gather,      ///< drop a suffix of dimensions
@@ -29,74 +29,76 @@ inline constexpr std::array<StepKind, 8> all_step_kinds = {
 /// True when no device receives anything.
 [[nodiscard]] constexpr bool is_local(StepKind kind) { return kind == StepKind::slice || kind == StepKind::zero_fill; }
 
-/// One typed move of an array, from the layout before it.
+/// One typed move of an array. The plan has the layout before it.
 struct Step {
-    StepKind kind = StepKind::exchange;  ///< which rule
-    Layout layout;                       ///< after the step
+    StepKind kind = StepKind::exchange;  ///< which typing rule
+    Layout layout;                       ///< the layout after the step
     friend bool operator==(const Step&, const Step&) = default;
 };
 
-/// What the typing rule derives from a step, in elements of the array; maxima are over devices.
+/// The result of the typing rule for a step, in elements of the array. Maxima are over devices.
 struct Move {
     AtomList group;        ///< the atoms the step touches (as a set); devices that differ only there form a group
     Index group_size = 1;  ///< devices that take part together
-    Index received = 0;    ///< elements a device receives from others, at most
-    Index sent = 0;        ///< elements a device sends to others, at most (holders share the work)
-    Index messages = 0;    ///< peers a device receives from, at most
+    Index received = 0;    ///< the most elements that a device receives from others
+    Index sent = 0;        ///< the most elements that a device sends to others (holders share the work)
+    Index messages = 0;    ///< the most peers that a device receives from
     bool uniform = true;   ///< every device receives exactly `received`
     friend bool operator==(const Move&, const Move&) = default;
 };
 
-/// The typing rule: the move that `step` makes of an array in layout `before`, or why it is not typed (Code::step).
-/// Rules as in the table of README and `type_step` in proofs/Step.v. Where sizes do not divide, a rule that changes a
-/// dimension's atoms needs boundaries that nest: the longer list's tile extent times the added factor is the shorter
-/// list's, or the shorter list's first tile is the whole dimension. Cost: independent of the number of devices when
-/// sizes divide and digits have a common refinement.
+/// The typing rule: returns the Move of `step` on an array in layout `before`, or fails with Code::step and the reason
+/// why it is not typed. docs/layouts_and_notations.md has a table of the rules; `type_step` in proofs/Step.v states
+/// them formally. If sizes do not divide, a rule that changes a dimension's atoms needs boundaries that nest: the tile
+/// extent of the longer list times the added factor is the tile extent of the shorter list, or the shorter list's first
+/// tile is the whole dimension.
+/// Cost: independent of the number of devices when sizes divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
-/// The same without validating the layouts again, for a search that has validated each once.
+/// The same for layouts that are validated already, as in a search that has validated each once.
 /// pre: validate(before), validate(step.layout), same_array(before, step.layout), can_count(before, step.layout).
 [[nodiscard]] Result<Move> type_valid_step(const Layout& before, const Step& step);
 
-/// The replicated atoms that a zero_fill turns unreduced. The replica at coordinate 0 of these atoms keeps its values.
+/// The replicated atoms that a zero_fill makes unreduced. The replica at coordinate 0 of these atoms keeps its values.
 /// pre: the step is typed.
 [[nodiscard]] AtomList spread_atoms(const Layout& before, const Layout& after);
 
-/// The atoms that replicate at both ends: each group of devices that agree on them has all that it needs.
+/// The atoms that replicate at both ends. Each group of devices that agree on them has all that it needs.
 [[nodiscard]] AtomList idle_atoms(const Layout& before, const Layout& after);
 
-/// The atoms that a permute or an exchange touches, as a set: all but idle atoms, axes that lead a dimension at both
-/// ends, and equal unreduced axes. Devices that differ there only form a group that needs no other device.
+/// The atoms that a permute or an exchange touches, as a set: all except idle atoms, axes that lead a dimension at both
+/// ends, and equal unreduced axes. Devices that differ only there form a group that needs no other device.
 [[nodiscard]] AtomList touched_atoms(const Layout& before, const Layout& after);
 
-/// The most elements of its `after` tile that a device does not hold before: no protocol moves `before` to `after` with
+/// The most elements of its `after` tile that a device does not hold before. No protocol moves `before` to `after` with
 /// less on the busiest receiver (theorem recv_lower_bound), and an exchange needs no more (exchange_optimal).
-/// Closed form when sizes divide and digits are commensurable (ClosedForm), else by enumerating devices.
+/// It is in closed form when sizes divide and digits are commensurable (ClosedForm). Otherwise it enumerates devices.
 [[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
 
-/// One element on its way from summands to summands, and how much of it is in place already.
+/// How the summands of one element change, and how much is in place already.
 struct SummandChange {
-    Index before = 1;   ///< summands that the element has
-    Index after = 1;    ///< summands that it becomes: any that have the same sum, zeros too
-    Index copies = 1;   ///< devices that want each of these
-    Index kept = 0;     ///< at most so many of them hold a given one of the summands already
-    Index keepers = 0;  ///< at most so many of the summands are held where some device wants one
-    Index one_in = 1;   ///< only one of so many elements has such keepers at all
+    Index before = 1;   ///< summands of the element before
+    Index after = 1;    ///< summands after: any with the same sum, zeros too
+    Index copies = 1;   ///< devices that want each summand after
+    Index kept = 0;     ///< at most so many of these devices already hold a given summand
+    Index keepers = 0;  ///< at most so many of the summands are already on a device that wants one
+    Index one_in = 1;   ///< only one in so many elements has any keepers
 };
 
 /// The change between two layouts. pre: the same array.
 [[nodiscard]] SummandChange summand_change(const Layout& before, const Layout& after);
 
-/// How often such an element is received at least, over all devices, where `keepers` of its summands are held in place.
-/// With one copy of each the devices that talk to each other add up what they hold: a receipt joins two of them. With
-/// more each summand that is not one of before's by itself reaches every copy but the first by one more receipt.
+/// The least number of times that such an element is received, over all devices, if `keepers` of its summands are in
+/// place. With one copy of each summand, devices that talk to each other add up what they hold: each receipt joins two
+/// of them. With more copies, a summand that is not one of the summands before needs one more receipt for every copy
+/// except the first.
 [[nodiscard]] Index least_receipts(const SummandChange& change, Index keepers);
 
-/// What the busiest of `devices` devices receives at least: its part of all receipts of `elements` elements.
+/// The least that the busiest of `devices` devices receives: its part of all receipts of `elements` elements.
 [[nodiscard]] Index least_received(const SummandChange& change, Index elements, Index devices);
 
-/// Fails with Code::unsupported when foreign_elements would have to enumerate more than 2^22 devices, which takes too
-/// long to be an answer.
+/// Fails with Code::unsupported if foreign_elements would have to enumerate more than 2^22 devices, which takes too
+/// long.
 [[nodiscard]] Result<void> can_count(const Layout& before, const Layout& after);
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// Where a tile lies in local memory.
+// The storage of a tile in local memory.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace reshard {
 
-/// Where a tile lies in local memory: element (i_0, ...) of the tile lies at offset + sum i_k * strides[k], in
-/// elements. i_k counts the tile's own indices, so the intervals of a side lie one after another.
+/// The storage of a tile in local memory: element (i_0, ...) lies at offset + sum i_k * strides[k], in elements. i_k
+/// counts the tile's own indices, so the intervals of a side lie one after another.
 struct Storage {
     Index offset = 0;            ///< elements from the start of the buffer
     std::vector<Index> strides;  ///< elements, one per dimension
@@ -17,7 +17,8 @@ struct Storage {
 
 [[nodiscard]] Storage row_major(const Tile& tile);     ///< dense, last dimension contiguous
 [[nodiscard]] Storage column_major(const Tile& tile);  ///< dense, first dimension contiguous
-/// How a view lies from its first element on: std::mdspan, or whatever else has rank() and stride(i), in elements.
+/// The storage of a view, from its first element on: of a std::mdspan, or any type with rank() and stride(i) in
+/// elements.
 template <class View>
 [[nodiscard]] Storage storage_of(const View& view) {
     Storage storage;
@@ -25,22 +26,22 @@ template <class View>
     return storage;
 }
 /// Elements from the start of the buffer to one past the last element of the tile; 0 for an empty tile.
-/// Code::overflow when that leaves 64 bits, Code::mismatch on a wrong number of strides or a negative one.
+/// Errors: overflow (it does not fit 64 bits), mismatch (a wrong number of strides, or a negative one).
 [[nodiscard]] Result<Index> extent_of(const Storage& storage, const Tile& tile);
 /// Elements from the start of the buffer to the first of `box`. pre: contains(tile, box).
 [[nodiscard]] Index offset_of(const Storage& storage, const Tile& tile, const Box& box);
 
 /// The memory that a run reads and writes: the caller's buffers, and what a backend stages.
 enum class BufferId { source, target, workspace, staging };
-/// How many a BufferId tells apart.
+/// The number of BufferIds.
 inline constexpr std::size_t buffer_count = 4;
 
-/// A tile in memory: which buffer, how far in (bytes), and where its elements lie.
+/// A tile in memory.
 struct Slot {
-    BufferId buffer = BufferId::source;  ///< the memory
-    Index offset_bytes = 0;              ///< from its start
+    BufferId buffer = BufferId::source;  ///< which buffer
+    Index offset_bytes = 0;              ///< from the start of the buffer
     Tile tile;                           ///< which elements
-    Storage storage;                     ///< where they lie from there on
+    Storage storage;                     ///< where they lie, counted from the offset
 };
 
 }  // namespace reshard

@@ -1,5 +1,5 @@
-// A reshape moves nothing by itself: both shapes are views of the same elements in row-major order, and a move between
-// them is a move between two layouts of one view.
+// A reshape moves nothing by itself: both shapes are views of the same elements in row-major order. A move between two
+// shapes is a move between two layouts of one view.
 #pragma once
 
 #include <utility>
@@ -8,9 +8,9 @@
 
 namespace reshard {
 
-/// `source` and `target` as layouts of one shape. Dimensions are split until both shapes agree; where an end is cut
-/// across such a split, they are merged instead and the cut becomes pieces. Every device holds the same elements as
-/// before, in the same order in a dense row-major tile. Ends of one shape are returned as they are.
+/// `source` and `target` as layouts of one shape. Dimensions are split until both shapes agree. If an end is cut across
+/// a split, the dimensions are merged instead and the cut becomes pieces. Every device holds the same elements as
+/// before, in the same order in a dense row-major tile. Ends of one shape are returned unchanged.
 /// Errors: mismatch (element types or numbers of elements differ), unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target);
 

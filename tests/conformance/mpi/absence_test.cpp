@@ -1,4 +1,4 @@
-// Ranks that never come to a call, and options that cannot be.
+// Ranks that never come to a call, and invalid options.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -32,7 +32,7 @@ Plan turning_plan() {
     return *plan_of(fmt::format("x={}", harness().ranks()), "f32[24@x,16]", exchange, "f32[24,16@x]");
 }
 
-// Inside a node, on nodes of two, and by messages.
+// Shared memory inside a node, nodes of two ranks, and messages.
 std::vector<mpi::Options> transports() {
     std::vector<mpi::Options> all(3);
     for (mpi::Options& options : all) options.timeout = timeout;
@@ -41,7 +41,7 @@ std::vector<mpi::Options> transports() {
     return all;
 }
 
-// Each rank in turn stays away, and is named by all others soon after the timeout; who comes late is told too.
+// Each rank in turn stays away. All other ranks name it soon after the timeout, and a late rank gets the error too.
 template <class Body>
 void expect_named(const mpi::Options& options, const Body& body) {
     for (const int away : {0, static_cast<int>(harness().ranks()) - 1}) {
@@ -138,8 +138,8 @@ TEST(Absence, ARankThatNeverComesToMakeABackend) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// MPI cannot take back an all-reduce: when the late rank goes on, what it brings belongs to callers who were told an
-// error, and have freed their tiles.
+// MPI cannot cancel an all-reduce. When the late rank continues, its data belongs to callers that already got an error
+// and have freed their tiles.
 TEST(Absence, ARankThatIsLateInAnAllReduceWritesIntoNobodysTile) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank is never late";
     const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[262144]{U:x}", all_reduce, "f32[262144]");
@@ -171,8 +171,8 @@ TEST(Absence, ARankThatIsLateInAnAllReduceWritesIntoNobodysTile) {
     }
 }
 
-// The same of messages: what ranks that give up have under way between each other ends before they are told, and their
-// tiles may go.
+// The same for messages. Ranks that give up first finish the messages between them. Then they get the error, and may
+// free their tiles.
 TEST(Absence, NoMessageIsUnderWayAfterAFailure) {
     if (harness().ranks() < 3 || harness().ranks() > 4) GTEST_SKIP() << "two ranks or three, and one that is missing";
     constexpr std::size_t whole = 96 * test::mebi;
@@ -198,8 +198,8 @@ TEST(Absence, NoMessageIsUnderWayAfterAFailure) {
     });
 }
 
-// A rank may drop an executor before a peer begins a run that needs nobody to be there: what the peer then packs must
-// not come to what took the place of the dropped one's bounce buffers.
+// A rank may drop an executor before a peer begins a run that needs no other rank. The data that the peer then packs
+// must not reach the memory that replaced the dropped executor's bounce buffers.
 TEST(Absence, RunsOfADroppedExecutorWriteIntoNobodysBounceBuffers) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank packs nothing";
     auto backend = mpi::make_backend(MPI_COMM_WORLD);
@@ -236,10 +236,10 @@ TEST(Absence, RunsOfADroppedExecutorWriteIntoNobodysBounceBuffers) {
     }
 }
 
-// A rank that was told of a failure has taken its tiles elsewhere when a late one begins the same run.
+// A rank got an error and has moved its tiles elsewhere when a late rank begins the same run.
 TEST(Absence, ALateRankWritesIntoNobodysTile) {
     if (harness().ranks() < 3 || harness().ranks() > 4) GTEST_SKIP() << "one that fails, one that is told, one late";
-    constexpr Index rows = Index{4} << 20;  // so many that they are pushed
+    constexpr Index rows = Index{4} << 20;  // so many that senders push them
     const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), fmt::format("f32[{}@x,12]", rows), exchange,
                                fmt::format("f32[{},12@x]", rows));
     auto backend = mpi::make_backend(MPI_COMM_WORLD);
@@ -268,7 +268,8 @@ TEST(Absence, ALateRankWritesIntoNobodysTile) {
     }
 }
 
-// Ranks 0 and 1 are done with the first run, and rank 1 fails in the second; the others are still in the first.
+// Ranks 0 and 1 have finished the first run, and rank 1 fails in the second. The other ranks are still in the first
+// run.
 TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
     if (harness().ranks() < 4) GTEST_SKIP() << "needs two pairs of ranks";
     const Index pairs = harness().ranks() / 2;
@@ -309,7 +310,7 @@ TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
     }
 }
 
-// What a dropped executor's peers may still have sent is nobody's to take later, whatever becomes of its communicator.
+// No later receive may take the messages that peers sent to a dropped executor, even if its communicator is used again.
 TEST(Absence, MessagesToADroppedExecutorAreLost) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
     mpi::Options options;
@@ -357,14 +358,14 @@ TEST(Absence, OptionsThatCannotBe) {
     EXPECT_EQ(message_of(with(&Options::timeout, std::chrono::milliseconds(0))),
               "usage: mpi::Options::timeout is not more than 0: 0 ms");
     EXPECT_EQ(message_of(with(&Options::piece_bytes, Index{0})), "");
-    // Of one rank alone: the others are told.
+    // Only one rank has the wrong options; the others get the error.
     const bool odd_one = world_rank() == 0;
     const std::string said = message_of(with(&Options::bounce_bytes, Index{odd_one ? -1 : 1 << 20}));
     EXPECT_EQ(said, odd_one ? "usage: mpi::Options::bounce_bytes is negative: -1"
                             : "backend: another rank failed in mpi::make_backend");
 }
 
-// Boxes that only one side knows of are an error that says of which step.
+// If only one side has a box, the error names the step.
 TEST(Absence, AStepThatDoesNotFitIsNamed) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank sends nothing";
     const Plan plan = turning_plan();

@@ -1,5 +1,5 @@
-// Parts cut into pieces: what a sender packs into slots is what the receiver copies out of them, whatever the slots
-// hold.
+// Parts cut into pieces. The receiver copies exactly the data out of the slots that the sender packed into them, for
+// any size of slots.
 #include "backends/mpi/shm/bounce_pieces.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ using Random = std::mt19937_64;
 
 Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
 
-// The extents in a random order of dimensions, now and then with gaps.
+// A region with these extents, its dimensions in random order, sometimes with gaps.
 Region random_region(Random& random, const std::vector<Index>& extents, Index element_bytes) {
     std::vector<std::size_t> order(extents.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -37,7 +37,7 @@ Index end_of(const Region& region) {
     return end;
 }
 
-// Visits the places of one element after another in both regions.
+// Visits the places of each element in both regions, one element after another.
 template <class Visit>
 void visit(const Region& source, const Region& target, const Visit& visit_places) {
     std::vector<Index> at(source.extents.size(), 0);

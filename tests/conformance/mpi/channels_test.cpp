@@ -1,5 +1,5 @@
-// What travels between nodes, cut into messages: both ends cut alike, whatever storages they have; small transfers
-// share messages; nothing is staged that need not be. Every process looks at the channels of all ranks.
+// Traffic between nodes, cut into messages. Both ends cut equally, whatever their storages. Small transfers share
+// messages, and nothing is staged unnecessarily. Every process checks the channels of all ranks.
 #include "backends/mpi/messages/channel.hpp"
 #include "src/schedule/box_cut.hpp"
 
@@ -71,7 +71,7 @@ struct Travel {
     }
 };
 
-using Lengths = std::map<std::pair<Index, Index>, std::vector<Index>>;  // of the messages from one rank to another
+using Lengths = std::map<std::pair<Index, Index>, std::vector<Index>>;  // of messages, by sender and receiver
 
 std::vector<Item> mixed_items() {
     std::vector<Item> items;
@@ -118,7 +118,7 @@ TEST(Channels, SmallTensorsShareMessages) {
     }
 }
 
-// Blocks of rows are runs at both ends, blocks of columns of a row-major target are none.
+// Blocks of rows are runs at both ends. Blocks of columns are not runs in a row-major target.
 TEST(Channels, RunsStayWhereTheyAre) {
     const Item rows{*plan_of("x=6", "f32[6@x,4096]", StepKind::all_gather, "f32[6,4096]")};
     EXPECT_EQ(Travel({rows}, 0, 1, {ample}).staged_bytes, 0);

@@ -1,4 +1,4 @@
-// Processes that a test forks: what they find comes back as text, empty where all is well.
+// Processes that a test forks. Each returns its findings as text, which is empty if all is well.
 #pragma once
 
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 
 namespace reshard::test {
 
-/// Runs the body in a process of its own. The body may wait once until end() is called.
+/// Runs the body in a separate process. The body may wait once until end() is called.
 class Child {
 public:
     using Body = std::function<std::string(const std::function<void()>& wait)>;

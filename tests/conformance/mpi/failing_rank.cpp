@@ -1,6 +1,6 @@
-// Four ranks move an array once, all well; then rank 1 fails in the way that is asked for, and the others run again.
-// Each prints what came of it. test_failures.py looks at that. An exit ends the job, so a rank leaves a mark in a
-// folder when it has printed all, and waits for the marks of the others.
+// Four ranks move an array once with success. Then rank 1 fails in the given way, and the others run again. Each prints
+// the result for test_failures.py. An exit ends the job, so a rank leaves a mark in a folder when it has printed
+// everything, and waits for the marks of the others.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ void say(Index rank, int run, const Result<void>& done) {
     std::fflush(stdout);
 }
 
-// Whoever died: the memory is the caller's again with its contents, and nothing of a registration is left.
+// After any death, the caller has its memory back with its contents, and no registration is left.
 void say_what_is_left(Index rank, std::vector<Registration>& registrations, const std::vector<std::byte>& source) {
     bool well = true;
     for (Registration& one : registrations) well = one.end().has_value() && well;
@@ -78,12 +78,12 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     if (rank == failing && how == "killed") raise(SIGKILL);
     if (rank == failing && how == "absent") return 0;
     if (rank == failing &&
-        how == "lost") {  // a buffer that is bound and given back before the run: nobody can map what took its place
+        how == "lost") {  // a buffer is bound and freed before the run: no rank can map the memory in its place
         auto other = backend->allocate(buffers.target.size()).value();
         const Buffers gone{source->bytes(), other->bytes(), {}};
         auto bound = executor.bind({&gone, 1}).value();
         other.reset();
-        const auto larger = backend->allocate(Index{16} << 20).value();  // what is kept and does not fit is let go
+        const auto larger = backend->allocate(Index{16} << 20).value();  // kept memory that does not fit is released
         auto run = bound->start();
         say(rank, 2, run ? (*run)->wait() : tl::unexpected(run.error()));
         return 0;

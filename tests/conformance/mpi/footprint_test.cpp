@@ -1,4 +1,4 @@
-// What a run holds is what it was said to hold: by the backend's own count, and by the kernel's.
+// A run holds as much memory as was stated, by the backend's own count and by the kernel's.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -20,7 +20,7 @@ namespace {
 
 using enum StepKind;
 
-// Bytes of this process that are its own, and its share of what it shares; without what malloc keeps for later.
+// The private bytes of this process and its share of shared bytes, without the memory that malloc keeps.
 Index proportional_bytes() {
 #if defined(__GLIBC__)
     malloc_trim(0);
@@ -39,7 +39,7 @@ Index sum_of_ranks(Index mine) {
     return all;
 }
 
-// One node, ranks that share nothing, and nodes of two.
+// One node, ranks that share nothing, and nodes of two ranks.
 struct Grouping {
     bool shared_memory;
     Index ranks_per_node;
@@ -55,7 +55,7 @@ std::unique_ptr<Backend> fresh_backend(bool shared_memory, Index ranks_per_node 
     return backend ? std::move(*backend) : nullptr;
 }
 
-// Memory for one array from the backend, bound and run once.
+// One array in memory from the backend, bound and run once.
 struct Held {
     std::unique_ptr<Memory> source;
     std::unique_ptr<Memory> target;
@@ -81,11 +81,11 @@ Plan gathering_plan(Index ranks, Index rows) {
                     fmt::format("f32[{},256@x]", rows));
 }
 
-// Tiles of one size that turn from rows to columns and back, so that two lie between source and target.
+// Tiles of one size turn from rows to columns and back, so that two tiles lie between source and target.
 Plan turning_plan(Index ranks, Index rows) {
     Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,240]", rows), exchange,
                          fmt::format("f32[{},240@x]", rows));
-    if (plan.steps.empty()) return plan;  // one rank turns nothing
+    if (plan.steps.empty()) return plan;  // a single rank has nothing to turn
     const Step there = plan.steps.front();
     plan.steps = {there, {exchange, plan.source}, there};
     return plan;
@@ -105,7 +105,7 @@ TEST(Footprint, ADonatedSourceSavesAWorkspace) {
             const Execution execution = choose_execution(plan, backend->capabilities(), {.donate = donate});
             const Index judged = check(plan, execution, {.memory = {.donate = donate}})->footprint_bytes;
             EXPECT_EQ(executor->footprint_bytes() - executor->staging_bytes(), judged);
-            // As one exchange, which all ranks of one node run, there are no tiles between.
+            // All ranks of one node run one exchange, which has no tiles between.
             const bool several = plan.steps.size() > 1;
             const bool one_node = shared_memory && (ranks_per_node == 0 || ranks_per_node >= backend->size());
             EXPECT_EQ(std::holds_alternative<AsOneExchange>(execution), several && one_node);
@@ -135,7 +135,7 @@ Plan adding_plan(Index ranks, StepKind kind, Index rows) {
                     fmt::format(fmt::runtime(target), rows));
 }
 
-// By messages a sum stages pieces; inside a node it holds bounce buffers. Neither holds more, however large it is.
+// With messages a sum stages pieces; inside a node it holds bounce buffers. Neither grows with the size of the sum.
 TEST(Footprint, StagingOfSumsIsCounted) {
     for (const auto [shared_memory, ranks_per_node] : groupings) {
         auto backend = fresh_backend(shared_memory, ranks_per_node);
@@ -176,7 +176,7 @@ TEST(Footprint, ALimitMakesWindowsOfSumsSmaller) {
     }
 }
 
-// Where there is hardly any room the arrays move without staging.
+// With hardly any memory left, the arrays move without staging.
 TEST(Footprint, ALimitMakesWindowsAndPiecesSmaller) {
     for (const auto [shared_memory, ranks_per_node] : groupings) {
         auto backend = fresh_backend(shared_memory, ranks_per_node);
@@ -211,7 +211,7 @@ TEST(Footprint, ALimitBelowTheEndsIsInfeasible) {
     EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
 }
 
-// A plan of several steps whose workspace does not fit runs as one exchange, by messages as well.
+// A plan of several steps runs as one exchange if its workspace does not fit, also with messages.
 TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     if (harness().ranks() != 4) GTEST_SKIP() << "the plan is for four devices";
     auto backend = fresh_backend(false);
@@ -234,7 +234,7 @@ TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     EXPECT_EQ(bench.wrong(), "");
 }
 
-// Eight arrays, which turn from rows to columns, each 1/8 of what a rank has.
+// Eight arrays that turn from rows to columns, each 1/8 of a rank's data.
 std::vector<Problem> turning(Index ranks, Index rows) {
     const Plan plan = gathering_plan(ranks, rows);
     return std::vector<Problem>(8, {plan.source, plan.target});
@@ -242,8 +242,8 @@ std::vector<Problem> turning(Index ranks, Index rows) {
 
 Index larger_tile(const Problem& problem) { return std::max(tile_bytes(problem.source), tile_bytes(problem.target)); }
 
-// Runs the list bucket by bucket: targets are taken just before, sources given back just after. `at_most` is asked in
-// the middle of every bucket.
+// Runs the list bucket by bucket. Targets are allocated just before, sources freed just after. Calls `at_most` in the
+// middle of every bucket.
 void run_bucket_by_bucket(Backend& backend, Executor& executor, const std::function<void()>& at_most) {
     std::vector<std::unique_ptr<Memory>> sources;
     for (const RankPlan& plan : executor.plans()) {
@@ -270,7 +270,7 @@ void run_bucket_by_bucket(Backend& backend, Executor& executor, const std::funct
     }
 }
 
-// One limit for the list: what the backend hands out and stages never goes over it, and is what was stated.
+// One limit for the list. The backend's allocations and staging never exceed it, and equal the stated bytes.
 TEST(Footprint, AListStaysUnderItsLimit) {
     for (const bool shared_memory : {true, false}) {
         auto backend = fresh_backend(shared_memory);
@@ -286,7 +286,7 @@ TEST(Footprint, AListStaysUnderItsLimit) {
             ASSERT_TRUE(made) << made.error().message;
             EXPECT_LT(made->list().buckets.size(), before);
             before = made->list().buckets.size();
-            auto counting = fresh_backend(shared_memory);  // its high-water mark starts anew
+            auto counting = fresh_backend(shared_memory);  // its high-water mark starts at zero
             auto executor = Executor::prepare(*made, *counting);
             ASSERT_TRUE(executor) << executor.error().message;
             run_bucket_by_bucket(*counting, *executor, [] {});
@@ -303,19 +303,19 @@ TEST(Footprint, AListStaysUnderItsLimit) {
     }
 }
 
-// What MPI and the backend take once, whatever is moved.
+// Makes MPI and the backend allocate what they need once, for any move.
 void warm_up(Backend& backend) {
     auto executor = Executor::prepare(gathering_plan(backend.size(), 64), backend);
     ASSERT_TRUE(executor);
     const Held held(backend, *executor);
 }
 
-// By how much the memory of all ranks grows when a plan has run, of which each rank states so much.
+// Expects that the memory of all ranks grows by the stated bytes when a plan has run.
 void expect_growth(Backend& backend, const Plan& plan, bool donate) {
     warm_up(backend);
     MPI_Barrier(MPI_COMM_WORLD);
     const Index before = proportional_bytes();
-    MPI_Barrier(MPI_COMM_WORLD);  // nobody takes memory while another still counts
+    MPI_Barrier(MPI_COMM_WORLD);  // no rank allocates memory while another still counts
     auto executor = Executor::prepare(plan, backend, {}, {.donate = donate});
     ASSERT_TRUE(executor);
     const Held held(backend, *executor, donate);
@@ -327,7 +327,7 @@ void expect_growth(Backend& backend, const Plan& plan, bool donate) {
     EXPECT_GE(growth, stated - stated / 20 - backend.size() * (Index{8} << 20));
 }
 
-// Against the kernel: after a run to warm up, memory grows by what is stated and little else.
+// Compares with the kernel: after a warm-up run, memory grows by the stated bytes and little else.
 TEST(Footprint, TheKernelCountsTheSame) {
 #if defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "the sanitizer's own memory counts";
@@ -338,7 +338,7 @@ TEST(Footprint, TheKernelCountsTheSame) {
     expect_growth(*backend, gathering_plan(backend->size(), 65536), false);
 }
 
-// By messages, where tiles between take their places: the kernel sees no workspace either.
+// With messages, the tiles between use the donated source: the kernel sees no workspace either.
 TEST(Footprint, TheKernelCountsTheSameOfADonatedSource) {
 #if defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "the sanitizer's own memory counts";
@@ -349,7 +349,7 @@ TEST(Footprint, TheKernelCountsTheSameOfADonatedSource) {
     expect_growth(*backend, turning_plan(backend->size(), 72000), true);
 }
 
-// Freed sources are freed, also of what peers have mapped.
+// Freed sources are really freed, also in the mappings of peers.
 TEST(Footprint, TheKernelCountsTheSameOfAList) {
 #if defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "the sanitizer's own memory counts";

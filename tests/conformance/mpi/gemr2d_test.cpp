@@ -1,4 +1,4 @@
-// To and from block-cyclic layouts, held against ScaLAPACK's own p?gemr2d: the same local arrays, byte for byte.
+// Moves to and from block-cyclic layouts, compared with ScaLAPACK's own p?gemr2d: equal local arrays, byte for byte.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -25,7 +25,7 @@ void pdgemr2d_(const int*, const int*, double*, const int*, const int*, const in
 namespace reshard {
 namespace {
 
-// A grid of the first processes, row-major, and the blocks in which it holds a matrix.
+// A row-major grid of the first processes, and the blocks of its matrix.
 struct Cyclic {
     int rows, columns;
     int mb, nb;
@@ -35,7 +35,7 @@ struct Shape {
     int m, n;
 };
 
-// One local array of this process as ScaLAPACK wants it, with two rows of gap.
+// One local array of this process in ScaLAPACK's form, with a gap of two rows.
 template <class Real>
 struct Local {
     int context = -1;
@@ -71,7 +71,7 @@ struct Local {
     Local& operator=(const Local&) = delete;
 
     Real& at(int i, int j) { return a[static_cast<std::size_t>(j) * static_cast<std::size_t>(lld) + std::size_t(i)]; }
-    /// All but the gaps.
+    /// Clears everything except the gaps.
     void wipe() {
         for (int j = 0; j < columns; ++j)
             for (int i = 0; i < rows; ++i) at(i, j) = Real(-2);

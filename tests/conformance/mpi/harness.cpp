@@ -10,7 +10,7 @@
 namespace reshard::conformance {
 namespace {
 
-// Arguments of the program: everything in messages, nodes of so many ranks, how memory moves that no peer reaches.
+// Arguments of the program: everything in messages, the ranks per node, and the way that unregistered memory moves.
 bool messages_only() {
     const std::vector<std::string> arguments = testing::internal::GetArgvs();
     return std::ranges::find(arguments, "--messages-only") != arguments.end();

@@ -1,4 +1,4 @@
-// An interrupt while ranks prepare: all have come, and one of them is long in it.
+// An interrupt while ranks prepare: all ranks have come, and one of them takes long.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>

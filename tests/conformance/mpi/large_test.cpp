@@ -1,4 +1,4 @@
-// One message of more than 2^31 elements, from a rank that has all to a rank that has nothing.
+// One message of more than 2^31 elements, from a rank that has everything to a rank that has nothing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -18,7 +18,7 @@ std::byte value_at(Index element) {
 
 Plan replicating_plan(Index rows, Index columns) {
     const Mesh mesh = *parse_mesh("x=2");
-    // Two devices share one index: the first one holds it all, the second one nothing.
+    // Two devices share one index: the first device holds it, the second holds nothing.
     const Layout source = *parse_layout(mesh, fmt::format("u8[1@x,{},{}]", rows, columns));
     const Layout target = *parse_layout(mesh, fmt::format("u8[1,{},{}]", rows, columns));
     return {source, target, {{StepKind::exchange, target}}};
@@ -48,7 +48,7 @@ void expect_large_move(Index rows, Index columns, Index padding) {
     EXPECT_EQ(wrong, 0);
 }
 
-constexpr Index elements = (Index{1} << 31) + (Index{1} << 26) + 64;  // 2.06 GiB, and not round
+constexpr Index elements = (Index{1} << 31) + (Index{1} << 26) + 64;  // 2.06 GiB, not a round number
 
 TEST(Large, OneRun) { expect_large_move(1, elements, 0); }
 

@@ -1,4 +1,4 @@
-// What only MPI has: the caller's communicators, and the all-to-all-w baseline.
+// Tests for MPI alone: the caller's communicators, and the all-to-all-w baseline.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -31,7 +31,7 @@ int world_rank() {
     return rank;
 }
 
-// Two halves run different plans at the same time, each on its own communicator, in reversed order.
+// Two halves run different plans at the same time, each on its own communicator with the ranks reversed.
 TEST(Mpi, CommunicatorsOfTheCaller) {
     MPI_Comm half = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, -world_rank(), &half);
@@ -64,7 +64,7 @@ TEST(Mpi, TheCallersErrorHandlerStays) {
     MPI_Comm_free(&own);
 }
 
-// The library's messages and the caller's pass each other on one communicator, whatever the tag.
+// The library's messages and the caller's do not mix on one communicator, whatever the tag.
 TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
     const auto ranks = static_cast<int>(harness().ranks());
     const int right = (world_rank() + 1) % ranks;
@@ -78,7 +78,7 @@ TEST(Mpi, MessagesOfTheCallerAreNotTaken) {
     EXPECT_EQ(received, (world_rank() + ranks - 1) % ranks);
 }
 
-// The way of the least time is chosen, by the slowest rank's; on all ranks the same, and nothing else changes.
+// All ranks choose the same way: the one with the least time on its slowest rank. Nothing else changes.
 TEST(Mpi, TuneChoosesTheWayOfTheLeastTime) {
     using enum mpi::UnregisteredBuffers;
     mpi::Options options;
@@ -107,7 +107,7 @@ TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
     EXPECT_EQ(tuned.error().message, world_rank() == 0 ? "no buffers" : "another rank could not prepare: no buffers");
 }
 
-// Whichever way is told, runs are right, and say how they go; untold, what is beyond the caches goes past them.
+// With every given way, runs are right and report the way. By default, data larger than the caches bypasses them.
 TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
     using enum mpi::UnregisteredBuffers;
     for (const auto& [way, nontemporal] : {std::pair(by_size, true), {bounce, false}, {bounce_nontemporal, true}}) {
@@ -126,7 +126,7 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos,
                   nontemporal)
             << executor->describe();
-        if (way == by_size) continue;  // from here on it is one of the others
+        if (way == by_size) continue;  // it then runs as one of the other ways
         Workbench bench({plan}, (*backend)->rank(), 1, 0);
         for (int run = 0; run < 2; ++run) {
             std::ranges::fill(bench.target.bytes, std::byte{0});
@@ -159,7 +159,7 @@ TEST(Mpi, TheBaselineRunsOneExchangeOnly) {
     }
 }
 
-// Prepared in one thread, run in two at once: between the ranks of a node a run calls no MPI.
+// Executors prepared in one thread run in two at once: between the ranks of a node a run calls no MPI.
 TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
     auto backend = mpi::make_backend(MPI_COMM_WORLD);
     ASSERT_TRUE(backend) << backend.error().message;
@@ -184,7 +184,7 @@ TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
     EXPECT_EQ(wrong[1], "");
 }
 
-// Segments of this process and views of others'.
+// The number of mapped segments: those of this process and views of others.
 int mapped_segments() {
     std::ifstream maps("/proc/self/maps");
     int found = 0;
@@ -192,7 +192,8 @@ int mapped_segments() {
     return found;
 }
 
-// Ranks leave a run at different times: the memory in which they met waits for the last, and goes with the backend.
+// Ranks leave a run at different times. Their shared memory lives until the last rank leaves, and ends with the
+// backend.
 TEST(Mpi, ABackendTakesItsMemoryWithIt) {
     const int before = mapped_segments();
     for (const Index ranks_per_node : {0, 2}) {

@@ -1,5 +1,5 @@
-// The order in which messages set out: to the peer for which most is left first, to equal ones in turn. And the order
-// of the steps of a list.
+// The order of messages: each rank sends first to the peer with the most bytes left, and to equal peers in turn. Also
+// the order of the steps of a list.
 #include "backends/mpi/messages/stage.hpp"
 #include "backends/mpi/messages/turns.hpp"
 
@@ -18,11 +18,11 @@
 namespace {
 
 constexpr int message_bytes = 256;
-std::vector<int>* told = nullptr;  // the peers to which this process sends such messages, while a test listens
+std::vector<int>* told = nullptr;  // receivers of such messages from this process, while a test listens
 
 }  // namespace
 
-// What the backend calls; MPI's own does it.
+// The backend calls this function, which calls MPI's own.
 extern "C" int MPI_Isend(const void* at, int count, MPI_Datatype type, int peer, int tag, MPI_Comm communicator,
                          MPI_Request* request) {
     if (told != nullptr && count == message_bytes) told->push_back(peer);
@@ -42,7 +42,7 @@ std::vector<std::size_t> order_of(std::vector<Index> loads) {
         if (loads[*channel] == 0) continue;
         order.push_back(*channel);
         turns.add(*channel, --loads[*channel]);
-        turns.add(*channel, loads[*channel]);  // it is in already
+        turns.add(*channel, loads[*channel]);  // it has been added already
     }
     return order;
 }
@@ -55,7 +55,7 @@ TEST(Turns, LargestRemainingFirst) {
     std::mt19937_64 random(1);
     for (int trial = 0; trial < 500; ++trial) {
         std::vector<Index> loads(random() % 9);
-        std::vector<std::pair<Index, std::size_t>> wanted;  // what is left before each message, negative; and of whom
+        std::vector<std::pair<Index, std::size_t>> wanted;  // minus the load left before each message; its number
         for (std::size_t i = 0; i < loads.size(); ++i) {
             loads[i] = static_cast<Index>(random() % 12);
             for (Index left = 1; left <= loads[i]; ++left) wanted.emplace_back(-left, i);
@@ -67,7 +67,7 @@ TEST(Turns, LargestRemainingFirst) {
     }
 }
 
-// Turn by turn, then by themselves those that have none; without a workspace in the first turn.
+// Arrays run turn by turn, then arrays without a turn run alone. An array with no workspace is in the first turn.
 TEST(Stages, ArraysOfOneTurnRunTogether) {
     using Turn = std::optional<std::size_t>;
     const std::vector<Turn> turns = {Turn(1), Turn(), Turn(2), Turn(0), Turn(1), Turn(2)};
@@ -86,7 +86,7 @@ TEST(Stages, ArraysOfOneTurnRunTogether) {
         (Stages{{{0, 0}, {3, 0}, {4, 0}}, {{0, 1}, {3, 1}}, {{3, 2}}, {{2, 0}, {5, 0}}, {{5, 1}}, {{1, 0}}, {{1, 1}}}));
 }
 
-// So many messages of 256 bytes from rank 0 to each of three others, and in which order they set out.
+// Sends this many messages of 256 bytes from rank 0 to each of three others, and returns their order.
 std::vector<int> order_of_sends(Backend& backend, const std::string& loads) {
     const Mesh from = parse_mesh("a=1[0]").value();
     const Mesh to = parse_mesh("b=3[1-3]").value();
@@ -125,7 +125,7 @@ TEST(Order, TheBusiestPeerComesFirst) {
         const Peers sent = order_of_sends(**backend, loads);
         EXPECT_EQ(sent, (*backend)->rank() == 0 ? peers : Peers()) << loads;
     }
-    // Each begins with the rank after it.
+    // Each rank begins with the rank after it.
     const auto plan = conformance::plan_of("x=4", "f32[256@x]", StepKind::all_gather, "f32[256]");
     ASSERT_TRUE(plan);
     Peers sent;
@@ -141,7 +141,7 @@ TEST(Order, TheBusiestPeerComesFirst) {
     EXPECT_EQ(sent, rotated);
 }
 
-// Two senders that meet at receivers, with loads that differ; both ends of every channel cut and count alike.
+// Several senders with different loads meet at receivers. Both ends of every channel cut and count equally.
 TEST(Order, UnevenLoadsArrive) {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

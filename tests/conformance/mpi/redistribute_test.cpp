@@ -1,4 +1,5 @@
-// The front door on a communicator: what it moves, what it keeps and for how long, and who learns of an error.
+// redistribute() on a communicator: its result, the state that it keeps and for how long, and the ranks that get an
+// error.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -34,7 +35,7 @@ struct Pair {
     Layout target;
 };
 
-// Rows to columns of an array that no other pair has.
+// Rows to columns of an array with its own extents, different for each number.
 Pair pair(Index number) {
     const Mesh mesh{{"ranks", world_size_of()}};
     const std::vector<Index> shape = {8 + number, 12};
@@ -71,7 +72,7 @@ MPI_Comm duplicate_of_world() {
     return made;
 }
 
-// What a process holds: segments that it maps, open files, the number that the next communicator takes, resident KiB.
+// The resources of a process: mapped segments, open files, the number of the next communicator, resident KiB.
 struct Holdings {
     long segments = 0;
     long files = 0;
@@ -94,7 +95,7 @@ Holdings holdings() {
     MPI_Comm next = duplicate_of_world();
     now.communicators = MPI_Comm_c2f(next);
     MPI_Comm_free(&next);
-#ifndef __SANITIZE_ADDRESS__  // which keeps what was freed
+#ifndef __SANITIZE_ADDRESS__  // it keeps freed memory
     std::ifstream pages("/proc/self/statm");
     long all = 0;
     pages >> all >> now.resident;
@@ -105,7 +106,7 @@ Holdings holdings() {
 
 TEST(Redistribute, RowsToColumns) {
     for (const Index number : {0, 1, 5}) {
-        const auto moved = move(MPI_COMM_WORLD, pair(number));  // what this keeps is left to MPI_Finalize
+        const auto moved = move(MPI_COMM_WORLD, pair(number));  // MPI_Finalize frees what this keeps
         EXPECT_TRUE(moved) << moved.error().message;
     }
 }
@@ -124,9 +125,9 @@ TEST(Redistribute, ThousandsOfCallsGrowNothing) {
         ASSERT_TRUE(moved) << "call " << call << ": " << moved.error().message;
     }
     const Holdings after = holdings();
-    EXPECT_LE(after.segments, 2 * before.segments + 64);  // views are looked through when there are twice as many
+    EXPECT_LE(after.segments, 2 * before.segments + 64);  // views are cleaned up when their number has doubled
     EXPECT_LE(after.files, before.files + 4);
-    EXPECT_LE(after.communicators, before.communicators + 8);  // some wait for the word that all peers dropped them
+    EXPECT_LE(after.communicators, before.communicators + 8);  // some wait until all peers have dropped them
     EXPECT_LE(after.resident, before.resident + 4096);
     MPI_Comm_free(&own);
 }
@@ -179,7 +180,7 @@ TEST(Redistribute, ADuplicateStartsWithNothing) {
 
 TEST(Redistribute, ClearGivesBackAndTheNextCallPreparesAnew) {
     MPI_Comm own = duplicate_of_world();
-    mpi::clear(own);  // of nothing
+    mpi::clear(own);  // nothing to clear
     for (int round = 0; round < 3; ++round) {
         EXPECT_TRUE(move(own, pair(3)));
         mpi::clear(own);
@@ -202,7 +203,7 @@ TEST(Redistribute, TheLeastRecentlyUsedGoesFirstOnAllRanks) {
     }
 }
 
-// Each is an error of one rank only; all ranks get one, and the next call is well.
+// Only one rank makes each error. All ranks get an error, and the next call succeeds.
 TEST(Redistribute, AnErrorOnOneRankIsAnErrorOnAll) {
     if (world_size_of() == 1) GTEST_SKIP() << "one rank is all";
     MPI_Comm own = duplicate_of_world();

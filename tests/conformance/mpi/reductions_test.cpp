@@ -1,4 +1,4 @@
-// Sums between the ranks of a node: whosever memory they lie in, they have the bits that messages give them.
+// Sums between the ranks of a node have the same bits as sums with messages, in the memory of any rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -30,7 +30,7 @@ std::unique_ptr<Backend> backend_with(bool shared_memory, Index ranks_per_node =
     return backend ? std::move(*backend) : nullptr;
 }
 
-// Numbers of which the order of addition decides the last bits, and none of which is NaN: so many bits of mantissa, and
+// Numbers with last bits that depend on the order of addition, and no NaN: with the given bits of mantissa, and
 // exponents from `lowest` on.
 template <class Word>
 void fill_floats(std::span<std::byte> bytes, std::mt19937_64& draw, int mantissa_bits, std::uint64_t lowest,
@@ -65,7 +65,7 @@ void fill_numbers(DType dtype, std::span<std::byte> bytes, std::uint64_t seed) {
 enum class Whose { backends, callers, mixed };
 constexpr std::array all_owners = {Whose::backends, Whose::callers, Whose::mixed};
 
-// Memory of the backend or of the caller's, as each rank likes.
+// Memory of the backend or of the caller, chosen by each rank.
 class Tile {
 public:
     Tile(Backend& backend, Index bytes, bool own) : callers_(own ? 0 : static_cast<std::size_t>(bytes)) {
@@ -78,7 +78,7 @@ private:
     std::unique_ptr<Memory> backends_;
 };
 
-// An array of a list: its tiles, and what came to lie in the target.
+// An array of a list: its tiles, and the result in the target.
 struct Tiles {
     Tile source;
     Tile target;
@@ -101,7 +101,7 @@ void start_over(Tiles& tiles, DType dtype, Index rank, std::uint64_t seed) {
     std::ranges::fill(tiles.target.bytes(), std::byte{0x5a});
 }
 
-// Prepared once, bound in every manner in turn, each run twice.
+// Prepares once, binds in every manner in turn, and runs each twice.
 std::vector<Bytes> results_of(Backend& backend, const Plan& plan, std::span<const Whose> owners) {
     std::vector<Bytes> results;
     auto executor = Executor::prepare(plan, backend);
@@ -131,8 +131,8 @@ Plan plan_through(const std::string& mesh_text, const std::vector<std::pair<Step
     return plan;
 }
 
-// Scattered sums against the same by messages; reduced ones against scattered by messages, then gathered: MPI's own
-// reduction adds in another order.
+// Compares scattered sums with the same sums by messages. Reduced sums are compared with sums scattered by messages and
+// then gathered, because MPI's own reduction adds in another order.
 void expect_same_bits(Backend& shared, Backend& messages, const std::string& mesh, const std::string& type,
                       const std::string& kind) {
     const std::string source = fmt::format("{}{{{}:x}}", type, kind);
@@ -162,7 +162,7 @@ void expect_same_bits_of(DType dtype, Backend& shared, Backend& messages, const 
 }
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int types_apart = 4;  // types add kernels, which the sanitizers see elsewhere
+constexpr int types_apart = 4;  // more types add kernels, which the sanitizers check elsewhere
 #else
 constexpr int types_apart = 1;
 #endif
@@ -182,7 +182,7 @@ TEST(Sums, HaveTheBitsOfMessages) {
     }
 }
 
-// Bounce buffers of one size for many rounds, and shares of boxes that are long, short and transposed.
+// Bounce buffers of one size for many rounds, and shares of long, short and transposed boxes.
 TEST(Sums, HaveTheBitsOfMessagesInEveryShape) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "nothing is added up";
@@ -195,7 +195,7 @@ TEST(Sums, HaveTheBitsOfMessagesInEveryShape) {
     }
 }
 
-// Some over one axis, some over another, moves among them; all of them beside each other, or with a workspace alone.
+// Sums over different axes and moves, all in one list, and alone with a workspace.
 TEST(Sums, InListsBesideOthers) {
     const Index ranks = harness().ranks();
     if (ranks < 4 || ranks % 2 != 0) GTEST_SKIP() << "the mesh has two axes";
@@ -220,7 +220,7 @@ TEST(Sums, InListsBesideOthers) {
                                    {all_reduce, "f32[30,40@x]"}},
                                   "f32[30,40]{U:x}")});
     for (const bool polled : {false, true}) {
-        for (int turn = 0; turn < 3; ++turn) expect_moves_everywhere(items, {4, polled});  // each time in other memory
+        for (int turn = 0; turn < 3; ++turn) expect_moves_everywhere(items, {4, polled});  // with other memory
     }
 }
 
@@ -237,7 +237,7 @@ TEST(Sums, SayHowTheyMove) {
     EXPECT_EQ(Executor::prepare(plan, *messages).value().describe(), "messages");
 }
 
-// A sum of which some ranks are on another node goes by messages, and those that are not do not.
+// A sum uses messages only if some of its ranks are on another node.
 TEST(Sums, OnlyInsideNodes) {
     const Index ranks = harness().ranks();
     if (ranks != 4) GTEST_SKIP() << "the mesh is of four ranks";

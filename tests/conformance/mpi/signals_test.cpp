@@ -1,6 +1,5 @@
-// The flags by which the ranks of a node tell each other how far they are, by themselves: threads are the ranks, and
-// what the flags guard is plain memory, so that the thread sanitizer sees every read that no flag orders behind its
-// write.
+// The flags with which the ranks of a node report their progress, tested alone. Threads are the ranks, and the flags
+// guard plain memory. So the thread sanitizer finds every read that no flag orders after its write.
 #include "backends/mpi/shm/signals.hpp"
 
 #include <gtest/gtest.h>
@@ -22,10 +21,10 @@ constexpr std::uint64_t runs = 12;
 constexpr std::size_t words = 32;
 constexpr milliseconds timeout{20'000};
 
-// Of one rank in one run.
+// The value of one rank in one run.
 std::uint64_t value(std::size_t rank, std::uint64_t run, std::size_t word) { return 1000 * run + 32 * rank + word; }
 
-/// What a rank does wrong, in which run: before it enters, while others read, or when it has read.
+/// The fault of a rank and its run: before it enters, while others read, or after it has read.
 struct Fault {
     std::size_t rank = 0;
     std::uint64_t run = 0;
@@ -47,7 +46,7 @@ public:
           tiles_(tiles),
           random_(trial.seed * 16 + rank) {}
 
-    // How many runs went well.
+    // Returns the number of successful runs.
     std::uint64_t play() {
         for (std::uint64_t run = 1; run <= runs; ++run) {
             if (!one(run)) return run - 1;
@@ -91,7 +90,7 @@ private:
             if (rank != signals_->rank()) signals_->wake(rank);
     }
 
-    // Polls and sleeps as they come.
+    // Mixes polls and sleeps.
     bool wait(Counter SignalLine::*counter, std::uint64_t run) {
         Signals::Wanteds wanted;
         for (std::size_t rank = 0; rank < trial_.ranks; ++rank)
@@ -106,7 +105,7 @@ private:
         }
     }
 
-    // Once all have been told nobody comes to its tile.
+    // After all ranks know, no rank reads its tile.
     bool fails(std::uint64_t run, int phase) {
         const auto& fault = trial_.fault;
         if (!fault || fault->rank != signals_->rank() || fault->run != run || fault->phase != phase) return false;
@@ -175,7 +174,7 @@ TEST(Signals, NobodyComesToTheTilesOfARankThatHasFailed) {
     }
 }
 
-// Ranks say why and take it back while others read: who reads a text reads one that its rank has said, and all of it.
+// Ranks set and clear their reasons while others read. A reader gets a whole text that some rank has set.
 TEST(Signals, AnExcuseIsReadWholeOrNotAtAll) {
     constexpr std::size_t sayers = 3;
     static Excuse excuse;
@@ -190,7 +189,7 @@ TEST(Signals, AnExcuseIsReadWholeOrNotAtAll) {
     excuse.take_back(1);
     EXPECT_FALSE(excuse.of(1));
 
-    // Letters by rank and round, so that a text of two rounds or of two ranks is none.
+    // Letters depend on rank and round, so a mix of two rounds or two ranks is detected.
     const auto said = [](std::size_t rank, std::uint64_t round) {
         return std::string(40 + 150 * (round % 2), static_cast<char>('a' + 8 * rank + round % 8));
     };
@@ -208,7 +207,7 @@ TEST(Signals, AnExcuseIsReadWholeOrNotAtAll) {
     std::uint64_t read = 0;
     std::string wrong;
     while (at_work != 0 || read == 0) {
-        if (at_work == 0) excuse.say(0, said(0, 0));  // nobody was heard while others spoke
+        if (at_work == 0) excuse.say(0, said(0, 0));  // no text was read while others wrote
         for (std::size_t rank = 0; rank < sayers; ++rank) {
             const auto text = excuse.of(rank);
             if (!text) continue;

@@ -1,4 +1,4 @@
-// Memory as programs have it, at any offset, of which parts are registered; its neighbours hold a pattern.
+// Memory as in programs: at any offset, with registered parts. Its neighbours hold a pattern.
 #pragma once
 
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::span<std::byte> around() const { return {start_, offset_ + bytes_ + tail}; }
     [[nodiscard]] std::size_t registrations() const { return registrations_.size(); }
 
-    /// These say what is wrong.
+    /// These return the fault; empty if all is well.
     std::string enter(Backend& backend, std::span<std::byte> some) {
         auto registration = backend.register_memory(some);
         if (!registration) return registration.error().message;
@@ -51,7 +51,7 @@ public:
         registrations_.clear();
         return wrong;
     }
-    /// The mistake of a caller's: the addresses are another's when the registration ends.
+    /// A caller's mistake: when the registration ends, the addresses belong to someone else.
     std::string lose() {
         if (kind_ != Kind::mapped || registrations_.empty()) return leave();
         const bool has_pages = takes_pages_ && registrations_.front().bytes().size() > 2 * std::size_t{4096};
@@ -60,7 +60,7 @@ public:
         const bool found = lost.find("were freed or mapped anew") != std::string::npos;
         return found || !has_pages ? std::string() : "that the memory is lost was not found: " + lost;
     }
-    /// A vector grows and may move; all else stays.
+    /// A vector grows and may move; other memory stays.
     std::string resize() {
         if (auto wrong = leave(); !wrong.empty() || kind_ != Kind::vector) return wrong;
         vector_.resize(vector_.size() + 5000, neighbour);

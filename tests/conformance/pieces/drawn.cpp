@@ -18,10 +18,10 @@ constexpr std::size_t of_none = ~std::size_t{0};
 
 using Random = std::mt19937_64;
 
-// Not std::uniform_int_distribution, which each library draws in its own way.
+// Not std::uniform_int_distribution, because its results differ between libraries.
 Index below(Random& random, Index end) { return static_cast<Index>(random() % static_cast<std::uint64_t>(end)); }
 
-// By kind: many steps that copy; sums; few steps of any kind; any devices and cuts.
+// A plan by `kind`: many steps that copy; sums; few steps of any kind; any devices and cuts.
 std::optional<Plan> drawn_plan(Random& random, std::uint64_t kind, Index ranks) {
     const auto seed = random() % 1'000'000 + 1;
     if (kind == 0) return test::random_chain(seed, ranks);
@@ -29,14 +29,14 @@ std::optional<Plan> drawn_plan(Random& random, std::uint64_t kind, Index ranks) 
         test::problem_of(kind < 3 ? test::random_pair(seed, ranks) : test::random_question(seed, ranks));
     const Index summands = summand_count(problem.target);
     if (kind == 1 && summands >= summand_count(problem.source)) return std::nullopt;
-    // Where summands arise on the way it is the plan's choice which device keeps the value.
+    // If summands arise on the way, the plan chooses which device keeps the value.
     if (summands > 1 && summands != summand_count(problem.source)) return std::nullopt;
     const auto made = synthesize(problem);
     if (!made) return std::nullopt;
     return made->plan();
 }
 
-// A side of a tile somewhere on the way, what all of them have in common, or anything.
+// A block as long as some tile's side on the way, the common divisor of these sides, or any length.
 Index drawn_block(Random& random, const Plan& plan, std::size_t dim) {
     const Index extent = std::max<Index>(plan.source.dims[dim].extent, 1);
     Index common = 0;
@@ -75,7 +75,8 @@ std::optional<Split> drawn_split(Random& random, const Plan& plan) {
     return split;
 }
 
-// Calls visit(element's first byte, piece) for every element of a rank's tile. The definition of a piece, once more.
+// Calls visit(first byte of the element, piece) for every element of a rank's tile. It repeats the definition of a
+// piece.
 template <class Visit>
 void visit_pieces(const Layout& layout, Index rank, Style style, const Split& split, const Visit& visit) {
     const auto tile = tile_by_arithmetic(layout, rank);
@@ -117,7 +118,7 @@ std::string chosen_in_pieces(std::uint64_t seed, Index ranks) {
     Random random(seed);
     for (;;) {
         const Problem problem = test::problem_of(test::random_pair(random() % 1'000'000 + 1, ranks));
-        // Where summands arise on the way it is the plan's choice which device keeps the value.
+        // If summands arise on the way, the plan chooses which device keeps the value.
         const Index summands = summand_count(problem.target);
         if (summands > 1 && summands != summand_count(problem.source)) continue;
         Options options;

@@ -1,5 +1,5 @@
-// What is said of pieces before anything runs: their schedules are the parts of the plan's, and all pieces together
-// mean what the plan means.
+// Statements about pieces before anything runs. The schedules of the pieces make up the plan's schedules, and all
+// pieces together mean the same as the plan.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index ranks = 6;
 
-// Calls visit(seed, drawn) for plans in pieces that are plans of their own, or for those cut box by box.
+// Calls visit(seed, drawn) for plans with pieces that are plans themselves, or with pieces cut box by box.
 template <class Visit>
 void each(bool plans, int cases, const Visit& visit) {
     const std::uint64_t first = test::drawn_seed();
@@ -35,7 +35,7 @@ void each(bool plans, int cases, const Visit& visit) {
     }
 }
 
-// Calls visit(element's place in the whole, in the piece) for every element of a rank's piece.
+// Calls visit(place in the whole, place in the piece) for every element of a rank's piece.
 template <class Visit>
 void each_element(const Layout& whole, const Layout& part, const Split& split, std::size_t piece, Index rank,
                   const Visit& visit) {
@@ -76,7 +76,7 @@ TEST(PiecesJudged, AllPiecesTogetherMeanWhatThePlanMeans) {
             for (std::size_t rank = 0; rank < moved.size(); ++rank)
                 each_element(plan.target, part.target, drawn.split, piece, static_cast<Index>(rank),
                              [&](std::size_t whole, std::size_t own) {
-                                 ASSERT_EQ(got[rank][whole], -1);  // pieces are apart
+                                 ASSERT_EQ(got[rank][whole], -1);  // pieces do not overlap
                                  got[rank][whole] = moved[rank][own];
                              });
         }

@@ -1,5 +1,5 @@
-// All ranks of the local backend in one thread, so that every state between two calls is seen: a piece that has arrived
-// is whole, one that some rank has not offered is nowhere written, and what is offered arrives.
+// Drives all ranks of the local backend in one thread, to check every state between two calls. A piece that has arrived
+// is whole. A piece that some rank has not offered is written nowhere. Every offered piece arrives.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ public:
     }
 
     void play() {
-        // Every move is made in the end: with so many moves it is certain for all that is ever tested.
+        // With so many random moves, every move is made in the end.
         for (int moves = 0; !is_over(); ++moves) {
             ASSERT_LT(moves, 100'000);
             move(players_[random_() % players_.size()]);
@@ -64,7 +64,7 @@ private:
     [[nodiscard]] bool is_over() const {
         return std::ranges::all_of(players_, [&](const Player& one) { return one.arrived == pieces(); });
     }
-    // So many pieces in the order of travel have been offered by all.
+    // The number of leading pieces, in travelling order, that all ranks have offered.
     [[nodiscard]] std::size_t offered() const {
         std::size_t place = 0;
         const auto withheld = [&](const Player& one) {
@@ -183,7 +183,7 @@ TEST(PiecesOracle, AnOfferThatNeverComesEndsTheRunOfItsPeers) {
         player.ticket = player.bound->start({.offers_withheld = rank == 1}).value();
     }
     auto& [waits, silent] = players;
-    ASSERT_TRUE(silent.ticket->offer(1));  // and never 0, which travels first
+    ASSERT_TRUE(silent.ticket->offer(1));  // piece 0 travels first and is never offered
     const auto begin = std::chrono::steady_clock::now();
     const auto done = waits.ticket->wait();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, test::soon);

@@ -1,4 +1,4 @@
-// Runs in pieces that overlap, each rank in a progress of its own.
+// Runs in overlapping pieces, with each rank at its own pace.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ Judged<Plan> judged(const InPieces& drawn) { return judge(drawn.item.plan, drawn
 
 std::string mesh_of_all() { return fmt::format("x={}", harness().ranks()); }
 
-// Four pieces, of which the third travels first.
+// Four pieces; the third travels first.
 InPieces turning() {
     const auto plan = plan_of(mesh_of_all(), "f32[96@x,64]", exchange, "f32[96,64@x]");
     return {{*plan}, {0, 96 / harness().ranks(), {1, 2, 5, 96 / harness().ranks()}, {2, 0, 3, 1}, true}};
 }
 
-// Offers and looks in any order, until all has arrived. Pieces of this rank behind the two that may be on their way,
-// and those that it has not offered, are untouched.
+// Offers and polls in any order until all pieces have arrived. Pieces of this rank are untouched if they are behind the
+// two that may travel, or not offered yet.
 void play(Ticket& ticket, PieceBench& bench, const InPieces& drawn, bool withheld, Random& random) {
     const std::size_t count = drawn.split.ends.size();
     std::vector<std::size_t> to_offer(withheld ? count : 0);
@@ -97,7 +97,7 @@ void expect_pieces(Backend& backend, const InPieces& drawn, std::uint64_t seed) 
     }
 }
 
-// In a long run 10^5 runs where ranks are threads, and a fifth of that over MPI.
+// A long run has 10^5 runs if ranks are threads, and a fifth of that over MPI.
 std::uint64_t cases_of(int short_cases) {
     bool threads = false;
     harness().on_every_rank([&](Backend& backend) {
@@ -129,7 +129,7 @@ void expect_all_arrive(std::uint64_t cases, std::string (*draw)(std::uint64_t se
 
 TEST(Pieces, ArriveWholeInAnyProgress) { expect_all_arrive(cases_of(700), drawn_in_pieces); }
 
-// Every plan has several steps, of which those of two pieces go on at once.
+// Every plan has several steps, and steps of two pieces run at once.
 TEST(Pieces, ArriveWholeWhereTheSynthesizerCutsThemForTheirSteps) {
     if (harness().ranks() < 4) GTEST_SKIP() << "so few ranks have no two levels";
     expect_all_arrive(cases_of(150), chosen_in_pieces);
@@ -152,7 +152,7 @@ TEST(Pieces, WrongUseIsSaidAndTheRunGoesOn) {
         const auto ticket = bound->start({.offers_withheld = true}).value();
         EXPECT_EQ(ticket->arrived().value(), 0U);
         EXPECT_FALSE(ticket->test().value());
-        EXPECT_FALSE(ticket->wait_for(60'000'000).value());  // nobody else will offer
+        EXPECT_FALSE(ticket->wait_for(60'000'000).value());  // no other rank will offer
         EXPECT_EQ(ticket->wait().error().message, "wait: piece 2 has not been offered");
         EXPECT_EQ(ticket->offer(4).error().message, "offer: there is no piece 4, the run has 4");
         ASSERT_TRUE(ticket->offer(2));
@@ -193,13 +193,13 @@ TEST(Pieces, PeersAreToldOfARunThatIsDroppedBeforeItsOffers) {
             EXPECT_NE(done.error().message.find("dropped before piece 0 was offered"), std::string::npos)
                 << done.error().message;
             EXPECT_FALSE(ticket->arrived());
-            EXPECT_EQ(bench.wrong(1, 4), "");  // the first had been offered by all
+            EXPECT_EQ(bench.wrong(1, 4), "");  // all ranks had offered the first piece
         }
-        expect_pieces(backend, drawn, 5);  // the backend goes on
+        expect_pieces(backend, drawn, 5);  // the backend still works
     });
 }
 
-// A bucket of a list is a piece too: it sets out when it is offered, one after the other.
+// A bucket of a list is a piece too. Buckets start when they are offered, one after the other.
 TEST(Pieces, BucketsOfAListAreOfferedAndArrive) {
     ListPlan list = in_one_bucket({turning().item.plan, turning().item.plan, turning().item.plan});
     list.buckets = {{1}, {0, 2}};

@@ -35,7 +35,7 @@ constexpr std::array quick = {Fault::rejected_plan, Fault::other_plan,        Fa
                               Fault::never_started, Fault::dropped_in_flight};
 constexpr std::array slow = {Fault::kept_after_small, Fault::idle, Fault::late, Fault::leaves};
 
-// Rows that become columns, of up to a quarter MiB: in flight for a while.
+// Rows of up to a quarter MiB become columns, so the run is in flight for a while.
 Plan long_move(Random& random, Index ranks) {
     const Mesh mesh{{"x", ranks}};
     const Index rows = 64 + below(random, 192);
@@ -43,7 +43,7 @@ Plan long_move(Random& random, Index ranks) {
     return {parse_layout(mesh, fmt::format("f32[{}@x,256]", rows)).value(), target, {{StepKind::exchange, target}}};
 }
 
-// Nothing where it is the plan's choice which device keeps a value.
+// nullopt if the plan chooses which device keeps a value.
 std::optional<Plan> planned(const Problem& problem, Vocabulary vocabulary) {
     const Index summands = summand_count(problem.target);
     if (summands > 1 && summands != summand_count(problem.source)) return std::nullopt;
@@ -156,7 +156,7 @@ ListPlan list_plan(const List& list) {
 ListPlan rejected(ListPlan list) {
     Plan& plan = list.plans.back();
     plan.steps.push_back(
-        {StepKind::all_reduce, plan.source});  // of what has no summands any more, or to where it began
+        {StepKind::all_reduce, plan.source});  // the source has no summands left, or the step ends where it began
     if (check(plan)) plan.steps.push_back({StepKind::all_reduce, plan.source});
     return list;
 }

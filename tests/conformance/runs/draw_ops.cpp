@@ -1,5 +1,5 @@
-// Calls are drawn as they could happen: a wait comes only when all ranks have started, and what is collective comes in
-// one order and holds a rank until all are there. What can happen in one order ends in every order.
+// Draws calls in an order that can happen. A wait comes only after all ranks have started. Collective calls come in one
+// order and hold a rank until all ranks are there. If the calls can end in one order, they end in every order.
 #include <algorithm>
 #include <random>
 
@@ -42,12 +42,12 @@ private:
     };
     struct Rank {
         explicit Rank(std::size_t executors) : of(executors) {}
-        std::vector<Progress> of;  // each executor
+        std::vector<Progress> of;  // by executor
         std::size_t collectives = 0;
         std::vector<Op> ops;
     };
 
-    // Every executor is prepared in turn, and dropped in an order of its own.
+    // Prepares every executor in turn, and drops them in another order.
     std::vector<Op> draw_collectives() {
         std::vector<std::size_t> drops(lists_.size());
         for (std::size_t i = 0; i < drops.size(); ++i) drops[i] = i;
@@ -73,7 +73,7 @@ private:
         }
         return true;
     }
-    // Behind the last collective call that it made, a rank waits for all others.
+    // After its last collective call, a rank waits for all others.
     [[nodiscard]] bool held(const Rank& rank) const {
         return std::ranges::any_of(ranks_, [&](const Rank& other) { return other.collectives < rank.collectives; });
     }
@@ -85,7 +85,7 @@ private:
         return std::ranges::all_of(ranks_, [&](const Rank& rank) { return rank.of[executor].started > run; });
     }
 
-    // What the rank may call next, as often as it weighs.
+    // The calls that the rank may make next, each repeated by its weight.
     [[nodiscard]] std::vector<Op> enabled(std::size_t number) {
         const Rank& rank = ranks_[number];
         std::vector<Op> ops;

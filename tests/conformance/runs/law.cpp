@@ -5,7 +5,7 @@
 namespace reshard::runs {
 namespace {
 
-// Whether a limit of nothing is too little on the rank.
+// True if a limit of 0 bytes is too little on the rank.
 bool holds_bytes(const List& list, Index rank) {
     return std::ranges::any_of(list.items, [&](const conformance::Item& item) {
         const auto lowered = lower(item.plan, rank);
@@ -15,7 +15,7 @@ bool holds_bytes(const List& list, Index rank) {
 
 }  // namespace
 
-// Ranks that never meet learn of another's failure when they start at the latest.
+// Ranks that never meet learn of another rank's failure at the latest when they start.
 Verdict of_prepare(const Schedule& schedule, std::size_t executor, Index rank, bool collective) {
     if (needs_timeout(schedule.fault)) return Verdict::either;
     if (!breaks_prepare(schedule.fault) || executor != schedule.faulty_executor) return Verdict::right;
@@ -25,7 +25,7 @@ Verdict of_prepare(const Schedule& schedule, std::size_t executor, Index rank, b
     return learns ? Verdict::error : Verdict::either;
 }
 
-// What is wrong with one executor is none of another's business, unless a rank stays away from all of them.
+// A fault of one executor does not affect another, unless a rank stays away from all executors.
 Verdict of_run(const Schedule& schedule, std::size_t executor, int run) {
     switch (schedule.fault) {
         case Fault::none:
@@ -39,8 +39,8 @@ Verdict of_run(const Schedule& schedule, std::size_t executor, int run) {
             break;
     }
     if (executor != schedule.faulty_executor) return Verdict::right;
-    // Who binds a right buffer next has a second to start, which a loaded machine may not give it.
-    if (breaks_prepare(schedule.fault)) return Verdict::either;  // a rank that was not told yet
+    // A rank that then binds a right buffer has one second to start, which may not suffice on a loaded machine.
+    if (breaks_prepare(schedule.fault)) return Verdict::either;  // a rank that does not know yet
     const int first = schedule.faulty_run + (schedule.fault == Fault::dropped_in_flight ? 1 : 0);
     return run < first ? Verdict::right : Verdict::either;
 }

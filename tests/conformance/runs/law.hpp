@@ -1,16 +1,16 @@
-// What a schedule promises, given what one rank does wrong.
+// The promises of a schedule, given the fault of one rank.
 #pragma once
 
 #include "schedule.hpp"
 
 namespace reshard::runs {
 
-/// What may come of a call.
+/// The allowed results of a call.
 enum class Verdict { right, either, error };
 
-/// Of the prepare of an executor. `collective`: all ranks meet there.
+/// The verdict on the prepare of an executor. `collective`: all ranks meet there.
 [[nodiscard]] Verdict of_prepare(const Schedule& schedule, std::size_t executor, Index rank, bool collective);
-/// Of a run from its start on, where all calls before were right.
+/// The verdict on a run from its start on, if all calls before were right.
 [[nodiscard]] Verdict of_run(const Schedule& schedule, std::size_t executor, int run);
 
 }  // namespace reshard::runs

@@ -1,4 +1,4 @@
-// Random schedules over the ranks of one process, each a thread.
+// Runs random schedules over the ranks of one process, each a thread.
 //   runs_local [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 namespace reshard::runs {
 namespace {
 
-// A rank of a world that others have too; the world outlives it.
+// A rank of a world that others share. The world outlives it.
 class Borrowed final : public Backend {
 public:
     explicit Borrowed(Backend& rank) : rank_(rank) {}
@@ -56,7 +56,7 @@ Report play_in_threads(const Schedule& schedule, const Request& asked, Watchdog&
     return all;
 }
 
-// Several at a time, since some of them wait.
+// Runs several schedules at a time, since some of them wait.
 int run(const Request& asked) {
     fmt::print("{} schedules from seed {}\n", asked.count, asked.seed);
     Tally tally;

@@ -1,5 +1,5 @@
-// Random schedules under mpirun, over two to eight ranks: as many side by side as there are ranks for, each on a
-// communicator of its own.
+// Runs random schedules under mpirun, over two to eight ranks. As many as fit run side by side, each on its own
+// communicator.
 //   runs_mpi [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]
 #include <fmt/format.h>
 #include <mpi.h>
@@ -41,7 +41,7 @@ mpi::Options options_of(const Transport& transport) {
     return options;
 }
 
-// Ranks wait for the slowest without taking its processor.
+// Ranks wait for the slowest rank without using its processor.
 void meet(MPI_Comm communicator) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(communicator, &request);
@@ -54,13 +54,13 @@ void meet(MPI_Comm communicator) {
     }
 }
 
-// Schedules that run at the same time, and where among the ranks each begins.
+// Schedules that run at the same time, and the first rank of each.
 struct Batch {
     std::vector<std::uint64_t> seeds;
     std::vector<int> first_rank;
 };
 
-// Those that take seconds run beside their like.
+// Schedules that take seconds run beside others that take seconds.
 std::vector<Batch> batches_of(const Request& asked, int size) {
     std::vector<Batch> all;
     for (const bool slow : {true, false}) {
@@ -123,7 +123,7 @@ private:
         Report report;
         MPI_Comm group = MPI_COMM_NULL;
         const int color = own ? static_cast<int>(*own) : MPI_UNDEFINED;
-        // Ranks of a group in an order that is not the job's.
+        // The ranks of a group are in another order than in the job.
         MPI_Comm_split(control_, color, static_cast<int>((rank * 5 + batch.seeds.front()) % 8), &group);
         if (group != MPI_COMM_NULL) {
             report = play_on(group, batch.seeds[*own]);
@@ -149,7 +149,7 @@ private:
         return play(schedule, rank, make, enter, bounds_of(asked_));
     }
 
-    // All that came of a batch, on rank 0.
+    // Collects all results of a batch on rank 0.
     void collect(const Batch& batch, const std::optional<std::size_t>& own, const Report& report) {
         const int rank = rank_in(control_);
         std::string text = own ? packed(report) : std::string();
@@ -181,7 +181,7 @@ private:
     double begun_ = MPI_Wtime();
 };
 
-// What rank 0 draws, on every rank.
+// Returns on every rank the number that rank 0 draws.
 std::uint64_t drawn_by_rank_0() {
     std::uint64_t seed = std::random_device{}() % 1'000'000'000;
     MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How much more than this program's own ranks the machine has to run, at most fourfold: calls take as much longer.
+// The load of the machine relative to this program's own ranks, at most 4. Calls may take that many times longer.
 double share_of_others() {
     constexpr double own = 8;
     std::array<double, 1> load{};
@@ -55,7 +55,7 @@ public:
     }
 
 private:
-    // What this rank has of one executor.
+    // This rank's part of one executor.
     struct Held {
         explicit Held(Tiles own) : tiles(std::move(own)) {}
         std::optional<Executor> executor;
@@ -63,18 +63,18 @@ private:
         std::unique_ptr<Ticket> ticket;
         Tiles tiles;
         bool failed = false;  // a run failed
-        bool broken = false;  // this rank calls it no more: something failed, or it does wrong by that
+        bool broken = false;  // this rank no longer calls it: something failed, or not to call it is the fault
     };
 
     void wrong(const std::string& what) { report_.wrong.push_back(fmt::format("rank {}: {}", rank_, what)); }
     [[nodiscard]] bool at_fault() const { return schedule_.fault != Fault::none && rank_ == schedule_.faulty_rank; }
-    // Whether it is here that this rank does wrong.
+    // True if this rank commits the fault here.
     [[nodiscard]] bool at_fault(Fault fault, const Op& op) const {
         return schedule_.fault == fault && rank_ == schedule_.faulty_rank && op.executor == schedule_.faulty_executor &&
                op.run == schedule_.faulty_run;
     }
 
-    // One call, by the clock.
+    // Makes one call and times it.
     template <class Make>
     std::invoke_result_t<const Make&> timed(const std::string& what, const Make& make) {
         enter_(fmt::format("rank {} in {}", rank_, what));
@@ -95,7 +95,7 @@ private:
         return make();
     }
 
-    // True when the call did well. An error breaks the executor.
+    // True if the call succeeded. An error breaks the executor.
     bool judge(const std::string& what, std::size_t executor, const std::optional<Error>& error, Verdict verdict) {
         if (error) enter_(fmt::format("rank {} after {}: {}", rank_, what, error->message));
         if (error) ++report_.errors;
@@ -137,7 +137,7 @@ private:
         const List& list = schedule_.lists[op.executor];
         ListPlan plan = list_plan(list);
         MemoryPolicy memory{.donate = list.donate};
-        // As steps, or as the backend likes it best.
+        // Runs as steps, or as the backend prefers.
         if (schedule_.seed % 2 == 0) plan = choose_executions(std::move(plan), backend_->capabilities(), memory);
         const bool here = at_fault() && op.executor == schedule_.faulty_executor;
         if (here) {
@@ -152,7 +152,7 @@ private:
         const Verdict verdict = of_prepare(schedule_, op.executor, rank_, backend_->name() != "local");
         const auto error = made ? std::nullopt : std::optional(made.error());
         if (judge(describe(op), op.executor, error, verdict)) executors_[op.executor].executor = std::move(*made);
-        if (here && schedule_.fault == Fault::other_plan) executors_[op.executor].broken = true;  // others will see
+        if (here && schedule_.fault == Fault::other_plan) executors_[op.executor].broken = true;  // others report it
     }
 
     void bind(const Op& op) {
@@ -168,7 +168,7 @@ private:
             held.bound = std::move(*bound);
     }
 
-    // False when no right one follows.
+    // False if no right bind follows.
     bool bind_too_small(const Op& op, std::vector<Buffers> buffers) {
         Held& held = executors_[op.executor];
         Buffers& some = *std::ranges::find_if(buffers, [](const Buffers& one) { return !one.target.empty(); });
@@ -223,11 +223,11 @@ private:
         const Verdict verdict = of_run(schedule_, op.executor, op.run);
         if (!judge(describe(op), op.executor, done ? std::nullopt : std::optional(done.error()), verdict)) return;
         held.ticket.reset();
-        if (drops && verdict != Verdict::right) return;  // nobody was told whether it went well
+        if (drops && verdict != Verdict::right) return;  // no rank knows whether it succeeded
         compare(op);
     }
 
-    // Until this one is done, looking at all others as well if asked.
+    // Polls until this run is done, and polls all others too if `others`.
     Result<void> poll(Ticket& ticket, bool others) {
         constexpr int eager = 100;
         for (int look = 0;; ++look) {
@@ -251,7 +251,7 @@ private:
         if (text.empty()) ++report_.right;
     }
 
-    // Before or after the last wait, as it is drawn. Memory may outlive what was bound to it.
+    // Drops the executor before or after the last wait, as drawn. Memory may outlive the run that was bound to it.
     void drop_in_time(std::size_t executor) {
         Held& held = executors_[executor];
         if (!held.ticket) return drop(executor);

@@ -1,5 +1,5 @@
-// One rank of a schedule: it calls what is drawn for it, does wrong where it should, and holds every answer against
-// what it may be.
+// One rank of a schedule. It makes the calls that are drawn for it, commits its fault, and compares every answer with
+// the allowed ones.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,27 @@
 
 namespace reshard::runs {
 
-/// What came of a schedule on one rank.
+/// The result of a schedule on one rank.
 struct Report {
     std::vector<std::string> wrong;  ///< one line for each broken promise
     Index right = 0;                 ///< runs with right data
-    Index errors = 0;                ///< calls that said that something failed
-    Index told = 0;                  ///< of those the ones on ranks that did nothing wrong
-    Index named = 0;                 ///< of those the ones that name the rank that did
+    Index errors = 0;                ///< calls that returned an error
+    Index told = 0;                  ///< errors on ranks without a fault
+    Index named = 0;                 ///< errors on ranks without a fault that name the faulty rank
     double longest_call = 0;         ///< seconds
 };
 
-/// All ranks together.
+/// Adds the reports of all ranks.
 void add(Report& sum, const Report& one);
 
-/// Bounds on one call, in seconds.
+/// Limits on one call, in seconds.
 struct Bounds {
     double call = 5;
-    double with_timeout = 7;  ///< where the others' timeout is what ends it
+    double with_timeout = 7;  ///< if the timeout of the other ranks ends it
 };
 
-/// Plays the part of `rank`. The backend is made by `make`, as the first call, and dropped as the last one. `enter` is
-/// told of each call before it is made.
+/// Plays the part of `rank`. The first call makes the backend with `make`; the last call drops it. Reports each call to
+/// `enter` before it is made.
 [[nodiscard]] Report play(const Schedule& schedule, Index rank,
                           const std::function<Result<std::unique_ptr<Backend>>()>& make,
                           const std::function<void(std::string)>& enter, const Bounds& bounds);

@@ -27,7 +27,7 @@ int usual_count() {
 #endif
 }
 
-// The most runs of a rank that are in flight at a time.
+// The most runs that a rank has in flight at a time.
 int most_in_flight(const Schedule& schedule) {
     int most = 0;
     for (const std::vector<Op>& ops : schedule.ops) {
@@ -40,7 +40,7 @@ int most_in_flight(const Schedule& schedule) {
     return most;
 }
 
-// Whether two ranks wait for the same runs in different orders.
+// True if two ranks wait for the same runs in different orders.
 bool waits_differ(const Schedule& schedule) {
     const auto waits_of = [](const std::vector<Op>& ops) {
         std::vector<std::pair<std::size_t, int>> waits;
@@ -59,7 +59,7 @@ Result<Request> read_arguments(std::span<char*> arguments, const std::function<s
     asked.count = usual_count();
 #ifdef __SANITIZE_ADDRESS__
     asked.slack = 2;
-    asked.usual = false;  // a quarter of the schedules has not all faults
+    asked.usual = false;  // a quarter of the schedules does not show all faults
 #endif
     bool seeded = false;
     for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {
@@ -97,7 +97,7 @@ void Tally::add(const Schedule& schedule, const Report& all_ranks, const std::st
     if (most_in_flight(schedule) > 1) ++side_by_side_;
     if (waits_differ(schedule)) ++in_other_orders_;
     longest_call_ = std::max(longest_call_, all_ranks.longest_call);
-    // Of two plans, or ways to run one, nobody knows which is the other one.
+    // If ranks differ in plan or execution, no one knows which rank is wrong.
     const bool differs = schedule.fault == Fault::other_plan ||
                          (schedule.fault == Fault::limit && of_prepare(schedule, schedule.faulty_executor,
                                                                        schedule.faulty_rank, true) == Verdict::either);

@@ -1,4 +1,4 @@
-// What came of all schedules of a program, and whether that is enough to have shown anything.
+// The results of all schedules of a program, and whether they have shown enough.
 #pragma once
 
 #include <array>
@@ -8,27 +8,27 @@
 
 namespace reshard::runs {
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Request {
-    std::uint64_t seed = 3220;  // so that every fault comes up, and few schedules take seconds
+    std::uint64_t seed = 3220;  // shows every fault, and few of its schedules take seconds
     int count = 500;
-    bool one = false;      ///< the schedule of this seed alone, told in full
-    bool usual = true;     ///< seed and count are the program's own: every fault comes up
-    double slack = 1;      ///< by which the bounds on a call are wider
-    int seconds_max = 30;  ///< of one schedule, before the job is ended
+    bool one = false;      ///< run only the schedule of this seed, with full output
+    bool usual = true;     ///< seed and count are the defaults, which show every fault
+    double slack = 1;      ///< factor on the limits of a call
+    int seconds_max = 30;  ///< a longer schedule ends the job
 };
 
-/// [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]. In a long run 10^4 schedules from a seed that
-/// `draw_seed` gives; under the sanitizers a quarter.
+/// Reads [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]. A long run has 10^4 schedules from the
+/// seed of `draw_seed`; a run under the sanitizers has a quarter.
 [[nodiscard]] Result<Request> read_arguments(std::span<char*> arguments,
                                              const std::function<std::uint64_t()>& draw_seed);
 [[nodiscard]] Bounds bounds_of(const Request& asked);
 
 class Tally {
 public:
-    /// Prints what is wrong, and with `repeat` and the seed the line that repeats it.
+    /// Prints the faults, with the line that repeats them (`repeat` and the seed).
     void add(const Schedule& schedule, const Report& all_ranks, const std::string& repeat);
-    /// Prints the sums. 0 when all promises were kept, and every fault was met and seen; else 1.
+    /// Prints the sums. Returns 0 if all promises were kept and every fault occurred and was reported; otherwise 1.
     [[nodiscard]] int finish(const Request& asked, const std::string& what) const;
 
 private:

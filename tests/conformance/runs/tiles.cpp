@@ -36,7 +36,7 @@ Result<void> Tiles::take(Backend& backend, const Executor& executor) {
         all = tl::unexpected(memory.error());
         return nullptr;
     };
-    const std::uint64_t manner = mixed(schedule_, executor_) % 3;  // all of the caller, all of the backend, any
+    const std::uint64_t manner = mixed(schedule_, executor_) % 3;  // all the caller's, all the backend's, or mixed
     for (std::size_t i = 0; i < list_.items.size(); ++i) {
         workspace_bytes_.push_back(executor.plans()[i].workspace_bytes);
         const Workbench& own = benches_.emplace_back(bench(i, 0));

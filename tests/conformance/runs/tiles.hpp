@@ -1,4 +1,4 @@
-// The tiles of one executor on one rank: in whose memory they lie, what they hold before a run and must hold after it.
+// The tiles of one executor on one rank: the owner of their memory, and their contents before and after a run.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@ class Tiles {
 public:
     Tiles(const Schedule& schedule, std::size_t executor, Index rank);
 
-    /// Memory to bind, the caller's or the backend's, as it is drawn for each rank and array. What was bound before
+    /// Takes memory to bind, the caller's or the backend's, as drawn for each rank and array. Memory bound before
     /// stays.
     Result<void> take(Backend& backend, const Executor& executor);
     [[nodiscard]] std::vector<Buffers> buffers();
-    void fill(int run);                 ///< with what the run starts from
-    [[nodiscard]] std::string wrong();  ///< empty when all is as it must be after the run
+    void fill(int run);                 ///< fills the tiles for the start of the run
+    [[nodiscard]] std::string wrong();  ///< empty if all contents are right after the run
     void give_back();
 
 private:
@@ -27,10 +27,10 @@ private:
     std::size_t executor_;
     Index rank_;
     std::vector<Index> workspace_bytes_;
-    std::vector<conformance::Workbench> benches_;  // of each array
+    std::vector<conformance::Workbench> benches_;  // one per array
     std::vector<conformance::Lent> lent_;
     std::vector<std::unique_ptr<Memory>> workspaces_;
-    std::vector<conformance::Workbench> benches_before_;  // of what was bound before
+    std::vector<conformance::Workbench> benches_before_;  // for memory bound before
     std::vector<std::unique_ptr<Memory>> memory_before_;
 };
 

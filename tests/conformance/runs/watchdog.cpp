@@ -46,7 +46,7 @@ void Watchdog::watch() {
     }
 }
 
-// Two seconds for the watchdogs of other processes: the first that leaves takes all with it.
+// The watchdogs of other processes get two seconds, because the first process that exits ends all.
 void Watchdog::fire() {
     for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
         if (calls_[rank].empty()) continue;

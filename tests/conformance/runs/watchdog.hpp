@@ -1,4 +1,5 @@
-// Ends a process in which a schedule takes too long, and says who was in which call: a hang is a failure with a name.
+// Ends a process if a schedule takes too long, and prints the current call of each rank. A hang becomes a failure with
+// a name.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,7 @@ public:
     Watchdog& operator=(const Watchdog&) = delete;
 
     void begin(std::string schedule);
-    void enter(std::size_t rank, std::string call);  ///< from any thread
+    void enter(std::size_t rank, std::string call);  ///< any thread may call it
     void end();
 
 private:
@@ -29,7 +30,7 @@ private:
     std::chrono::seconds limit_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<std::string> calls_;  // of each rank, the one that it is in
+    std::vector<std::string> calls_;  // the current call of each rank
     std::vector<Clock::time_point> entered_;
     std::string schedule_;
     Clock::time_point begun_;

@@ -1,4 +1,4 @@
-// What docs/c.md shows first: rows to columns under MPI, on 4 ranks.
+// The first example of docs/c.md: rows to columns under MPI, on 4 ranks.
 // [README c_first]
 #include <mpi.h>
 #include <reshard/c_mpi.h>

@@ -1,4 +1,5 @@
-// What docs/c.md shows of files: the tiles of ranks from a checkpoint, which this example writes first, on 4 ranks.
+// The file examples of docs/c.md, on 4 ranks: loads the tiles of ranks from a checkpoint, which this program writes
+// first.
 #include <mpi.h>
 #include <reshard/c/files.h>
 #include <reshard/c_mpi.h>
@@ -10,7 +11,7 @@ static void stop(reshard_error* error) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/// A tensor of 8 by 2 elements, from 0 on.
+/// Writes a tensor of 8 by 2 elements, counted from 0.
 static void write_model(void) {
     const char header[] = "{\"embed\":{\"dtype\":\"F32\",\"shape\":[8,2],\"data_offsets\":[0,64]}}  ";
     const int64_t bytes = sizeof header - 1;

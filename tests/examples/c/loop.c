@@ -1,4 +1,4 @@
-// What docs/c.md shows of a loop: prepared once, run often, with memory that peers reach.
+// The loop example of docs/c.md: prepared once, run often, with memory that peers reach.
 #include <reshard/c_mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

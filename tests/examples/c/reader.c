@@ -1,4 +1,4 @@
-// What docs/c.md shows of planning, loops and rows, in one process.
+// The examples of docs/c.md for planning, loops and rows, in one process.
 #include <reshard/c.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-! What docs/fortran.md shows first: rows to columns under MPI, on 4 ranks.
+! The first example of docs/fortran.md: rows to columns under MPI, on 4 ranks.
 ! [README fortran_first]
 program first
     use mpi

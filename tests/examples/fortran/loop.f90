@@ -1,4 +1,4 @@
-! What docs/fortran.md shows of plans and loops, on 4 ranks.
+! The examples of docs/fortran.md for plans and loops, on 4 ranks.
 program loop
     use mpi
     use reshard

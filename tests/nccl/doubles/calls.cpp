@@ -1,4 +1,4 @@
-// NCCL's calls that move bytes: they check what they are given and put operations in the order of streams.
+// NCCL's calls that move bytes. They check their arguments and put operations in the order of streams.
 #include <algorithm>
 
 #include "registry.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 thread_local std::vector<Operation> group;
 
-// Connecting takes memory, once a peer.
+// A connection takes memory, once per peer.
 bool connect(ncclComm& own, const Operation& operation) {
     std::set<int> fresh;
     if (operation.collective) {
@@ -49,7 +49,7 @@ ncclResult_t put(const Operation& operation) {
     return ncclSuccess;
 }
 
-// Messages of one communicator and stream are one operation; collectives keep their place.
+// Messages of one communicator and stream become one operation. Collectives keep their place.
 std::vector<Operation> fused(std::vector<Operation> issued) {
     std::vector<Operation> operations;
     for (Operation& one : issued) {
@@ -66,7 +66,7 @@ std::vector<Operation> fused(std::vector<Operation> issued) {
     return operations;
 }
 
-// A communicator that is not blocking may take its time: the work is there only once somebody has asked often enough.
+// A non-blocking communicator may be slow: its work appears only after enough queries.
 ncclResult_t flush() {
     const std::vector<Operation> operations = fused(std::exchange(group, {}));
     const ncclResult_t error = take_group_error();

@@ -1,4 +1,4 @@
-// What the ranks of one communicator share in the double of libnccl, and what each rank has of its own.
+// The state of a communicator in the double of libnccl: shared by its ranks, and of each rank.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -36,7 +36,7 @@ struct Part {
     }
 };
 
-/// A send that has been reached and waits for its receive: nothing is buffered.
+/// A send that runs and waits for its receive. Nothing is buffered.
 struct Offer {
     const void* from;
     std::size_t bytes;
@@ -59,28 +59,28 @@ struct Clique {
     std::map<long, Split> splits;
     std::map<long, std::map<int, std::size_t>> windows;
     int joined = 0;
-    std::string wrong;  ///< what no rank can go on after: real NCCL would hang or move wrong data
+    std::string wrong;  ///< a fatal mistake: real NCCL would hang or move wrong data
 };
 
 }  // namespace nccl_double
 
-/// One rank's communicator. Never freed while work of it may be under way.
+/// One rank's communicator. It is never freed while its work may still run.
 struct ncclComm {
     std::shared_ptr<nccl_double::Clique> clique;
     int rank = 0;
     int device = 0;
     bool blocking = true;
     std::size_t reserved = 0;
-    std::set<int> peers;  ///< connected, which costs memory
+    std::set<int> peers;  ///< connected peers, which cost memory
     std::atomic<bool> aborted{false};
-    std::atomic<int> failure{ncclSuccess};  ///< asynchronous, of this rank
+    std::atomic<int> failure{ncclSuccess};  ///< asynchronous error of this rank
     std::atomic<long> issued{0};
     std::atomic<long> begun{0};  ///< operations run one after another, in the order of issue
-    std::atomic<long> open{0};   ///< issued and not yet over
+    std::atomic<long> open{0};   ///< operations issued but not yet over
     long collectives = 0;
     long splits = 0;
     long windows = 0;
-    std::function<bool()> in_progress;  ///< of one that is not blocking: tries to go on, true when it is done
+    std::function<bool()> in_progress;  ///< for a non-blocking communicator: tries to make progress; true when done
 };
 
 namespace nccl_double {
@@ -100,7 +100,7 @@ struct Operation {
     bool collective;
     Part part;
     std::vector<Message> messages;
-    long number = -1;  ///< in the order of issue; -1 when it is captured and numbered as it runs
+    long number = -1;  ///< in the order of issue; -1: captured, and numbered when it runs
 };
 
 [[nodiscard]] std::size_t bytes_of(ncclDataType_t type);
@@ -108,10 +108,10 @@ struct Operation {
 /// Runs on the stream's thread.
 void run(Operation& operation);
 
-/// target = op over the parts' elements [first, first + count), in an order that `turn` picks.
+/// target = op over the parts' elements [first, first + count), in an order chosen by `turn`.
 void reduce(const std::map<int, Part>& parts, std::size_t first, std::size_t count, int turn, void* target);
 
-/// Waits until `done`, an abort of this rank, or the end of the double's timeout, which it reports. True when done.
+/// Waits until `done`, an abort of this rank, or the double's timeout, which it reports. True when done.
 template <class Done>
 bool wait(std::unique_lock<std::mutex>& lock, ncclComm& own, const char* what, const Done& done);
 

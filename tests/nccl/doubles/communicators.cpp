@@ -1,4 +1,4 @@
-// NCCL's calls that make communicators, end them and ask about them.
+// NCCL's calls that make, end and query communicators.
 #include <algorithm>
 #include <cstring>
 
@@ -30,7 +30,7 @@ ncclResult_t join(ncclComm_t* out, const std::shared_ptr<Clique>& clique, int ra
     return *out != nullptr ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-// What a split of all ranks makes of this one, once all have chosen.
+// Makes this rank's communicator of a split once all ranks have chosen.
 bool finish_split(const std::shared_ptr<ncclComm>& parent, long number, ncclComm_t* out, bool blocking) {
     Clique& clique = *parent->clique;
     std::shared_ptr<Clique> joined;
@@ -138,7 +138,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
 
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 
-// As the real one it waits for the communicator's work.
+// Like the real call, it waits for the communicator's work.
 ncclResult_t ncclCommDestroy(ncclComm_t handle) {
     const auto own = find(handle);
     if (!own) return refused(ncclInvalidArgument, "a communicator was destroyed that does not exist");
@@ -149,7 +149,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
     return ncclSuccess;
 }
 
-// Ends this rank's work only: peers hear nothing, as over the network nobody may be there to tell them.
+// Ends only this rank's work. Peers learn nothing, because over a network no one may be there to tell them.
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
     count_call("ncclCommAbort");
     const auto own = find(handle);

@@ -1,4 +1,4 @@
-// The doubles' own functions, by name: null when the program runs on the real libraries.
+// Finds the doubles' own functions by name; null if the program runs on the real libraries.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Launches of the double: each block and thread of a kernel in turn, on the host, by the functions that the device
-// runs. A kernel is known by its name.
+// Launches of the double. The host runs each block and thread of a kernel in turn, with the same functions as the
+// device. A kernel is found by its name.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@ using namespace reshard::nccl;
 
 using Body = void (*)(const DeviceBox&, std::uint32_t);
 
-// Every thread of a block up to where the threads meet, then every thread from there on.
+// Runs every thread of a block up to the barrier, then every thread after it.
 template <class Vector>
 void copy_block(const DeviceBox& box, std::uint32_t block) {
     for (std::uint32_t thread = 0; thread < threads; ++thread) copy_rows<Vector>(box, block, thread);
@@ -45,8 +45,8 @@ void fold_block(const DeviceBox& box, std::uint32_t block) {
 
 struct Emulation {
     Body body;
-    std::size_t width;  // of an access
-    bool reads;         // fills do not
+    std::size_t width;  // bytes of an access
+    bool reads;         // false for fills
 };
 
 const std::map<std::string, Emulation>& emulations() {
@@ -86,7 +86,7 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;
 
-// All that a box reaches lies in memory of the device, and whole accesses are aligned: a real device would fault.
+// Checks that a box lies in the device's memory, and that whole accesses are aligned. A real device would fault.
 void require_reach(const DeviceBox& box, const Emulation& kernel, int number) {
     std::size_t source_end = kernel.width;
     std::size_t target_end = kernel.width;
@@ -153,7 +153,7 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments
 
 using namespace gpu_double;
 
-// What nvcc's host code calls: NVIDIA's names and signatures.
+// The functions that nvcc's host code calls, with NVIDIA's names and signatures.
 extern "C" {
 
 int gpu_double_launches(const char* kernel) {

@@ -1,4 +1,4 @@
-// Memory of the double: the host's, poisoned, with an owner, a capacity and a guard behind each allocation.
+// The double's memory is the host's: poisoned, with an owner, a capacity and a guard behind each allocation.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -47,7 +47,7 @@ bool take(Device& device, std::size_t bytes) {
 
 bool on_device(const void* address, std::size_t bytes) { return gpu_double_owner(address, bytes) >= 0; }
 
-// Which side a copy must have on a device.
+// Checks which sides of a copy lie on a device.
 void require_kind(const void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -143,7 +143,7 @@ cudaError_t cudaMalloc(void** made, std::size_t bytes) {
     return cudaSuccess;
 }
 
-// As the real one it waits for the device, so what hangs on the device hangs here too.
+// Like the real call, it waits for the device, so a hang of the device is a hang here too.
 cudaError_t cudaFree(void* address) {
     note_blocking_call();
     if (address == nullptr) return cudaSuccess;
@@ -154,7 +154,7 @@ cudaError_t cudaFree(void* address) {
     return release(at);
 }
 
-// Taken at once and freed in the order of the stream, without waiting: what a pool does.
+// Allocates at once and frees in the order of the stream, without waiting, like a pool.
 cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t stream) {
     static_cast<void>(stream_of(stream));
     return cudaMalloc(made, bytes);

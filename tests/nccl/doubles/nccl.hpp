@@ -1,17 +1,17 @@
-// What tests ask of the double of libnccl beyond NCCL's own calls. Found by name at run time, as those of gpu.hpp.
+// Calls of the double of libnccl beyond NCCL's own. Tests find them by name at run time, like the calls in gpu.hpp.
 #pragma once
 
 extern "C" {
-/// After `operations` more operations of the device's ranks, one fails behind the back of the host: it never ends, and
-/// its communicator reports an asynchronous error. Negative: none.
+/// After `operations` more operations of the device's ranks, one fails unseen by the host. It never ends, and its
+/// communicator reports an asynchronous error. Negative: no operation fails.
 void nccl_double_fail(int device, int operations);
 
-/// How long an operation waits for its peers before the double says that real NCCL would hang.
+/// Sets how long an operation waits for its peers before the double reports that real NCCL would hang.
 void nccl_double_set_timeout(int milliseconds);
 
-/// Communicators of any rank that were made and not yet destroyed or aborted.
+/// The number of communicators, of any rank, that are not yet destroyed or aborted.
 int nccl_double_communicators();
 
-/// Calls by name, such as "ncclAlltoAll", since the program started.
+/// The number of calls by name, such as "ncclAlltoAll", since the program started.
 int nccl_double_calls(const char* name);
 }

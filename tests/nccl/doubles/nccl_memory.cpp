@@ -40,7 +40,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t handle, void* address, std::size_
     const auto own = find(handle);
     if (const auto error = usable(own); error != ncclSuccess) return error;
     if (!is_ours(*own, address, bytes)) return refused(ncclInvalidArgument, "memory was registered that is not here");
-    *registered = new char;  // a handle of its own: memory may be registered more than once
+    *registered = new char;  // each registration has its own handle, since memory may be registered more than once
     const std::lock_guard lock(allocated().mutex);
     allocated().registered.insert(*registered);
     return ncclSuccess;

@@ -1,4 +1,4 @@
-// What NCCL's kernels do, on the stream's thread: meet the peers, move bytes, add up.
+// The work of NCCL's kernels, on the stream's thread: meet the peers, move bytes, add up.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ Failures& failures() {
     return *only;
 }
 
-// Integers wrap: they add and multiply as the unsigned type of their size, and compare as themselves.
+// Integers wrap: they add and multiply as the unsigned type of their size, but compare as signed numbers.
 template <class T, class Unsigned = T>
 struct Number {
     T value;
@@ -54,7 +54,7 @@ T combined(T a, T b, ncclRedOp_t op) {
     }
 }
 
-// NCCL promises no order of summands; the double starts with another rank from one operation to the next.
+// NCCL promises no order of summands. Each operation of the double starts with another rank.
 template <class T>
 void reduce_as(const std::map<int, Part>& parts, std::size_t first, std::size_t count, int turn, void* target) {
     const int ranks = static_cast<int>(parts.size());
@@ -73,7 +73,7 @@ void reduce_as(const std::map<int, Part>& parts, std::size_t first, std::size_t 
 
 void run_collective(Operation& operation) {
     ncclComm& own = *operation.communicator;
-    const long number = own.collectives++;  // messages of ranks differ in number, collectives do not
+    const long number = own.collectives++;  // ranks differ in their numbers of messages, not of collectives
     Clique& clique = *own.clique;
     std::unique_lock lock(clique.mutex);
     auto& parts = clique.parts[number];
@@ -89,7 +89,7 @@ void run_collective(Operation& operation) {
     const auto ranks = static_cast<std::size_t>(clique.ranks);
     const auto me = static_cast<std::size_t>(own.rank);
     const auto turn = static_cast<int>(number % clique.ranks);
-    std::vector<unsigned char> result;  // apart, so that operations in place work
+    std::vector<unsigned char> result;  // a separate buffer, so that operations in place work
     switch (operation.part.call) {
         case Call::all_gather:
             result.resize(bytes * ranks);
@@ -129,7 +129,7 @@ void run_messages(Operation& operation) {
     Clique& clique = *own.clique;
     std::unique_lock lock(clique.mutex);
     std::vector<std::shared_ptr<Offer>> offered;
-    std::map<int, std::deque<const Message*>> wanted;  // per peer, in order
+    std::map<int, std::deque<const Message*>> wanted;  // by peer, in order
     for (const Message& message : operation.messages) {
         if (message.sends) {
             offered.push_back(std::make_shared<Offer>(Offer{message.from, message.bytes}));
@@ -140,7 +140,7 @@ void run_messages(Operation& operation) {
     }
     clique.changed.notify_all();
     std::vector<int> ready;
-    while (!wanted.empty()) {  // peers in any order, the messages of one in theirs
+    while (!wanted.empty()) {  // peers in any order, but the messages of each peer in order
         const auto any_ready = [&] {
             ready.clear();
             for (const auto& [peer, messages] : wanted) {

@@ -1,4 +1,4 @@
-// What all communicators of the process are known by, and what every call checks first.
+// The registry of all communicators of the process, and the checks that every call makes first.
 #pragma once
 
 #include <utility>
@@ -7,27 +7,27 @@
 
 namespace nccl_double {
 
-inline constexpr std::size_t peer_bytes = 1 << 12;  ///< that a communicator takes for each peer it is connected to
+inline constexpr std::size_t peer_bytes = 1 << 12;  ///< memory of a communicator for each connected peer
 
 void count_call(const char* name);
 
-/// The error, after saying what was done wrong; within a group the group fails.
+/// Prints the mistake and returns the error. Within a group the whole group fails.
 ncclResult_t refused(ncclResult_t error, const char* what);
 [[nodiscard]] ncclResult_t take_group_error();
 void begin_group();
-/// The number of groups that are still open; -1 when there was none.
+/// Ends a group. Returns the number of groups still open; -1 if no group was open.
 int end_group();
 [[nodiscard]] bool in_group();
 
 [[nodiscard]] std::shared_ptr<ncclComm> find(ncclComm_t handle);
 [[nodiscard]] bool reserve(ncclComm& own, std::size_t bytes);
 
-/// A communicator of its own for one rank. Null when the device has no memory left.
+/// Makes a communicator for one rank. Null if the device has no memory left.
 [[nodiscard]] ncclComm_t make(const std::shared_ptr<Clique>& clique, int rank, int device, bool blocking);
 void forget(const std::shared_ptr<ncclComm>& own);
 
 [[nodiscard]] bool is_ours(const ncclComm& own, const void* address, std::size_t bytes);
-/// Whether a call may be made on it now, from here.
+/// Success if this thread may now make a call on the communicator.
 [[nodiscard]] ncclResult_t usable(const std::shared_ptr<ncclComm>& own);
 
 }  // namespace nccl_double

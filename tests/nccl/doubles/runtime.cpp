@@ -9,7 +9,7 @@ namespace {
 
 Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
 
-// Waits for a captured event tie streams of one capture together; nothing runs.
+// A wait for a captured event joins streams of one capture. Nothing runs.
 cudaError_t join_capture(Stream& waiting, Event& event) {
     if (!waiting.capture) waiting.capture = event.capture;
     if (waiting.capture != event.capture) return failed(cudaErrorStreamCaptureMerge);
@@ -67,7 +67,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* made) { return cudaEventCreateWithFlags
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     Event* event = &event_of(handle);
     {
-        std::unique_lock lock(event->mutex);  // the real one may go while it is recorded; the double waits for that
+        std::unique_lock lock(event->mutex);  // a real event may go while it is recorded; the double waits for that
         event->changed.wait(lock, [&] { return event->reached >= event->recorded; });
     }
     delete event;
@@ -89,7 +89,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
         number = ++event->recorded;
     }
     stream->push([event, number] {
-        const std::lock_guard lock(event->mutex);  // notified under the lock: its owner may be about to destroy it
+        const std::lock_guard lock(event->mutex);  // notifies under the lock: the owner may be about to destroy it
         event->reached = number;
         event->at = std::chrono::steady_clock::now();
         event->changed.notify_all();

@@ -12,7 +12,7 @@ namespace {
 struct All {
     std::mutex mutex;
     std::vector<std::shared_ptr<Stream>> streams;
-    std::map<int, std::shared_ptr<Stream>> own;  // of each device
+    std::map<int, std::shared_ptr<Stream>> own;  // the default stream of each device
 };
 
 All& all() {
@@ -111,7 +111,7 @@ std::shared_ptr<Stream> stream_of(cudaStream_t handle) {
 }
 
 bool drop_stream(Stream* stream) {
-    std::shared_ptr<Stream> kept;  // its thread ends outside of the lock
+    std::shared_ptr<Stream> kept;  // its thread ends outside the lock
     const std::lock_guard lock(all().mutex);
     const auto found = std::ranges::find_if(all().streams, [&](const auto& one) { return one.get() == stream; });
     if (found == all().streams.end()) return false;

@@ -18,12 +18,12 @@ namespace gpu_double {
 using Work = std::function<void()>;
 class Stream;
 
-/// Work that was captured, in the order in which it was issued: one of the orders that its dependencies allow.
+/// Captured work in the order of issue, which is one of the orders that its dependencies allow.
 struct Graph {
     std::vector<Work> work;
 };
 
-/// A capture under way: its graph, and per stream how much was captured and how much of that the origin waits for.
+/// A capture in progress: its graph, and for each stream the amount captured and the part that the origin waits for.
 struct Capture {
     Stream* origin = nullptr;
     std::shared_ptr<Graph> graph = std::make_shared<Graph>();
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool idle();
     [[nodiscard]] int device() const { return device_; }
 
-    std::shared_ptr<Capture> capture;  ///< touched by the capturing thread only
+    std::shared_ptr<Capture> capture;  ///< only the capturing thread uses it
 
 private:
     void run();
@@ -64,12 +64,12 @@ struct Event {
     unsigned long recorded = 0;
     unsigned long reached = 0;
     std::chrono::steady_clock::time_point at;
-    std::shared_ptr<Capture> capture;  ///< where it was recorded, when that was a capture
+    std::shared_ptr<Capture> capture;  ///< the capture in which it was recorded, if any
     Stream* stream = nullptr;
-    std::size_t position = 0;  ///< in the capture of that stream
+    std::size_t position = 0;  ///< position in the capture of that stream
 };
 
-/// The stream of a handle; of a null handle the device's own.
+/// The stream of a handle; for a null handle the device's default stream.
 [[nodiscard]] std::shared_ptr<Stream> stream_of(cudaStream_t handle);
 [[nodiscard]] std::shared_ptr<Stream> new_stream(int device);
 [[nodiscard]] bool drop_stream(Stream* stream);
@@ -77,8 +77,8 @@ struct Event {
 
 [[nodiscard]] int current_device();
 cudaError_t set_current_device(int device);
-cudaError_t failed(cudaError_t error);  ///< keeps it for cudaGetLastError
-[[nodiscard]] bool capturing_here();    ///< this thread has begun a capture and not ended it
+cudaError_t failed(cudaError_t error);  ///< stores the error for cudaGetLastError
+[[nodiscard]] bool capturing_here();    ///< true: this thread has a capture in progress
 void note_capture(int change);
 void note_blocking_call();
 }  // namespace gpu_double

@@ -1,4 +1,4 @@
-"""What tests of emitted programs share: questions of every kind, arrays for them, and what `reshard emit` prints."""
+"""Shared by tests of emitted programs: problems of every kind, arrays for them, and the output of `reshard emit`."""
 
 import os
 import re
@@ -14,7 +14,7 @@ DTYPES = {"f32": numpy.float32, "i32": numpy.int32, "bf16": ml_dtypes.bfloat16, 
           "c64": numpy.complex64, "bool": numpy.bool_}
 COMBINE = {"U": numpy.add, "max": numpy.maximum, "min": numpy.minimum, "prod": numpy.multiply, "avg": numpy.add}
 
-# Everything that a program can hold: sub-axes, wide all_to_alls, every reduction, fills, other orders, reshapes, scalars.
+# Everything that a program can contain: sub-axes, wide all_to_alls, every reduction, fills, other orders, reshapes, scalars.
 QUESTIONS = [
     ("x=2,y=4", "f32[16,8@x,16@y]", "f32[16@(x,y),8,16]"),
     ("x=2,y=4", "f32[16,8@x,16@y]", "f32[16@(y,x),8,16]"),
@@ -62,7 +62,7 @@ def array_of(layout):
 
 
 def summands_of(values, unreduced, count):
-    """So many summands that combine to the values, which an avg divides by their number."""
+    """`count` summands that combine to the values. An avg divides by their number."""
     if unreduced is None:
         return values
     kind = unreduced[1:].partition(":")[0].partition("/")[0]

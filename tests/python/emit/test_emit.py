@@ -1,5 +1,5 @@
-"""What `reshard emit` writes runs as it stands: the JAX module and the StableHLO module on eight host devices, and move the
-array right. Skipped where there is no jax."""
+"""Runs the output of `reshard emit` unchanged: the JAX and StableHLO modules on eight host devices must move the array right.
+Skipped if jax is not installed."""
 
 import ast
 import json
@@ -26,7 +26,7 @@ if not TOOL:
     print("skipped: this build has no tool")
     sys.exit(77)
 def shards_of(array, sharding):
-    """The tile of each device, by its number."""
+    """The tile of each device, by device number."""
     places = sharding.devices_indices_map(array.shape)
     return {device.id: array[index] for device, index in places.items()}
 
@@ -50,7 +50,7 @@ class Emitted(unittest.TestCase):
             self.check_stablehlo(module, stack, numpy.asarray(moved), (mesh, source, target), unreduced, made_unreduced)
 
     def check_stablehlo(self, module, stack, moved, question, unreduced, made_unreduced):
-        """Replica i has the tile that position i of the mesh has, before and after."""
+        """Replica i has the tile of position i in the mesh, before and after."""
         text = emitted("stablehlo", *question)
         devices = list(module["mesh"].devices.flat)
         before = shards_of(stack, module["source"])
@@ -86,7 +86,7 @@ class Emitted(unittest.TestCase):
 
 
 def run_stablehlo(text, tiles):
-    """The module on as many replicas as there are tiles, by the client that jax has."""
+    """Runs the module with one replica per tile, on jax's own client."""
     from jax._src.lib import xla_client
     devices = jax.devices()[:len(tiles)]
     options = xla_client.CompileOptions()

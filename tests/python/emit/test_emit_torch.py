@@ -1,5 +1,5 @@
-"""What `reshard emit --to torch` writes runs as it stands on eight gloo processes, and moves every tile right. Skipped where
-there is no torch."""
+"""Runs the output of `reshard emit --to torch` unchanged on eight gloo processes, which must move every tile right. Skipped if
+torch is not installed."""
 
 import os
 import random
@@ -27,7 +27,7 @@ RANKS = 8
 
 
 class Ends:
-    """Which part of an array each device has, by counting through the mesh with named coordinates."""
+    """The part of an array on each device, by counting through the mesh with named coordinates."""
 
     def __init__(self, mesh, layout):
         axes, _, listed = mesh.partition("[")
@@ -42,7 +42,7 @@ class Ends:
         self.unreduced = self.parts(unreduced or "")
 
     def parts(self, text):
-        """(axis, devices below it in the axis, size) of each part of an axis: y:(2)2 of y=4 has 1 below it."""
+        """(axis, number of devices below the part within the axis, size) of each part: y:(2)2 of y=4 has 1 below."""
         found = re.findall(r"(\w+)(?::\((\d+)\)(\d+))?", re.sub(r"^\((.*)\)$", r"\1", text))
         return [(axis, self.sizes[axis] // (int(before or 1) * int(size or self.sizes[axis])), int(size or self.sizes[axis]))
                 for axis, before, size in found]
@@ -60,7 +60,7 @@ class Ends:
         return int(numpy.prod([size for _, _, size in parts], dtype=int))
 
     def tile(self, stack, device):
-        """Of the array, or of the device's summand of it."""
+        """The device's part of the array, or of its summand."""
         array = stack[self.value(self.unreduced, device), ...] if self.unreduced else stack
         place = []
         for extent, parts in self.dims:
@@ -77,7 +77,7 @@ def to_torch(tile):
 
 
 def work(rank, folder, questions):
-    """All questions, one after the other, on one rank; its tiles go to the folder."""
+    """Runs all problems one after the other on one rank, and writes its tiles to the folder."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", rank=rank, world_size=RANKS, init_method=f"file://{folder}/meeting")
@@ -111,7 +111,7 @@ class EmittedForTorch(unittest.TestCase):
                                [numpy.load(f"{folder}/{number}.{rank}.npy") for rank in range(RANKS)])
 
     def check(self, target, ends, values, tiles):
-        """Every tile is its part of the array; summands combine to it."""
+        """Every tile is its part of the array, or its summands combine to this part."""
         shape, unreduced = tuple(extent for extent, _ in ends.dims), array_of(target)[1]
         wanted = values.reshape(shape).astype(tiles[0].dtype)
         stack = numpy.zeros((ends.count(ends.unreduced),) + shape, tiles[0].dtype)

@@ -1,11 +1,11 @@
-"""Eight devices of this host for the tests of reshard.jax; imported before jax is. XLA's complaints go to a file."""
+"""Eight devices of this host for the tests of reshard.jax. Import it before jax. XLA's warnings go to a file."""
 
 import contextlib
 import os
 import sys
 import tempfile
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"  # compiles faster
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"  # -O0 compiles faster
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 try:
@@ -21,7 +21,7 @@ SEED = int(os.environ.get("RESHARD_SEED", "1"))
 
 
 def mesh_of(kind=AxisType.Auto, **axes):
-    """A mesh of these axes, all of one type."""
+    """A mesh of these axes, all with one axis type."""
     return jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(kind,) * len(axes))
 
 
@@ -32,7 +32,7 @@ def named(mesh, *spec):
 
 @contextlib.contextmanager
 def complaints():
-    """What the process writes to stderr meanwhile, C++ included, as a function that gives the text so far."""
+    """A function that returns the text written to stderr so far, by C++ too."""
     sys.stderr.flush()
     held = os.dup(2)
     with tempfile.TemporaryFile() as file:

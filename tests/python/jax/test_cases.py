@@ -1,5 +1,5 @@
-"""The rows of tests/cases over at most 40 devices that JAX has words for, as test_pairs looks at pairs; among them, by source=
-too, two moves at which XLA of JAX 0.12 ends the process."""
+"""The rows of tests/cases over at most 40 devices that JAX can express, with the checks of test_pairs. Among them, also with
+source=, are two moves at which XLA of JAX 0.12 ends the process."""
 
 import json
 import math
@@ -18,14 +18,14 @@ from reshard.jax import _explain, _hlo
 
 CASES = pathlib.Path(__file__).parents[2] / "cases"
 DIMS = re.compile(r"mesh(<.*?>), (\[.*\])>")
-ABORTS = tuple(map(int, jax.__version__.split(".")[:2])) > (0, 10)  # then XLA's own program is not compiled for comparison
+ABORTS = tuple(map(int, jax.__version__.split(".")[:2])) > (0, 10)  # XLA's own program is then not compiled for comparison
 
 PAIRS = (({"a": 2, "b": 3, "c": 2}, (24,), ((("a", "b"),), ("c",))),
          ({"x": 4, "y": 10}, (80, 80), ((None, "x"), (("x", "y"), None))))
 
 
 def cases():
-    """(id, both shardings, an array) of each row that divides."""
+    """(id, both shardings, an array) for each row that divides."""
     for file in ("named", "shardy", "portable"):
         for row in map(json.loads, (CASES / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()):
             if not {"mesh", "source", "target"} <= row.keys() or "target_mesh" in row or row.get("device_ids"):
@@ -34,7 +34,7 @@ def cases():
                 source, target = (reshard.parse_layout(row["mesh"], row[end]) for end in ("source", "target"))
                 (mesh, dims), (_, other) = (DIMS.search(end.format("sdy")).groups() for end in (source, target))
             except (reshard.Error, AttributeError):
-                continue  # a sum, an interval, pieces, a reshape: no NamedSharding
+                continue  # sums, intervals, pieces and reshapes have no NamedSharding
             ends = _explain.shardings(mesh, dims, other)
             if ends is None or source.shape != target.shape or not source.ndim or source.global_bytes > 64 << 20:
                 continue
@@ -78,5 +78,5 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # the number of devices is JAX's to say
+    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # JAX chooses the number of devices
     sys.exit(main())

@@ -1,5 +1,5 @@
-"""reshard.jax.explain on a transformer that scans over its layers, with three bad reshards, one of them there and back:
-exactly these are found, and its lines, pasted, make XLA's complaints go away."""
+"""reshard.jax.explain on a transformer that scans over its layers, with three bad reshards, one of them there and back. It must
+find exactly these, and its lines, pasted into the program, must end XLA's warnings."""
 
 import json
 import os
@@ -47,7 +47,7 @@ LAYERS, BATCH, LENGTH, WIDTH = 3, 16, 32, 64
 
 
 def loaded(text, folder, name):
-    """The program as a module of a file of its own, for JAX to name its lines."""
+    """The program as a module in its own file, so that JAX can name its lines."""
     path = pathlib.Path(folder) / f"{name}.py"
     path.write_text(text, encoding="utf-8")
     scope = {}
@@ -64,7 +64,7 @@ def arguments():
 
 
 def warned(program, values):
-    """How often XLA complains, and the result."""
+    """The number of XLA's warnings, and the result."""
     with jax.set_mesh(MESH), devices.complaints() as said:
         result = jax.jit(program)(*values)
         return said().count("Involuntary full rematerialization"), numpy.asarray(result)
@@ -78,14 +78,14 @@ class Explain(unittest.TestCase):
             complaints, before = warned(model, values)
             self.assertGreater(complaints, 0)
             seconds = []
-            for _ in range(3):  # the least, since other processes slow this one
+            for _ in range(3):  # the least of three, since other processes slow this one
                 with jax.set_mesh(MESH), devices.complaints() as said:
                     begin = time.process_time()
                     jax.jit(lambda *values: model(*values)).lower(*values)
                     lowered = time.process_time()
                     found = reshard.jax.explain(jax.jit(lambda *values: model(*values)), *values)
                     seconds.append(time.process_time() - lowered - (lowered - begin))
-                    self.assertNotIn("rematerialization", said())  # rows say it
+                    self.assertNotIn("rematerialization", said())  # the rows say it instead
             print(f"explain: {min(seconds):.2f} s of CPU beyond lowering, its compilations included")
             self.assertLess(min(seconds), 1)
             wasteful = [row for row in found.rows if row.waste > 1]
@@ -115,7 +115,7 @@ class Explain(unittest.TestCase):
             return jax.lax.scan(turn, x, None, length=5)[0]
         held = jax.ShapeDtypeStruct((16, 16, 16), jnp.float32, sharding=devices.named(MESH, None, "x", "y"))
         found = reshard.jax.explain(program, held)
-        self.assertEqual([row.times for row in found.rows], [5, 5, 1])  # a turn's two, and that to where the loop begins
+        self.assertEqual([row.times for row in found.rows], [5, 5, 1])  # two in each turn of the loop, and the one before the loop
         whole, tile = 16 ** 3 * 4, 16 ** 3 * 4 // 8
         for row in found.rows:
             self.assertEqual((row.bytes, row.peak, row.xla_bytes), (tile * 7 // 8, tile, whole * 7 // 8))

@@ -1,10 +1,10 @@
-"""Pairs on which XLA's partitioner of the newest JAX aborts the process, moved by reshard.jax: values right."""
+"""Pairs on which XLA's partitioner of the newest JAX aborts the process. reshard.jax must move them with right values."""
 
 import math
 import os
 import unittest
 
-import devices  # a host with more devices is asked for here, before JAX looks
+import devices  # sets the number of host devices before JAX starts
 import jax
 import numpy
 import reshard.jax
@@ -13,7 +13,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=40 --xla_backe
 
 
 def mesh_of(**axes):
-    """A mesh over the first devices of this host."""
+    """A mesh over the first devices of the host."""
     found = numpy.array(jax.devices()[:math.prod(axes.values())])
     return jax.sharding.Mesh(found.reshape(tuple(axes.values())), tuple(axes))
 

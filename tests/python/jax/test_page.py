@@ -1,4 +1,4 @@
-"""Every line of Python that docs/jax.md shows, as it stands there."""
+"""Runs every line of Python in docs/jax.md unchanged."""
 
 import doctest
 import os
@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-import devices  # eight of them, before JAX looks; noqa: F401
+import devices  # sets eight devices before JAX starts; noqa: F401
 
 ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[3]))
 

@@ -1,8 +1,8 @@
-"""Ordered pairs of shardings on eight devices, each compiled by XLA with reshard.jax.reshard and without: values right, no
-involuntary rematerialization, no full gather, temp at most 2.1 tiles, received never more than XLA's own.
+"""Ordered pairs of shardings on eight devices, each compiled by XLA with reshard.jax.reshard and without. Values must be right,
+with no involuntary rematerialization, no full gather, temp of at most 2.1 tiles, and never more received than by XLA's own.
 
-test_pairs.py MESH RANK: all pairs of rank 2 on 2x4, those up to the names of axes on 2x2x2; of rank 3 one of each kind, a
-seeded part of the kinds on 2x2x2. All with RESHARD_LONG=1. RESHARD_SEED draws other ones."""
+test_pairs.py MESH RANK: rank 2 runs all pairs on 2x4, and on 2x2x2 one of each set that differs only in names of axes. Rank 3
+runs one pair of each kind, on 2x2x2 only for a random part of the kinds. RESHARD_LONG=1 runs all; RESHARD_SEED draws others."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ EXTENTS = {2: (96, 128), 3: (32, 48, 40)}  # tiles large beside the bytes that X
 
 
 def specs(axes, rank):
-    """Every way to cut an array: axes in any order, each once at most."""
+    """Every way to cut an array: axes in any order, each at most once."""
     def dealt(order, dims):
         if dims == 1:
             return [(order,)]
@@ -32,13 +32,13 @@ def specs(axes, rank):
 
 
 def first_of_its_kind(pair, axes):
-    """Axes of one size are alike: of the pairs that differ by their names alone, the one that meets them in order."""
+    """Axes of one size are interchangeable. True for the one pair that uses their names in order."""
     met = list(dict.fromkeys(axis for spec in pair for dim in spec for axis in dim))
     return met == list(axes[:len(met)])
 
 
 def of_each_kind(found, draw):
-    """Of the pairs that differ by the order of dimensions alone, which neither a plan nor XLA's partitioner knows, one."""
+    """One of the pairs that differ only in the order of dimensions, which matters to neither a plan nor XLA's partitioner."""
     kinds = {}
     for pair in found:
         kinds.setdefault(tuple(sorted(zip(*pair))), []).append(pair)
@@ -46,7 +46,7 @@ def of_each_kind(found, draw):
 
 
 def pairs(shape, axes, rank):
-    """Those to be run."""
+    """The pairs to run."""
     every = specs(axes, rank)
     found = [(source, target) for source in every for target in every if source != target]
     if devices.LONG:
@@ -61,18 +61,18 @@ def pairs(shape, axes, rank):
 
 
 def gathers_all(collective, size):
-    """It makes the whole array on a device."""
+    """True if the program makes the whole array on a device."""
     return collective.kind == "all-gather" and any(
         math.prod(map(int, extents.split(","))) >= size for extents in re.findall(r"\[([\d,]+)\]", collective.array))
 
 
 def least(ends, x):
-    """Bytes that the busiest device has to receive."""
+    """Bytes that the busiest device must receive."""
     return reshard.synthesize(*(named_layout(end, x.shape, x.dtype) for end in ends)).lower_bound_bytes
 
 
 def faults(ends, x):
-    """What is wrong with a pair of shardings, as sentences."""
+    """The faults of a pair of shardings, as sentences."""
     held = jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=ends[0])
     with devices.complaints() as said:
         ours = jax.jit(lambda v: reshard.jax.reshard(v, ends[1])).lower(held).compile()
@@ -90,7 +90,7 @@ def faults(ends, x):
     if temp > 2.1 * tile and tile > 4096:  # XLA rounds buffers up
         yield f"temp of {temp / tile:.2f} tiles"
     got = _hlo.received(ours.as_text())
-    if got > least(ends, x):  # what nobody can go below need not be compiled twice
+    if got > least(ends, x):  # at the lower bound XLA's own program need not be compiled
         theirs = jax.jit(lambda v: jax.lax.with_sharding_constraint(v, ends[1])).lower(held).compile()
         if got > _hlo.received(theirs.as_text()):
             yield f"received {got} B, XLA {_hlo.received(theirs.as_text())} B"

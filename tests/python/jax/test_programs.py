@@ -1,8 +1,8 @@
-"""Random programs, with everywhere() and without: values and gradients equal; none receives more, none holds more (arguments
-and temp; XLA rounds up by at most 1 KiB). Free producers, pinned ends, elementwise operations, sums, products with weights,
-transposes, scans, several constraints, grad and vmap. Where both differ the program without constraints says who is right:
-XLA's partitioner is wrong in one of 200 (program 1082, jaxlib 0.10.2). Twelve programs; 200 with RESHARD_LONG=1. RESHARD_SEED
-draws other ones."""
+"""Random programs, with everywhere() and without. Values and gradients must be equal, and no program may receive or hold more
+(arguments and temp; XLA rounds up by at most 1 KiB). They have free producers, pinned ends, elementwise operations, sums,
+products with weights, transposes, scans, several constraints, grad and vmap. If the two differ, the program without constraints
+decides: XLA's partitioner is wrong in one of 200 (program 1082, jaxlib 0.10.2). Runs twelve programs, or 200 with
+RESHARD_LONG=1. RESHARD_SEED draws others."""
 
 import math
 import random
@@ -22,7 +22,7 @@ MESHES = ({"x": 2, "y": 4}, {"x": 4, "y": 2}, {"x": 2, "y": 2, "z": 2}, {"x": 8}
 
 
 class Program:
-    """One of them, drawn: `trace` is what jit is given; `text` says what it does."""
+    """A random program: jit gets `trace`; `text` says what it does."""
 
     def __init__(self, seed):
         draw = random.Random(f"programs {seed}")
@@ -37,7 +37,7 @@ class Program:
         self.text = f"{dict(self.mesh.shape)} {self.argument} {list(zip(self.steps, self.specs))} {self.result} {self.form}"
 
     def spec(self):
-        """A sharding of the array that JAX takes: axes that divide."""
+        """A sharding of the array that JAX accepts: its axes divide."""
         while True:
             dims = [[] for _ in ARRAY]
             for axis in self.draw.sample(list(self.mesh.shape), self.draw.randint(0, len(self.mesh.shape))):
@@ -46,13 +46,13 @@ class Program:
                 return tuple(tuple(dim) or None for dim in dims)
 
     def pin(self, x, spec):
-        """As a user writes it."""
+        """The constraint as a user writes it."""
         if self.free:
             return x
         return jax.lax.with_sharding_constraint(x, devices.named(self.mesh, *spec))
 
     def step(self, kind, x, spec, other, weights):
-        """x after one step; the shape stays."""
+        """x after one step, with the same shape."""
         if kind == "pin":
             return self.pin(x, spec)
         if kind == "wave":
@@ -70,7 +70,7 @@ class Program:
         return jax.lax.scan(lambda x, _: (self.pin(jnp.cos(self.pin(x, spec)), other), None), x, None, length=2)[0]
 
     def trace(self, x, weights):
-        """The program, to be traced anew with everywhere() and without."""
+        """The program, to be traced again with everywhere() and without."""
         def body(x):
             for kind, (spec, other) in zip(self.steps, self.specs):
                 x = self.step(kind, x, spec, other, weights)
@@ -79,7 +79,7 @@ class Program:
         return jax.vmap(of_one)(x) if "vmap" in self.form else of_one(x)
 
     def compiled(self):
-        """With its arguments."""
+        """The program with its arguments."""
         draw = numpy.random.default_rng(7)
         shape = ((2,) if "vmap" in self.form else ()) + ARRAY
         x = draw.standard_normal(shape, numpy.float32)
@@ -94,7 +94,7 @@ class Program:
 
 
 def free(program):
-    """Its values where nothing is constrained and one device has all."""
+    """The values without constraints, with everything on one device."""
     program.free, held, end = True, program.argument, program.result
     program.argument = program.result = None
     values = program.compiled()[1]
@@ -103,19 +103,19 @@ def free(program):
 
 
 def apart(one, other):
-    """Values differ by more than the order of sums."""
+    """True if values differ by more than the order of sums explains."""
     return not numpy.allclose(one, other, rtol=2e-4, atol=2e-4 * float(numpy.abs(other).max()))
 
 
 def costs(compiled):
-    """Bytes held, bytes received."""
+    """(bytes held, bytes received)."""
     held = compiled.memory_analysis()
     return held.argument_size_in_bytes + held.temp_size_in_bytes, _hlo.received(compiled.as_text())
 
 
 def both(program):
-    """What costs say with everywhere() and without; and whether JAX's own values are wrong. Raises AssertionError where
-    those with everywhere() are, and not because it keeps JAX's own program."""
+    """The costs with everywhere() and without, and whether JAX's own values are wrong. Raises AssertionError if the values
+    with everywhere() are wrong, unless it keeps JAX's own program."""
     theirs, wanted = program.compiled()
     with reshard.jax.everywhere():
         ours, result = program.compiled()
@@ -128,14 +128,14 @@ def both(program):
 
 
 def alone(program):
-    """Costs with plans that are not compared."""
+    """Costs with plans that are not compared with JAX's own program."""
     with reshard.jax.everywhere(compare=False):
         return costs(program.compiled()[0])
 
 
 def faults_of_comparing():
-    """Program 1017 receives more by plans alone, not where they stand where JAX moves; 1014 holds more by both, and
-    stays as it was, with a warning."""
+    """Program 1017 receives more with plans alone, but not with plans at the places where JAX moves. Program 1014 holds more
+    with both, so it stays unchanged, with a warning."""
     better, kept = Program(1017), Program(1014)
     ours, theirs, _ = both(better)
     if not ours[1] <= theirs[1] < alone(better)[1]:

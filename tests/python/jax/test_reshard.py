@@ -21,7 +21,7 @@ from reshard.jax._shardings import named_layout
 
 MESH = devices.mesh_of(x=2, y=4)
 X = numpy.arange(16 * 8 * 16, dtype=numpy.float32).reshape(16, 8, 16)
-SOURCE, TARGET = devices.named(MESH, None, "x", "y"), devices.named(MESH, ("x", "y"))  # XLA replicates in between
+SOURCE, TARGET = devices.named(MESH, None, "x", "y"), devices.named(MESH, ("x", "y"))  # XLA replicates between these
 
 
 def kinds(function, *arrays):
@@ -34,7 +34,7 @@ def square(x, source=None):
 
 
 class Inside(unittest.TestCase):
-    """Under jit, on axes of type Auto."""
+    """Under jit, with axes of type Auto."""
 
     def setUp(self):
         self.x = jax.device_put(X, SOURCE)
@@ -98,7 +98,7 @@ class Inside(unittest.TestCase):
         loop = jax.jit(lambda x: jax.lax.scan(turn, x, None, length=3)[0])
         numpy.testing.assert_array_equal(loop(self.x), 8 * X)
         received = _hlo.received(loop.lower(self.x).compile().as_text())
-        self.assertEqual(received, 2 * 3 * (X.nbytes // 8) * 7 // 8)  # each turn twice 7/8 of a tile
+        self.assertEqual(received, 2 * 3 * (X.nbytes // 8) * 7 // 8)  # each turn receives 7/8 of a tile twice
 
     def test_checkpoint_and_conditionals(self):
         def branch(x):
@@ -162,7 +162,7 @@ class Elsewhere(unittest.TestCase):
         numpy.testing.assert_array_equal(moved, X)
         self.assertEqual(moved.sharding, TARGET)
         numpy.testing.assert_array_equal(jax.grad(square)(x), 2 * X)
-        self.assertEqual(reshard.jax.device_put(X, TARGET).sharding, TARGET)  # of the host
+        self.assertEqual(reshard.jax.device_put(X, TARGET).sharding, TARGET)  # from the host
 
     def test_other_devices_meshes_and_orders(self):
         x = jax.device_put(X, SOURCE)
@@ -183,7 +183,7 @@ class Elsewhere(unittest.TestCase):
         six, two = (Mesh(numpy.array(some), ("a",)) for some in (jax.devices()[:6], jax.devices()[6:]))
         held = jax.device_put(numpy.ones((36, 8)), devices.named(six, "a"))
         kind = type(held)
-        fetched, read = [], kind._value.fget  # what jax.device_put reads when it goes through the host
+        fetched, read = [], kind._value.fget  # jax.device_put reads this when it goes through the host
         with unittest.mock.patch.object(kind, "_value", property(lambda array: fetched.append(array.shape) or read(array))):
             moved = reshard.jax.device_put(held, devices.named(two, None, "a"))
             self.assertEqual(fetched, [])
@@ -218,7 +218,7 @@ class Elsewhere(unittest.TestCase):
                for shape, axes in (((2, 3), "ab"), ((3, 2), "cd"))]
         y = numpy.arange(36.0 * 6).reshape(36, 6)
         source, target = devices.named(six[0], "a", "b"), devices.named(six[1], "c", "d")
-        for known in (None, source):  # of which no mesh has both as axes
+        for known in (None, source):  # no mesh has both as axes
             move = jax.jit(lambda y: reshard.jax.reshard(y, target, source=known), out_shardings=target)
             numpy.testing.assert_array_equal(move(jax.device_put(y, source)), y)
 

@@ -1,4 +1,4 @@
-// Pieces chosen by the price of a plan.
+// The pieces that the price of a plan chooses.
 #include "reshard/overlap/choose_pieces.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(ChoosePieces, OnePieceWhereMoreDoNotPay) {
     EXPECT_FALSE(idle.split) << "there is nothing to hide";
 }
 
-// A quarter of the work is on what the rank has itself, and fills the time until the first piece has arrived.
+// A quarter of the work is on the rank's own data, and fills the time until the first piece has arrived.
 TEST(ChoosePieces, WorkThatWaitsForNoPieceComesFirst) {
     const Judged<Plan> plan = gather();
     const Machine machine = make_machine("ethernet:nodes=4,per_node=1").value();
@@ -71,7 +71,7 @@ TEST(ChoosePieces, WorkThatWaitsForNoPieceComesFirst) {
     EXPECT_LT(apart.picoseconds, all.picoseconds);
     EXPECT_LE(apart.split->ends.size(), all.split->ends.size());
 
-    // What is not cut hides behind the transfer, too.
+    // Work that is not cut hides behind the transfer too.
     Machine dear = machine;
     dear.piece_ps = 1'000'000'000'000;
     const PieceChoice whole = choose_pieces(plan, dear, work).value();

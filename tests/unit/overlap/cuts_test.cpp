@@ -1,4 +1,4 @@
-// Cuts of a transfer and the work beside it, against all cuts in all orders.
+// Compares the cuts of a transfer and the work beside it with all cuts in all orders.
 #include "synth/overlap/cuts.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<std::size_t> ascending(std::size_t count) {
     return order;
 }
 
-// The least of all ascending cuts at every index, and of those in every order.
+// The least time of all cuts at any indices: in ascending order, and in any order.
 struct Least {
     Index ascending = index_max;
     Index any_order = index_max;
@@ -45,13 +45,13 @@ Least least_of_all(const OverlapTimes& times, Index extent, Index pieces_max) {
     return least;
 }
 
-// Work that is some constant and something for each index, which may differ from index to index.
+// Work with a constant part and a part per index, which may differ from index to index.
 OverlapTimes random_times(std::mt19937& random, Index extent) {
     const auto below = [&](Index bound) { return static_cast<Index>(random() % static_cast<unsigned>(bound)); };
     OverlapTimes times;
     times.run.alone = {below(60), 1 + below(2000)};
     times.run.behind = {times.run.alone};
-    // Steps of pieces overlap: something of the transfer is busy with part of it, something else with another.
+    // Steps of pieces overlap: each part of the transfer keeps another resource busy.
     for (Index parts = below(4); parts > 0; --parts) {
         if (parts == 3) times.run.behind.clear();
         times.run.behind.push_back(
@@ -89,7 +89,7 @@ TEST(Cuts, AsGoodAsAllCuts) {
     }
 }
 
-// Equal pieces of any number that ends at the same places are no better, and nor is no overlap.
+// Equal pieces that end at the same places are no better, whatever their number, and neither is a run without overlap.
 TEST(Cuts, NoWorseThanEqualPieces) {
     std::mt19937 random(6);
     for (int i = 0; i < 20; ++i) {
@@ -104,7 +104,7 @@ TEST(Cuts, NoWorseThanEqualPieces) {
     }
 }
 
-// Transfer and work that take as long as each other: in many pieces next to half of both; with dear pieces in few.
+// Transfer and work take equally long. Many pieces take close to half of both together; dear pieces are few.
 TEST(Cuts, FewerWherePiecesAreDear) {
     OverlapTimes times;
     const auto transfer = [&](Index piece, Index whole) { times.run = {{piece, whole}, {{piece, whole}}}; };
@@ -120,8 +120,8 @@ TEST(Cuts, FewerWherePiecesAreDear) {
     EXPECT_EQ(best_cuts(times, 1000, 64, 32).ends, std::vector<Index>{1000}) << "one piece";
 }
 
-// Work that a transfer slows ends at another picosecond for nearly every way to cut: those that differ by nothing that
-// counts are one, or there would be no end.
+// Work that a transfer slows ends at another picosecond for nearly every cut. Cuts that differ by less than counts are
+// treated as one; otherwise the search would not end.
 TEST(Cuts, SlowedWorkIsCutInTime) {
     for (const bool work_first : {true, false}) {
         OverlapTimes times;
@@ -141,7 +141,7 @@ TEST(Cuts, SlowedWorkIsCutInTime) {
     }
 }
 
-// Where work turns out longer than said, cuts that were balanced to the picosecond end far later than equal ones.
+// If work takes longer than predicted, cuts balanced to the picosecond end far later than equal ones.
 TEST(Cuts, SteadyOnesSufferLittle) {
     for (const bool work_first : {true, false}) {
         OverlapTimes times;
@@ -160,7 +160,7 @@ TEST(Cuts, SteadyOnesSufferLittle) {
     }
 }
 
-// A first piece that arrives late and short work behind it: the order of Johnson's rule beats the ascending one.
+// The first piece arrives late, and its work is short: the order of Johnson's rule beats the ascending order.
 TEST(Cuts, OrderCounts) {
     OverlapTimes times;
     times.run = {{0, 1000}, {{0, 1000}}};

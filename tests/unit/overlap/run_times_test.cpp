@@ -1,4 +1,4 @@
-// What runs in pieces cost, and which are chosen for the sake of a plan's own steps.
+// The price of runs in pieces, and the choice of pieces so that a plan's own steps overlap.
 #include "src/price/run_times.hpp"
 
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 namespace reshard {
 namespace {
 
-/// Nodes of two; a byte takes 1 us inside and as long outside, all else nothing.
+/// Nodes of two devices. A byte takes 1 us inside a node and 1 us outside; everything else is free.
 Machine nodes_of_two() {
     return {"nodes", {{"inside", 2, 0, 1'000'000}, {"outside", index_max, 0, 1'000'000}}, index_max};
 }
 
-// A third of what a device receives comes from its node.
+// A device receives a third of its bytes from its own node.
 Plan gathered_both_ways() {
     return *parse_plan(
         "mesh x=2,y=2\nsource u8[64,64@x,64@y]\nall_gather u8[64,64@x,64]\nall_gather u8[64,64,64]\n"
@@ -42,22 +42,22 @@ TEST(RunTimesUnit, StepsCostWhatTheyDid) {
     late.levels[0].latency_ps = late.levels[1].latency_ps = 1000;
     const Index started = plan_picoseconds(plan.plan(), plan.verdict(), late);
     EXPECT_EQ(started, steps + 2 * 1000);
-    const auto in_four = [&] {  // but for a picosecond that a transfer of nothing is rounded up to
+    const auto in_four = [&] {  // near, since an empty transfer rounds up to a picosecond
         return static_cast<double>(run_picoseconds(plan.plan(), even_split(0, 64, 16), plan.verdict(), late));
     };
     EXPECT_NEAR(in_four(), static_cast<double>(started + 3 * 2 * 1000), 50);
-    // Each piece waits for the messages of the levels that it goes over, and costs something by itself.
+    // Each piece waits for the messages of the levels that it crosses, and has a cost of its own.
     late.levels[1].latency_ps = 5000;
     late.piece_ps = 70'000;
     EXPECT_NEAR(in_four(), static_cast<double>(started + 4000 + 3 * (1000 + 5000) + 4 * 70'000), 50);
-    // Of pieces that nobody waits for it is what the work beside them is priced with.
+    // When no one waits for the pieces, this is the price of the work beside them.
     const Split four = even_pieces(0, 64, 4);
     EXPECT_EQ(picoseconds_of(run_times(plan.plan(), four, plan.verdict(), late, false), four),
               run_picoseconds(plan.plan(), even_split(0, 64, 16), plan.verdict(), late));
 }
 
-// A third of the bytes go inside the node and two thirds between them: the first piece takes both, each further one
-// what goes between.
+// A third of the bytes travel inside the nodes and two thirds between them. The first piece takes both times, each
+// further piece only the time between nodes.
 TEST(RunTimesUnit, FurtherPiecesTakeAsLongAsTheBusiestLevel) {
     const Judged<Plan> plan = judge(gathered_both_ways(), AsSteps{}).value();
     const Times times = plan_times(plan.plan(), plan.verdict(), nodes_of_two());
@@ -70,7 +70,7 @@ TEST(RunTimesUnit, FurtherPiecesTakeAsLongAsTheBusiestLevel) {
         EXPECT_NEAR(static_cast<double>(time),
                     static_cast<double>(whole / pieces + times.levels[1] / pieces * (pieces - 1)), 1e3);
     }
-    // Of levels that weigh alike no more than half is won, since two pieces are on their way.
+    // With two equally slow levels at most half of the time is saved, since two pieces travel at once.
     Machine alike = nodes_of_two();
     alike.levels[1].bytes_per_second *= 2;
     const Index even = plan_picoseconds(plan.plan(), plan.verdict(), alike);
@@ -91,7 +91,7 @@ TEST(RunTimesUnit, EachPiecePaysItsLatenciesAndItsOwnCost) {
     EXPECT_EQ(at(machine), at(nodes_of_two()) + 8'000 + 7'000 + 3 * (5'000 + 7'000));
 }
 
-// Pieces of one step come one after the other, whatever the levels: a step is not told from itself.
+// Pieces of a single step come one after the other, whatever the levels: a step does not overlap itself.
 TEST(RunTimesUnit, OneStepDoesNotOverlapItself) {
     const Plan plan = *parse_plan("mesh x=2,y=2\nsource u8[64@(x,y)]\nall_gather u8[64]\ntarget u8[64]\n");
     const Verdict verdict = *check(plan);
@@ -100,7 +100,7 @@ TEST(RunTimesUnit, OneStepDoesNotOverlapItself) {
     EXPECT_FALSE(in_overlapped_pieces(judge(plan, AsSteps{}).value(), options_of(nodes_of_two(), true)));
 }
 
-// One device sends all of it in the first step and rests in the second, in which the others forward what they got.
+// One device sends everything in the first step and rests in the second step, while the others forward what they got.
 TEST(RunTimesUnit, WhoIsBusyInOneStepMayRestInTheNext) {
     const Plan plan = *parse_plan(
         "mesh a=1[0]\nsource u8[4096]\nmesh b=4[2,4,6,8]\nexchange u8[4096@b]\nall_gather u8[4096]\n"
@@ -128,7 +128,7 @@ TEST(RunTimesUnit, AreChosenWhereTheBackendOverlapsSteps) {
     EXPECT_TRUE(overlaps(pieces->execution()));
     EXPECT_LT(run_picoseconds(pieces->plan(), pieces->execution(), pieces->verdict(), nodes_of_two()),
               plan_picoseconds(plan.plan(), plan.verdict(), nodes_of_two()) * 7 / 10);
-    // Dear pieces are few, and none where they cost more than they win.
+    // Dear pieces are few. If they cost more than they save, the run is not cut.
     Machine dear = nodes_of_two();
     dear.piece_ps = dear.levels[0].bytes_per_second * 4096;
     const auto few = in_overlapped_pieces(plan, options_of(dear, true));
@@ -142,7 +142,7 @@ TEST(RunTimesUnit, StayWithinTheLimits) {
     const Judged<Plan> plan = judge(gathered_both_ways(), AsSteps{}).value();
     Options options = options_of(nodes_of_two(), true);
     const Index without = in_overlapped_pieces(plan, options)->verdict().footprint_bytes;
-    EXPECT_LT(without, plan.verdict().footprint_bytes);  // of the tile between steps two pieces are there at a time
+    EXPECT_LT(without, plan.verdict().footprint_bytes);  // two pieces of the tile between steps exist at a time
     options.limits.memory.footprint_bytes_max = without - 1;
     const auto less = in_overlapped_pieces(plan, options);
     ASSERT_TRUE(less);
@@ -171,7 +171,7 @@ TEST(RunTimesUnit, TheSynthesizerPricesWhatItChooses) {
     EXPECT_EQ(pieces.alternatives.front().execution(), pieces.execution());
     options.explain = false;
     EXPECT_EQ(synthesize(source, target, options)->plan(), pieces.plan());
-    // Of several arrays none is cut so.
+    // In a list of several arrays no plan is cut this way.
     const Problem problem{source, target};
     const std::vector<Problem> two = {problem, problem};
     const auto list = synthesize(two, options);
@@ -182,8 +182,8 @@ TEST(RunTimesUnit, TheSynthesizerPricesWhatItChooses) {
     EXPECT_EQ(synthesize(two, options_of(machine, false))->cut_alone, 0);
 }
 
-/// One piece after the other, two on their way: each goes through stages, each of which holds its level; a level serves
-/// the piece that came first.
+/// Plays pieces one after the other, two at a time. Each goes through stages, and each stage holds its level. A level
+/// serves the piece that came first.
 Index played(const std::vector<std::pair<std::size_t, Index>>& stages, std::size_t levels, int pieces) {
     std::vector<Index> free(levels, 0);
     std::vector<Index> ends;
@@ -199,7 +199,7 @@ Index played(const std::vector<std::pair<std::size_t, Index>>& stages, std::size
             ways.push_back({0, begun < 2 ? 0 : ends[static_cast<std::size_t>(begun - 2)]});
             ++begun;
         }
-        // The one whose stage can begin first.
+        // The piece whose stage can begin first.
         auto next = std::ranges::min_element(ways, {}, [&](const Way& way) {
             return way.stage == stages.size() ? index_max : std::max(way.at, free[stages[way.stage].first]);
         });
@@ -212,7 +212,7 @@ Index played(const std::vector<std::pair<std::size_t, Index>>& stages, std::size
     return ends.back();
 }
 
-// The price of many pieces is near what a run of two at a time takes that holds each level by itself.
+// The price of many pieces is close to the time of a played run, with two pieces at a time.
 TEST(RunTimesUnit, PiecesTakeWhatTwoAtATimeTake) {
     std::mt19937 random(3);
     const int pieces = 16;

@@ -82,7 +82,7 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     EXPECT_EQ(cache.hits(), static_cast<Index>(questions.size()));
 }
 
-// Nor does the order of the names decide anything.
+// The order of the names does not matter either.
 TEST(PlanCacheUnit, ARuleThatThereIsNotIsRefusedBesideWhatIsRemembered) {
     PlanCache cache;
     const Problem problem = problem_on(mesh, "f32[12@x,6]", "f32[12@y,6]");
@@ -132,7 +132,7 @@ TEST(PlanCacheUnit, ThreadsMayAskTogether) {
     for (std::size_t t = 0; t < wrong.size(); ++t)
         threads.emplace_back([&, t] {
             for (Index i = 0; i < 400; ++i) {
-                // Each question twice in a row: in turn, more questions than places are never met again.
+                // Each problem comes twice in a row. With more problems than places, taking turns would never hit.
                 const std::string n = std::to_string(6 * (1 + (i / 2 * 7 + static_cast<Index>(t)) % 12));
                 const Problem problem = problem_on(mesh, "f32[" + n + "@x]", "f32[" + n + "@y]");
                 const auto made = cache.synthesize(problem);

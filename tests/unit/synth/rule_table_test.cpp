@@ -1,4 +1,4 @@
-// The table of rules: explain names each of them and none besides, and one that is off is neither asked nor named.
+// The table of rules: `explain` names exactly these rules. A rule that is off is neither asked nor named.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 Layout on(const Mesh& mesh, const char* text) { return *parse_layout(mesh, text); }
 
-/// Questions that together are asked every rule.
+/// Problems that together use every rule.
 std::vector<Problem> questions() {
     const Mesh mesh{{"x", 2}, {"y", 3}};
     const auto at = [&](const char* text) { return on(mesh, text); };
@@ -49,7 +49,7 @@ Options explained() {
     return options;
 }
 
-// Every name that explain prints is in the table, and every rule of the table is asked by some question.
+// Every name that `explain` prints is in the table, and some problem uses every rule of the table.
 TEST(RuleTableUnit, TheTableHasAllRulesThatExplainNames) {
     std::set<std::string, std::less<>> known;
     for (const Rule& rule : rules()) {
@@ -62,14 +62,14 @@ TEST(RuleTableUnit, TheTableHasAllRulesThatExplainNames) {
             Options options = explained();
             options.vocabulary = vocabulary;
             const auto answer = synthesize(problem, options);
-            if (vocabulary == Vocabulary::collectives && !answer) continue;  // between meshes nothing else will do
+            if (vocabulary == Vocabulary::collectives && !answer) continue;  // between meshes only an exchange works
             ASSERT_TRUE(answer.has_value()) << answer.error().message;
             found.merge(rules_of(*answer));
         }
     EXPECT_EQ(found, known);
 }
 
-// Where no other rule is asked there is no plan then.
+// If no other rule is asked, synthesize then finds no plan.
 TEST(RuleTableUnit, WhatIsOffNeverAppears) {
     for (const Rule& rule : rules())
         for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps}) {
@@ -111,7 +111,7 @@ TEST(RuleTableUnit, ARuleThatThereIsNotIsRefused) {
     for (const Rule& rule : rules()) EXPECT_NE(answer.error().message.find(rule.name), std::string::npos);
 }
 
-// The clock is the caller's, so that a plan depends on none.
+// The caller passes the clock, so a plan depends on no clock.
 TEST(RuleTableUnit, RulesAreCountedAndTimed) {
     static Index ticks = 0;
     Options timed = explained();

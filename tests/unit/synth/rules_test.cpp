@@ -16,7 +16,7 @@ const Mesh mesh{{"x", 2}, {"y", 3}};
 
 Layout at(const char* text) { return *parse_layout(mesh, text); }
 
-/// On three devices that the mesh above has not.
+/// A layout on three devices that are not in the mesh above.
 Layout elsewhere(const char* text) { return *parse_layout(Mesh({{"z", 3}}, {6, 7, 8}), text); }
 
 Synthesis made(const Problem& problem, Vocabulary vocabulary, Objective objective) {
@@ -65,8 +65,9 @@ TEST(RuleUnit, three_stage) {
         }
 }
 
-// Where primes are too many to search them all, tiles are numbered once, as the target needs them: each pair needs that
-// for another reason, and Shardy's pass receives as little on all but the fourth, where it receives more.
+// If there are too many primes to search them all, tiles are numbered once, as the target needs them. Each pair needs
+// this for another reason. Shardy's pass receives equally little on all pairs except the fourth, where it receives
+// more.
 TEST(RuleUnit, OnePermute) {
     struct Pair {
         Mesh mesh;
@@ -91,7 +92,7 @@ TEST(RuleUnit, OnePermute) {
     }
 }
 
-// Each element enters a node of 3 once, at one of the devices that want it.
+// Each element enters a node of 3 devices once, at one of the devices that want it.
 TEST(RuleUnit, fetch_once) {
     const Problem problem{at("f32[12@(x,y),6]"), at("f32[12,6@x]")};
     const Machine machine{"nodes of 3", {{"inside", 3, 0, 8}, {"outside", index_max, 0, 1}}, 8};
@@ -104,7 +105,8 @@ TEST(RuleUnit, fetch_once) {
     EXPECT_FALSE(fetch_once({at("f32[12@x]"), at("f32[12@(x,y)]")}, Vocabulary::all, machine, 0).has_value());
 }
 
-// From one node of 2 to two: scattered over all four devices, forwarded between the nodes, then shared inside.
+// From one node of 2 devices to two nodes: scattered over all four devices, forwarded between the nodes, then shared
+// inside.
 TEST(RuleUnit, fetch_once_between) {
     const Machine machine{"nodes of 2", {{"inside", 2, 0, 8}, {"outside", index_max, 0, 1, 0, true}}, 8};
     const Mesh one{{"a", 2}};
@@ -157,7 +159,7 @@ TEST(RuleUnit, gather_then_slice) {
     EXPECT_EQ(plan->steps[1].kind, StepKind::slice);
 }
 
-// Sums are added up where they lie, before anything crosses to the other devices.
+// Sums are added up in place, before anything crosses to the other devices.
 TEST(RuleUnit, reduce_first) {
     const auto answer = made({at("f32[12]{U:x}"), elsewhere("f32[12@z]")}, Vocabulary::all, Objective::bytes);
     EXPECT_EQ(answer.rule, "reduce_first");
@@ -166,7 +168,7 @@ TEST(RuleUnit, reduce_first) {
     EXPECT_EQ(answer.plan().steps[1].kind, StepKind::exchange);
 }
 
-// One shard has nearly all: its summands are carried to where each part is wanted, and added up there.
+// One shard has nearly all elements. Its summands go to the devices that want each part, and are added up there.
 TEST(RuleUnit, reduce_last) {
     const auto answer = made({at("f32[12@y[10,1,1]]{U:x}"), at("f32[12@(y,x)]")}, Vocabulary::all, Objective::bytes);
     EXPECT_EQ(answer.rule, "reduce_last");
@@ -175,7 +177,7 @@ TEST(RuleUnit, reduce_last) {
     EXPECT_EQ(answer.plan().steps[1].kind, StepKind::reduce_scatter);
 }
 
-// One holder, three that want all of it: a third to each, then they share.
+// One device holds everything, and three devices want all of it. Each gets a third, then they share.
 TEST(RuleUnit, scatter_then_gather) {
     const Layout one = *parse_layout(Mesh{}, "f32[3145728]");
     const auto answer = made({one, elsewhere("f32[3145728]")}, Vocabulary::all, Objective::time);
@@ -185,7 +187,8 @@ TEST(RuleUnit, scatter_then_gather) {
     EXPECT_EQ(answer.plan().steps[1].kind, StepKind::all_gather);
 }
 
-// The same devices in an order that is no permutation of digits: made in the source's order, then whole tiles move.
+// The same devices in an order that is not a permutation of digits. Tiles are made in the source's order, then whole
+// tiles move.
 TEST(RuleUnit, reorder) {
     const Mesh shuffled({{"x", 2}, {"y", 3}}, {3, 1, 4, 0, 5, 2});
     const Problem problem{at("f32[12@x,6]"), *parse_layout(shuffled, "f32[12,6@y]")};
@@ -195,7 +198,7 @@ TEST(RuleUnit, reorder) {
     EXPECT_TRUE(check(answer.plan()).has_value());
 }
 
-// Nested chunks, as DTensor has them, of what does not divide.
+// Nested chunks, as in DTensor, of an extent that does not divide.
 TEST(RuleUnit, SearchByTurns) {
     const Layout target = at("f32[13@(x,y)[3,3,1,2,2,2],12]");
     for (const Vocabulary vocabulary : {Vocabulary::collectives, Vocabulary::all}) {
@@ -207,7 +210,7 @@ TEST(RuleUnit, SearchByTurns) {
     }
 }
 
-// Cut as nothing else is: the idle axis is sliced, so that the reduction is of a third of the array.
+// The idle axis is sliced by a cut that neither end has, so only a third of the array is reduced.
 TEST(RuleUnit, even_blocks) {
     const auto answer =
         made({at("f32[13,12]{U:x}"), at("f32[13@(x,y)[3,2,2,2,2,2],12]")}, Vocabulary::all, Objective::bytes);
@@ -225,13 +228,14 @@ TEST(RuleUnit, gather_differing) {
     EXPECT_TRUE(check(*plan).has_value());
 }
 
-/// Ten shards of two axes, 2 x 5, that are best cut as 5 x 2.
+/// Two axes, 2 x 5, make ten shards that are best cut as 5 x 2.
 Problem crossing() {
     const Mesh axes{{"a", 2}, {"b", 7}, {"c", 5}};
     return {*parse_layout(axes, "f32[3584@(a,b),7680@c]"), *parse_layout(axes, "f32[3584@b,7680@(a,c)]")};
 }
 
-// XLA's partitioner does the same. Either way one permute and one all-to-all of half a tile, at one end for nothing.
+// XLA's partitioner does the same. Either way one permute and one all-to-all of half a tile; at one end the permute is
+// free.
 TEST(RuleUnit, renumber) {
     const Problem there = crossing();
     for (const Problem& problem : {there, Problem{there.target, there.source}}) {
@@ -252,7 +256,8 @@ TEST(RuleUnit, renumber) {
     EXPECT_FALSE(renumbered_to_source({at("f32[12@x,6]{U:y}"), at("f32[12@(y,x),6]")}));
 }
 
-// With an exchange steps end sooner one after the other, without it in pieces, which have both levels at work.
+// With an exchange, steps end sooner one after the other. With no exchange they end sooner in pieces, which use both
+// levels at once.
 TEST(RuleUnit, collectives) {
     const Mesh nodes{{"a", 2}, {"b", 2}, {"c", 2}};
     const Problem problem{*parse_layout(nodes, "f32[512@b,512@c]"), *parse_layout(nodes, "f32[512@a,512]")};
@@ -263,7 +268,7 @@ TEST(RuleUnit, collectives) {
     options.without = {"collectives"};
     EXPECT_GT(synthesize(problem, options)->picoseconds, found->picoseconds);
 
-    // Within a limit on memory, where plans with an exchange hold too much.
+    // Under a memory limit, plans with an exchange hold too much.
     const Mesh six{{"a", 3}, {"b", 2}};
     const Problem sums{*parse_layout(six, "f32[12,1]{U:a}"), *parse_layout(six, "f32[12,1@b]")};
     Options within{.limits = {.memory = {.footprint_bytes_max = 96}}};

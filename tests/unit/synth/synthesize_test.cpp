@@ -81,7 +81,7 @@ TEST(SynthesizeUnit, AnInfeasibleLimitNamesTheFloor) {
     EXPECT_NE(made.error().message.find("48 B"), std::string::npos) << made.error().message;
 }
 
-// The search's plan needs a workspace and no dimension of it can be cut; the exchange needs none.
+// The search's plan needs a workspace, and no dimension of it can be cut. The exchange needs no workspace.
 TEST(SynthesizeUnit, AFootprintLimitThatOneCandidateExceedsChoosesAnother) {
     const Mesh larger{{"x", 2}, {"y", 2}};
     const Problem problem{*parse_layout(larger, "f32[16@(x,y),16]"), *parse_layout(larger, "f32[16@y,16@x]")};
@@ -169,7 +169,7 @@ TEST(SynthesizeUnit, GatherThenSlicePassesThroughTheWholeArray) {
     EXPECT_EQ(check(*plan)->peak_bytes, 12 * 6 * 4);
 }
 
-// One end alone does not tell that its list of devices permutes digits, the other end does.
+// One end alone does not show that its list of devices permutes digits; the other end does.
 TEST(SynthesizeUnit, EndsOnOneListOfDevicesStayInOneOrder) {
     const Mesh listed({{"x", 4}}, {0, 2, 1, 3});
     const Mesh square{{"a", 2}, {"b", 2}};
@@ -189,7 +189,7 @@ TEST(SynthesizeUnit, EndsOnOneListOfDevicesStayInOneOrder) {
             }
 }
 
-// Extents of 1 and ragged tiles on the way: the least that is received, and the same plan beside the others.
+// Extents of 1 and ragged tiles on the way: the plan receives the least, and it is the same with all alternatives.
 TEST(SynthesizeUnit, ExplainChangesNoPlan) {
     struct Case {
         Mesh mesh;
@@ -240,7 +240,7 @@ TEST(SynthesizeUnit, IdleAxesMakeReductionsCheapOnLargerMeshes) {
     }
 }
 
-// In one pass over the axes: what looks at all axes for each pair of them takes minutes.
+// One pass over the axes suffices. A look at all axes for each pair of them would take minutes.
 TEST(SynthesizeUnit, ThousandsOfAxesOfSizeOneTakeNoTime) {
     std::string text = "x=2";
     std::string list;
@@ -306,8 +306,8 @@ TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {
     EXPECT_EQ(synthesize(source, target, tight).error().code, Code::infeasible);
 }
 
-// All pairs of placements that sum over some axes and average over others: whatever the way, what is multiplied and
-// divided on it takes the divisor of the source to that of the target.
+// All pairs of placements that sum over some axes and average over others. On any way, the factors of the steps turn
+// the source's divisor into the target's divisor.
 TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
     const Setting setting{Mesh{{"a", 2}, {"b", 4}, {"c", 3}}, DType::f32, {48}};
     const std::vector<std::string> placements = {
@@ -337,8 +337,8 @@ TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
             }
 }
 
-// Cut axis by axis, as torch does, tiles nest whatever the extents: one axis between nodes and one inside them is
-// sooner than all devices with all.
+// Tiles that are cut axis by axis, as in torch, nest for any extents. One axis between nodes and one axis inside them
+// end sooner than an exchange between all devices.
 TEST(SynthesizeUnit, UnevenTilesMoveLevelByLevelInCutsByTurns) {
     const Setting setting{Mesh{{"x", 8}, {"y", 8}}, DType::f32, {302, 104, 1227}};
     for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
@@ -353,8 +353,8 @@ TEST(SynthesizeUnit, UnevenTilesMoveLevelByLevelInCutsByTurns) {
     }
 }
 
-// Where an axis of six is cut in two ways more moves are looked at than are counted: what the last ones were taken for
-// is no bound on cuts by turns.
+// If an axis of six is cut in two ways, the search sees more moves than it counts. The estimate for the last moves is
+// not a bound for cuts by turns.
 TEST(SynthesizeUnit, AnEstimateBoundsNoOtherSearch) {
     const Mesh six{{"x", 6}, {"y", 4}};
     Options options = with(Vocabulary::collectives, Objective::time);
@@ -365,7 +365,7 @@ TEST(SynthesizeUnit, AnEstimateBoundsNoOtherSearch) {
         << format(made->plan());
 }
 
-// There is no collective between two meshes of other sizes, so what is left of the candidates may not exchange.
+// No collective exists between two meshes of different sizes, and the remaining candidates may not exchange.
 TEST(SynthesizeUnit, CollectivesNeverExchange) {
     const Layout source = parse_layout(Mesh{}, "f32[4]").value();
     const Layout target = parse_layout(Mesh{{"x", 2}}, "f32[4@x]").value();

@@ -54,7 +54,7 @@ TEST(MachineUnit, AGroupInsideANodeUsesNoSlowLink) {
     EXPECT_EQ(both, (std::vector<Index>{7 * 128, 24 * 128}));
 }
 
-// One card of 6 GB/s a node: all that one mesh has leaves over one card, or over as many as there are.
+// Each node has one card of 6 GB/s. The data of one mesh leaves over one card, or over one card for each node.
 TEST(MachineUnit, MeshesInDifferentNodesMeetOverTheCards) {
     const Machine machine = *make_machine("ethernet:nodes=4,per_node=4");
     const Mesh source_mesh{{"a", 4}};
@@ -66,7 +66,7 @@ TEST(MachineUnit, MeshesInDifferentNodesMeetOverTheCards) {
     EXPECT_NEAR(static_cast<double>(times.levels[1]) * 1e-12, 1.074e9 / 6e9, 1e-3);
     const Mesh apart({{"c", 4}}, {4, 8, 12, 16});
     const Step spread{StepKind::exchange, at(apart, "i32[268435456@c]")};
-    // Still out of one node.
+    // The data still leaves a single node.
     EXPECT_EQ(step_times(source, spread, *type_step(source, spread), machine).levels, times.levels);
 }
 

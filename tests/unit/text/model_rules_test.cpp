@@ -1,4 +1,4 @@
-// Rules: what they make of a list, and what they refuse, with the line and the place.
+// Rules: the moves that they make from a list, and the errors, with the line and the place.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -96,7 +96,7 @@ TEST(ModelRules, SplitTensorsAreSlices) {
               "w(1:2,0:2,0:3) u8[2@x,4,3] -> e.1.gate u8[2,3]\n"
               "w(0:1,2:4,0:3) u8[2@x,4,3] -> e.0.up u8[2,3]\n"
               "w(1:2,2:4,0:3) u8[2@x,4,3] -> e.1.up u8[2,3]\n");
-    // A tied tensor, and one that is left out.
+    // A tied tensor, and a tensor that is left out.
     EXPECT_EQ(said("a u8[4]\nb u8[4]\n", "source x=2\n* = -\ntarget x=2\na = [x]\nalso c = - <- a\ndrop b\n"),
               "a u8[4] -> a u8[4@x]\na u8[4] -> c u8[4]\n");
 }

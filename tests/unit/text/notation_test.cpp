@@ -25,7 +25,7 @@ std::string written(Notation notation, const char* text, const Mesh& on = mesh) 
     return made ? *made : made.error().message;
 }
 
-// The text and a caret under the first wrong place.
+// Expects an error with the text, and a caret under the first wrong place.
 void expect_caret(Notation notation, const char* text, std::size_t offset, const char* words) {
     const auto layout = parse_layout(notation, array, text);
     ASSERT_FALSE(layout.has_value()) << text;
@@ -70,7 +70,7 @@ TEST(NotationUnit, Shardy) {
               "#sdy.sharding<mesh<[\"x\"=2, \"y\"=4]>, [{\"y\":(1)2}, {}], unreduced=min{\"x\"}>");
     EXPECT_EQ(written(Notation::sdy, "f32[8]{prod:x}"), "sdy cannot say a prod: it has sum, max and min");
     EXPECT_EQ(format(*parse_mesh(Notation::sdy, "sdy.mesh @m = <[\"x\"=2], device_ids=[1,0]>")), "x=2[1,0]");
-    // The list of the results of an operation, where it has one.
+    // The list of an operation's results, with a single result.
     EXPECT_EQ(own(Notation::sdy, "#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {?}]>]>"), "x=2,y=4 f32[8@x,16]");
     EXPECT_EQ(own(Notation::sdy, "#sdy.sharding_per_value<[<mesh<[\"a\"=2]>, [{}, {\"a\"}]>]>"), "a=2 f32[8,16@a]");
     expect_caret(Notation::sdy, "#sdy.sharding_per_value<[<@mesh, [{}, {}]>, <@mesh, [{}, {}]>]>", 44,
@@ -99,7 +99,7 @@ TEST(NotationUnit, HloShardings) {
               "a=2,b=4 f32[8@b:(1)2,16@a]{max:b:(2)2}");
     EXPECT_EQ(own(Notation::hlo, "{mesh[a=2,b=4], device_ids=([4,2]T(1,0)), [{a}, {}]}"),
               "a=2,b=4[0,2,4,6,1,3,5,7] f32[8@a,16]");
-    // 2 x 3 transposed is cut into 3 x 2 inside of an axis: only a list says it.
+    // 2 x 3 transposed is cut into 3 x 2 inside an axis: only a list of devices can say this.
     EXPECT_EQ(own(Notation::hlo, "{devices=[2,3]<=[2,3]T(1,0)}", {std::nullopt, DType::f32, {6, 6}}),
               "x=2,y=3[0,3,1,4,2,5] f32[6@x,6@y]");
     EXPECT_EQ(written(Notation::hlo, "f32[8@y,16]"), "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}");
@@ -156,11 +156,11 @@ TEST(NotationUnit, Placements) {
     // torch.chunk axis by axis: 5 rows on 2 x 2 are 2, 1, 1, 1.
     const Setting five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
     EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[2,1,1,1]]");
-    // Right to left: axis b cuts before axis a.
+    // From right to left: axis b cuts before axis a.
     const Setting six{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {6}};
     EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), Shard(dim=0))", six),
               "a=2,b=2 f32[6@(b,a)[2,1,2,1]]");
-    // A split that is no product of later axes says no order: 2 parts of 3 rows, each in two.
+    // A split that is not a product of later axes states no order: 2 parts of 3 rows, each in two.
     EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), R)", six), "a=2,b=2 f32[6@a[2:0,3:1,5:0,6:1]]");
     expect_caret(Notation::dtensor, "S(2), R", 2, "2 dimensions");
     expect_caret(Notation::dtensor, "P(sum), P(max)", 8, "two ways");
@@ -171,8 +171,8 @@ TEST(NotationUnit, Placements) {
     expect_caret(Notation::dtensor, "R, Q", 3, "expected a placement");
 }
 
-// Both are a sum; what is averaged divides it.
-// veScale's, and PhysicsNeMo's.
+// Both are a sum, and the averaged axes divide it.
+// The placements of veScale and of PhysicsNeMo.
 TEST(NotationUnit, ShardsOfAnySizeInPlacements) {
     const auto ragged = [](const char* dims, const char* mesh_text, const char* text) {
         Setting setting = *parse_array(dims);
@@ -229,7 +229,7 @@ TEST(NotationUnit, FewWordsForTooMuchAreRefused) {
     EXPECT_EQ(parse_layout(Notation::dtensor, large, "SS(0,1000000), SS(0,1000000)").error().code, Code::unsupported);
 }
 
-// The largest number that there is, alone and at the end of a range, where counting up to it would never end.
+// The largest number, alone and at the end of a range. A count up to it would never end.
 TEST(NotationUnit, TheLargestDeviceNumberIsRefused) {
     for (const char* text : {"x=2[0,9223372036854775807]", "x=2[9223372036854775806-9223372036854775807]"})
         EXPECT_EQ(parse_mesh(text).error().code, Code::overflow) << text;
@@ -250,10 +250,10 @@ std::string listed(Index count, const std::function<std::string(Index)>& one) {
     return text;
 }
 
-// Long but right: none of this may take time that grows faster than the text. The bound leaves room for a busy machine;
-// 4,000 axes once took 11 seconds.
+// These texts are long but valid, and reading may take no more than linear time. The bound leaves room for a busy
+// machine; 4,000 axes once took 11 seconds.
 TEST(NotationUnit, LongTextsAreReadAtOnce) {
-    const std::clock_t begin = std::clock();  // of this process: others may be busy
+    const std::clock_t begin = std::clock();  // CPU time of this process: others may be busy
     const Mesh ones = parse_mesh(listed(4000, [](Index i) { return fmt::format("a{}=1", i); })).value();
     EXPECT_EQ(parse_mesh(listed(4000, [](Index i) { return fmt::format("a{}=1", i % 3999); })).error().code,
               Code::mesh);
@@ -265,12 +265,12 @@ TEST(NotationUnit, LongTextsAreReadAtOnce) {
     const std::string devices = listed(many, [](Index i) { return std::to_string(many - 1 - i); });
     EXPECT_TRUE(parse_mesh(fmt::format("x={}[{}]", many, devices)));
     EXPECT_TRUE(parse_hlo(fmt::format("{{devices=[{}]{}}}", many, devices)));
-    // Nested chunks of more shards than one can look through again for each.
+    // Nested chunks of so many shards that a scan of all shards for each one would take too long.
     const Setting uneven{Mesh{{"x", 512}, {"y", 512}}, DType::f32, {Index{512} * 512 + 1}};
     const auto nested = parse_layout(Notation::dtensor, uneven, "S(0), S(0)");
     ASSERT_TRUE(nested.has_value());
     EXPECT_TRUE(parse_layout(uneven.mesh.value(), format(*nested)) == *nested);
-    // Two pieces for as many shards as there are numbers: not a share for each.
+    // Two pieces and a huge number of shards: the text must not list a share for each.
     const Mesh vast{{"x", Index{1} << 40}};
     const auto pieces = parse_layout(vast, "f32[8@x[1:0,8:1]]");
     ASSERT_TRUE(pieces.has_value());

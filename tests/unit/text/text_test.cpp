@@ -43,7 +43,7 @@ TEST(TextUnit, APlanPrintsAsItIsRead) {
 
 struct Bad {
     const char* text;
-    std::size_t offset;  ///< of the first wrong place
+    std::size_t offset;  ///< offset of the first wrong place
 };
 
 TEST(TextUnit, BadLayoutsPointAtTheFirstWrongPlace) {

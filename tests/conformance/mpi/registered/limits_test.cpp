@@ -1,5 +1,5 @@
-// Registration where the system grants no more: an error, the memory as it was, nothing left behind. Each case has a
-// process of its own.
+// Registration under exhausted system limits: an error, unchanged memory, nothing left behind. Each case runs in its
+// own process.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ bool unchanged(std::span<const std::byte> memory) {
     return true;
 }
 
-// Files of shared memory that this process has mapped or open. They have no folder: another file's may hold the word.
+// The number of shared memory files that this process has mapped or open. Their names have no folder, since the folder
+// of another file may contain the same word.
 int traces() {
     int found = 0;
     std::ifstream maps("/proc/self/maps");
@@ -61,7 +62,7 @@ Result<std::shared_ptr<RegisteredPages>> registered(std::span<std::byte> memory)
     return RegisteredPages::make(memory, OnFork::share, [](Index) {});
 }
 
-// The folder that the tests run in may have the name of the project, and so may a log that their runner has open.
+// The folder of the tests may have the name of the project, and so may a log that the test runner has open.
 TEST(RegisteredLimits, AFileInAFolderOfThatNameIsNoTrace) {
     std::string folder = std::filesystem::temp_directory_path() / "reshard.XXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -75,13 +76,13 @@ TEST(RegisteredLimits, AFileInAFolderOfThatNameIsNoTrace) {
     std::filesystem::remove_all(folder);
 }
 
-// Empty when registration fails for that reason, and the memory is private, writable and as it was.
+// Empty if registration fails for that reason, and the memory is still private, writable and unchanged.
 std::string refused(std::span<std::byte> memory, const std::string& reason) {
     const auto made = registered(memory.subspan(7));
     if (made) return "registered";
     if (made.error().message.find(reason) == std::string::npos) return made.error().message;
     if (!unchanged(memory)) return "the contents are not what they were";
-    memory[5 * mebi] = std::byte{0};  // a page of its own
+    memory[5 * mebi] = std::byte{0};  // a private page
     return "";
 }
 
@@ -125,7 +126,7 @@ TEST(RegisteredLimits, AddressSpace) {
               "");
 }
 
-// What was registered can be ended however little is left: in small steps, or where it lies.
+// A registration can end with little free address space: in small steps, or in place.
 TEST(RegisteredLimits, EndsWithoutAddressSpace) {
     if (sanitized) GTEST_SKIP() << "the sanitizer has terabytes of addresses";
     for (const std::size_t left : {mebi, std::size_t{0}}) {
@@ -151,7 +152,7 @@ TEST(RegisteredLimits, EndsWithoutAddressSpace) {
     }
 }
 
-// Pages of the future are locked, and there is room for two steps of five: two are undone.
+// New pages are locked, and the limit allows two steps of five: two steps are undone.
 TEST(RegisteredLimits, LockedMemoryRunsOutInTheMiddle) {
     if (sanitized) GTEST_SKIP() << "the sanitizer's memory would be locked too";
     EXPECT_EQ(in_child([]() -> std::string {
@@ -199,7 +200,7 @@ TEST(RegisteredLimits, NoProc) {
     EXPECT_EQ(found, "");
 }
 
-// Without /proc nobody can say whose the addresses are, so nothing is written over them.
+// If /proc is missing, the owner of the addresses is unknown, so nothing is written over them.
 TEST(RegisteredLimits, NoProcAtTheEnd) {
     const std::string found = in_child([]() -> std::string {
         const auto memory = filled();

@@ -1,4 +1,4 @@
-// Memory that was registered and is another's by now, and processes that are forked meanwhile.
+// Registered memory that now belongs to someone else, and processes forked meanwhile.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace test;
 
-// What was freed, shrunk or mapped anew is found, and what took its place is not touched.
+// Freed, shrunk or remapped memory is detected, and the memory in its place is not touched.
 TEST(RegisteredPages, LostAddressesAreFound) {
     const Traces before;
     for (const Asked way : {Asked::by_address, Asked::by_link, Asked::by_list}) {
@@ -30,7 +30,7 @@ TEST(RegisteredPages, LostAddressesAreFound) {
         if (way != Asked::by_link) {
             EXPECT_FALSE(shows(shifted, way)) << "another part of the file";
         }
-        // A stranger in the middle.
+        // A foreign page in the middle.
         auto* const place = reinterpret_cast<std::byte*>(range.begin) + 4 * page;
         ASSERT_NE(mmap(place, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
                   MAP_FAILED);
@@ -61,7 +61,7 @@ TEST(RegisteredPages, AllThatWasFreedIsLost) {
     EXPECT_TRUE(pages->end());
 }
 
-// Part of the mapping advised or protected by itself: still ours.
+// A part of the mapping is advised or protected separately: it is still ours.
 TEST(RegisteredPages, MappingsCutInPartsAreTheSame) {
     const Mapped mapped(16 * page);
     fill(mapped.bytes(), 9);
@@ -73,14 +73,15 @@ TEST(RegisteredPages, MappingsCutInPartsAreTheSame) {
     EXPECT_TRUE(holds(mapped.bytes(), 9));
 }
 
-// A child shares what is registered, keeps its contents when the parent has ended, and may end it for itself.
+// A child shares registered memory, keeps the contents after the parent has ended, and may end the registration for
+// itself.
 TEST(RegisteredPages, AForkShares) {
     const Mapped mapped(9 * mebi);
     fill(mapped.bytes(), 10);
     auto pages = registered(mapped.bytes().subspan(3)).value();
     test::Child child([&](const std::function<void()>& wait) -> std::string {
         if (!holds(mapped.bytes(), 10)) return "the child sees other contents";
-        mapped.bytes()[5 * page] = std::byte{1};  // which the parent sees
+        mapped.bytes()[5 * page] = std::byte{1};  // the parent sees this
         wait();
         mapped.bytes()[5 * page] = value_at(5 * page, 10);
         if (!holds(mapped.bytes(), 10)) return "what the parent ended is gone";
@@ -91,7 +92,7 @@ TEST(RegisteredPages, AForkShares) {
     EXPECT_EQ(mapped.bytes()[5 * page], std::byte{1});
     mapped.bytes()[5 * page] = value_at(5 * page, 10);
     ASSERT_TRUE(pages->end());
-    fill(mapped.bytes(), 11);  // which the child does not see any more
+    fill(mapped.bytes(), 11);  // the child no longer sees this
     EXPECT_EQ(child.end(), "");
     EXPECT_TRUE(holds(mapped.bytes(), 11));
 }

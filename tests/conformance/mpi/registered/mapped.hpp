@@ -1,4 +1,4 @@
-// Memory with known contents, and what a registration may leave behind.
+// Memory with known contents, and the traces that a registration may leave.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ inline bool holds(std::span<const std::byte> memory, unsigned salt) {
     return true;
 }
 
-// Addresses of this process that the system gave; private pages where nothing else is asked for.
+// Addresses from the system; private pages by default.
 class Mapped {
 public:
     explicit Mapped(std::size_t bytes, int protection = PROT_READ | PROT_WRITE, int flags = MAP_PRIVATE | MAP_ANONYMOUS,
@@ -66,7 +66,7 @@ inline int open_descriptors() {
     return open;
 }
 
-// What a registration may not leave behind.
+// Traces that a registration must not leave.
 struct Traces {
     int descriptors = open_descriptors();
     int mappings = count_of_lines("/proc/self/maps", "memfd:reshard");

@@ -1,5 +1,5 @@
-// Memory of the caller's that is exchanged for pages of a file and back: contents, refusals, limits, forks, and what is
-// left behind. One process; a Segment opened by name stands for the peer.
+// The caller's memory is exchanged for pages of a file and back: contents, refusals, limits, forks, and traces. One
+// process; a Segment opened by name stands for the peer.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string why_not(std::span<std::byte> memory) {
     return made ? std::string("registered") : made.error().message;
 }
 
-// Where peers see the memory: whole pages in their places, of the others their shadows.
+// The memory as peers see it: whole pages in their places, other pages through their shadows.
 struct Peer {
     explicit Peer(const RegisteredPages& seen) : segment(Segment::open(seen.name()).value()), pages(seen) {}
     [[nodiscard]] std::span<std::byte> whole() const {
@@ -41,7 +41,8 @@ struct Peer {
     const RegisteredPages& pages;
 };
 
-// Any offset and size, in memory of all kinds: contents stay, both sides see each other's writes, and neighbours stay.
+// Any offset and size in memory of all kinds. Contents stay, both sides see each other's writes, and neighbours do not
+// change.
 TEST(RegisteredPages, AnyOffsetAndSize) {
     const Traces before;
     std::vector<std::byte> on_heap(5 * page);
@@ -139,12 +140,12 @@ TEST(RegisteredPages, RefusedWithTheReason) {
     const auto segment = Segment::make(4 * page).value();
     expect_refused({segment.data(), 4 * page}, "the backend's own");
     const Mapped huge(2 * mebi, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
-    if (huge.made()) expect_refused(huge.bytes(), "hugetlbfs", false);  // reserved, not there
+    if (huge.made()) expect_refused(huge.bytes(), "hugetlbfs", false);  // reserved, but not present
 }
 
 TEST(RegisteredPages, LockedPagesAreRefused) {
     const Mapped locked(8 * page);
-    // The sanitizers leave out the C library's mlock.
+    // The sanitizers disable the C library's mlock.
     if (syscall(SYS_mlock, locked.bytes().data() + 2 * page, page) != 0) GTEST_SKIP() << "no page may be locked";
     expect_refused(locked.bytes(), "locked");
     ASSERT_EQ(syscall(SYS_munlock, locked.bytes().data() + 2 * page, page), 0);
@@ -207,7 +208,7 @@ TEST(RegisteredPages, NotEndedWhileUsed) {
     EXPECT_TRUE(pages->end()) << "nothing is left to end";
 }
 
-// By count: what is held beside the memory at any moment.
+// Counts the bytes held beside the memory at any moment.
 TEST(RegisteredPages, InStepsOfAStatedSize) {
     const Mapped mapped(40 * mebi);
     Index held = 0;
@@ -234,7 +235,7 @@ Index status_bytes(const std::string& name) {
     return -1;
 }
 
-// By the kernel's own high-water mark, which a fresh process has to itself.
+// Checks with the kernel's own high-water mark, in a fresh process.
 TEST(RegisteredPages, HoldsLittleMoreAtAnyMoment) {
 #ifdef __SANITIZE_ADDRESS__
     GTEST_SKIP() << "the sanitizer has memory of its own";
@@ -242,7 +243,7 @@ TEST(RegisteredPages, HoldsLittleMoreAtAnyMoment) {
     EXPECT_EQ(in_child([]() -> std::string {
                   const Mapped mapped(256 * mebi);
                   fill(mapped.bytes(), 7);
-                  std::ofstream("/proc/self/clear_refs") << 5;  // the mark begins anew
+                  std::ofstream("/proc/self/clear_refs") << 5;  // resets the mark
                   const Index before = status_bytes("VmRSS");
                   if (before < 0 || status_bytes("VmHWM") - before > Index{4} << 20) return "skipped";
                   auto pages = registered(mapped.bytes().subspan(8));

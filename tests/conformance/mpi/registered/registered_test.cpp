@@ -1,4 +1,4 @@
-// Moves on memory of the caller's that is registered, whole or in part, and what is done to it meanwhile.
+// Moves on the caller's registered memory, whole or in part, and changes to it meanwhile.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -28,7 +28,7 @@ using Random = std::mt19937_64;
 
 bool sends_messages(const Executor& executor) { return executor.describe().find("messages") != std::string::npos; }
 
-// One prepared move, and its arrays in memory that is now registered and now not.
+// One prepared move, and its arrays in memory that is sometimes registered.
 class Mover {
 public:
     Mover(Backend& backend, const Item& item) : backend_(backend) {
@@ -39,7 +39,7 @@ public:
         target.emplace(benches_.front().target.bytes.size());
     }
 
-    // Collective. What is wrong with it.
+    // Moves and returns the fault; empty if the result is right. Collective.
     std::string move(std::uint64_t salt) {
         const Workbench& bench = benches_[salt % salts];
         std::ranges::copy(bench.source.bytes, source->bytes().begin());
@@ -78,7 +78,7 @@ Item rows_to_columns(Index ranks, const std::string& array = "f32[64@x,320] f32[
 
 void on_a_backend(const std::function<void(Backend&)>& body) { harness().on_every_rank(body); }
 
-// Whole, at its odd ends, in halves, beside others, and not at all: the same bytes.
+// Memory registered whole, up to odd ends, in halves, beside others, or not at all gives the same bytes.
 TEST(Registered, WholeAndInPart) {
     on_a_backend([](Backend& backend) {
         for (const std::string array : {"f32[64@x,320] f32[64,320@x]", "u8[4099@x,13] u8[4099,13@x]"}) {
@@ -111,10 +111,10 @@ TEST(Registered, WholeAndInPart) {
     });
 }
 
-// Past the caches a registered target is written by its senders, with non-temporal stores.
+// If the data is larger than the caches, senders write the registered target with non-temporal stores.
 TEST(Registered, BeyondTheCaches) {
     on_a_backend([](Backend& backend) {
-        if (backend.size() < 2 || !backend.capabilities().one_exchange) return;  // nobody writes another's memory
+        if (backend.size() < 2 || !backend.capabilities().one_exchange) return;  // no rank writes another's memory
         constexpr Index columns = 2053;
         const Index ranks = backend.size();
         const Index rows = last_cache_bytes() / 2 / columns + 13;
@@ -151,7 +151,7 @@ TEST(Registered, BeyondTheCaches) {
     });
 }
 
-// Sums, whose targets all ranks write where all want them.
+// Sums: all ranks write the targets if all want them.
 TEST(Registered, Sums) {
     on_a_backend([](Backend& backend) {
         if (backend.size() < 2) return;
@@ -169,7 +169,7 @@ TEST(Registered, Sums) {
     });
 }
 
-// Bound before it is registered, and after it is ended: right each time, and no bind is lost.
+// Buffers bound before the registration, during it and after its end: each run is right, and every bind stays valid.
 TEST(Registered, ABindOutlivesRegistrations) {
     on_a_backend([](Backend& backend) {
         const Item item = rows_to_columns(backend.size());
@@ -205,7 +205,7 @@ TEST(Registered, ABindOutlivesRegistrations) {
     });
 }
 
-// Memory that was freed while it was registered: an error at bind and at start, on the rank that did so.
+// Memory freed while it was registered: an error at bind and at start, on the rank that freed it.
 TEST(Registered, FreedMemoryIsAnErrorAtBindAndStart) {
     on_a_backend([](Backend& backend) {
         const Item item = rows_to_columns(backend.size());
@@ -215,8 +215,8 @@ TEST(Registered, FreedMemoryIsAnErrorAtBindAndStart) {
         const Buffers buffers{source.bytes(), bench.target.bytes, {}};
         auto bound = executor.bind({&buffers, 1}).value();
         EXPECT_EQ(source.enter(backend, source.bytes()), "");
-        if (backend.memory_use().registered_bytes == 0) return;  // nobody reaches it, so nothing was done
-        // A stranger's page in the middle.
+        if (backend.memory_use().registered_bytes == 0) return;  // no peer reaches it, so it was not exchanged
+        // A foreign page in the middle.
         auto* const page =
             reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(source.bytes().data()) / 4096 + 1) * 4096);
         ASSERT_NE(mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
@@ -255,8 +255,8 @@ TEST(Registered, IsCountedAndMayNotEndInFlight) {
     });
 }
 
-// What one thread does of all that people do: the ranks move at the same places of a sequence, and do the rest as each
-// likes.
+// One thread's random sequence of everything that programs do. The ranks move at the same places of the sequence, and
+// choose the rest themselves.
 class Sequence {
 public:
     Sequence(Mover& mover, std::uint64_t seed)
@@ -301,7 +301,7 @@ private:
         const bool around = draw(own_, 3) == 0;
         return slot.enter(mover_.backend(), (around ? slot.around() : slot.bytes()).subspan(from));
     }
-    // Freed, mostly after its registration, and taken anew elsewhere.
+    // Frees the memory, mostly after its registration has ended, and allocates it again elsewhere.
     std::string again(std::optional<Slot>& slot) {
         const bool forgotten = draw(own_, 8) == 0;
         const std::size_t bytes = slot->bytes().size();
@@ -314,7 +314,7 @@ private:
         slot.remember();
         return slot.neighbours_are_whole() ? "" : "neighbours were written";
     }
-    // It allocates nothing: another thread may hold the allocator's lock.
+    // Allocates nothing, because another thread may hold the allocator's lock.
     static std::string in_a_child(const Slot& slot) {
         const pid_t child = fork();
         if (child == 0) _exit(slot.is_as_remembered() && slot.neighbours_are_whole() ? 0 : 1);
@@ -330,7 +330,7 @@ private:
 TEST(Registered, RandomSequencesInTwoThreads) {
     const std::uint64_t seed = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
     on_a_backend([&](Backend& backend) {
-        // More ranks than cores wait for each other most of the time, and messages know of no registration.
+        // More ranks than cores mostly wait for each other, and messages do not use registration.
         const bool shares = backend.capabilities().ranks_per_node > 1;
         const int all = !shares ? 30 : backend.size() == 2 ? 500 : 60;
         const int sequences = test::long_run() ? 20 * all : test::cases(all);
