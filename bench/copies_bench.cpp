@@ -87,7 +87,7 @@ void swept(benchmark::State& state, Store store, Index apart) {
     count_bytes(state, total);
 }
 
-// As above, of a matrix of f32 whose transpose is cut alike: a memory takes 1024 columns as rows of 32 KiB.
+// As above, for a matrix of f32 whose transpose is cut equally: a memory takes 1024 columns as rows of 32 KiB.
 void swept_transposed(benchmark::State& state) {
     const Index offset = state.range(0);
     const Index side = 1024;

@@ -4,8 +4,8 @@
 
 A synthetic checkpoint of a Llama's shape and of --size GB is made in torch DCP's form over 64 ranks, then converted from
 form to form. Caches are dropped before each run where that is allowed, else the files' pages are given up one by one;
-copy and conversion take turns, and medians are printed. Each pair's bytes are then compared by numpy, and what came
-back with what was there before. Anonymous memory is the largest RssAnon that was seen. --limited GB more are converted
+copy and conversion take turns, and medians are printed. Then numpy compares each pair's bytes, and the
+files that came back with the first ones. Anonymous memory is the largest RssAnon that was seen. --limited GB more are converted
 once, in a control group of --memory and 64 MiB. There is room for three times --size, and for twice --limited."""
 
 import argparse

@@ -9,15 +9,15 @@ products   a gather whose rows a product uses, or a product whose rows are added
            a ring of shards (in whole shards, and in messages of 60 KiB: the faster counts), equal pieces of many
            numbers, and the pieces that choose_pieces chooses. A problem's ratio is the product's time over the
            transfer's. --per-pair gives each pair of nodes the rate, in place of each card. --asleep lets each core sleep
-           for most of its product, as where an accelerator computes: more nodes than cores compute at once then.
-layers     a list of layers: one is gathered while the one before it computes; and of gradients, whose sums are scattered
-           while the next are made.
+           for most of its product, as if an accelerator computed: more nodes than cores compute at once then.
+layers     a list of layers: one is gathered while the one before it computes; and a list of gradients, whose sums are
+           scattered while the next are made.
 alike      the steps of a plan, one after the other and in the pieces that the synthesizer chooses: four nodes on two
            bridges whose link is so slow that both levels take as long.
 nodes      the same on two nodes of four ranks.
 
-Prints a line per problem and a summary; --json prints what was measured. Exits 77 where there are no tools or
-privileges for it."""
+Prints a line per problem and a summary; --json prints the measurements. Exits 77 if the tools or the
+privileges are missing."""
 
 import argparse
 import json
@@ -32,8 +32,8 @@ from links import PairNodes, TwoBridges
 from two_nodes import Nodes, Skip, end_on_signals
 
 RATIOS = (0.25, 0.5, 1, 2, 4)
-# Of the level inside a bridge and the one between, and of a node and the one between. What ranks that share a core
-# measure as the latency of a message is their wait for it.
+# The levels inside a bridge and between bridges, and inside a node and between nodes. Ranks that share a core measure
+# their wait for it as the latency of a message.
 LEVELS = {
     "alike": "level bridge devices 2 message 100us bandwidth {rate}B/s\n"
              "level link devices all message 100us bandwidth {link}B/s shared\n",
@@ -78,8 +78,8 @@ def network(asked, folder):
 
 
 def told(asked, machine):
-    """What calibrate measured, with what it cannot know: levels that share no node, rates of a pair, and work that no
-    transfer slows."""
+    """The measurements of calibrate, and the facts that it cannot know: levels that share no node, rates of a pair, and
+    work that no transfer slows."""
     if asked.asleep:
         machine = re.sub(r"slowed \d+%", "slowed 100%", machine)
     if asked.work in LEVELS:
@@ -120,7 +120,7 @@ def ring_of(seconds):
 
 
 def judged(one):
-    """What is read off one problem's times."""
+    """The figures that follow from one problem's times."""
     seconds = one["seconds"]
     if one["work"] == "steps":
         return {"of_serial": seconds["steps"] / seconds["chosen"], "serial_again": seconds["steps"] / seconds["steps again"],

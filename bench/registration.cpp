@@ -1,4 +1,4 @@
-// What registering memory takes, beside touching as much fresh shared memory and copying into it: in turn, one line of
+// The time of registering memory, beside touching as much fresh shared memory and copying into it: in turn, one line of
 // JSON. registration [--bytes N] [--rounds N]
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-// Of the caller's, in small pages or as the system likes.
+// Memory of the caller's, in small pages or as the system likes.
 class Caller {
 public:
     explicit Caller(std::size_t bytes) : bytes_(bytes) {

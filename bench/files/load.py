@@ -4,7 +4,7 @@ load.py [--size 1] [--rounds 3] [--folder .], in a Python that has reshard and m
 
 A Llama's layers in torch DCP's form over 64 ranks become the tiles of RANKS ranks, as vLLM cuts them, and files of these
 ranks again. Beside it all ranks read the same files once, each as many bytes as any other, and write and flush as many;
-caches are dropped before each; medians of the slowest rank. What was loaded is compared with the source."""
+caches are dropped before each; medians of the slowest rank. The tiles are compared with the source."""
 
 import argparse
 import os

@@ -73,8 +73,8 @@ def _write(path, text):
 
 @contextlib.contextmanager
 def group_of(limit):
-    """A control group of so many bytes, its page cache among them: (how a process joins it, a name for it), or
-    (None, the reason why there is none)."""
+    """A control group of so many bytes, including its page cache: (how a process joins it, a name for it), or (None, the
+    reason why it cannot be had)."""
     own = _own_group("memory")
     first = own is not None
     parent = f"/sys/fs/cgroup/memory{own}" if first else "/sys/fs/cgroup"

@@ -102,7 +102,7 @@ private:
         return median(times["plan"]);
     }
 
-    // Of a slice of every block that waits for its piece, by the slice's rows; the same on all ranks.
+    // The time of a slice of every block that waits for its piece, by the slice's rows; the same on all ranks.
     [[nodiscard]] WorkTimes piece_seconds() {
         WorkTimes times = measure_work(problem_.rows, [&](Index begin, Index end) { compute(begin, end, [] {}); });
         for (double& seconds : times.seconds) seconds = largest(seconds);
@@ -142,7 +142,7 @@ private:
         row_seconds_ = largest(product_->measure(used(), made()));
     }
 
-    // What each way must give, from arrays that every rank makes by itself.
+    // The right result of each way, from arrays that every rank makes by itself.
     void make_right() {
         const Index rows = problem_.rows * ranks_;
         if (!problem_.scatter) {

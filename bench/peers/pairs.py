@@ -9,7 +9,7 @@ FLOOR = 1 << 20  # bytes of a tile at least, so that costs by size are those of 
 
 
 def drawn_end(draw, axes, dims, summed):
-    """What each axis does, in order: a dimension that it cuts, None, or "sum"."""
+    """The use of each axis, in order: a dimension that it cuts, None, or "sum"."""
     return ["sum" if axis in summed else draw.choice([*range(dims), None]) for axis in range(axes)]
 
 
@@ -44,7 +44,7 @@ def pair(seed, number):
 
 
 def floor_bytes(one):
-    """Of the larger end's largest tile, which no plan of ours exceeds."""
+    """The bytes of the larger end's largest tile, which no plan of ours exceeds."""
     tiles = [math.prod(-(-extent // math.prod(size for size, what in zip(one["sizes"], one[end]) if what == dim))
                        for dim, extent in enumerate(one["shape"])) for end in ("source", "target")]
     return 4 * max(tiles)

@@ -30,7 +30,7 @@ PROGRAMS = [reshard.portable(PLANS[-1])]
 
 
 class Raised(Exception):
-    """What hostile objects raise: it may come out of any call."""
+    """Hostile objects raise this, so any call may raise it."""
 
 
 def _raise(*_, **__):
@@ -43,7 +43,7 @@ SPECIAL = ("__len__", "__iter__", "__getitem__", "__index__", "__int__", "__floa
 
 
 def raises(*names):
-    """An object all of whose special methods, or those named, raise."""
+    """An object whose special methods raise: all of them, or the named ones."""
     return type("Hostile", (), {name: _raise for name in names or SPECIAL})()
 
 
@@ -62,7 +62,7 @@ class Lies:
 
 
 class Turns:
-    """Something else each time that it is looked at, as a number, a text, a sequence or an array."""
+    """A different value at each look, as a number, a text, a sequence or an array."""
 
     def __init__(self, *values):
         self.values, self.at = values, -1

@@ -85,7 +85,7 @@ class Draw:
         self.values = {}  # type -> names of what statements have made
 
     def made(self, name, value):
-        """What a statement has returned may be used by later ones."""
+        """Keeps the value of a statement for later statements."""
         if type(value).__module__.startswith("reshard") and not isinstance(value, Exception):
             of_type = self.values.setdefault(type(value), [])
             if len(of_type) < 20:
@@ -140,7 +140,7 @@ class Draw:
 # The child.
 
 def limit_time(seconds):
-    """Of CPU from now on: SIGXCPU ends the process after that."""
+    """Limits the CPU time from now on: SIGXCPU ends the process after that."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds + 1), resource.RLIM_INFINITY))
 
@@ -151,7 +151,7 @@ def resident():
 
 
 def environment(kind):
-    """What statements see, as their text has it."""
+    """The names that statements may use."""
     import hostile
     import reshard
     env = dict(vars(hostile), reshard=reshard, copy=copy, pickle=pickle)
@@ -395,7 +395,7 @@ def child_of_ending(path):
 # The parent.
 
 class Failure(Exception):
-    """What is wrong, and the statements of the batch up to then."""
+    """The fault, and the statements of the batch up to it."""
 
     def __init__(self, wrong, lines):
         super().__init__(wrong)
@@ -441,7 +441,7 @@ def child(*arguments, patience=None):
 
 
 def needed(lines):
-    """The last statement, and those that made what it uses."""
+    """The last statement, and the statements that made its arguments."""
     made = {line.split(" = ", 1)[0]: line for line in lines}
     wanted, found = [lines[-1]], []
     while wanted:

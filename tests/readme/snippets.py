@@ -13,7 +13,7 @@ FIRST_MAX = 15  # lines of code of a first task
 
 
 def lines_of_code(text):
-    """Those that are neither blank, nor a brace, nor an include."""
+    """The number of lines that are neither blank, nor a brace, nor an include."""
     return sum(1 for line in text.splitlines() if line.strip(" {}") and not line.startswith("#include"))
 
 

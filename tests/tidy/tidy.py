@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""House rules, one test each: tidy.py RULE [ROOT]. Prints `file:line: what is wrong` and exits 1 when a rule is broken.
-`tidy.py self_test` breaks each rule once in a tree of its own and sees it found."""
+"""House rules, one test each: tidy.py RULE [ROOT]. Prints `file:line: fault` and exits 1 if a rule is broken.
+`tidy.py self_test` breaks each rule once in a tree of its own and expects it to be found."""
 
 import os
 import pathlib
@@ -8,11 +8,14 @@ import re
 import sys
 import tempfile
 
+import prose as idiom
+
 FOLDERS = ("include", "src", "synth", "backends", "files", "report", "tool", "bindings", "python", "tests", "bench", "proofs")
+PROSE_FOLDERS = (*FOLDERS, "docs", ".github", "packaging")
 HEADER = (".hpp", ".h")
 CODE = (*HEADER, ".cpp", ".cu", ".c")
 
-# Public headers from the inside out: each sees those of its own line's list and whatever they see.
+# Public headers from the inside out: each sees the headers in its own line's list and everything that they see.
 HEADERS = {
     "planner/integer": [],
     "result": [],
@@ -74,8 +77,8 @@ PLANNER = ["text", "planner/view", "planner/refinement", "planner/normalize_devi
            "planner/cost", "planner/list"]
 ALL = list(HEADERS)
 
-# Rooms from the ground up: the rooms below that the files of a room may see, and the public headers, each with what it
-# sees. Every room sees src/base. What a private header includes counts as included, so nothing comes in by a side door.
+# Rooms from the ground up: the rooms below that the files of a room may see, and the public headers, each with the
+# headers that it sees. Every room sees src/base. Includes of a private header count as includes of the file itself.
 KERNELS = ["src/copy/kernels", "src/copy"]
 TRANSPORT = ["backends/common", "src/execute", "src/schedule", *KERNELS]
 MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
@@ -153,7 +156,7 @@ def lines(path):
 
 
 def public_name(path):
-    """Of a public header, as the table of headers has it."""
+    """The name of a public header in the table of headers."""
     return os.path.splitext(path)[0][len("include/reshard/"):]
 
 
@@ -190,7 +193,7 @@ def everything_included(root, name, known):
 
 
 def allowed(name):
-    """The rooms and the public headers that a file may see; None when it is free."""
+    """The rooms and the public headers that a file may see; None if it is free."""
     if name.startswith(FREE):
         return None
     if name.startswith("include/"):
@@ -202,7 +205,7 @@ def allowed(name):
 
 
 def layers(root):
-    """Who may include whom, and that rooms are listed from the ground up."""
+    """Files include only the rooms below them, and the table lists rooms from the ground up."""
     order = list(ROOMS)
     for number, room in enumerate(order):
         for below in ROOMS[room][0]:
@@ -278,7 +281,7 @@ def words(root):
 
 
 def proofs(root):
-    """Nothing is assumed, nothing is left open, and what is proved of each planning rule is said."""
+    """No axiom, no open proof, and a statement about each planning rule in proofs/README.md."""
     table, said = root / "synth/rule_table.cpp", root / "proofs/README.md"
     if table.is_file() and said.is_file():
         rows = [row.split("|")[1] for row in said.read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
@@ -313,8 +316,8 @@ def wiring(root):
 
 
 def paths(root):
-    """A path that a comment or a page names is there, from the root, from include/ or from beside the file, with its
-    ending or without; and so is a source that a page names alone."""
+    """A path that a comment or a page names exists: from the root, from include/ or beside the file, with or without its
+    ending. A source that a page names alone exists, too."""
     names = {path.name for path, _ in files(root, CODE + (".py", ".v"))}
     texts = [(path, name) for path, name in files(root, CODE + (".py", ".md", ".v"))
              if not name.startswith(("tests/tidy/", "tests/readme/"))]
@@ -337,7 +340,7 @@ def paths(root):
 
 
 def missing_in_the_house(root):
-    """README's picture of the house has every room and every public header that are there."""
+    """README's picture of the house shows every room and every public header."""
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
     picture = set(re.findall(r"\w+", text.partition("\n## The house\n")[2]))
@@ -347,7 +350,12 @@ def missing_in_the_house(root):
                 yield f"README.md:1: The house does not show {name}: no {word}"
 
 
-RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring, paths)}
+def prose(root):
+    """Sentences read once: the idiom of each room is within its limit, and no limit is higher than needed."""
+    return idiom.faults(root, PROSE_FOLDERS)
+
+
+RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring, paths, prose)}
 
 
 def self_test():
