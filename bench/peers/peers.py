@@ -92,7 +92,7 @@ def planned(tool, count, seed):
 
 
 def never_more(rows):
-    """Lists the pairs for which a peer receives less. With every step allowed and no sums there should be no such pair."""
+    """Lists the pairs on which a peer receives less. With every step allowed and no sums there should be no such pair."""
     wrong = [(one, peer) for one in rows if not one["sums"] for peer in NAMES if "received" in one.get(peer, {})
              and more_than(one["ours"]["all"]["received"], one[peer]["received"], math.prod(one["sizes"]))]
     for one, peer in wrong:

@@ -48,7 +48,7 @@ def raises(*names):
 
 
 class Lies:
-    """A sequence that says another length than it has, or another one each time."""
+    """A sequence that reports a wrong length, or a different length each time."""
 
     def __init__(self, length, *items, again=0):
         self.length, self.held, self.again = length, items, again
@@ -95,7 +95,7 @@ class Turns:
 
 
 class Liar(numpy.ndarray):
-    """numpy's array that says of itself what is not so."""
+    """An array of numpy that reports wrong facts about itself."""
 
     flags = types.SimpleNamespace(writeable=True, c_contiguous=True)
     dtype = numpy.dtype("f8")
@@ -107,7 +107,7 @@ class Liar(numpy.ndarray):
 
 
 class Capsule:
-    """Gives as DLPack what is none, or one capsule again and again."""
+    """Returns a DLPack capsule that is no capsule, or the same capsule again and again."""
 
     def __init__(self, value):
         self.value = value
@@ -147,7 +147,7 @@ def reenter(function, *values):
 
 
 class Sub(reshard.Layout):
-    """A subclass whose __init__ does not call the one of its base."""
+    """A subclass whose __init__ does not call its base's."""
 
     def __init__(self, *_):
         pass

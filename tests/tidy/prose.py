@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Counts the sentences that a reader must parse twice, in comments, docstrings and pages: prose.py [ROOT] [PREFIX...].
 
-Prints a line for each room, and each flagged sentence below a prefix. The rule `prose` of tidy.py uses `faults`: a room
-that is over its limit fails, and so does a limit that is 0.3 points higher than needed. LIMITS therefore only falls."""
+Prints a line for each room, and each flagged sentence of the files that begin with a prefix. The rule `prose` of tidy.py
+uses `faults`: a room over its limit fails, and so does a limit that is too high by 0.3 points. So LIMITS can only fall.
+Most flagged sentences begin with a condition or an object, or refer to a noun that the reader has to look for. Start with
+the thing that acts, say *if* for a condition, and repeat the noun."""
 
 import collections
 import os
@@ -12,7 +14,16 @@ import sys
 
 GOAL = 2.0  # percent; some hits are good English
 SLACK = 0.3  # points by which a limit may exceed its room
-LIMITS = {  # percent, of the rooms that do not reach the goal yet
+LIMITS = {  # percent, for the rooms that do not reach the goal yet; all others have the goal
+    "backends/baseline": 13.5, "backends/doors": 33.4, "backends/local": 8.2, "backends/mpi": 15.9,
+    "backends/nccl": 13.0, "bindings": 14.8, "files": 11.5, "include": 11.4, "python": 11.7, "report": 9.0,
+    "src/copy": 11.4, "src/emit": 18.8, "src/execute": 19.1, "src/judge": 8.7, "src/layout": 8.8, "src/model": 15.1,
+    "src/notations": 7.2, "src/plan": 21.6, "src/price": 23.9, "src/schedule": 11.4, "src/text": 10.0, "synth": 18.9,
+    "synth/list": 24.4, "synth/overlap": 22.1, "synth/rules": 18.6, "synth/search": 18.1, "tests/bindings": 8.1,
+    "tests/cases": 7.8, "tests/cli": 11.5, "tests/conformance": 17.4, "tests/differential": 13.8, "tests/examples": 7.5,
+    "tests/execution": 6.7, "tests/files": 8.3, "tests/fuzz": 23.1, "tests/meaning": 14.8, "tests/nccl": 9.5,
+    "tests/properties": 11.3, "tests/python": 15.3, "tests/rows": 15.3, "tests/support": 14.3, "tests/unit": 11.4,
+    "tool": 12.0,
 }
 
 IDIOM = re.compile("|".join((
@@ -118,8 +129,9 @@ def faults(root, folders, limits=None):
         if percent > limit and len(found) > 1:
             yield f"{room}:1: {percent:.1f}% of {total} sentences must be read twice, at most {limit}%"
             yield from (f"{name}:{number}: {sentence[:120]}" for name, number, sentence in found)
-        elif limit > max(percent + SLACK, GOAL) or (room in limits and percent <= GOAL):
-            yield f"tests/tidy/prose.py:1: lower the limit of {room}: {limit}% is allowed, {percent:.1f}% is there"
+        elif room in limits and (limit > percent + SLACK or percent <= GOAL):
+            wanted = "remove it" if percent <= GOAL else f"at most {percent + SLACK:.1f}%"
+            yield f"tests/tidy/prose.py:1: the limit of {room} is {limit}%, and the room has {percent:.1f}%: {wanted}"
 
 
 def main(arguments):
