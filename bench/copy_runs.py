@@ -76,7 +76,7 @@ def main():
 
 
 def compared(options):
-    """0 where the price is right of 90% of the pairs whose times the noise does not hide."""
+    """Returns 0 if the price is right for 90% of the pairs whose times the noise does not hide."""
     right = {statistics.median: [0, 0, 0], min: [0, 0, 0]}  # of all; of those told apart; how many those are
     ratios = []
     for form in FORMS:

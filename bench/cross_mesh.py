@@ -208,7 +208,7 @@ def cases():
         yield f"1 to 1x{count}", (1 << 28,), alone, End("cd", (1, count), list(range(4, 4 + count)), [none]), 1.02
     for count in (2, 3, 4):
         devices = [4 * host + i for host in range(1, count + 1) for i in (0, 1)]
-        # Steps overlap where sizes divide: three hosts have 3/4 of the array.
+        # Steps overlap if sizes divide, so three hosts have 3/4 of the array.
         elements = 1 << 28 if count != 3 else 3 << 26
         yield f"1 to {count}x2", (elements,), alone, End("cd", (count, 2), devices, [none]), 1.10
 

@@ -70,7 +70,7 @@ def largest_first(loads):
 
 
 def in_proportion(loads):
-    """Each sender has one pace, and a receiver that is asked for more than it takes gives each flow its share."""
+    """Each sender has one pace. A receiver that gets more than it can take gives each flow its share."""
     totals = [sum(row) for row in loads]
     left, time = {i: float(total) for i, total in enumerate(totals) if total}, 0.0
     while left:

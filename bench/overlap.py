@@ -3,7 +3,7 @@
 
 Network namespaces with one rank each are the nodes, and their links have known rates (two_nodes.py and links.py make
 them). `reshard calibrate` measures the machine over those links; then, for each problem, contestants take turns in one
-launch. --work says what:
+launch. --work chooses the problems:
 
 products   a gather whose rows a product uses, or a product whose rows are added up and scattered: one after the other,
            a ring of shards (in whole shards, and in messages of 60 KiB: the faster counts), equal pieces of many
@@ -43,7 +43,7 @@ LEVELS = {
 
 
 def drawn(count, seed):
-    """Problems that nothing was tuned with."""
+    """Problems that were never used for tuning."""
     source = random.Random(seed)
     for _ in range(count):
         width = source.choice((256, 512, 768, 1000, 1536, 2048))
@@ -209,7 +209,7 @@ def main():
     asked = arguments()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if asked.nodes > (os.cpu_count() or 1):
-        # Ranks that share a core do not know it, since they are alone on their nodes.
+        # Ranks that share a core cannot know it, since each is alone on its node.
         os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     found = []
     try:

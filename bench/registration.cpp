@@ -48,7 +48,7 @@ private:
     void* start_;
 };
 
-// As a program would do it that copies into shared memory of its own; huge pages on request, or as they come.
+// The same for a program that copies into its own shared memory; huge pages on request, or as the system gives them.
 void touch_and_copy(std::span<const std::byte> from, bool huge) {
     const int descriptor = memfd_create("baseline", MFD_CLOEXEC);
     if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(from.size())) != 0) std::abort();

@@ -4,8 +4,8 @@
 Network namespaces with a host name each are the nodes; each has a virtual card on one bridge with a token bucket (tc
 tbf) at either end; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] -> f32[N,M@x]
 on two nodes: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
-with --check judges: the plan's time against bytes / rate of the link, and how much faster than the direct exchange it
-is against what was predicted. Exits 77 if the tools or the privileges are missing.
+with --check judges, two ratios: the plan's time over bytes / rate of the link, and its speed over the direct exchange's,
+measured and predicted. Exits 77 if the tools or the privileges are missing.
 
 --case NAME runs one of CASES instead, moves between meshes and a sum. It prints the plan beside programs written by hand
 in MPI, against the predicted time, step by step, and against bytes / rate of its busiest card.
@@ -125,7 +125,7 @@ def run(*command, seconds=MESSAGE_SECONDS):
 
 
 def need(*command):
-    """Runs a command whose failure means that this machine cannot do it."""
+    """Runs a command; its failure means that this machine cannot run the script."""
     done = run(*command)
     if done.returncode != 0:
         raise Skip(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
@@ -323,7 +323,7 @@ def seconds_at_card(asked, folder, plan):
 
 
 def row(result):
-    """Of the table in bench/README.md, in milliseconds."""
+    """A row of the table in bench/README.md, in milliseconds."""
     card = result["seconds_at_card"]
     others = result["seconds_of_all"]
     cells = [result["case"], ", ".join(result["steps"]), "-" if card is None else f"{1e3 * card:.0f}",
@@ -334,7 +334,7 @@ def row(result):
 
 
 def measure_case(asked, folder, machine, plan):
-    """A case's plan beside what is written by hand."""
+    """A case's plan beside programs written by hand."""
     count, per_node, _ = CASES[asked.case]
     with Nodes(folder, asked.rate, count) as nodes:
         ran = measured(asked, nodes, machine)

@@ -77,7 +77,7 @@ def compiled(move, source, target, shape, dtype):
 
 
 def wrong(result, x):
-    """Tiles that are not what they should be."""
+    """The number of wrong tiles."""
     return sum(not (numpy.asarray(shard.data) == x[shard.index]).all() for shard in result.addressable_shards)
 
 

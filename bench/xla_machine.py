@@ -27,7 +27,7 @@ SMALL = 4096  # bytes of a tile that is nearly nothing
 
 
 def program(mesh, shape, on_tile):
-    """A compiled program and its argument: on_tile of a tile of float32 of this shape on every device."""
+    """A compiled program and its argument. The program applies on_tile to a float32 tile of this shape on every device."""
     tiles = NamedSharding(mesh, PartitionSpec("devices"))
     x = jax.device_put(numpy.zeros((8 * shape[0], *shape[1:]), numpy.float32), tiles)
     moved = jax.shard_map(on_tile, mesh=mesh, in_specs=tiles.spec, out_specs=tiles.spec, check_vma=False)

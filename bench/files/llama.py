@@ -52,7 +52,7 @@ def make_dcp(folder, tensors, ranks, dim=0):
 
 
 def cut_dim(name, columns=False):
-    """Which dimension vLLM cuts, or the last one; None: replicated."""
+    """The dimension that vLLM cuts, or the last one; None: replicated."""
     if name.endswith("_norm.weight"):
         return None
     if name in ENDS:

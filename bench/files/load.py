@@ -23,7 +23,7 @@ PART = 8 << 20
 
 
 def slowest(folder, work):
-    """Seconds of the slowest rank, and what the work returned here."""
+    """Seconds of the slowest rank, and the result of the work on this rank."""
     if COMM.rank == 0:
         watch.drop_caches(folder)
     COMM.Barrier()

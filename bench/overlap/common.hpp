@@ -83,7 +83,7 @@ inline void race(RoundTimes& times, int round, const std::string& name, const st
     if (round > 0) times[name].push_back(seconds);
 }
 
-/// Grows or shrinks a problem until it takes about as long as wanted; the size that `seconds_of` was asked last.
+/// Grows or shrinks a problem until it takes about the wanted time. The last call of `seconds_of` has the final size.
 inline void size_until(double wanted, const std::function<double(Index size)>& seconds_of) {
     Index size = 64;
     for (int turn = 0; turn < 8; ++turn) {

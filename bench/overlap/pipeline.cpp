@@ -94,7 +94,7 @@ private:
     // Weights: a row for each of a batch. Gradients: a row of the matrix, summed over a batch.
     [[nodiscard]] Index product_rows() const { return problem_.gradients ? problem_.width : batch_; }
 
-    // As large a batch as takes the ratio of the transfer.
+    // A batch so large that its product takes the ratio of the transfer's time.
     void size_product(double transfer) {
         size_until(problem_.ratio * transfer, [&](Index batch) {
             batch_ = batch;

@@ -1,5 +1,5 @@
-// The rings that programs write by hand instead of pieces. Whole shards travel from rank to rank while the one before is
-// used, or while the next summand is made.
+// The rings that programs write by hand instead of pieces. Whole shards travel from rank to rank while the one before
+// is used, or while the next summand is made.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Products of matrices beside a transfer: what is transferred is used, or made, row by row.
+// Products of matrices beside a transfer: the transferred rows are used, or made, one by one.
 #pragma once
 
 #include <mpi.h>

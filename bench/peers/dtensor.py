@@ -27,7 +27,7 @@ def group_size(arguments):
 
 
 class Count(TorchDispatchMode):
-    """Bytes that rank 0 receives, of tensors as they are padded."""
+    """Bytes that rank 0 receives, with the tensors' padding."""
 
     def __init__(self):
         super().__init__()

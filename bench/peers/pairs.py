@@ -1,4 +1,4 @@
-"""Random pairs of layouts, as DTensor, XLA and Shardy each have words for."""
+"""Random pairs of layouts that DTensor, XLA and Shardy can each express."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ def placements(end):
 
 
 def question(one, vocabulary):
-    """As a line of `reshard plan --batch`, in DTensor's words."""
+    """The pair as a line of `reshard plan --batch`, in DTensor's notation."""
     return {"id": one["id"], "notation": "dtensor", "options": {"objective": "bytes", "vocabulary": vocabulary},
             "mesh": "(" + ",".join(map(str, one["sizes"])) + ("," if len(one["sizes"]) == 1 else "") + ")",
             "array": "f32[" + ",".join(map(str, one["shape"])) + "]",
@@ -64,5 +64,5 @@ def question(one, vocabulary):
 
 
 def cuts(one, end):
-    """The axes that cut each dimension, as Shardy and PartitionSpec have them."""
+    """The axes that cut each dimension, as in Shardy and PartitionSpec."""
     return [[NAMES[axis] for axis, what in enumerate(end) if what == dim] for dim in range(len(one["shape"]))]

@@ -2,9 +2,10 @@
 """mpirun -n 8 build/python/bin/python bench/python/moves.py [--rounds 15] [--only TEXT] [--peer LIBRARY]
 
 Moves from Python beside the same moves from C++ (libpython_peer.so of bench/) and mpi4py's Alltoallw over subarrays, on
-the problems of bench/README, then small arrays; on one rank, without mpirun, what a call costs by itself. All contestants run in one launch, in
-turn, round by round; a time is the slowest rank's, from a barrier on; what stands in the table are medians, and ratios
-are medians of the ratios within a round. Every result is compared element by element; `wrong` must be 0."""
+the problems of bench/README, then small arrays; on one rank, without mpirun, what a call costs by itself. All
+contestants run in one launch, in turn, round by round; a time is the slowest rank's, from a barrier on; the table has
+medians, and ratios are medians of the ratios within a round. Every result is compared element by element; `wrong` must
+be 0."""
 
 import argparse
 import ctypes

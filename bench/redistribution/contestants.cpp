@@ -210,7 +210,7 @@ private:
     Side receive_;
 };
 
-// Everybody gets every tile, and takes what it wants.
+// Every rank gets every tile, and keeps the elements that it wants.
 class GatherSlice final : public ByHand {
 public:
     GatherSlice(const Case& one, Pair& own)

@@ -59,7 +59,7 @@ Value require(Result<Value> result) {
 /// This library's, on memory of each kind. Collective.
 [[nodiscard]] std::vector<Entry> plans(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
 
-/// All that can move this case, the roofline first. Collective.
+/// All contestants that can move this case, the roofline first. Collective.
 [[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
 
 }  // namespace reshard::bench

@@ -152,8 +152,8 @@ int measure_lists(int count, Index bytes, Manner manner) {
     Index bad = move_and_free(list, *backend, arrays);
     figures.most = most_of(backend->memory_use().most_bytes);
 
-    // For the times all memory is there from the start, and so are executors for each array. Sources are moved again: a
-    // plan of one exchange has no tiles between that could be put there, and what arrives is looked at.
+    // When times are measured, all memory exists from the start, and so do the executors for each array. Sources are
+    // moved again: a plan of one exchange has no tiles between that could be put there, and what arrives is looked at.
     std::vector<Buffers> buffers;
     for (Array& array : arrays) {
         take(*backend, array);

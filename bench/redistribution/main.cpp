@@ -99,9 +99,9 @@ double timed(Contestant& contestant) {
     return largest(end) - first;
 }
 
-// The first round touches memory for the first time. Its results are checked, and so are the last round's. If arrays fit
-// the caches, every timed run follows a run of the same contestant: some contestants share their buffers, and only they
-// would find them warm.
+// The first round touches memory for the first time. Its results are checked, and so are the last round's. If arrays
+// fit the caches, every timed run follows a run of the same contestant: some contestants share their buffers, and only
+// they would find them warm.
 std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arguments& arguments) {
     std::vector<Record> records(entries.size());
     std::vector<std::size_t> order;

@@ -55,7 +55,7 @@ def matches(printed, expected, measured):
 
 
 def run_page(page, environment):
-    """How many commands of a page ran, and how many of them failed."""
+    """Runs a page. Returns the numbers of its commands and of failed ones."""
     failed = ran = 0
     with tempfile.TemporaryDirectory() as folder:
         for number, command, expected in commands(page.name, page.read_text(encoding="utf-8")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The C++, C and Fortran that pages show is the marked lines of tests/examples, and each of those is shown on some page:
+"""Every C++, C or Fortran block of a page equals marked lines of tests/examples, and every marked block is on some page:
 snippets.py FOLDER_OF_THE_EXAMPLES PAGE.md..."""
 
 import pathlib

@@ -53,7 +53,7 @@ def room_of(name):
 
 
 def marker_of(path):
-    """The pattern of a line of prose in a file, PAGE for a page, None for a file that is not counted."""
+    """The pattern of a line of prose in a file, "page" for a page, None for a file that is not counted."""
     if path.suffix == ".md":
         return "page"
     return HASH if path.name in ("CMakeLists.txt", "dev") else BY_SUFFIX.get(path.suffix)

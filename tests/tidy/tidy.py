@@ -128,7 +128,7 @@ ROOMS = {room: (["src/base", *below] if below or room != "src/base" else [], pub
          for room, (below, public) in ROOMS.items()}
 FREE = ("tests/", "bench/")  # these see everything
 
-# Core and the search do no I/O and know no clock, randomness, threads or MPI.
+# The core and the search use no I/O, clock, randomness, threads or MPI.
 PURE = ("src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule", "src/copy",
         "src/model", "src/emit", "synth")
 IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/backends/", "include/reshard/reshard",
@@ -162,7 +162,7 @@ def public_name(path):
 
 
 def seen_by(headers):
-    """The public headers that one who may include `headers` may see, closed."""
+    """The public headers that a file sees if it may include `headers`, closed."""
     seen = set()
     todo = list(headers)
     while todo:
@@ -184,7 +184,7 @@ def includes(root, name):
 
 
 def everything_included(root, name, known):
-    """Each file that `name` includes, however deep."""
+    """Each file that `name` includes, at any depth."""
     if name not in known:
         known[name] = set()
         for _, _, path in includes(root, name):
@@ -298,7 +298,7 @@ def proofs(root):
 
 
 def wiring(root):
-    """Every source is named by the nearest CMakeLists.txt, or with its folder by another; every header guards itself."""
+    """The nearest CMakeLists.txt names every source, or another one names it with its folder. Every header guards itself."""
     everywhere = "\n".join(path.read_text(encoding="utf-8") for folder in FOLDERS
                            for path in (root / folder).rglob("CMakeLists.txt"))
     for path, name in files(root, CODE):
@@ -352,7 +352,7 @@ def missing_in_the_house(root):
 
 
 def prose(root):
-    """Sentences read once: the idiom of each room is within its limit, and no limit is higher than needed."""
+    """Plain English: the idiom of each room is within its limit, and no limit is higher than needed."""
     return idiom.faults(root, PROSE_FOLDERS)
 
 
