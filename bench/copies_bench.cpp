@@ -52,8 +52,8 @@ void scattered_rows(benchmark::State& state, const CopyKernels* kernels, Store s
     count_bytes(state, total);
 }
 
-// Matrices of columns that become one of rows of 8 KiB, one after another, as when a checkpoint's files are put
-// together.
+// Matrices of columns become one matrix with rows of 8 KiB, one after another, as when files of a checkpoint are
+// joined.
 void joined_columns(benchmark::State& state, const CopyKernels* kernels) {
     const Index run = state.range(0);
     const Index row = 8192;
@@ -87,7 +87,7 @@ void swept(benchmark::State& state, Store store, Index apart) {
     count_bytes(state, total);
 }
 
-// As above, of a matrix of f32 whose transpose is cut alike: a memory takes 1024 columns as rows of 32 KiB.
+// As above, for a matrix of f32 whose transpose is cut equally: a memory takes 1024 columns as rows of 32 KiB.
 void swept_transposed(benchmark::State& state) {
     const Index offset = state.range(0);
     const Index side = 1024;

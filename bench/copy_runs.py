@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """bench/copy_runs.py build/release/tool/reshard [--mpirun mpirun] [--turns 4] [--rounds 5] [--machine MACHINE] [--details]
 
-Whether the price of copies by their runs tells which of two plans is faster: 40 pairs of plans with the same ends, of
-which one passes through a layout that cuts an outer dimension and the other through one that cuts the innermost. Four
+Tests whether the price of copies by their runs tells which of two plans is faster. There are 40 pairs of plans with the
+same ends: one plan passes through a layout that cuts an outer dimension, the other cuts the innermost. They run on four
 ranks of `local`, or of MPI with --mpirun. `reshard plan` prices both, on `laptop` or on another --machine (`calibrated`:
-what `reshard calibrate` writes, through the same backend), and `reshard bench` measures them in turn; a time is the
-median of all rounds of all turns. On a machine that others use the fastest round says more: both counts are printed, of
-all pairs and of those whose times differ by more than the noise. Equal prices tell nothing: they count as wrong."""
+the output of `reshard calibrate` through the same backend). `reshard bench` measures them in turn; a time is the median
+of all rounds of all turns. On a shared machine the fastest round says more. So both counts are printed, for all pairs and
+for the pairs whose times differ by more than the noise. Equal prices tell nothing: they count as wrong."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ FORMS = (
 
 
 def answer(options, *words):
-    """What the tool says, as JSON; under MPI where asked."""
+    """The tool's answer, as JSON; it runs under MPI if asked."""
     mpi = [options.mpirun, "-n", "4"] if options.mpirun and words[0] != "plan" else []
     backend = [] if words[0] == "plan" else ["--backend", "mpi" if options.mpirun else "local"]
     done = subprocess.run([*mpi, options.tool, *words, *backend, "--json"], check=False, capture_output=True, text=True)
@@ -76,7 +76,7 @@ def main():
 
 
 def compared(options):
-    """0 where the price is right of 90% of the pairs whose times the noise does not hide."""
+    """Returns 0 if the price is right for 90% of the pairs whose times the noise does not hide."""
     right = {statistics.median: [0, 0, 0], min: [0, 0, 0]}  # of all; of those told apart; how many those are
     ratios = []
     for form in FORMS:

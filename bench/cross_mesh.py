@@ -3,12 +3,12 @@
 
     python3 bench/cross_mesh.py build/release/tool/reshard [--random 1000] [--seed 1]
 
-Alpa's unit task takes one slice from a host that has it to all hosts that want it; it holds the card of its sender and
-those of its receivers as long as the slice takes, and a broadcast in K chunks over A hosts takes (1 + A / K) as long,
-K = 1 here. Senders and the order are chosen by three solvers: size, greedy and depth first. Ours: the seconds of the
-plan on the cards as it runs under MPI between such hosts, in pieces whose steps overlap where that is chosen, and one
-step after the other. The multicast bound: every host receives once what it lacks, and
-what a source host alone has leaves it once."""
+Alpa's unit task takes one slice from a host that has it to all hosts that want it; it occupies
+the cards of its sender and its receivers for the time of the slice. A broadcast in K chunks over A hosts takes (1 + A / K)
+as long; K = 1 here. Three solvers choose senders and order: size, greedy and depth first. Ours: the seconds of the plan on
+the cards as it runs under MPI between such hosts, with overlapping pieces if they are chosen, and one step after the
+other. The multicast bound: every host receives its missing elements once, and elements that a single source host has
+leave it once."""
 
 import argparse
 import itertools
@@ -85,7 +85,7 @@ def multicast_bound(tasks, shape, source):
     for seconds, _, receivers in tasks:
         for host in receivers:
             into[host] = into.get(host, 0) + seconds
-    # Of the slices that only these hosts hold each leaves one of them once.
+    # Each slice that only these hosts hold leaves one of them once.
     for box, holders in source.tiles(shape).items():
         alone[tuple(hosts(holders))] = alone.get(tuple(hosts(holders)), 0) + common(box, box) / RATE
     wanted = 1 if tasks else 0
@@ -208,7 +208,7 @@ def cases():
         yield f"1 to 1x{count}", (1 << 28,), alone, End("cd", (1, count), list(range(4, 4 + count)), [none]), 1.02
     for count in (2, 3, 4):
         devices = [4 * host + i for host in range(1, count + 1) for i in (0, 1)]
-        # Steps overlap where sizes divide: three hosts have 3/4 of the array.
+        # Steps overlap if sizes divide, so three hosts have 3/4 of the array.
         elements = 1 << 28 if count != 3 else 3 << 26
         yield f"1 to {count}x2", (elements,), alone, End("cd", (count, 2), devices, [none]), 1.10
 

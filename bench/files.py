@@ -3,9 +3,9 @@
 [--limited 0] [--folder .]
 
 A synthetic checkpoint of a Llama's shape and of --size GB is made in torch DCP's form over 64 ranks, then converted from
-form to form. Caches are dropped before each run where that is allowed, else the files' pages are given up one by one;
-copy and conversion take turns, and medians are printed. Each pair's bytes are then compared by numpy, and what came
-back with what was there before. Anonymous memory is the largest RssAnon that was seen. --limited GB more are converted
+form to form. Caches are dropped before each run if that is allowed, else the files' pages are given up one by one;
+copy and conversion take turns, and medians are printed. Then numpy compares each pair's bytes, and the
+files that came back with the first ones. Anonymous memory is the largest RssAnon that was seen. --limited GB more are converted
 once, in a control group of --memory and 64 MiB. There is room for three times --size, and for twice --limited."""
 
 import argparse
@@ -104,7 +104,7 @@ class Bench:
         print(f"{other} has what {one} has", flush=True)
 
     def limited(self, gigabytes, memory_bytes):
-        """Runs to its end where the system grants no more than M + 64 MiB, pages of files among them."""
+        """Runs to its end although the system grants at most M + 64 MiB, including pages of files."""
         tensors = llama.shapes(gigabytes)
         with watch.group_of(memory_bytes + (64 << 20)) as (join, name):
             if join is None:

@@ -4,7 +4,7 @@ from two_nodes import Nodes, need
 
 
 class PairNodes(Nodes):
-    """A rate from each node to each other one, whatever else goes over its card: as where every two have a link."""
+    """A rate from each node to every other, independent of the rest of its card's traffic, as if every two had a link."""
 
     def shape(self, node):
         card = [*self.inside(node), "tc"]

@@ -119,7 +119,7 @@ void add(const std::string& family, const Move& one) {
             ->Unit(benchmark::kMillisecond);
 }
 
-// What the ranks that do not report have to say.
+// The reporter of ranks that print nothing.
 class Silent final : public benchmark::BenchmarkReporter {
 public:
     bool ReportContext(const Context&) override { return true; }

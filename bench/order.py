@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""order.py [--seed N] [--count N]: how long messages take between nodes in several orders, over what the busiest card
-needs, in a model: each card sends and receives at rate 1, and a card that several use gives each the same.
+"""order.py [--seed N] [--count N]: the time of messages between nodes in several orders, divided by the time of the
+busiest card, in a model. Each card sends and receives at rate 1, and divides its rate evenly among its users.
 
-Loads are parts that senders owe receivers: what blocks of 1 to 12 nodes owe blocks of 1 to 12 others, and drawn ones.
-Orders: all peers at once; to one peer at a time, the one with most left, of equal ones in turn; to all peers in
-proportion to what each is owed, at the pace of the slowest. Prints quantiles of time / busiest card. `two_nodes.py
+Loads are parts that senders owe receivers: from blocks of 1 to 12 nodes to blocks of 1 to 12 others, and drawn ones.
+Orders: all peers at once; one peer at a time, the peer with the most left, equal ones in turn; all peers in proportion to
+their parts, at the pace of the slowest. Prints quantiles of time / busiest card. `two_nodes.py
 --case two-meet` runs such loads over a real link."""
 
 import argparse
@@ -19,7 +19,7 @@ def busiest(loads):
 
 
 def fair_rates(flows):
-    """Max-min fair: cards share alike between the flows that still grow."""
+    """Max-min fair: a card divides its rate evenly among the flows that still grow."""
     left = {card: 1.0 for sender, receiver in flows for card in (("from", sender), ("to", receiver))}
     growing, rates = set(flows), {}
     while growing:
@@ -70,7 +70,7 @@ def largest_first(loads):
 
 
 def in_proportion(loads):
-    """Each sender has one pace, and a receiver that is asked for more than it takes gives each flow its share."""
+    """Each sender has one pace. A receiver that gets more than it can take gives each flow its share."""
     totals = [sum(row) for row in loads]
     left, time = {i: float(total) for i, total in enumerate(totals) if total}, 0.0
     while left:
@@ -97,7 +97,7 @@ ORDERS = {"all at once": all_at_once, "largest first": largest_first, "in propor
 
 
 def blocks(senders, receivers):
-    """Of an array of senders x receivers parts, block by block."""
+    """The loads of an array of senders x receivers parts, block by block."""
     loads = [[0] * receivers for _ in range(senders)]
     for part in range(senders * receivers):
         loads[part // receivers][part // senders] += 1

@@ -3,21 +3,21 @@
 
 Network namespaces with one rank each are the nodes, and their links have known rates (two_nodes.py and links.py make
 them). `reshard calibrate` measures the machine over those links; then, for each problem, contestants take turns in one
-launch. --work says what:
+launch. --work chooses the problems:
 
 products   a gather whose rows a product uses, or a product whose rows are added up and scattered: one after the other,
            a ring of shards (in whole shards, and in messages of 60 KiB: the faster counts), equal pieces of many
            numbers, and the pieces that choose_pieces chooses. A problem's ratio is the product's time over the
            transfer's. --per-pair gives each pair of nodes the rate, in place of each card. --asleep lets each core sleep
-           for most of its product, as where an accelerator computes: more nodes than cores compute at once then.
-layers     a list of layers: one is gathered while the one before it computes; and of gradients, whose sums are scattered
-           while the next are made.
+           for most of its product, as if an accelerator computed: more nodes than cores compute at once then.
+layers     a list of layers: one is gathered while the one before it computes; and a list of gradients, whose sums are
+           scattered while the next are made.
 alike      the steps of a plan, one after the other and in the pieces that the synthesizer chooses: four nodes on two
            bridges whose link is so slow that both levels take as long.
 nodes      the same on two nodes of four ranks.
 
-Prints a line per problem and a summary; --json prints what was measured. Exits 77 where there are no tools or
-privileges for it."""
+Prints a line per problem and a summary; --json prints the measurements. Exits 77 if the tools or the
+privileges are missing."""
 
 import argparse
 import json
@@ -32,8 +32,8 @@ from links import PairNodes, TwoBridges
 from two_nodes import Nodes, Skip, end_on_signals
 
 RATIOS = (0.25, 0.5, 1, 2, 4)
-# Of the level inside a bridge and the one between, and of a node and the one between. What ranks that share a core
-# measure as the latency of a message is their wait for it.
+# The levels inside a bridge and between bridges, and inside a node and between nodes. Ranks that share a core measure
+# their wait for it as the latency of a message.
 LEVELS = {
     "alike": "level bridge devices 2 message 100us bandwidth {rate}B/s\n"
              "level link devices all message 100us bandwidth {link}B/s shared\n",
@@ -43,7 +43,7 @@ LEVELS = {
 
 
 def drawn(count, seed):
-    """Problems that nothing was tuned with."""
+    """Problems that were never used for tuning."""
     source = random.Random(seed)
     for _ in range(count):
         width = source.choice((256, 512, 768, 1000, 1536, 2048))
@@ -78,8 +78,8 @@ def network(asked, folder):
 
 
 def told(asked, machine):
-    """What calibrate measured, with what it cannot know: levels that share no node, rates of a pair, and work that no
-    transfer slows."""
+    """The measurements of calibrate, and the facts that it cannot know: levels that share no node, rates of a pair, and
+    work that no transfer slows."""
     if asked.asleep:
         machine = re.sub(r"slowed \d+%", "slowed 100%", machine)
     if asked.work in LEVELS:
@@ -120,7 +120,7 @@ def ring_of(seconds):
 
 
 def judged(one):
-    """What is read off one problem's times."""
+    """The figures that follow from one problem's times."""
     seconds = one["seconds"]
     if one["work"] == "steps":
         return {"of_serial": seconds["steps"] / seconds["chosen"], "serial_again": seconds["steps"] / seconds["steps again"],
@@ -209,7 +209,7 @@ def main():
     asked = arguments()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if asked.nodes > (os.cpu_count() or 1):
-        # Ranks that share a core do not know it, since they are alone on their nodes.
+        # Ranks that share a core cannot know it, since each is alone on its node.
         os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     found = []
     try:

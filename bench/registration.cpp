@@ -1,4 +1,4 @@
-// What registering memory takes, beside touching as much fresh shared memory and copying into it: in turn, one line of
+// The time of registering memory, beside touching as much fresh shared memory and copying into it: in turn, one line of
 // JSON. registration [--bytes N] [--rounds N]
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-// Of the caller's, in small pages or as the system likes.
+// Memory of the caller's, in small pages or as the system likes.
 class Caller {
 public:
     explicit Caller(std::size_t bytes) : bytes_(bytes) {
@@ -48,7 +48,7 @@ private:
     void* start_;
 };
 
-// As a program would do it that copies into shared memory of its own; huge pages on request, or as they come.
+// The same for a program that copies into its own shared memory; huge pages on request, or as the system gives them.
 void touch_and_copy(std::span<const std::byte> from, bool huge) {
     const int descriptor = memfd_create("baseline", MFD_CLOEXEC);
     if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(from.size())) != 0) std::abort();

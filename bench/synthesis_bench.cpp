@@ -1,4 +1,4 @@
-// How long planning takes, judge included: by atoms, by devices for one pattern, and over random pairs on 2^20 devices.
+// The time of planning, judge included: by atoms, by devices for one pattern, and over random pairs on 2^20 devices.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void four_atoms(benchmark::State& state) {
     plan(state, *parse_layout(mesh, "f32[4096@(x,z,w),4096@y]"), *parse_layout(mesh, "f32[4096@w,4096@(x,y,z)]"));
 }
 
-// One axis pattern, from 2^4 to 2^20 devices: the time should not know the difference.
+// One axis pattern, from 2^4 to 2^20 devices: the time should be the same.
 void same_pattern(benchmark::State& state) {
     const Index size = Index{1} << (state.range(2) / 2);
     const Mesh mesh{{"x", size}, {"y", size}};
@@ -74,7 +74,7 @@ Layout random_layout(const Field& field, std::mt19937& random) {
     }
 }
 
-// Time of this thread alone: a percentile must not count who else was running.
+// The time of this thread alone: a percentile must not count other programs.
 double thread_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -140,7 +140,7 @@ std::vector<Field> many_devices(std::string_view machine) {
 
 void random_pairs(benchmark::State& state) { plan_random(state, many_devices("laptop")); }
 
-// The same on machines of two levels: nodes that digits of the mesh tell apart, and (8 of 60) that they do not.
+// The same on machines of two levels. Digits of the mesh tell the nodes apart, except for nodes of 8 under 60 devices.
 void random_small_levels(benchmark::State& state) {
     plan_random(state, {field({2, 3}, {4608}, "ethernet:nodes=2,per_node=3"),
                         field({2, 2, 2}, {4096, 4096}, "ethernet:nodes=4,per_node=2"),

@@ -4,11 +4,11 @@
 Network namespaces with a host name each are the nodes; each has a virtual card on one bridge with a token bucket (tc
 tbf) at either end; Open MPI runs TCP over it, and shared memory inside. The problem is f32[N@(x,y),M] -> f32[N,M@x]
 on two nodes: the target replicates inside a node, so that a plan can fetch each element into a node once. Prints, and
-with --check judges: the plan's time against bytes / rate of the link, and how much faster than the direct exchange it
-is against what was predicted. Exits 77 where there are no tools or privileges for it.
+with --check judges, two ratios: the plan's time over bytes / rate of the link, and its speed over the direct exchange's,
+measured and predicted. Exits 77 if the tools or the privileges are missing.
 
---case NAME runs one of CASES instead, moves between meshes and a sum, and prints the plan beside what MPI programs
-write by hand, and against the time that was predicted, step by step, and against bytes / rate of its busiest card.
+--case NAME runs one of CASES instead, moves between meshes and a sum. It prints the plan beside programs written by hand
+in MPI, against the predicted time, step by step, and against bytes / rate of its busiest card.
 --cases runs all of CASES and prints a row of bench/README.md's table for each.
 --list N moves a list of N arrays of rows x columns with that layout, all together and array by array.
 
@@ -30,7 +30,7 @@ NODES = 2
 
 
 def owing(*loads):
-    """The question in which sender i owes receiver j so many of all parts of the rows; one rank a node."""
+    """The question in which sender i owes receiver j the given number of parts of the rows; one rank a node."""
     senders, receivers = len(loads), len(loads[0])
     part = 1.0 / sum(map(sum, loads))
 
@@ -82,10 +82,10 @@ level link devices all message 0us bandwidth {rate}B/s shared
 copy 1000000GB/s
 """
 
-# What MPI programs write by hand: the last columns of the table of cases.
+# The ways that MPI programs are written by hand: the last columns of the table of cases.
 BY_HAND = ("isend and irecv of boxes", "MPI_Bcast per unit task", "MPI_Alltoallw", "MPI_Allreduce",
            "MPI_Reduce_scatter")
-END_SECONDS = 10  # in which what is told to end does so
+END_SECONDS = 10  # in which a process that is told to end does so
 
 
 class Skip(Exception):
@@ -106,7 +106,7 @@ def end_on_signals():
 
 
 def run(*command, seconds=MESSAGE_SECONDS):
-    """Ended after so many seconds, with the sentence of what did not end; and where this script is to end."""
+    """Ends a block after so many seconds, with the sentence that says what did not end; also when this script must end."""
     # A session of its own: what a terminal sends to all is for the script, which ends the command in order.
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as child:
@@ -125,7 +125,7 @@ def run(*command, seconds=MESSAGE_SECONDS):
 
 
 def need(*command):
-    """Runs a command whose failure means that this machine cannot do it."""
+    """Runs a command; its failure means that this machine cannot run the script."""
     done = run(*command)
     if done.returncode != 0:
         raise Skip(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
@@ -156,7 +156,7 @@ class Nodes:
             holder.wait()
 
     def end_inhabitants(self):
-        """What a launcher left in the namespaces: they are ours, and so is all that runs there."""
+        """Ends the processes that a launcher left in the namespaces: the namespaces are ours, and so is all that runs there."""
         def network(pid):
             try:
                 return os.readlink(f"/proc/{pid}/ns/net")
@@ -287,7 +287,7 @@ def measure(asked, folder):
     direct = predicted(asked, machine, "--first", f"exchange {question(asked)[-1]}")
     with Nodes(folder, asked.rate, NODES) as nodes:
         ran = measured(asked, nodes, machine)
-    # Of a node's half of the columns, the half that its own rows hold is there already.
+    # A node already holds half of its columns: the half that lies in its own rows.
     least = asked.rows * asked.columns * 4 // NODES // NODES / asked.rate
     # A plan of one step is the direct exchange, which then does not run a second time.
     both = [ran["this plan"], ran.get("direct exchange", ran["this plan"])]
@@ -312,7 +312,7 @@ def measure(asked, folder):
 
 
 def seconds_at_card(asked, folder, plan):
-    """Bytes / rate of the plan's busiest card, step by step; None where the link alone has another plan chosen."""
+    """Bytes / rate of the plan's busiest card, step by step; None if the link alone leads to another plan."""
     machine = os.path.join(folder, "link-alone.machine")
     with open(machine, "w", encoding="utf-8") as file:
         file.write(LINK_ALONE.format(per_node=asked.per_node, rate=asked.rate))
@@ -323,7 +323,7 @@ def seconds_at_card(asked, folder, plan):
 
 
 def row(result):
-    """Of the table in bench/README.md, in milliseconds."""
+    """A row of the table in bench/README.md, in milliseconds."""
     card = result["seconds_at_card"]
     others = result["seconds_of_all"]
     cells = [result["case"], ", ".join(result["steps"]), "-" if card is None else f"{1e3 * card:.0f}",
@@ -334,7 +334,7 @@ def row(result):
 
 
 def measure_case(asked, folder, machine, plan):
-    """A case's plan beside what is written by hand."""
+    """A case's plan beside programs written by hand."""
     count, per_node, _ = CASES[asked.case]
     with Nodes(folder, asked.rate, count) as nodes:
         ran = measured(asked, nodes, machine)

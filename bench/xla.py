@@ -41,7 +41,7 @@ def problems(options):
 
 
 def drawn(count, seed):
-    """Pairs over eight devices in which bytes move, of 16 to 64 MiB."""
+    """Pairs over eight devices that move bytes, 16 to 64 MiB each."""
     draw, found = random.Random(seed), []
     while len(found) < count:
         sizes = draw.choice([(8,), (2, 4), (4, 2), (2, 2, 2)])
@@ -77,12 +77,12 @@ def compiled(move, source, target, shape, dtype):
 
 
 def wrong(result, x):
-    """Tiles that are not what they should be."""
+    """The number of wrong tiles."""
     return sum(not (numpy.asarray(shard.data) == x[shard.index]).all() for shard in result.addressable_shards)
 
 
 def measured(source, target, rounds):
-    """One problem as a row of results; None where JAX has no words for it."""
+    """One problem as a row of results; None if JAX cannot express it."""
     (mesh, dims), (_, other) = (DIMS.search(end.format("sdy")).groups() for end in (source, target))
     ends = _explain.shardings(mesh, dims, other)
     if ends is None:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """build/python/bin/python bench/xla_machine.py [--rounds 31] [--tile MiB]
 
-What XLA's own operations cost on eight devices of this host, and from that a machine for `--machine`: permutes and
-all-to-alls of two sizes, and transposes in runs of several lengths, each as one program that runs on all devices at once,
-in turn; medians. A copy is a transpose in runs of 4 KiB; a run costs what a transpose in runs of 16 bytes takes beyond it;
-a step starts with what a permute of nearly nothing takes, a message costs what each further peer of an all-to-all of nearly
-nothing adds, and bandwidth is what is left of a permute and of an all-to-all over all devices beside their copies, on
-average."""
+Measures XLA's own operations on eight devices of this host, and makes a machine for `--machine` of them. It runs permutes
+and all-to-alls of two sizes, and transposes in runs of several lengths, each as one program that runs on all devices at
+once, in turn, and takes medians. A copy is a transpose in runs of 4 KiB. A run costs the time that a transpose in runs of
+16 bytes takes beyond it. The start of a step is the time of a permute of nearly no bytes. A message is the time that each
+further peer adds to an all-to-all of nearly no bytes. The bandwidth is the average over a permute and an all-to-all over
+all devices, after their copies are subtracted."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ SMALL = 4096  # bytes of a tile that is nearly nothing
 
 
 def program(mesh, shape, on_tile):
-    """A compiled program and its argument: on_tile of a tile of float32 of this shape on every device."""
+    """A compiled program and its argument. The program applies on_tile to a float32 tile of this shape on every device."""
     tiles = NamedSharding(mesh, PartitionSpec("devices"))
     x = jax.device_put(numpy.zeros((8 * shape[0], *shape[1:]), numpy.float32), tiles)
     moved = jax.shard_map(on_tile, mesh=mesh, in_specs=tiles.spec, out_specs=tiles.spec, check_vma=False)

@@ -56,7 +56,7 @@ def write_headers(folder, tensors, ranks):
 
 
 def one(tool, folder, seed):
-    """(granules / bound, what it was), or None where the memory does not suffice."""
+    """(granules / bound, the question), or None if the memory does not suffice."""
     draw = random.Random(seed)
     count = draw.randint(1, 12)
     total = 10 ** draw.uniform(7, 9.6) / 2  # elements of two bytes

@@ -28,8 +28,8 @@ def shapes(gigabytes):
 
 
 def make_dcp(folder, tensors, ranks, dim=0):
-    """torch DCP's form, bf16, cut along one dimension (vectors along their only one). No two bytes are alike on purpose:
-    each file is a stream of random numbers of its own."""
+    """torch DCP's form, bf16, cut along one dimension (vectors along their only one). Each file is a stream of
+    random numbers of its own, so that no two files are equal."""
     os.makedirs(folder)
     for rank in range(ranks):
         header, offsets, at = {}, {}, 0
@@ -52,7 +52,7 @@ def make_dcp(folder, tensors, ranks, dim=0):
 
 
 def cut_dim(name, columns=False):
-    """Which dimension vLLM cuts, or the last one; None: replicated."""
+    """The dimension that vLLM cuts, or the last one; None: replicated."""
     if name.endswith("_norm.weight"):
         return None
     if name in ENDS:
@@ -73,8 +73,8 @@ def rules(end, ranks, tensors, cut=cut_dim):
 
 
 def boxes(path, tensors, ranks=1, cut=cut_dim):
-    """name -> [(first index in each dimension, array)], of what lies in a file or a folder; `ranks` and `cut` say where
-    tiles of ranks belong."""
+    """name -> [(first index in each dimension, array)] of a file or a folder; `ranks` and `cut` say where tiles of ranks
+    belong."""
     files = [path] if os.path.isfile(path) else sorted(
         os.path.join(path, name) for name in os.listdir(path) if name.endswith(".safetensors"))
     found = {name: [] for name in tensors}
@@ -96,8 +96,8 @@ def boxes(path, tensors, ranks=1, cut=cut_dim):
 
 
 def differences(source, target, tensors, replicas=1, whole=True):
-    """What is wrong in the target, in words. `replicas`: of tensors that are not cut, in all files together.
-    Not `whole`: the target has some of each tensor, not all."""
+    """The faults of the target, in words. `replicas`: copies of each tensor that is not cut, in all files together. If not
+    `whole`, the target has only a part of each tensor."""
     wrong = []
     for name, shape in tensors.items():
         held = sum(array.size for _, array in target[name])

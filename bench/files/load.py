@@ -4,7 +4,7 @@ load.py [--size 1] [--rounds 3] [--folder .], in a Python that has reshard and m
 
 A Llama's layers in torch DCP's form over 64 ranks become the tiles of RANKS ranks, as vLLM cuts them, and files of these
 ranks again. Beside it all ranks read the same files once, each as many bytes as any other, and write and flush as many;
-caches are dropped before each; medians of the slowest rank. What was loaded is compared with the source."""
+caches are dropped before each; medians of the slowest rank. The tiles are compared with the source."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ PART = 8 << 20
 
 
 def slowest(folder, work):
-    """Seconds of the slowest rank, and what the work returned here."""
+    """Seconds of the slowest rank, and the result of the work on this rank."""
     if COMM.rank == 0:
         watch.drop_caches(folder)
     COMM.Barrier()

@@ -10,7 +10,7 @@ import time
 
 
 def drop_caches(*paths):
-    """How it was done, in words."""
+    """Drops the pages of files. Returns how, in words."""
     subprocess.run(["sync"], check=True)
     try:
         with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
@@ -27,7 +27,8 @@ def drop_caches(*paths):
 
 
 def watched(command, join=None):
-    """Seconds, the largest RssAnon in bytes that was seen, what it printed. `join` runs in the process before it begins."""
+    """Runs a command. Returns its seconds, the largest RssAnon in bytes that was seen, and its output.
+    `join` runs in the process before it begins."""
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=join)
     most = [0]
@@ -73,8 +74,8 @@ def _write(path, text):
 
 @contextlib.contextmanager
 def group_of(limit):
-    """A control group of so many bytes, its page cache among them: (how a process joins it, a name for it), or
-    (None, the reason why there is none)."""
+    """A control group of so many bytes, including its page cache: (how a process joins it, a name for it), or (None, the
+    reason why it cannot be had)."""
     own = _own_group("memory")
     first = own is not None
     parent = f"/sys/fs/cgroup/memory{own}" if first else "/sys/fs/cgroup"

@@ -1,4 +1,4 @@
-// What all problems of the overlap bench share: ranks, times, and errors that end the launch.
+// Shared by all problems of the overlap bench: ranks, times, and errors that end the launch.
 #pragma once
 
 #include <mpi.h>
@@ -77,13 +77,13 @@ inline double timed(const std::function<void()>& body) {
     return largest(MPI_Wtime() - begin);
 }
 
-/// Collective: a contestant of a round, the first of which warms up.
+/// Collective: runs one contestant of a round. The first round warms up.
 inline void race(RoundTimes& times, int round, const std::string& name, const std::function<void()>& body) {
     const double seconds = timed(body);
     if (round > 0) times[name].push_back(seconds);
 }
 
-/// Grows or shrinks a problem until it takes about as long as wanted; the size that `seconds_of` was asked last.
+/// Grows or shrinks a problem until it takes about the wanted time. The last call of `seconds_of` has the final size.
 inline void size_until(double wanted, const std::function<double(Index size)>& seconds_of) {
     Index size = 64;
     for (int turn = 0; turn < 8; ++turn) {
@@ -100,7 +100,7 @@ inline Index count_wrong(const std::vector<float>& got, const std::vector<float>
     return wrong;
 }
 
-/// "f32[SHAPE]" with what stands behind each extent, and behind all.
+/// "f32[SHAPE]" with `first_cut` behind the first extent and `sums` behind the brackets.
 inline std::string layout_text(const std::vector<Index>& shape, const std::string& first_cut, const std::string& sums) {
     std::ostringstream text;
     text << "f32[";

@@ -1,6 +1,6 @@
-// Transfers beside products of matrices, layers of a model one behind another, and the steps of a plan beside each
-// other, each in several ways that take turns. Run under mpirun; overlap.py makes the links and reads what is printed:
-// one JSON line per problem.
+// Transfers beside products of matrices, layers of a model in a pipeline, and the steps of a plan beside each other,
+// each in several ways that take turns. Run under mpirun; overlap.py makes the links and reads the output: one JSON
+// line for each problem.
 #include <fstream>
 #include <sstream>
 

@@ -7,7 +7,7 @@
 namespace reshard::overlap {
 namespace {
 
-// Of either sign, and so small that activations stay about as large from layer to layer.
+// A weight of either sign, so small that activations stay about as large from layer to layer.
 float weight(Index layer, Index element) { return (static_cast<float>((element * 7 + layer * 5) % 13) - 6) / 128; }
 
 // Layers on this rank. Weights: `pieces_` are gathered into `wholes_`, and activations pass through one after another.
@@ -94,7 +94,7 @@ private:
     // Weights: a row for each of a batch. Gradients: a row of the matrix, summed over a batch.
     [[nodiscard]] Index product_rows() const { return problem_.gradients ? problem_.width : batch_; }
 
-    // As large a batch as takes the ratio of the transfer.
+    // A batch so large that its product takes the ratio of the transfer's time.
     void size_product(double transfer) {
         size_until(problem_.ratio * transfer, [&](Index batch) {
             batch_ = batch;
@@ -133,7 +133,7 @@ private:
         right_ = outputs_;
     }
 
-    // A layer. Of weights its output is the next one's input; of gradients each is made from other elements.
+    // Computes a layer. With weights its output is the next layer's input; each gradient is made from other elements.
     void compute(std::size_t k, const Look& look) {
         if (problem_.gradients) {
             product_->run(input_.data() + k, wholes_[k].data(), 0, problem_.width, look);

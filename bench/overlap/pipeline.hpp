@@ -1,5 +1,5 @@
-// A list of layers: one is gathered while the one before it computes; or the sums of one's gradients are scattered
-// while those of the next are made.
+// A list of layers. One is gathered while the one before it computes, or the sums of its gradients are scattered while
+// the gradients of the next are made.
 #pragma once
 
 #include "overlap/common.hpp"
@@ -13,7 +13,7 @@ struct PipelineProblem {
     double ratio = 1;  // product / transfer of a layer, in time
 };
 
-/// Collective. What was measured, and how many elements were wrong.
+/// Collective. Returns the measurements and the number of wrong elements.
 [[nodiscard]] nlohmann::json measure(const PipelineProblem& problem, Backend& backend, int rounds);
 
 }  // namespace reshard::overlap

@@ -40,7 +40,7 @@ public:
             if (pieces <= problem_.rows)
                 ways["equal " + std::to_string(pieces)] = std::make_unique<Way>(*this, equal(pieces));
         }
-        // In one piece, what a rank has itself still comes first.
+        // A rank's own part comes first, even in a single piece.
         ways["chosen"] = std::make_unique<Way>(*this, choice.split.value_or(equal(1)));
         RoundTimes times;
         RoundTimes transfers;
@@ -49,7 +49,7 @@ public:
                 race(times, round, name, [&] { way->split ? overlapped(*way) : serial(*way); });
                 count_wrong_products();
             }
-            // A second serial one tells the noise.
+            // A second serial one measures the noise.
             race(times, round, "serial again", [&] { serial(*ways["serial"]); });
             count_wrong_products();
             for (const auto& [name, elements] :
@@ -102,7 +102,7 @@ private:
         return median(times["plan"]);
     }
 
-    // Of a slice of every block that waits for its piece, by the slice's rows; the same on all ranks.
+    // The time of a slice of every block that waits for its piece, by the slice's rows; the same on all ranks.
     [[nodiscard]] WorkTimes piece_seconds() {
         WorkTimes times = measure_work(problem_.rows, [&](Index begin, Index end) { compute(begin, end, [] {}); });
         for (double& seconds : times.seconds) seconds = largest(seconds);
@@ -142,7 +142,7 @@ private:
         row_seconds_ = largest(product_->measure(used(), made()));
     }
 
-    // What each way must give, from arrays that every rank makes by itself.
+    // The right result of each way, from arrays that every rank makes by itself.
     void make_right() {
         const Index rows = problem_.rows * ranks_;
         if (!problem_.scatter) {
@@ -177,7 +177,7 @@ private:
     [[nodiscard]] const float* used() const { return problem_.scatter ? made_from_.data() : received_.data(); }
     [[nodiscard]] float* made() { return problem_.scatter ? sent_.data() : made_.data(); }
 
-    // Those rows of every block, but of the own one where they are there from the start.
+    // Visits these rows of every block, except the own block if its rows are there from the start.
     void compute(Index begin, Index end, const std::function<void()>& look) {
         for (Index block = 0; block < ranks_; ++block) {
             const Index first = block * problem_.rows;

@@ -13,7 +13,7 @@ struct ProductProblem {
     bool asleep = false;   // a core waits for most of its product, as for an accelerator's
 };
 
-/// Collective. What was measured, and how many elements were wrong.
+/// Collective. Returns the measurements and the number of wrong elements.
 [[nodiscard]] nlohmann::json measure(const ProductProblem& problem, const Machine& machine, Backend& backend,
                                      int rounds);
 

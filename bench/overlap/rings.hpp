@@ -1,5 +1,5 @@
-// What is written by hand in place of pieces: a ring, in which whole shards travel from rank to rank while the one
-// before is used, or while the next summand is made.
+// The rings that programs write by hand instead of pieces. Whole shards travel from rank to rank while the one before
+// is used, or while the next summand is made.
 #pragma once
 
 #include <mpi.h>
@@ -28,7 +28,7 @@ private:
 /// `block` is a rank's number; `look` is called about every half millisecond.
 using BlockWork = std::function<void(Index block, const std::function<void()>& look)>;
 
-/// Collective. `all` has a shard of `count` elements for each rank, of which this rank's is there: the others come, and
+/// Collective. `all` has a shard of `count` elements for each rank, and holds this rank's own. The others arrive, and
 /// each is used (`work`) while the next is on its way.
 void ring_gather(float* all, Index count, Index elements_max, const BlockWork& work);
 

@@ -20,10 +20,10 @@ std::vector<Index> numbers_of(const Tile& tile, const std::vector<Index>& shape)
     return numbers;
 }
 
-// Of an element of one summand: so small that sums are exact.
+// The value of an element of one summand, so small that sums are exact.
 float value(Index number, Index summand) { return static_cast<float>(number % values + summand * (number % 7)); }
 
-// What a rank holds of the array whose summands those are.
+// A rank's tile of the array with these summands.
 std::vector<float> tile_of(const Layout& layout, Index rank, Index summands) {
     std::vector<float> tile_values;
     for (const Index number : numbers_of(tile(layout, rank), shape(layout))) {

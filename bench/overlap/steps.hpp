@@ -1,4 +1,4 @@
-// A plan of several steps between nodes: one after the other, and in the pieces in which the synthesizer cuts it.
+// A plan of several steps between nodes: one after the other, and in the synthesizer's pieces.
 #pragma once
 
 #include "overlap/common.hpp"
@@ -11,7 +11,7 @@ struct StepsProblem {
     std::string target;
 };
 
-/// Collective. What was measured, and how many elements were wrong.
+/// Collective. Returns the measurements and the number of wrong elements.
 [[nodiscard]] nlohmann::json measure(const StepsProblem& problem, const Machine& machine, Backend& backend, int rounds);
 
 }  // namespace reshard::overlap

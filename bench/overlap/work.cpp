@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-// Fortran's name of the product of two matrices, of whatever BLAS there is.
+// Fortran's name of the product of two matrices, in any BLAS.
 extern "C" void sgemm_(const char* transposed_a, const char* transposed_b, const int* m, const int* n, const int* k,
                        const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
                        const float* beta, float* c, const int* ldc);

@@ -1,4 +1,4 @@
-// Products of matrices beside a transfer: what is transferred is used, or made, row by row.
+// Products of matrices beside a transfer: the transferred rows are used, or made, one by one.
 #pragma once
 
 #include <mpi.h>
@@ -27,8 +27,8 @@ public:
     /// Median seconds of a row when many are made. Sets how many make a slice.
     double measure(const float* a, float* c);
 
-    /// From now on a row takes at least so long, and this core sleeps for what it does not need: as where an
-    /// accelerator computes beside it.
+    /// From now on a row takes at least so long. The core sleeps for the rest of the time, as if an accelerator
+    /// computed beside it.
     void take(double row_seconds) { row_seconds_ = row_seconds; }
 
     [[nodiscard]] Index columns() const { return columns_; }

@@ -1,5 +1,5 @@
-"""What PyTorch's own DTensor issues for each pair: its redistribute runs on fake tensors over a fake process group, and
-every operator that communicates is counted. Pairs come on stdin and counts go to stdout, a line of JSON each.
+"""Counts the collectives of PyTorch's own DTensor for each pair: its redistribute runs on fake tensors over a fake process
+group, and every operator that communicates is counted. Pairs come on stdin and counts go to stdout, a line of JSON each.
 
 One branch is taken as on GPUs: a mesh of CPUs replaces all_to_all by all_gather and a chunk."""
 
@@ -27,7 +27,7 @@ def group_size(arguments):
 
 
 class Count(TorchDispatchMode):
-    """Bytes that rank 0 receives, of tensors as they are padded."""
+    """Bytes that rank 0 receives, with the tensors' padding."""
 
     def __init__(self):
         super().__init__()

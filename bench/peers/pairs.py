@@ -1,4 +1,4 @@
-"""Random pairs of layouts, as DTensor, XLA and Shardy each have words for."""
+"""Random pairs of layouts that DTensor, XLA and Shardy can each express."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ FLOOR = 1 << 20  # bytes of a tile at least, so that costs by size are those of 
 
 
 def drawn_end(draw, axes, dims, summed):
-    """What each axis does, in order: a dimension that it cuts, None, or "sum"."""
+    """The use of each axis, in order: a dimension that it cuts, None, or "sum"."""
     return ["sum" if axis in summed else draw.choice([*range(dims), None]) for axis in range(axes)]
 
 
@@ -44,7 +44,7 @@ def pair(seed, number):
 
 
 def floor_bytes(one):
-    """Of the larger end's largest tile, which no plan of ours exceeds."""
+    """The bytes of the larger end's largest tile, which no plan of ours exceeds."""
     tiles = [math.prod(-(-extent // math.prod(size for size, what in zip(one["sizes"], one[end]) if what == dim))
                        for dim, extent in enumerate(one["shape"])) for end in ("source", "target")]
     return 4 * max(tiles)
@@ -56,7 +56,7 @@ def placements(end):
 
 
 def question(one, vocabulary):
-    """As a line of `reshard plan --batch`, in DTensor's words."""
+    """The pair as a line of `reshard plan --batch`, in DTensor's notation."""
     return {"id": one["id"], "notation": "dtensor", "options": {"objective": "bytes", "vocabulary": vocabulary},
             "mesh": "(" + ",".join(map(str, one["sizes"])) + ("," if len(one["sizes"]) == 1 else "") + ")",
             "array": "f32[" + ",".join(map(str, one["shape"])) + "]",
@@ -64,5 +64,5 @@ def question(one, vocabulary):
 
 
 def cuts(one, end):
-    """The axes that cut each dimension, as Shardy and PartitionSpec have them."""
+    """The axes that cut each dimension, as in Shardy and PartitionSpec."""
     return [[NAMES[axis] for axis, what in enumerate(end) if what == dim] for dim in range(len(one["shape"]))]

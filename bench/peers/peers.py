@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Random pairs of layouts, planned by us and by the real planners of others: PyTorch's DTensor (greedy, its default, and
-min-cost), XLA's partitioner and Shardy's pass. Says who receives more, and prints the pairs where we do.
+min-cost), XLA's partitioner and Shardy's pass. Compares the received bytes, and prints the pairs on which we receive more.
 
     python3 -m venv build/peers && build/peers/bin/pip install torch jax
     build/peers/bin/python bench/peers/peers.py --tool build/release/tool/reshard > results.jsonl
     bench/peers/peers.py --table results.jsonl
 
 A peer that is not installed is left out, with its reason on stderr. Received bytes: of the busiest device, summed over
-the steps of a plan; of DTensor rank 0, of tensors as they are padded."""
+the steps of a plan; for DTensor of rank 0, with the tensors' padding."""
 
 import argparse
 import json
@@ -26,7 +26,8 @@ VOCABULARIES = ("collectives", "all")
 
 
 def ours(tool, asked):
-    """For each pair and vocabulary: received bytes, steps that move, and why the search ended; or what refused it."""
+    """For each pair and vocabulary: received bytes, steps that move, and why the search ended; or the error of
+    a refused pair."""
     answers = {one["id"]: {} for one in asked}
     for vocabulary in VOCABULARIES:
         lines = "".join(json.dumps(pairs.question(one, vocabulary)) + "\n" for one in asked)
@@ -92,7 +93,7 @@ def planned(tool, count, seed):
 
 
 def never_more(rows):
-    """Without sums, and with every step, nobody receives less: says where that is not so."""
+    """Lists the pairs on which a peer receives less. With every step allowed and no sums there should be no such pair."""
     wrong = [(one, peer) for one in rows if not one["sums"] for peer in NAMES if "received" in one.get(peer, {})
              and more_than(one["ours"]["all"]["received"], one[peer]["received"], math.prod(one["sizes"]))]
     for one, peer in wrong:

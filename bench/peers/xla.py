@@ -1,6 +1,6 @@
-"""What XLA's partitioner and Shardy's pass make of each pair, from jaxlib: the first compiles an identity with both
-shardings on forced host devices, and the collectives are read from its final HLO; the second is run by itself, and the
-bytes follow from its shardings. Pairs come on stdin and counts go to stdout, a line of JSON each.
+"""Counts the collectives of XLA's partitioner and of Shardy's pass for each pair, from jaxlib. The first compiles an
+identity with both shardings on forced host devices, and the collectives are read from its final HLO. The second is run by
+itself, and the bytes follow from its shardings. Pairs come on stdin and counts go to stdout, a line of JSON each.
 
 A pair may end the whole process (a failed CHECK of XLA's): it is printed before it is tried."""
 
@@ -82,7 +82,7 @@ def product(one, text):
 
 
 def tile_bytes(one, sharding):
-    """Of the largest tile: what does not divide is padded."""
+    """The bytes of the largest tile. Extents that do not divide are padded."""
     return 4 * math.prod(-(-extent // product(one, axes))
                          for extent, axes in zip(one["shape"], re.findall(r"\{([^}]*)\}", sharding)))
 

@@ -2,9 +2,10 @@
 """mpirun -n 8 build/python/bin/python bench/python/moves.py [--rounds 15] [--only TEXT] [--peer LIBRARY]
 
 Moves from Python beside the same moves from C++ (libpython_peer.so of bench/) and mpi4py's Alltoallw over subarrays, on
-the problems of bench/README, then small arrays; on one rank, without mpirun, what a call costs by itself. All contestants run in one launch, in
-turn, round by round; a time is the slowest rank's, from a barrier on; what stands in the table are medians, and ratios
-are medians of the ratios within a round. Every result is compared element by element; `wrong` must be 0."""
+the problems of bench/README, then small arrays; on one rank, without mpirun, what a call costs by itself. All
+contestants run in one launch, in turn, round by round; a time is the slowest rank's, from a barrier on; the table has
+medians, and ratios are medians of the ratios within a round. Every result is compared element by element; `wrong` must
+be 0."""
 
 import argparse
 import ctypes
@@ -180,7 +181,7 @@ def shown(seconds):
 
 
 def processor_seconds(run, times=3000):
-    """Of one call: the least of nine, so that who else uses the machine does not count."""
+    """The time of one call: the least of nine, so that other users of the machine do not count."""
     spent = []
     for _ in range(9):
         begin = time.process_time()
@@ -190,7 +191,7 @@ def processor_seconds(run, times=3000):
 
 
 def calls_of_one_rank(library):
-    """What a call costs by itself: 16 KiB that stay where they are, and a remembered plan."""
+    """The cost of a call by itself: 16 KiB that stay in place, and a remembered plan."""
     ends = [reshard.parse_layout("x=1", text) for text in ("f32[64@x,64]", "f32[64,64@x]")]
     everyone = contestants("x=1", *ends, False, library)
     array, out = (reshard.mpi.allocate(COMM, end) for end in ends)

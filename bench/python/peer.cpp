@@ -1,4 +1,4 @@
-// What moves.py compares Python with: the same moves called from C++, in the same process, on memory from `allocate`.
+// moves.py compares Python with this: the same moves called from C++, in the same process, on memory from `allocate`.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

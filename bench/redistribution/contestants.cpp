@@ -31,7 +31,7 @@ struct Piece {
     Region region;
 };
 
-// What any of the contestants by hand needs: per peer its boxes here, the own share as a copy.
+// Shared by the contestants written by hand: the boxes here for each peer; the own share is a copy.
 class ByHand : public Contestant {
 public:
     ByHand(const Case& one, Pair& own) : one_(one), pair_(own) {
@@ -210,7 +210,7 @@ private:
     Side receive_;
 };
 
-// Everybody gets every tile, and takes what it wants.
+// Every rank gets every tile, and keeps the elements that it wants.
 class GatherSlice final : public ByHand {
 public:
     GatherSlice(const Case& one, Pair& own)

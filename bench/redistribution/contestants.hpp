@@ -1,4 +1,4 @@
-// What the benchmark measures: ways to move an array from the source tiles to the target tiles of all ranks.
+// The contestants of the benchmark: ways to move an array from the source tiles to the target tiles of all ranks.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace reshard::bench {
 class Contestant {
 public:
     virtual ~Contestant() = default;
-    /// Where this rank's tiles lie. The benchmark fills the one and looks at the other.
+    /// The memory of this rank's tiles. The benchmark fills the source and checks the target.
     [[nodiscard]] virtual std::span<std::byte> source() = 0;
     [[nodiscard]] virtual std::span<std::byte> target() = 0;
     virtual void run() = 0;                                        ///< collective; ends the job on an error of MPI
@@ -59,7 +59,7 @@ Value require(Result<Value> result) {
 /// This library's, on memory of each kind. Collective.
 [[nodiscard]] std::vector<Entry> plans(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
 
-/// All that can move this case, the roofline first. Collective.
+/// All contestants that can move this case, the roofline first. Collective.
 [[nodiscard]] std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);
 
 }  // namespace reshard::bench

@@ -54,7 +54,7 @@ public:
 
     [[nodiscard]] int rows() const { return extents_[1]; }
     [[nodiscard]] int columns() const { return extents_[0]; }
-    /// Of a rank whose own tile has rows of so many elements.
+    /// The descriptor on a rank whose own tile has rows of so many elements.
     [[nodiscard]] std::array<int, 9> descriptor(Index row_elements) const {
         return {1,         context_,   rows(),
                 columns(), blocks_[1], blocks_[0],

@@ -5,7 +5,7 @@
 
 namespace reshard::bench {
 
-/// Null where p?gemr2d has no words for it: only matrices of which every rank has one block, in row-major storage, are.
+/// Null if p?gemr2d cannot express the case: it takes only matrices with one block on every rank, in row-major storage.
 [[nodiscard]] std::unique_ptr<Contestant> gemr2d(const Case& one, Pair& own);
 
 }  // namespace reshard::bench

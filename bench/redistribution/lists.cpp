@@ -1,6 +1,6 @@
 // Many small arrays at once: one executor for the list, planned under one footprint limit, against one executor for
 // each array. `lists [ARRAYS [BYTES [serve | transformer]]]` under mpirun. With `serve` the last two ranks take over
-// what the others have trained; with `transformer` the arrays are a transformer's, none larger than BYTES.
+// the arrays that the others have trained; with `transformer` the arrays are a transformer's, none larger than BYTES.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -23,8 +23,8 @@ struct Array {
     std::unique_ptr<Memory> target;
 };
 
-// Of one layer: rows and columns in parts of the width (0: a vector), and the dimension that the servers cut (-1:
-// none).
+// A tensor of one layer: rows and columns in parts of the width (0: a vector), and the dimension that the servers cut
+// (-1: none).
 struct Tensor {
     Index rows, columns;
     int cut;
@@ -133,7 +133,7 @@ int measure_lists(int count, Index bytes, Manner manner) {
     std::vector<Array> arrays = make_arrays(count, bytes, manner, *backend);
     std::vector<Problem> problems;
     for (const Array& array : arrays) problems.push_back(array.one.problem);
-    // Sources go as soon as they are done, and an eighth over what any order needs is in flight.
+    // Sources are freed as soon as they are done. The limit is an eighth above the need of any order.
     constexpr Index staging = Index{1} << 20;
     Figures figures;
     Options options;
@@ -152,8 +152,8 @@ int measure_lists(int count, Index bytes, Manner manner) {
     Index bad = move_and_free(list, *backend, arrays);
     figures.most = most_of(backend->memory_use().most_bytes);
 
-    // For the times all memory is there from the start, and so are executors for each array. Sources are moved again: a
-    // plan of one exchange has no tiles between that could be put there, and what arrives is looked at.
+    // When times are measured, all memory exists from the start, and so do the executors for each array. Sources are
+    // moved again: a plan of one exchange has no tiles between that could be put there, and what arrives is looked at.
     std::vector<Buffers> buffers;
     for (Array& array : arrays) {
         take(*backend, array);

@@ -1,6 +1,6 @@
 // Every way to redistribute an array, against each other, in one process a rank: interleaved round by round, every
-// result looked at, one line of JSON a problem on stdout. Run it under mpirun on 8, 4 or 2 ranks; report.py makes
-// tables and plots of what it prints.
+// result checked, one line of JSON a problem on stdout. Run it under mpirun on 8, 4 or 2 ranks; report.py makes tables
+// and plots of its output.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sys/resource.h>
@@ -99,8 +99,9 @@ double timed(Contestant& contestant) {
     return largest(end) - first;
 }
 
-// The first round touches what is touched first, and is looked at; so is the last. Where arrays fit the caches every
-// timed run follows one of the same contestant: some share their buffers, and would find them warm where others do not.
+// The first round touches memory for the first time. Its results are checked, and so are the last round's. If arrays
+// fit the caches, every timed run follows a run of the same contestant: some contestants share their buffers, and only
+// they would find them warm.
 std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arguments& arguments) {
     std::vector<Record> records(entries.size());
     std::vector<std::size_t> order;
@@ -138,7 +139,7 @@ std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arg
     return records;
 }
 
-// Of all ranks, a round: what a move costs, whoever else uses the machine.
+// Processor time of all ranks for a round: the cost of a move, independent of other users of the machine.
 double processor_seconds(const Record& record) {
     double all = record.processor_seconds;
     MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

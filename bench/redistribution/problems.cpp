@@ -96,7 +96,7 @@ void fill(const Case& one, std::span<std::byte> source) {
 }
 
 void wipe(std::span<std::byte> target) {
-    // The complement of a value is none's but another place's: wrong everywhere, whatever was there.
+    // The complement of a value belongs to another place, so it is wrong here.
     for (std::byte& byte : target) byte = ~byte;
 }
 

@@ -22,7 +22,7 @@ struct Question {
 /// For 8, 4 or 2 ranks; none for other numbers.
 [[nodiscard]] std::vector<Question> questions(int ranks);
 
-/// One problem on one rank: what is moved, as a plan and as the exchange that any MPI program would make of it.
+/// One problem on one rank: the move as a plan, and as the exchange that any MPI program would make.
 struct Case {
     Question question;
     Problem problem;
@@ -39,7 +39,7 @@ void fill(const Case& one, std::span<std::byte> source);
 /// Makes every element of the target wrong.
 void wipe(std::span<std::byte> target);
 
-/// How many elements of this rank's target tile are wrong; looks at all of them.
+/// The number of wrong elements in this rank's target tile; checks every element.
 [[nodiscard]] Index count_wrong(const Case& one, std::span<const std::byte> target);
 [[nodiscard]] Index target_elements(const Case& one);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables and plots of what `redistribution` printed: report.py [--svg PLOT.svg] [--details] RUN.json...
+"""Tables and plots of the output of `redistribution`: report.py [--svg PLOT.svg] [--details] RUN.json...
 
 Prints the README table in Markdown. A run is one launch; several runs of the same ranks are joined round by round.
 A ratio between two contestants is the median of the ratios of their times in the same round, with the ends of its 95%

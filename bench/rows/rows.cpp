@@ -1,4 +1,4 @@
-// What the rows of a model cost: rows LIST RULES. One core, no cache but the schedule itself.
+// The cost of the rows of a model: rows LIST RULES. One core, no cache except the schedule itself.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -13,7 +13,7 @@
 namespace reshard {
 namespace {
 
-// Of the processor: others may be running.
+// Processor time, since other programs may be running.
 double now() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -35,7 +35,7 @@ double mebibytes_held() {
     return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-// What a device holds, without the dimensions of one index, which only one end may have.
+// A device's tile, leaving out dimensions of one index, which only one end may have.
 Tile matrix_of(const Layout& layout, Index device) {
     const Tile whole = tile(layout, device);
     if (count(whole) == 0) return {Side{}};

@@ -34,7 +34,7 @@ struct Case {
     Grid source, target;
 };
 
-// A square matrix on a grid, of which this process has a part.
+// This process's part of a square matrix on a grid.
 struct Matrix {
     std::array<int, 9> descriptor = {};
     std::vector<double> local;

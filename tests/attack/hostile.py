@@ -30,7 +30,7 @@ PROGRAMS = [reshard.portable(PLANS[-1])]
 
 
 class Raised(Exception):
-    """What hostile objects raise: it may come out of any call."""
+    """Hostile objects raise this, so any call may raise it."""
 
 
 def _raise(*_, **__):
@@ -43,12 +43,12 @@ SPECIAL = ("__len__", "__iter__", "__getitem__", "__index__", "__int__", "__floa
 
 
 def raises(*names):
-    """An object all of whose special methods, or those named, raise."""
+    """An object whose special methods raise: all of them, or the named ones."""
     return type("Hostile", (), {name: _raise for name in names or SPECIAL})()
 
 
 class Lies:
-    """A sequence that says another length than it has, or another one each time."""
+    """A sequence that reports a wrong length, or a different length each time."""
 
     def __init__(self, length, *items, again=0):
         self.length, self.held, self.again = length, items, again
@@ -62,7 +62,7 @@ class Lies:
 
 
 class Turns:
-    """Something else each time that it is looked at, as a number, a text, a sequence or an array."""
+    """A different value at each look, as a number, a text, a sequence or an array."""
 
     def __init__(self, *values):
         self.values, self.at = values, -1
@@ -95,7 +95,7 @@ class Turns:
 
 
 class Liar(numpy.ndarray):
-    """numpy's array that says of itself what is not so."""
+    """An array of numpy that reports wrong facts about itself."""
 
     flags = types.SimpleNamespace(writeable=True, c_contiguous=True)
     dtype = numpy.dtype("f8")
@@ -107,7 +107,7 @@ class Liar(numpy.ndarray):
 
 
 class Capsule:
-    """Gives as DLPack what is none, or one capsule again and again."""
+    """Returns a DLPack capsule that is no capsule, or the same capsule again and again."""
 
     def __init__(self, value):
         self.value = value
@@ -147,7 +147,7 @@ def reenter(function, *values):
 
 
 class Sub(reshard.Layout):
-    """A subclass whose __init__ does not call the one of its base."""
+    """A subclass whose __init__ does not call its base's."""
 
     def __init__(self, *_):
         pass

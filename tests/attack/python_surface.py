@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attacks the Python package: hostile arguments for everything public in it, found by looking and not by a list.
+"""Attacks the Python package: hostile arguments for every public name, which it finds by inspection, not from a list.
 
     python_surface.py [--seed N]      RESHARD_LONG: for an hour, or RESHARD_SECONDS
 
@@ -39,7 +39,7 @@ RUN = ("{}", "copy.copy({})", "copy.deepcopy({})", "pickle.loads(pickle.dumps({}
 # The surface.
 
 def public(with_mpi):
-    """(how it is written, object) for all that is public."""
+    """(its name in a statement, object) for every public object."""
     import reshard
     import reshard.distcp
     modules = {"reshard": reshard, "reshard.rows": reshard.rows, "reshard.dtypes": reshard.dtypes, "reshard.errors": reshard.errors,
@@ -55,7 +55,7 @@ def public(with_mpi):
 
 
 def parameters(function):
-    """(name, annotation, whether it goes by keyword alone) for each parameter."""
+    """(name, annotation, whether it is keyword-only) for each parameter."""
     text = getattr(function, "__nb_signature__", None)
     try:
         if text is None:
@@ -85,7 +85,7 @@ class Draw:
         self.values = {}  # type -> names of what statements have made
 
     def made(self, name, value):
-        """What a statement has returned may be used by later ones."""
+        """Keeps the value of a statement for later statements."""
         if type(value).__module__.startswith("reshard") and not isinstance(value, Exception):
             of_type = self.values.setdefault(type(value), [])
             if len(of_type) < 20:
@@ -140,18 +140,18 @@ class Draw:
 # The child.
 
 def limit_time(seconds):
-    """Of CPU from now on: SIGXCPU ends the process after that."""
+    """Limits the CPU time from now on: SIGXCPU ends the process after that."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds + 1), resource.RLIM_INFINITY))
 
 
 def resident():
-    """Bytes at most so far."""
+    """The most bytes that the process has held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def environment(kind):
-    """What statements see, as their text has it."""
+    """The names that statements may use."""
     import hostile
     import reshard
     env = dict(vars(hostile), reshard=reshard, copy=copy, pickle=pickle)
@@ -162,7 +162,7 @@ def environment(kind):
 
 
 def complaint(error):
-    """Why this exception is none that is documented; empty where it is one."""
+    """Why this exception is not documented; empty if it is."""
     import hostile
     import reshard
     text = "".join(str(value) for value in error.args if isinstance(value, (str, int)))
@@ -179,7 +179,7 @@ def complaint(error):
 
 
 def run(statement, name, env):
-    """Runs one statement. Returns its value, and what is wrong."""
+    """Runs one statement. Returns its value and the fault."""
     limit_time(SECONDS)
     before = resident()
     value, wrong = None, ""
@@ -200,7 +200,7 @@ def run(statement, name, env):
 
 
 def say(word, text):
-    """To the parent, at once: the process may end with the next statement."""
+    """Writes to the parent at once: the next statement may end the process."""
     os.write(1, f"{word} {text}\n".encode("utf-8", "backslashreplace"))
 
 
@@ -263,7 +263,7 @@ def in_threads(draw, env, count):
 
 
 def limit_memory():
-    """Address space beyond what there is now."""
+    """Limits the address space to the present size and so many bytes more."""
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
 
@@ -284,7 +284,7 @@ def child_of_code(kind, path):
     say("END", str(resident() >> 20))
 
 
-# Objects that outlive what they need, and threads that outlive the interpreter.
+# Objects that outlive the objects they need, and threads that outlive the interpreter.
 
 OBJECTS = {
     "executor": "executor = reshard.mpi.Executor(COMM, PLAN)",
@@ -347,7 +347,7 @@ def ending(seed):
 
 
 def child_of_ending(path):
-    """Runs a program, and ends as it ends."""
+    """Runs a program, and exits with its status."""
     sys.path.insert(0, str(HERE.parent))
     env = environment("ending")
     warnings.simplefilter("ignore")
@@ -395,7 +395,7 @@ def child_of_ending(path):
 # The parent.
 
 class Failure(Exception):
-    """What is wrong, and the statements of the batch up to then."""
+    """The fault, and the statements of the batch up to it."""
 
     def __init__(self, wrong, lines):
         super().__init__(wrong)
@@ -403,7 +403,7 @@ class Failure(Exception):
 
 
 def child(*arguments, patience=None):
-    """Runs this program as a child. Raises Failure. patience: seconds without a word, of a machine that may be busy."""
+    """Runs this program as a child. Raises Failure. patience: seconds of silence that are allowed on a busy machine."""
     patience = patience or 60.0
     ran = subprocess.Popen([sys.executable, "-B", "-X", "faulthandler", str(HERE), *map(str, arguments)], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, errors="replace", env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
@@ -441,7 +441,7 @@ def child(*arguments, patience=None):
 
 
 def needed(lines):
-    """The last statement, and those that made what it uses."""
+    """The last statement, and the statements that made its arguments."""
     made = {line.split(" = ", 1)[0]: line for line in lines}
     wanted, found = [lines[-1]], []
     while wanted:
@@ -453,7 +453,7 @@ def needed(lines):
 
 
 def repeats(kind, lines, folder):
-    """Whether these lines alone fail too."""
+    """Whether these lines fail by themselves."""
     path = pathlib.Path(folder) / "code"
     path.write_text("\n".join(lines), encoding="utf-8")
     try:
@@ -464,7 +464,7 @@ def repeats(kind, lines, folder):
 
 
 def smallest(kind, lines, folder):
-    """As few lines as repeat it in twenty tries."""
+    """The fewest lines found that repeat the failure in twenty tries."""
     if not lines:
         return lines
     found = list(lines)

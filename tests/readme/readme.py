@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs every command of the ```console blocks of pages: readme.py FOLDER_OF_THE_TOOL PAGE.md...; each page in a folder
-of its own, so that none leans on another.
+"""Runs every command of the ```console blocks of pages: readme.py FOLDER_OF_THE_TOOL PAGE.md... Each page runs in a folder
+of its own, so no page depends on another.
 
-A command is a line `$ command`, continued while it ends in a backslash; the lines up to the next command are what it
-prints (none: only that it succeeds is tested). `...` stands for any lines. Plans are the same everywhere and are
-compared as they stand; where time is measured (reshard run, reshard bench) every number stands for any number."""
+A command is a line `$ command`, continued while it ends in a backslash. The lines up to the next command are its output;
+if there is no such line, the command must only succeed. `...` matches any lines. Plans are the same everywhere and are
+compared exactly. If a command measures time (reshard run, reshard bench), every number matches any number."""
 
 import os
 import pathlib
@@ -40,7 +40,7 @@ def commands(page, text):
 
 
 def normal(line, measured):
-    """What is compared of a line: all but blanks at its end; when measured, numbers with units stand for any."""
+    """A line as it is compared: blanks at its end are cut; if times are measured, every number becomes the same sign."""
     if not measured:
         return line.rstrip()
     line = re.sub(r"\d[\d.,]*( ?(ps|ns|us|ms|s|B|KiB|MiB|GiB|TiB)\b)?", "#", line)
@@ -55,7 +55,7 @@ def matches(printed, expected, measured):
 
 
 def run_page(page, environment):
-    """How many commands of a page ran, and how many of them failed."""
+    """Runs a page. Returns the numbers of its commands and of failed ones."""
     failed = ran = 0
     with tempfile.TemporaryDirectory() as folder:
         for number, command, expected in commands(page.name, page.read_text(encoding="utf-8")):

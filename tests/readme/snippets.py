@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The C++, C and Fortran that pages show is the marked lines of tests/examples, and each of those is shown on some page:
+"""Every C++, C or Fortran block of a page equals marked lines of tests/examples, and every marked block is on some page:
 snippets.py FOLDER_OF_THE_EXAMPLES PAGE.md..."""
 
 import pathlib
@@ -13,7 +13,7 @@ FIRST_MAX = 15  # lines of code of a first task
 
 
 def lines_of_code(text):
-    """Those that are neither blank, nor a brace, nor an include."""
+    """The number of lines that are neither blank, nor a brace, nor an include."""
     return sum(1 for line in text.splitlines() if line.strip(" {}") and not line.startswith("#include"))
 
 

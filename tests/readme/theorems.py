@@ -3,7 +3,7 @@
 
 A name is a name in the Coq column of the claims of proofs/README.md, a word after "theorem" or "theorems", or any word
 in backticks that is a theorem. Each must be stated in proofs/*.v, printed by proofs/Main.v, and expected to be closed;
-the test `proofs` compares what Coq prints with what is expected. `theorems.py self_test` breaks each rule once."""
+the test `proofs` compares Coq's output with that expectation. `theorems.py self_test` breaks each rule once."""
 
 import pathlib
 import re
@@ -27,7 +27,7 @@ def claims(readme):
 
 
 def wrong(root):
-    """(where, what is wrong) of every name; and how many names there are."""
+    """The faults as (file, fault), and the number of names."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((root / "proofs").glob("*.v"))}
     main = texts.pop(root / "proofs/Main.v", "")
     stated = {name for text in texts.values() for name in STATED.findall(text)}

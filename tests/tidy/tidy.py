@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""House rules, one test each: tidy.py RULE [ROOT]. Prints `file:line: what is wrong` and exits 1 when a rule is broken.
-`tidy.py self_test` breaks each rule once in a tree of its own and sees it found."""
+"""House rules, one test each: tidy.py RULE [ROOT]. Prints `file:line: fault` and exits 1 if a rule is broken.
+`tidy.py self_test` breaks each rule once in a tree of its own and expects it to be found."""
 
 import os
 import pathlib
@@ -8,11 +8,15 @@ import re
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # of the module beside this one
+import prose as idiom
+
 FOLDERS = ("include", "src", "synth", "backends", "files", "report", "tool", "bindings", "python", "tests", "bench", "proofs")
+PROSE_FOLDERS = (*FOLDERS, "docs", ".github", "packaging")
 HEADER = (".hpp", ".h")
 CODE = (*HEADER, ".cpp", ".cu", ".c")
 
-# Public headers from the inside out: each sees those of its own line's list and whatever they see.
+# Public headers from the inside out: each sees the headers in its own line's list and everything that they see.
 HEADERS = {
     "planner/integer": [],
     "result": [],
@@ -74,8 +78,8 @@ PLANNER = ["text", "planner/view", "planner/refinement", "planner/normalize_devi
            "planner/cost", "planner/list"]
 ALL = list(HEADERS)
 
-# Rooms from the ground up: the rooms below that the files of a room may see, and the public headers, each with what it
-# sees. Every room sees src/base. What a private header includes counts as included, so nothing comes in by a side door.
+# Rooms from the ground up: the rooms below that the files of a room may see, and the public headers, each with the
+# headers that it sees. Every room sees src/base. Includes of a private header count as includes of the file itself.
 KERNELS = ["src/copy/kernels", "src/copy"]
 TRANSPORT = ["backends/common", "src/execute", "src/schedule", *KERNELS]
 MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
@@ -124,7 +128,7 @@ ROOMS = {room: (["src/base", *below] if below or room != "src/base" else [], pub
          for room, (below, public) in ROOMS.items()}
 FREE = ("tests/", "bench/")  # these see everything
 
-# Core and the search do no I/O and know no clock, randomness, threads or MPI.
+# The core and the search use no I/O, clock, randomness, threads or MPI.
 PURE = ("src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule", "src/copy",
         "src/model", "src/emit", "synth")
 IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/backends/", "include/reshard/reshard",
@@ -153,12 +157,12 @@ def lines(path):
 
 
 def public_name(path):
-    """Of a public header, as the table of headers has it."""
+    """The name of a public header in the table of headers."""
     return os.path.splitext(path)[0][len("include/reshard/"):]
 
 
 def seen_by(headers):
-    """The public headers that one who may include `headers` may see, closed."""
+    """The public headers that a file sees if it may include `headers`, closed."""
     seen = set()
     todo = list(headers)
     while todo:
@@ -180,7 +184,7 @@ def includes(root, name):
 
 
 def everything_included(root, name, known):
-    """Each file that `name` includes, however deep."""
+    """Each file that `name` includes, at any depth."""
     if name not in known:
         known[name] = set()
         for _, _, path in includes(root, name):
@@ -190,7 +194,7 @@ def everything_included(root, name, known):
 
 
 def allowed(name):
-    """The rooms and the public headers that a file may see; None when it is free."""
+    """The rooms and the public headers that a file may see. A free file has None."""
     if name.startswith(FREE):
         return None
     if name.startswith("include/"):
@@ -202,7 +206,7 @@ def allowed(name):
 
 
 def layers(root):
-    """Who may include whom, and that rooms are listed from the ground up."""
+    """Files include only the rooms below them, and the table lists rooms from the ground up."""
     order = list(ROOMS)
     for number, room in enumerate(order):
         for below in ROOMS[room][0]:
@@ -253,7 +257,7 @@ def rooms(root):
 
 
 def lengths(root):
-    """Headers within 200 lines, sources within 400. Columns are clang-format's business."""
+    """Headers have at most 200 lines, sources at most 400. clang-format holds the columns."""
     for path, name in files(root, CODE):
         most = 200 if path.suffix in HEADER else 400
         count = sum(1 for _ in lines(path))
@@ -278,7 +282,7 @@ def words(root):
 
 
 def proofs(root):
-    """Nothing is assumed, nothing is left open, and what is proved of each planning rule is said."""
+    """No axiom, no open proof, and a statement about each planning rule in proofs/README.md."""
     table, said = root / "synth/rule_table.cpp", root / "proofs/README.md"
     if table.is_file() and said.is_file():
         rows = [row.split("|")[1] for row in said.read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
@@ -294,7 +298,7 @@ def proofs(root):
 
 
 def wiring(root):
-    """Every source is named by the nearest CMakeLists.txt, or with its folder by another; every header guards itself."""
+    """The nearest CMakeLists.txt names every source, or another one names it with its folder. Every header guards itself."""
     everywhere = "\n".join(path.read_text(encoding="utf-8") for folder in FOLDERS
                            for path in (root / folder).rglob("CMakeLists.txt"))
     for path, name in files(root, CODE):
@@ -313,8 +317,8 @@ def wiring(root):
 
 
 def paths(root):
-    """A path that a comment or a page names is there, from the root, from include/ or from beside the file, with its
-    ending or without; and so is a source that a page names alone."""
+    """A path that a comment or a page names exists: from the root, from include/ or beside the file, with or without its
+    ending. A source that a page names alone exists, too."""
     names = {path.name for path, _ in files(root, CODE + (".py", ".v"))}
     texts = [(path, name) for path, name in files(root, CODE + (".py", ".md", ".v"))
              if not name.startswith(("tests/tidy/", "tests/readme/"))]
@@ -337,7 +341,7 @@ def paths(root):
 
 
 def missing_in_the_house(root):
-    """README's picture of the house has every room and every public header that are there."""
+    """README's picture of the house shows every room and every public header."""
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
     picture = set(re.findall(r"\w+", text.partition("\n## The house\n")[2]))
@@ -347,7 +351,12 @@ def missing_in_the_house(root):
                 yield f"README.md:1: The house does not show {name}: no {word}"
 
 
-RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring, paths)}
+def prose(root):
+    """Plain English: the idiom of each room is within its limit, and no limit is higher than needed."""
+    return idiom.faults(root, PROSE_FOLDERS)
+
+
+RULES = {rule.__name__: rule for rule in (layers, rooms, lengths, words, proofs, wiring, paths, prose)}
 
 
 def self_test():
@@ -400,10 +409,13 @@ def self_test():
         ("paths", "README.md", "\n## The house\nsrc plan copy synth rules backends local include reshard mesh\n"),
         ("paths", "docs/page.md", "see [that](gone.md)\n"),
         ("paths", "docs/page.md", "see `gone.hpp`\n"),
+        ("prose", "README.md", "Of the plans one is left.\n\nWhat it costs is said.\n"),
+        ("prose", "src/plan/scan.hpp", "#pragma once\n/// The steps of which it is made.\n/// Likewise for tiles.\n"),
         ("wiring", "src/plan/forgotten.cpp", "\n"),
         ("wiring", "src/plan/scan.hpp", "\n"),
     )
     missed = []
+    idiom.LIMITS.clear()  # they are for this tree
     for rule, name, text in (("", "", ""),) + bad:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
@@ -412,6 +424,8 @@ def self_test():
                 (root / file).write_text(content)
                 for number in range(UNITS_MAX if content == "many" else 0):
                     (root / file).with_name(f"{number}.md").write_text("")
+            if not rule and not list(idiom.faults(root, PROSE_FOLDERS, {"synth/rules": 50.0})):
+                missed.append("a limit of the idiom that is too high was not found")
             for other, check in RULES.items():
                 found = list(check(root))
                 if bool(found) != (other == rule):
