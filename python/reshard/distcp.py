@@ -16,11 +16,10 @@ import struct
 import tempfile
 from typing import Any
 
+from .dtypes import ROWS
 from .errors import UnsupportedError
 
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
-          "float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint8": "U8",
-          "bool": "BOOL"}
+_NAMES = {row["long_name"]: row["safetensors"] for row in ROWS if row["safetensors"]}
 
 
 def _torch() -> Any:

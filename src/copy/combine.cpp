@@ -3,28 +3,12 @@
 #include <cstring>
 
 #include "src/copy/copy.hpp"
-#include "src/copy/elements.hpp"
+#include "src/copy/element_type.hpp"
 
 namespace reshard {
 namespace {
 
 using Loop = LoopNest::Loop;
-
-// visit(Element{}) for the element type of `dtype`; a default result for types that are bytes only.
-template <class Visit>
-auto with_element(DType dtype, const Visit& visit) -> decltype(visit(Boolean{})) {
-    switch (dtype) {
-#define X(name, Element) \
-    case DType::name:    \
-        return visit(Element{});
-        RESHARD_ELEMENTS(X)
-#undef X
-        case DType::f8_e4m3fn:
-        case DType::f8_e5m2:
-            break;
-    }
-    return {};
-}
 
 template <class E>
 E load(const std::byte* from) {
@@ -106,8 +90,9 @@ void scale_line(const Loop& loop, Scale scale, std::byte* target) {
 }
 
 ScaleLine scale_line_of(DType dtype) {
-    return with_element(dtype, []<class E>(E) -> ScaleLine {
-        if constexpr (E::is_scaled) return scale_line<E>;
+    return with_element_type(dtype, []<class E>(E) -> ScaleLine {
+        if constexpr (combines<E>)
+            if constexpr (E::is_scaled) return scale_line<E>;
         return nullptr;
     });
 }
@@ -121,14 +106,16 @@ LoopNest with_a_loop(LoopNest nest) {
 
 CombineLine combine_line_of(DType dtype, Combine combine) {
     assert(combine != Combine::copy);
-    return with_element(dtype, [combine]<class E>(E) -> CombineLine {
-        if (combine == Combine::sum) return best_line<E, E::sum>();
-        if (combine == Combine::prod) return best_line<E, E::prod>();
-        if constexpr (E::is_ordered) {
-            if (combine == Combine::max) return best_line<E, E::max>();
-            if (combine == Combine::min) return best_line<E, E::min>();
+    return with_element_type(dtype, [combine]<class E>(E) -> CombineLine {
+        if constexpr (combines<E>) {
+            if (combine == Combine::sum) return best_line<E, E::sum>();
+            if (combine == Combine::prod) return best_line<E, E::prod>();
+            if constexpr (E::is_ordered) {
+                if (combine == Combine::max) return best_line<E, E::max>();
+                if (combine == Combine::min) return best_line<E, E::min>();
+            }
         }
-        return nullptr;  // the callers' precondition keeps it out
+        return nullptr;  // the precondition of the callers excludes this
     });
 }
 
@@ -163,13 +150,14 @@ void BoxScale::run(std::byte* target) const {
 
 Pattern identity_of(DType dtype, Combine combine) {
     Pattern pattern{};
-    with_element(dtype, [&]<class E>(E) {
-        if (combine == Combine::prod) store(E::one(), pattern.data());
-        if constexpr (E::is_ordered) {
-            if (combine == Combine::max) store(E::lowest(), pattern.data());
-            if (combine == Combine::min) store(E::highest(), pattern.data());
+    with_element_type(dtype, [&]<class E>(E) {
+        if constexpr (combines<E>) {
+            if (combine == Combine::prod) store(E::one(), pattern.data());
+            if constexpr (E::is_ordered) {
+                if (combine == Combine::max) store(E::lowest(), pattern.data());
+                if (combine == Combine::min) store(E::highest(), pattern.data());
+            }
         }
-        return true;
     });
     return pattern;
 }

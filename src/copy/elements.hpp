@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "src/copy/on_device.hpp"
+#include "src/tables/dtypes.def"
 
 namespace reshard {
 
@@ -58,12 +59,15 @@ RESHARD_ON_DEVICE std::uint16_t to_half(float value) {
 
 template <class T>
 struct Integer {
+    using Number = T;
     T value;
     static constexpr bool is_ordered = true;
     static constexpr bool is_scaled = false;
     static Integer lowest() { return {std::numeric_limits<T>::min()}; }
     static Integer highest() { return {std::numeric_limits<T>::max()}; }
     static Integer one() { return {1}; }
+    static T number(Integer a) { return a.value; }
+    static Integer of(T value) { return {value}; }
     RESHARD_ON_DEVICE static Integer sum(Integer a, Integer b) { return {static_cast<T>(wide(a) + wide(b))}; }
     RESHARD_ON_DEVICE static Integer prod(Integer a, Integer b) { return {static_cast<T>(wide(a) * wide(b))}; }
     RESHARD_ON_DEVICE static Integer max(Integer a, Integer b) { return b.value > a.value ? b : a; }
@@ -74,12 +78,15 @@ private:
 };
 
 struct Boolean {
+    using Number = std::uint8_t;
     std::uint8_t value;
     static constexpr bool is_ordered = true;
     static constexpr bool is_scaled = false;
     static Boolean lowest() { return {0}; }
     static Boolean highest() { return {1}; }
     static Boolean one() { return {1}; }
+    static std::uint8_t number(Boolean a) { return a.value; }
+    static Boolean of(std::uint8_t value) { return {value}; }
     RESHARD_ON_DEVICE static Boolean sum(Boolean a, Boolean b) {
         return {static_cast<std::uint8_t>((a.value | b.value) != 0)};
     }
@@ -129,10 +136,10 @@ struct Floating {
     RESHARD_ON_DEVICE static Floating scaled(Floating a, std::int64_t times, std::int64_t over) {
         return of(number(a) * static_cast<Number>(times) / static_cast<Number>(over));
     }
-
-private:
     RESHARD_ON_DEVICE static Number number(Floating a) { return Held::number(a.held); }
     RESHARD_ON_DEVICE static Floating of(Number value) { return {Held::of(value)}; }
+
+private:
     RESHARD_ON_DEVICE static bool is_negative(Number x) {
         if constexpr (sizeof(Number) == 4) return (bits_as<std::uint32_t>(x) >> 31) != 0;
         if constexpr (sizeof(Number) == 8) return (bits_as<std::uint64_t>(x) >> 63) != 0;
@@ -147,6 +154,7 @@ private:
 
 template <class T>
 struct Complex {
+    using Number = T;
     T real;
     T imaginary;
     static constexpr bool is_ordered = false;
@@ -163,22 +171,8 @@ struct Complex {
     }
 };
 
-// X(dtype, element type): all that combine; the other dtypes are bytes only
-#define RESHARD_ELEMENTS(X)         \
-    X(boolean, Boolean)             \
-    X(i8, Integer<std::int8_t>)     \
-    X(u8, Integer<std::uint8_t>)    \
-    X(i16, Integer<std::int16_t>)   \
-    X(u16, Integer<std::uint16_t>)  \
-    X(i32, Integer<std::int32_t>)   \
-    X(u32, Integer<std::uint32_t>)  \
-    X(i64, Integer<std::int64_t>)   \
-    X(u64, Integer<std::uint64_t>)  \
-    X(f16, Floating<Half>)          \
-    X(bf16, Floating<Brain>)        \
-    X(f32, Floating<Whole<float>>)  \
-    X(f64, Floating<Whole<double>>) \
-    X(c64, Complex<float>)          \
-    X(c128, Complex<double>)
+// X(dtype, element type, ...) for each type that can be reduced; the rest are the other columns of the table.
+#define RESHARD_NO_ELEMENT(...)
+#define RESHARD_ELEMENTS(X) RESHARD_DTYPES(X, RESHARD_NO_ELEMENT)
 
 }  // namespace reshard

@@ -17,9 +17,8 @@ std::string quoted(const std::vector<std::string>& names) {
     return fmt::format("({})", fmt::join(all, ", "));
 }
 
-bool wide(DType dtype) {
-    return dtype == DType::i64 || dtype == DType::u64 || dtype == DType::f64 || dtype == DType::c128;
-}
+// True for the types that JAX has only with jax_enable_x64.
+bool wide(DType dtype) { return size_of(dtype) == (is_complex(dtype) ? 16 : 8); }
 
 class JaxText {
 public:

@@ -136,7 +136,7 @@ private:
         if (combine == Combine::sum || combine == Combine::prod) return combine == Combine::sum ? "0" : "1";
         const bool lowest = combine == Combine::max;
         if (dtype == DType::boolean) return lowest ? "False" : "True";
-        if (dtype >= DType::f16 && dtype <= DType::f64) return lowest ? "-float(\"inf\")" : "float(\"inf\")";
+        if (is_floating(dtype)) return lowest ? "-float(\"inf\")" : "float(\"inf\")";
         return fmt::format("torch.iinfo(tile.dtype).{}", lowest ? "min" : "max");
     }
 

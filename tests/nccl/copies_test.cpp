@@ -288,7 +288,7 @@ TEST(CopiesEnd, EveryKernelHasRun) {
 #define X(name, Word, pack) EXPECT_GT(launches("reshard_turn_" #name), 0) << #name;
     RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element)                                    \
+#define X(name, Element, ...)                                    \
     EXPECT_GT(launches("reshard_fold_" #name), 0) << #name; \
     EXPECT_GT(launches("reshard_fold_" #name "_wide"), 0) << #name;
     RESHARD_ELEMENTS(X)

@@ -48,7 +48,7 @@ enum class Kernel {
 #define X(name, Word, pack) turn_##name,
         RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element) fold_##name, fold_##name##_wide,
+#define X(name, Element, ...) fold_##name, fold_##name##_wide,
             RESHARD_ELEMENTS(X)
 #undef X
 };

@@ -201,16 +201,15 @@ struct FoldKernels {
 
 FoldKernels fold_kernels(DType dtype) {
     switch (dtype) {
-#define ONE(name)     \
+#define X(name, ...)  \
     case DType::name: \
         return {Kernel::fold_##name, Kernel::fold_##name##_wide};
-#define X(name, Element) ONE(name)
-        RESHARD_ELEMENTS(X)
+#define BYTES(name, ...) \
+    case DType::name:    \
+        break;  // the precondition excludes these
+        RESHARD_DTYPES(X, BYTES)
+#undef BYTES
 #undef X
-#undef ONE
-        case DType::f8_e4m3fn:  // bytes only; the precondition keeps them out
-        case DType::f8_e5m2:
-            break;
     }
     return {Kernel::fold_u8, Kernel::fold_u8_wide};
 }

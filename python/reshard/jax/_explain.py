@@ -13,12 +13,12 @@ import numpy
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import Error, Layout, parse_layout
+from ..dtypes import ROWS
 from . import _hlo, _program, _shardy
 from ._quiet import without_complaints
 from ._report import Explained, Row
 
-_ELEMENT = {"i1": "bool", "ui8": "u8", "ui16": "u16", "ui32": "u32", "ui64": "u64", "complex<f32>": "c64",
-            "complex<f64>": "c128"}
+_ELEMENT = {row["stablehlo"]: row["name"] for row in ROWS}
 _NAMED = "reshard_pair"  # and its number
 _LIKE = {1: numpy.uint8, 2: numpy.float16, 4: numpy.float32, 8: numpy.complex64}  # those of any size that JAX has
 

@@ -7,11 +7,14 @@ import re
 from typing import Any
 
 import jax
+import numpy
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from .. import Layout, Mesh, UnsupportedError, parse_layout
+from ..dtypes import ROWS
 
-_OF_SIZE = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "c128"}  # plans depend on an element's size alone
+_NAMES = {row["long_name"]: row["name"] for row in ROWS}
+_OF_SIZE = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # of the types that reshard has no name for
 Spec = tuple[tuple[str, ...], ...]
 
 
@@ -24,11 +27,15 @@ def dims(spec: Any, rank: int) -> Spec | None:
 
 
 def element(dtype: Any) -> str:
-    """An element type of that size. Errors: UnsupportedError (keys of random numbers and other types of JAX's own)."""
-    size = getattr(dtype, "itemsize", None)
-    if size not in _OF_SIZE or jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+    """The element type of that name, or else one of that size, since a plan depends on the size alone.
+    Errors: UnsupportedError (JAX's extended types, such as keys of random numbers)."""
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
         raise UnsupportedError(f"{dtype} has no size in bytes")
-    return _OF_SIZE[size]
+    known = numpy.dtype(dtype)
+    name = _NAMES.get(known.name) or _OF_SIZE.get(known.itemsize)
+    if name is None:
+        raise UnsupportedError(f"elements of {dtype} have {known.itemsize} bytes; 1, 2, 4 or 8 are supported")
+    return name
 
 
 @functools.lru_cache(4096)
