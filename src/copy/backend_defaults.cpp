@@ -1,4 +1,4 @@
-// What a backend does where it has no better way.
+// The default behaviour of a backend that has no better way.
 #include <cstring>
 
 #include "reshard/backends/backend.hpp"

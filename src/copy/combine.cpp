@@ -27,7 +27,7 @@ void combine_one(const std::byte* source, std::byte* target) {
     store(combine(load<E>(target), load<E>(source)), target);
 }
 
-// With a constant stride the compiler turns the loop into vector operations.
+// A constant stride lets the compiler vectorize the loop.
 template <class E, E (*combine)(E, E)>
 [[gnu::always_inline]] inline void combine_all(Index elements, const std::byte* source, std::byte* target) {
     constexpr auto bytes = static_cast<Index>(sizeof(E));
@@ -36,7 +36,7 @@ template <class E, E (*combine)(E, E)>
 
 using CombineDense = void (*)(Index elements, const std::byte* source, std::byte* target);
 
-// Apart from the strided loop, which the compiler would take it for.
+// Not inlined, so that the compiler does not merge it with the strided loop.
 template <class E, E (*combine)(E, E)>
 [[gnu::noinline]] void plain_dense(Index elements, const std::byte* source, std::byte* target) {
     combine_all<E, combine>(elements, source, target);
@@ -65,9 +65,9 @@ void combine_line(const Loop& loop, const std::byte* source, std::byte* target) 
     }
 }
 
-// The same bits from every set of instructions, but for the payload of a NaN: one operation each time, none contracted
-// with the next. AVX-512 always comes with fused operations, and GCC 12 makes them of complex products whatever it is
-// told; AVX2 has none.
+// Every instruction set gives the same bits, except for the payload of a NaN. Each operation stands alone, and no
+// operation is contracted with the next. AVX-512 always includes fused operations, and GCC 12 uses them for complex
+// products under any flag. AVX2 has no fused operations.
 template <class E, E (*combine)(E, E)>
 CombineLine best_line() {
 #if defined(__x86_64__)

@@ -12,7 +12,7 @@ namespace {
 
 using Loop = LoopNest::Loop;
 
-// Two loops are one when the outer one takes up where the inner one ends, on both sides.
+// Two loops are one if the outer loop continues the inner one on both sides.
 bool continues(const Loop& outer, const Loop& inner) {
     return outer.source_stride == inner.source_stride * inner.extent &&
            outer.target_stride == inner.target_stride * inner.extent;
@@ -175,7 +175,7 @@ void DealtCopies::add(const BoxCopy& copy, const std::byte* source, std::byte* t
     added_.push_back({&copy, source, target});
 }
 
-// Whether it has become a lane, beside those that there are, which have so many rows.
+// Adds the copy as a lane beside lanes of `rows` rows. Returns false if it does not fit.
 bool DealtCopies::deal(const Added& added, std::int64_t& rows) {
     const LoopNest& nest = added.copy->nest_;
     const Leaf& leaf = added.copy->leaf_;

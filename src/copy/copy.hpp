@@ -1,5 +1,5 @@
-// Strided copies, fills and combinations between boxes of two tiles, each in a storage of its own. A loop nest is made
-// once, when a plan is prepared, and run whenever buffers are known.
+// Strided copies, fills and combinations between boxes of two tiles. Each tile has a storage of its own. A loop nest is
+// built once, when a plan is prepared, and runs whenever the buffers are known.
 #pragma once
 
 #include "reshard/planner/schedule.hpp"
@@ -8,7 +8,7 @@
 
 namespace reshard {
 
-/// Where the elements of a box lie: bytes from the start of a buffer and, per dimension, how many and how far apart.
+/// The memory of a box: bytes from the start of a buffer and, for each dimension, an extent and a stride.
 struct Region {
     Index offset_bytes = 0;
     Index element_bytes = 1;
@@ -21,23 +21,23 @@ struct Region {
 /// checks).
 [[nodiscard]] Region region_of(const Slot& slot, const Box& box, Index element_bytes);
 
-/// `box` alone, dense and row-major from a byte on: how a staged box lies.
+/// `box` alone, dense and row-major from a byte on. A staged box lies like this.
 [[nodiscard]] Region packed_region(const Box& box, Index element_bytes, Index offset_bytes = 0);
 
-/// The region of `part`, where `region` is that of `box`, which contains it.
+/// The region of `part`, given the `region` of `box`. pre: box contains part.
 [[nodiscard]] Region within(const Region& region, const Box& box, const Box& part);
 
 [[nodiscard]] Index bytes_of(const Region& region);
 
-/// The same elements in fewer dimensions: extents of 1 dropped, dimensions that continue each other merged. Their order
-/// stays, so two regions of one box still list their elements in the same order.
+/// The same elements in fewer dimensions. Extents of 1 are dropped, and dimensions that continue each other are merged.
+/// The order stays, so two regions of one box still list their elements in the same order.
 [[nodiscard]] Region coalesce(const Region& region);
 
-/// True when the elements lie one after another in row-major order: the region is one run of bytes.
+/// True if the elements are contiguous in row-major order: the region is one run of bytes.
 [[nodiscard]] bool contiguous(const Region& region);
 
-/// Loops over the elements of two regions of one shape, outermost first, in the order in which the target lies in
-/// memory. Dimensions that continue each other on both sides are one loop; extents of 1 are none.
+/// Loops over the elements of two regions of one shape, outermost first, in the memory order of the target. Dimensions
+/// that continue each other on both sides are one loop. An extent of 1 has no loop.
 struct LoopNest {
     struct Loop {
         Index extent;
@@ -54,12 +54,12 @@ struct LoopNest {
 /// pre: same extents and element size.
 [[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
 
-/// Takes the innermost loop out of the nest when it is contiguous on both sides. Returns the bytes that move as one
-/// run: that loop's, or one element's.
+/// Takes the innermost loop out of the nest if it is contiguous on both sides. Returns the bytes that move as one run:
+/// the bytes of that loop, or of one element.
 [[nodiscard]] Index take_run(LoopNest& nest);
 
-/// The innermost part of a copy, moved by one call of a kernel. `unit_bytes` are moved whole: an element, or a short
-/// run.
+/// The innermost part of a copy, moved by one call of a kernel. It moves `unit_bytes` as a whole: an element, or a
+/// short run.
 struct Leaf {
     bool transposed = false;  ///< source and target run along different dimensions: plane, else rows
     Index unit_bytes = 1;
@@ -70,7 +70,7 @@ struct Leaf {
 [[nodiscard]] Index bytes_of(const Leaf& leaf);
 void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target);
 
-/// A nest as loops around a leaf. Takes the leaf's loops out of the nest; the others keep their order.
+/// A nest as loops around a leaf. Takes the loops of the leaf out of the nest. The other loops keep their order.
 [[nodiscard]] Leaf take_leaf(LoopNest& nest);
 
 /// Copies the elements of one region to another. pre: the regions do not overlap in memory.
@@ -78,7 +78,7 @@ class BoxCopy {
 public:
     BoxCopy(const Region& source, const Region& target);
     void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
-    /// More than one run of bytes, at one distance on each side.
+    /// True if there is more than one run of bytes, at one distance on each side.
     [[nodiscard]] bool in_rows() const;
 
 private:
@@ -87,8 +87,8 @@ private:
     Leaf leaf_;
 };
 
-/// Copies that are run together. Those whose rows lie side by side in the source are moved row by row in turn: it is
-/// read once, in its order, whoever wants of it.
+/// Copies that run together. Copies whose rows are neighbours in the source move row by row in turn, so the source is
+/// read once and in order.
 class DealtCopies {
 public:
     /// The copy lives until the next run.
@@ -108,14 +108,14 @@ private:
     std::vector<Lane> lanes_;
 };
 
-/// The bytes of one element; those past its size mean nothing.
+/// The bytes of one element. The bytes past its size are unused.
 using Pattern = std::array<std::byte, 16>;
 
-/// The element that leaves every other as it is: 0 for sums, 1 for prod, for max and min the lowest and the highest,
-/// which are infinities for floats. pre: dtype and combination go together (can_reduce).
+/// The neutral element: 0 for sums, 1 for prod. For max it is the lowest value and for min the highest, which are
+/// infinities for floats. pre: can_reduce(dtype, combine).
 [[nodiscard]] Pattern identity_of(DType dtype, Combine combine);
 
-/// Sets every element of a region to one value: zero, which is the value 0 (and false) of every dtype, or a pattern.
+/// Sets every element of a region to one value. The value is zero, which is 0 (and false) in every dtype, or a pattern.
 class BoxFill {
 public:
     explicit BoxFill(const Region& target, const Pattern& pattern = {});
@@ -127,7 +127,7 @@ private:
     Pattern pattern_;
 };
 
-/// Combines the elements of one region into those of another: target = combine(target, source), as elements.hpp says.
+/// Combines the elements of one region into another: target = combine(target, source), as elements.hpp defines.
 class BoxCombine {
 public:
     /// pre: combine is not copy; dtype and combination go together (can_reduce).
@@ -147,7 +147,7 @@ using CombineLine = void (*)(const LoopNest::Loop&, const std::byte* source, std
 /// The same for `elements` dense elements. pre: as BoxCombine.
 void combine_dense(DType dtype, Combine combine, const std::byte* source, std::byte* target, Index elements);
 
-/// Multiplies the elements of a region by times, then divides them by over; f16 and bf16 round once for both.
+/// Multiplies the elements of a region by times, then divides them by over. f16 and bf16 round once for both.
 class BoxScale {
 public:
     /// pre: a floating or complex dtype.
@@ -160,7 +160,7 @@ private:
     LoopNest nest_;
 };
 
-/// Runs leaf(source, target) for every combination of `loops`, the last one fastest.
+/// Runs leaf(source, target) for every combination of `loops`, the last loop fastest.
 template <class Source, class Leaf>
 void for_each(std::span<const LoopNest::Loop> loops, Source* source, std::byte* target, const Leaf& leaf) {
     if (loops.empty()) return leaf(source, target);

@@ -1,7 +1,7 @@
-// Element types as they lie in memory, and how each combines: one text for hosts and devices, so that both give the
-// same bits. Integers wrap; bool is or and and; f16 and bf16 compute in float and round to nearest even once per
-// operation; complex numbers multiply by the schoolbook. max and min of floats do not depend on order: NaN wins, and of
-// two zeros max takes +0 and min -0.
+// Element types as they lie in memory, and how each combines. Hosts and devices compile the same text, so both give the
+// same bits. Integers wrap. On bool, a sum is `or` and a product is `and`. f16 and bf16 compute in float and round to
+// nearest even once per operation. Complex numbers multiply by the schoolbook. max and min of floats do not depend on
+// order: NaN wins, max prefers +0 over -0, and min prefers -0.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,15 @@ RESHARD_ON_DEVICE float from_bfloat16(std::uint16_t bits) {
     return bits_as<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Adding half the last kept bit, less one when that bit is even, rounds to nearest even; NaN must not round to
-// infinity.
+// Adding half the last kept bit, minus one if that bit is even, rounds to nearest even. NaN must not round to infinity.
 RESHARD_ON_DEVICE std::uint16_t to_bfloat16(float value) {
     const auto bits = bits_as<std::uint32_t>(value);
     if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// IEEE binary16 without compiler support for it. The scalings by powers of two are exact, so the hardware's own
-// rounding of a float does the rounding of subnormals.
+// IEEE binary16 without compiler support. Scaling by a power of two is exact, so the hardware rounding of a float also
+// rounds subnormals.
 RESHARD_ON_DEVICE float from_half(std::uint16_t half) {
     const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
     const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
@@ -97,7 +96,7 @@ struct Boolean {
     RESHARD_ON_DEVICE static Boolean min(Boolean a, Boolean b) { return prod(a, b); }
 };
 
-// What holds a float: its bits, and the number type it computes in.
+// The memory of a float: its bits, and the number type that it computes in.
 template <class T>
 struct Whole {
     using Number = T;
@@ -148,7 +147,7 @@ private:
         const Number x = number(a);
         const Number y = number(b);
         if (x == y) return is_negative(x) == negative ? a : b;
-        return a_leads || x != x ? a : b;  // when b is NaN nothing leads
+        return a_leads || x != x ? a : b;  // if b is NaN, a does not lead
     }
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 using NestLoop = LoopNest::Loop;
 
-// A block reaches over so many bytes of the tile: what one other memory takes of it stays in the first cache for those
+// A block spans this many bytes of the tile. The part that one memory takes stays in the first cache for the memories
 // that take its neighbours.
 constexpr Index block_span = Index{64} << 10;
 
@@ -34,7 +34,7 @@ void MultiCopy::add(std::size_t memory, const Region& source, const Region& targ
     nests_.emplace_back(memory, std::move(nest));
 }
 
-// Boxes of one shape at one distance from each other, as of block-cyclic tiles, are one nest with a loop more.
+// Boxes of one shape at one distance from each other, as in block-cyclic tiles, are one nest with one more loop.
 void MultiCopy::merge_repeated() {
     for (bool merged = true; merged;) {
         merged = false;
@@ -91,14 +91,14 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
     if (leaf.transposed) part.transposed = leaf;
-    // The target runs of a transposed block are many cache lines long, since memory is slow to change places.
+    // The target runs of a transposed block are many cache lines long, since memory is slow to switch places.
     const Index least = leaf.transposed ? std::max<Index>(2048 / leaf.unit_bytes, 1) : 1;
     const Index span = std::max<Index>(leaf.transposed ? row.source_stride : part.tile_row_stride, 1);
     part.block_rows = std::min(part.rows, std::max(least, block_span / span));
     return part;
 }
 
-// `other` starts within the first row of `part`, and both repeat alike in the tile.
+// True if `other` starts within the first row of `part`, and both repeat in the same way in the tile.
 bool MultiCopy::joins(const Part& part, const Part& other) {
     if (part.transposed || other.transposed || part.rows != other.rows || part.loops.size() != other.loops.size())
         return false;
@@ -132,7 +132,7 @@ void MultiCopy::arrange() {
     lanes_.reserve(most_shares);
 }
 
-// On by a block. False at the end, where every loop is back at its start.
+// Advances by a block. Returns false at the end, when every loop is back at its start.
 bool MultiCopy::advance(std::size_t number) {
     const Part& part = parts_[number];
     Cursor& cursor = cursors_[number];
@@ -175,7 +175,7 @@ void MultiCopy::walk(const Visit& visit) {
     }
 }
 
-// `at(memory, place in the tile, place in the other)` is where a lane starts; null when the memory is left out.
+// `at(memory, place in the tile, place in the other)` returns the start of a lane, or null if the memory is skipped.
 template <class At>
 void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at) {
     lanes_.clear();
@@ -193,8 +193,8 @@ void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store s
     for (const Lane& lane : lanes_) move_transposed(part, cursor.row, rows, store, lane);
 }
 
-// Blocks of target runs that begin inside a line are moved on to where one ends, so that only the first and the last
-// line of a run are written in parts.
+// Moves blocks of target runs that begin inside a line on to the end of that line. Only the first and the last line of
+// a run are then written in parts.
 void MultiCopy::move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
     Leaf block = *part.transposed;
     const std::byte* run = lane.target - row * block.unit_bytes;

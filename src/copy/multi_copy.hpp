@@ -1,6 +1,5 @@
-// Many copies as one pass over memory: the parts of one tile go to (or come from) many other memories, in the order in
-// which the tile lies in memory, all of them at once. Each line of the tile is touched once, however many others want
-// it.
+// Many copies as one pass over memory. The parts of one tile go to (or come from) many other memories, all at once, in
+// the memory order of the tile. Each line of the tile is touched once, for any number of other memories.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@ namespace reshard {
 
 class MultiCopy {
 public:
-    /// Which side the one tile is: a push reads it, a pull writes it.
+    /// The side of the one tile: a push reads it, a pull writes it.
     enum class Kind { push, pull };
 
     explicit MultiCopy(Kind kind) : kind_(kind) {}
@@ -19,18 +18,18 @@ public:
     /// One more copy; `memory` is the number of the memory on the other side, from 0.
     void add(std::size_t memory, const Region& source, const Region& target);
 
-    /// Puts the copies in order. Copies at regular distances become one. Called once, after the last add.
+    /// Orders the copies. Copies at regular distances become one. Call this once, after the last add.
     void arrange();
 
     [[nodiscard]] Index bytes() const { return bytes_; }
 
-    /// For a push. `others[m]` is memory m; those of null are left out. Allocates nothing.
+    /// For a push. `others[m]` is memory m; a null memory is skipped. Allocates nothing.
     void push(const std::byte* tile, std::span<std::byte* const> others, Store store);
-    /// For a pull, likewise.
+    /// For a pull, with the same rules.
     void pull(std::byte* tile, std::span<const std::byte* const> others, Store store);
 
 private:
-    // One memory's share of a part: where it starts, and its strides on the side of that memory.
+    // The share of one memory in a part: its start, and its strides on the side of that memory.
     struct Share {
         std::size_t memory = 0;
         Index tile_offset = 0;
@@ -43,12 +42,13 @@ private:
         Index extent = 1;
         Index tile_stride = 0;
     };
-    // Shares that lie side by side in the tile and repeat alike: one walk serves them all. Transposed ones are alone.
+    // Shares that are neighbours in the tile and repeat in the same way, so one walk serves them all. Transposed shares
+    // are alone.
     struct Part {
         std::vector<Loop> loops;  // outermost first, in the order of the tile
         Index rows = 1;
         Index tile_row_stride = 0;
-        Index block_rows = 1;  // moved at once, before parts that lie further on get their turn
+        Index block_rows = 1;  // moved at once, before later parts get their turn
         std::vector<Share> shares;
         std::optional<Leaf> transposed;
     };

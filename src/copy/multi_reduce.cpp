@@ -7,9 +7,9 @@
 namespace reshard {
 namespace {
 
-constexpr Index sum_bytes = Index{16} << 10;  // what is added up at once: with a line of a summand in the nearest cache
+constexpr Index sum_bytes = Index{16} << 10;  // added at once; fits the nearest cache with a line of a summand
 
-// The dimensions that have more than one element, in the order in which they lie in `region`.
+// The dimensions with more than one element, in the memory order of `region`.
 std::vector<std::size_t> order_of(const Region& region) {
     std::vector<std::size_t> dims;
     for (std::size_t k = 0; k < region.extents.size(); ++k) {
@@ -39,7 +39,7 @@ MultiReduce::MultiReduce(DType dtype, Combine combine, std::span<const Operand> 
     merge();
 }
 
-// Loops that continue each other everywhere are one; there is always one.
+// Merges loops that continue each other everywhere. At least one loop remains.
 void MultiReduce::merge() {
     const auto continues = [&](const std::vector<Walk>& walks, std::size_t i) {
         return std::ranges::all_of(
@@ -72,7 +72,7 @@ void MultiReduce::add_up(std::span<const std::byte* const> from, Index elements,
     }
 }
 
-// The innermost loop, as much at once as fits the sum. Moves the operands along.
+// Runs the innermost loop, as many elements at once as fit the sum. Advances the operands.
 void MultiReduce::run_line(std::span<const std::byte*> from, std::span<std::byte*> to, Store store) const {
     alignas(64) std::array<std::byte, sum_bytes> sum;
     const auto rows = copy_kernels().rows[static_cast<std::size_t>(store)];

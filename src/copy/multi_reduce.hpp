@@ -1,6 +1,5 @@
-// Many boxes combined into one, in their order, in one pass over memory: each is read once, and what they come to is
-// written once to every place that wants it. The first store of a sum and its additions meet in a few kilobytes that
-// stay in the nearest cache.
+// Combines many boxes into one, in their order, in one pass over memory. Each box is read once, and the result is
+// written once to every place that wants it. The partial result stays in a few kilobytes of the nearest cache.
 #pragma once
 
 #include "src/copy/copy.hpp"
@@ -9,7 +8,7 @@ namespace reshard {
 
 class MultiReduce {
 public:
-    /// A box in one of the memories that are named when the fold runs, by their number.
+    /// A box in one of the memories. The fold names the memories by number when it runs.
     struct Operand {
         std::size_t memory = 0;
         Region region;
@@ -18,12 +17,12 @@ public:
     /// pre: at least one summand and one target; regions of one shape; dtype and combination go together (can_reduce).
     MultiReduce(DType dtype, Combine combine, std::span<const Operand> summands, std::span<const Operand> targets);
 
-    /// The result is combine(... combine(combine(s0, s1), s2) ...), to the bit what a store and BoxCombine make one
+    /// The result is combine(... combine(combine(s0, s1), s2) ...). It has the same bits as a store and one BoxCombine
     /// after another. pre: no target overlaps a summand.
     void run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, Store store) const;
 
 private:
-    // One operand's way through the common loops.
+    // The path of one operand through the common loops.
     struct Walk {
         std::size_t memory = 0;
         Index offset = 0;

@@ -1,4 +1,4 @@
-// What is both plain C++ and code of a device.
+// Macros for code that compiles both as plain C++ and for a device.
 #pragma once
 
 #if defined(__CUDACC__)

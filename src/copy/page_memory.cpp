@@ -11,7 +11,7 @@ namespace reshard {
 namespace {
 
 constexpr Index page_bytes = 4096;
-/// Pages of so many bytes are taken at once, fewer when they are touched.
+/// Pages of this many bytes are claimed at once; fewer are claimed when they are touched.
 constexpr Index taken_bytes_min = Index{64} << 20;
 
 class Pages final : public Memory {
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Memory>> allocate_pages(Index bytes) {
     void* start = rounded ? std::aligned_alloc(page_bytes, static_cast<std::size_t>(*rounded)) : nullptr;
     if (start == nullptr) return fail(Code::backend, fmt::format("there are no {} bytes of memory to allocate", bytes));
     auto memory = std::make_unique<Pages>(static_cast<std::byte*>(start), bytes);
-    // Take the pages now, so that the next claim no longer sees them as free.
+    // Claim the pages now, so that the next claim no longer counts them as free.
     if (bytes >= taken_bytes_min && !take_anonymous(start, *rounded))
         return fail(Code::backend, fmt::format("there are no {} bytes of memory to allocate", bytes));
     return memory;

@@ -1,11 +1,11 @@
-// Page-aligned memory: what a backend hands out that has no better memory of its own.
+// Page-aligned memory, for backends that have no better memory of their own.
 #pragma once
 
 #include "reshard/backends/backend.hpp"
 
 namespace reshard {
 
-/// Uninitialized. Errors: mismatch on a negative size, backend when there is not that much.
+/// Uninitialized. Errors: mismatch on a negative size, backend if the host lacks that much memory.
 [[nodiscard]] Result<std::unique_ptr<Memory>> allocate_pages(Index bytes);
 
 }  // namespace reshard

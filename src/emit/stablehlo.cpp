@@ -21,7 +21,7 @@ std::string literal(DType dtype, Index number) {
     return fmt::format("{}", number);
 }
 
-// What max and min leave as it is: infinities of floats by their bits, else the ends of the range.
+// The neutral element of max and min: infinities of floats by their bits, else the ends of the range.
 std::string extreme(DType dtype, bool lowest) {
     const tables::DTypeRow& row = tables::row(dtype);
     const Index bits = 8 * row.bytes;
@@ -91,7 +91,7 @@ private:
         return fmt::format("dense<[{}]> : tensor<{}x{}xi64>", fmt::join(all, ", "), rows.size(), rows[0].size());
     }
 
-    // What combines two elements, as the region of an operation.
+    // The combiner of two elements, as the region of an operation.
     std::string combiner(Combine combine) const {
         const std::string_view element = tables::row(dtype_).stablehlo;
         return fmt::format(

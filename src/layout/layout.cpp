@@ -183,7 +183,7 @@ std::vector<Index> tile_shape(const Layout& layout, Index device) { return exten
 std::vector<Index> tile_offset(const Layout& layout, Index device) {
     std::vector<Index> first;
     for (const Side& side : tile(layout, device)) {
-        if (first.size() == layout.dims.size()) break;  // of nothing a rank 0 layout has a side
+        if (first.size() == layout.dims.size()) break;  // a layout of rank 0 has no sides
         first.push_back(side.intervals.empty() ? 0 : side.intervals.front().begin);
     }
     return first;

@@ -11,7 +11,7 @@ namespace reshard::tables {
 /// The sort of number that an element is.
 enum class Kind { boolean, signed_integer, unsigned_integer, floating, complex };
 
-/// What the library knows about an element type; dtypes.def explains the columns. A name that is missing is "".
+/// All facts about an element type. dtypes.def explains the columns. A name that is missing is "".
 struct DTypeRow {
     DType dtype;
     bool combines;  ///< false for the types that only move

@@ -2,9 +2,9 @@
 //   KERNELS_NAMESPACE   a name of its own
 //   KERNELS_NAME        the same for people
 //   KERNELS_REGISTER    bytes of a vector register
-// Nothing of the standard library but memcpy may be called here: an inline function compiled for a newer processor must
-// not become the one that the whole program uses. Vectors are the compilers' (GCC, Clang), so the same text is AVX-512,
-// AVX2, SSE2 or NEON; only non-temporal stores and prefetches have names of their own.
+// Code here calls nothing from the standard library except memcpy: an inline function compiled for a newer processor
+// must not become the copy that the whole program uses. Vectors are compiler vectors (GCC, Clang), so the same text is
+// AVX-512, AVX2, SSE2 or NEON. Only non-temporal stores and prefetches have names of their own.
 #pragma once
 
 #include "src/copy/kernels/transpose.hpp"

@@ -1,4 +1,4 @@
-// Compiled for what every processor of the target has: SSE2 on x86-64, NEON on AArch64.
+// Compiled for every processor of the target: SSE2 on x86-64, NEON on AArch64.
 #define KERNELS_NAMESPACE plain
 #if defined(__aarch64__)
 #define KERNELS_NAME "NEON"

@@ -1,4 +1,4 @@
-// Runs of bytes: a part of body.hpp, which says how it is compiled.
+// Runs of bytes: a part of body.hpp, which explains how it is compiled.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@ namespace {
 
 using Size = std::int64_t;
 
-// Runs shorter than a call of memcpy is worth: two pieces that overlap.
+// Copies runs that are too short for a call of memcpy, as two pieces that overlap.
 template <class Piece>
 [[gnu::always_inline]] inline void copy_ends(const std::byte* source, std::byte* target, Size bytes) {
     Piece head;
@@ -44,8 +44,8 @@ struct Bytes {
     }
 }
 
-// What prefetches by itself stops at the end of a page: of rows that are a page apart or more, the lines that are
-// written next are asked for while this one is copied.
+// The hardware prefetcher stops at the end of a page. If rows are a page apart or more, the code prefetches the lines
+// that are written next while it copies this row.
 constexpr Size page_bytes = 4096;
 constexpr Size rows_ahead = 16;
 

@@ -1,5 +1,5 @@
-// Runs of bytes past the caches, by non-temporal stores of whole lines: a part of body.hpp, which says how it is
-// compiled.
+// Runs of bytes that bypass the caches, by non-temporal stores of whole lines: a part of body.hpp, which explains how
+// it is compiled.
 #pragma once
 
 #if defined(__x86_64__)
@@ -33,8 +33,9 @@ namespace {
     return static_cast<Size>(-reinterpret_cast<std::uintptr_t>(address) & (line_bytes - 1));
 }
 
-// Part of a line, by non-temporal stores of words where it consists of such: a plain store would first fetch the line,
-// and all stores behind it wait for that. Where neighbours are another rank's, the line would go back and forth too.
+// Stores part of a line, by non-temporal stores of words if it consists of whole words. A plain store would first fetch
+// the line, and all later stores would wait for that. If another rank owns the neighbours, the line would also move
+// back and forth.
 [[gnu::always_inline]] inline void stream_part(const std::byte* source, std::byte* target, Size bytes) {
 #if defined(__x86_64__)
     constexpr Size word = sizeof(int);
@@ -50,8 +51,8 @@ namespace {
     copy_run(source, target, bytes);
 }
 
-// To a target that begins with a line; returns the bytes of a last line that is not whole, which are left. What lies
-// past a run is prefetched too: in a copy to many it is what is read next.
+// Copies to a target that begins with a line. Returns the bytes of a last line that is not whole and is not copied. The
+// bytes after a run are prefetched too, because a copy to many memories reads them next.
 [[gnu::always_inline]] inline Size stream_lines(const std::byte*& source, std::byte*& target, Size bytes) {
     constexpr Size ahead = 1024;
     for (; bytes >= 4 * line_bytes; bytes -= 4 * line_bytes) {
@@ -81,8 +82,8 @@ namespace {
     store_part(stream_lines(source, target, bytes - head));
 }
 
-// A row whose target begins where that of the row before ended. The line that two rows share is put together in `edge`,
-// of which so many bytes are `held`, and stored whole as any other.
+// Copies a row whose target begins where the target of the row before ended. The line that both rows share is assembled
+// in `edge`, which already holds `held` bytes, and stored whole like any other line.
 [[gnu::always_inline]] inline void stream_on(std::byte* edge, Size& held, const std::byte* source, std::byte* target,
                                              Size bytes) {
     if (held > 0) {

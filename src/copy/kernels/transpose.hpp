@@ -1,4 +1,4 @@
-// Planes that are transposed in registers: a part of body.hpp, which says how it is compiled.
+// Planes that are transposed in registers: a part of body.hpp, which explains how it is compiled.
 #pragma once
 
 #include <utility>
@@ -40,7 +40,7 @@ template <class Element, int unit, int rows>
     }
 }
 
-// How elements of one size are transposed: in registers of at most `register_bytes`, so that few spill.
+// The transpose of elements of one size, in registers of at most `register_bytes`, so that few spill.
 template <class Element_, int unit_, int register_bytes>
 struct Turn {
     using Element = Element_;
@@ -57,7 +57,7 @@ using Turn4 = Turn<std::uint32_t, 1, 64>;
 using Turn8 = Turn<std::uint64_t, 1, 64>;
 using Turn16 = Turn<std::uint64_t, 2, 64>;
 
-// A square from `source`, whose lines are source_stride apart, to `target`, whose lines are target_stride apart.
+// Moves a square from `source`, whose lines are source_stride apart, to `target`, whose lines are target_stride apart.
 template <class T>
 [[gnu::always_inline]] inline void turn_square(const std::byte* source, Size source_stride, std::byte* target,
                                                Size target_stride) {
@@ -69,7 +69,7 @@ template <class T>
     for (int i = 0; i < T::rows; ++i) std::memcpy(target + i * target_stride, &lines[i], sizeof lines[i]);
 }
 
-// What is left at the borders, element by element.
+// Moves the rest at the borders, element by element.
 template <class T>
 void turn_rest(const Plane& plane, const std::byte* source, std::byte* target) {
     for (Size i = 0; i < plane.outer; ++i) {
@@ -80,7 +80,7 @@ void turn_rest(const Plane& plane, const std::byte* source, std::byte* target) {
     }
 }
 
-// As turn_rest, past the caches.
+// As turn_rest, but bypasses the caches.
 template <class T>
 void stream_rest(const Plane& plane, const std::byte* source, std::byte* target) {
     for (Size i = 0; i < plane.outer; ++i) {
@@ -106,20 +106,20 @@ Plane part(const Plane& plane, Size outer, Size inner) {
     return {outer, inner, plane.source_stride, plane.target_stride};
 }
 
-// Source runs are walked in strips of so many elements, and in each strip so many lines of every target run are written
-// one after another: memory is slow to change places, and the next line of a source run is fetched meanwhile.
+// Walks source runs in strips of this many elements. In each strip it writes this many lines of every target run, one
+// after another. Memory is slow to switch places, and the next line of a source run is fetched meanwhile.
 constexpr Size strip = 1024;
 constexpr Size lines_at_once = 2;
 
-// No hardware prefetches so many runs at once.
+// No hardware prefetches this many runs at once.
 template <class T>
 [[gnu::always_inline]] inline void ask_for_next_lines(const Plane& plane, const std::byte* source) {
     for (Size j = 0; j < T::line; ++j) __builtin_prefetch(source + j * plane.source_stride + line_bytes);
 }
 
-// The whole squares of a plane, `block(source, target)` at a time: bands of cache lines along the target's run, each
-// walked along a strip of the source's. `head` is the first whole line; `ends(plane, source, target)` are the parts of
-// runs before it and behind the last one. The last runs element by element.
+// The whole squares of a plane, one `block(source, target)` at a time: bands of cache lines along the target runs, each
+// walked along a strip of the source runs. `head` is the first whole line. `ends(plane, source, target)` moves the
+// parts of runs before the first square and behind the last one. The last runs move element by element.
 template <class T, class Block, class Ends>
 [[gnu::always_inline]] inline void turn_strips(const Plane& plane, Size head, const std::byte* source,
                                                std::byte* target, const Block& block, const Ends& ends) {
@@ -156,7 +156,7 @@ void copy_transposed(const Plane& plane, const std::byte* source, std::byte* tar
     turn_strips<T>(plane, 0, source, target, block, turn_rest<T>);
 }
 
-// Whole lines need target runs that all begin at the same place of a line; else plain stores.
+// Whole lines need target runs that all begin at the same place in a line. Otherwise plain stores are used.
 template <class T>
 void stream_transposed(const Plane& plane, const std::byte* source, std::byte* target) {
     const Size head = to_line(target) / T::bytes;
