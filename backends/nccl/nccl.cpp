@@ -1,4 +1,4 @@
-// The NCCL backend: what it prepares, and the memory it hands out.
+// The NCCL backend: prepares lists of plans and allocates device memory.
 #include "reshard/backends/nccl.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ public:
     Result<void> agree(const Result<std::uint64_t>& own) override {
         const OnDevice current(base_->device());
         const std::uint64_t number = own.value_or(0);
-        std::uint64_t least[] = {number, ~number, own ? 1U : 0U};  // the least complement is of the greatest
+        std::uint64_t least[] = {number, ~number, own ? 1U : 0U};  // the least complement belongs to the greatest
         const Result<void> voted = base_->vote(least, ncclMin);
         if (!own && !voted) return tl::unexpected(own.error());
         RESHARD_CHECK(voted);
@@ -49,7 +49,7 @@ public:
         return std::move(memory);
     }
 
-    // The device's memory is not exchanged: NCCL only learns of it, so it may be of any kind, and forks do not matter.
+    // NCCL only registers the device's memory, which is never exchanged. It may be of any kind, and forks do no harm.
     Result<Registration> register_memory(std::span<std::byte> memory, OnFork) override {
         const OnDevice current(base_->device());
         RESHARD_TRY(auto& held, RegisteredDeviceMemory::make(base_->device(), base_->world(), memory));

@@ -15,9 +15,9 @@ namespace reshard::nccl {
 namespace {
 
 constexpr Index votes_at_once = 8192;
-constexpr std::size_t words_max = 512;  // bytes of a failure that other ranks learn of
+constexpr std::size_t words_max = 512;  // bytes of an error text that other ranks receive
 
-// Newer libraries run what was compiled for older ones, not the other way round.
+// A newer library runs code compiled for an older one, but not the reverse.
 Result<void> require_version() {
     int version = 0;
     RESHARD_CHECK(checked(ncclGetVersion(&version), "ncclGetVersion"));
@@ -46,7 +46,7 @@ Result<void> Base::take_stream() {
     return {};
 }
 
-// A rank that cannot go on is in no communicator that is split off, and so the others learn of it.
+// A rank that cannot go on joins no communicator that is split off, and so the others learn of it.
 Result<void> Base::set_up(ncclComm_t callers, const Result<void>& own) {
     int rank = 0;
     int size = 0;
@@ -98,8 +98,8 @@ Result<void> Base::vote(std::span<std::uint64_t> values, ncclRedOp_t op) {
             return done;
         }
         RESHARD_CHECK(await(stream()));
-        // Not before: a copy to the program's memory may wait for all that is before it, and none may be left to write
-        // there after a wait that was given up.
+        // Only now: a copy to the program's memory may wait for everything before it. No copy may still write there
+        // after the wait is given up.
         const cudaError_t down = cudaMemcpyAsync(part.data(), there, bytes, cudaMemcpyDeviceToHost, stream());
         RESHARD_CHECK(checked(down, "cudaMemcpyAsync"));
         return await(stream());
@@ -120,7 +120,7 @@ Result<void> Base::all_succeeded(const Result<void>& own) {
     return good == 0 ? first_failure(own) : Result<void>();
 }
 
-// The first rank that failed adds its words to the nothing of the others.
+// The first rank that failed sends its text. All others add zeros.
 Result<void> Base::first_failure(const Result<void>& own) {
     std::array<std::uint64_t, 1 + words_max / sizeof(std::uint64_t)> told{};
     const auto heard = gather(own ? 0 : 1);
@@ -149,7 +149,8 @@ Result<std::vector<std::uint64_t>> Base::gather(std::uint64_t own) {
 Result<std::shared_ptr<Group>> Base::group(std::uint64_t partition, const std::vector<Index>& members) {
     RESHARD_CHECK(usable());
     if (const auto found = groups_.find(partition); found != groups_.end()) return found->second;
-    // All ranks forget the same ones: those that no plan holds any more, which are dropped in one order everywhere.
+    // All ranks drop the same communicators: the ones that no plan holds any more. Plans are dropped in one order
+    // everywhere.
     if (groups_.size() >= options_.communicators_max) {
         std::erase_if(groups_, [](const auto& one) { return one.second.use_count() == 1; });
     }

@@ -1,4 +1,4 @@
-// What everything of one backend shares: the device, the stream, communicators, and how ranks agree.
+// The shared state of one backend: the device, the stream, communicators, and agreement between ranks.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace reshard::nccl {
 
-/// A communicator of some ranks; without one on the ranks that are no members.
+/// A communicator of some ranks. The other ranks hold no communicator.
 struct Group {
     std::shared_ptr<Communicator> communicator;
 };
 
 class Base : NonCopyable {
 public:
-    /// Collective over the caller's communicator. `own`: why this rank cannot, although it takes part.
+    /// Collective over the caller's communicator. `own`: the reason why this rank fails, although it takes part.
     [[nodiscard]] static Result<std::unique_ptr<Base>> make(ncclComm_t callers, const Options& options,
                                                             const Result<void>& own);
     ~Base();
@@ -33,21 +33,22 @@ public:
     /// Collective: element by element over all ranks.
     [[nodiscard]] Result<void> vote(std::span<std::uint64_t> values, ncclRedOp_t op);
 
-    /// Collective: success when it is everyone's. Errors: as first_failure.
+    /// Collective: succeeds if all ranks succeed. Errors: as first_failure.
     [[nodiscard]] Result<void> all_succeeded(const Result<void>& own);
 
-    /// Collective, after some rank has failed. Returns this rank's failure if it has one. Else returns the code
-    /// and the words of the first rank that failed.
+    /// Collective, after some rank has failed. Returns the failure of this rank if it has one. Otherwise returns the
+    /// code and the text of the first rank that failed.
     [[nodiscard]] Result<void> first_failure(const Result<void>& own);
 
-    /// Collective: what each rank brought, in rank order.
+    /// Collective: the contribution of each rank, in rank order.
     [[nodiscard]] Result<std::vector<std::uint64_t>> gather(std::uint64_t own);
 
-    /// Collective: the communicator of `members` in their order; `partition` tells apart, on all ranks alike, how the
-    /// ranks fall into groups. Null when there is no room for another. Plans hold theirs on every rank, members or not.
+    /// Collective: the communicator of `members` in their order. `partition` is the same on all ranks and identifies
+    /// the division of ranks into groups. Returns null if no further communicator fits. Plans hold theirs on every
+    /// rank, members or not.
     [[nodiscard]] Result<std::shared_ptr<Group>> group(std::uint64_t partition, const std::vector<Index>& members);
 
-    /// Runs something that makes NCCL take memory, and counts how much.
+    /// Runs a function that makes NCCL allocate memory, and counts that memory.
     template <class Body>
     [[nodiscard]] auto counting(const Body& body) {
         const Index before = free_bytes();
@@ -56,12 +57,12 @@ public:
         return made;
     }
 
-    /// Polls until the stream is idle. After a fault or without an end the communicators are aborted.
+    /// Polls until the stream is idle. Aborts the communicators after a fault or a timeout.
     [[nodiscard]] Result<void> await(cudaStream_t stream);
 
-    [[nodiscard]] Result<void> fault() const;   ///< of any communicator, behind the host's back
-    void abort(const Error& why);               ///< all communicators; nothing starts after it
-    [[nodiscard]] Result<void> usable() const;  ///< or why it was aborted
+    [[nodiscard]] Result<void> fault() const;   ///< the asynchronous error of any communicator
+    void abort(const Error& why);               ///< aborts all communicators; nothing starts after it
+    [[nodiscard]] Result<void> usable() const;  ///< fails with the reason of the abort
 
     /// Device memory for a few bytes to and from every peer, to connect them.
     [[nodiscard]] std::byte* scratch() const { return static_cast<std::byte*>(votes_.get()); }

@@ -1,4 +1,4 @@
-// Communicators of the backend's own: split off, polled instead of waited for, aborted when there is no other end.
+// The communicators of the backend. They are split off, polled without blocking, and aborted if they do not end.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace reshard::nccl {
 
 using Clock = std::chrono::steady_clock;
 
-/// Yields at first and sleeps later, so that what ends soon is seen soon and what does not takes no processor.
+/// Yields at first and sleeps later. A short wait ends quickly, and a long wait uses no processor.
 class Backoff {
 public:
     void pause();
@@ -19,11 +19,11 @@ private:
     int pauses_ = 0;
 };
 
-/// Polls until nothing is in progress: every call on a communicator that does not block may leave it so. Errors:
-/// backend when it failed behind the host's back, or did not come to an end within `timeout`.
+/// Polls until nothing is in progress: every call on a nonblocking communicator may leave it so. Errors: backend if the
+/// communicator failed asynchronously, or did not finish within `timeout`.
 [[nodiscard]] Result<void> settle(ncclComm_t communicator, std::chrono::milliseconds timeout);
 
-/// What went wrong with the communicator behind the host's back, if anything.
+/// The asynchronous error of the communicator, if any.
 [[nodiscard]] Result<void> fault_of(ncclComm_t communicator);
 
 /// Messages that are one group of calls.
@@ -37,12 +37,12 @@ struct Exchange {
     std::vector<End> receives;
 };
 
-/// Issues them all, and returns the first error.
+/// Issues all messages, and returns the first error.
 [[nodiscard]] Result<void> run_exchange(const Exchange& exchange, ncclComm_t communicator, cudaStream_t stream);
 
 class Communicator : NonCopyable {
 public:
-    /// Collective over `parent`. Null where the color is NCCL_SPLIT_NOCOLOR. Never blocks where its parent does not.
+    /// Collective over `parent`. Null if the color is NCCL_SPLIT_NOCOLOR. Blocks only if its parent blocks.
     [[nodiscard]] static Result<std::shared_ptr<Communicator>> split(ncclComm_t parent, int color, int key,
                                                                      const Options& options);
     ~Communicator();

@@ -1,9 +1,9 @@
-// What the NCCL that is there can do. The one place that looks at version numbers.
+// The features of the installed NCCL. No other file looks at version numbers.
 #pragma once
 
 #include <nccl.h>
 
-// A build may pretend to an older NCCL, to see that all else compiles without what it lacks.
+// A build may pretend to an older NCCL, to check that the rest compiles without the newer features.
 #ifndef RESHARD_NCCL_VERSION
 #define RESHARD_NCCL_VERSION NCCL_VERSION_CODE
 #endif

@@ -1,4 +1,4 @@
-// CUDA's handles with owners, and the return codes of both libraries as errors.
+// Owning handles for CUDA, and the return codes of both libraries as errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,11 +10,12 @@
 
 namespace reshard::nccl {
 
-/// Code::backend with the call's name and the library's words when the code is not success. ncclInProgress is none.
+/// Code::backend with the name of the call and the text of the library, if the code is an error. ncclInProgress is not
+/// an error.
 [[nodiscard]] Result<void> checked(cudaError_t code, std::string_view call);
 [[nodiscard]] Result<void> checked(ncclResult_t code, std::string_view call);
 
-/// Makes a device current, and gives back what was current before.
+/// Makes a device current, and restores the previous device at the end.
 class OnDevice : NonCopyable {
 public:
     explicit OnDevice(int device);
@@ -48,8 +49,8 @@ private:
     std::unique_ptr<CUevent_st, Destroy> event_;
 };
 
-/// Device memory in the order of a stream: neither taking nor freeing it waits for anything else on the device, which
-/// may run kernels of other ranks that wait for this one.
+/// Device memory in the order of a stream. Neither allocation nor free waits for other work on the device, which may
+/// run kernels of other ranks that wait for this one.
 class StreamMemory {
 public:
     StreamMemory() = default;

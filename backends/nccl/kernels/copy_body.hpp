@@ -1,5 +1,5 @@
-// What one thread of a copy kernel does. The kernels on a device and their doubles on a host run these same functions,
-// so the doubles test the addresses; what they cannot test is how threads meet.
+// The work of one thread of a copy kernel. The kernels on a device and their doubles on a host run the same functions,
+// so the doubles test the addresses. They cannot test how threads meet.
 #pragma once
 
 #include "backends/nccl/kernels/copy_box.hpp"
@@ -13,7 +13,7 @@ struct alignas(16) Word16 {
     std::uint32_t part[4];
 };
 
-/// Rows: all loads of a thread before its first store, neighbours in a block on neighbouring vectors.
+/// Rows: a thread issues all loads before its first store, and neighbours in a block access neighbouring vectors.
 template <class Vector>
 RESHARD_ON_DEVICE void copy_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
     Vector vectors[units_thread];
@@ -38,7 +38,7 @@ struct alignas(8) Word8x2 {
     Word8 part[2];
 };
 
-/// As rows, with the pattern for every source.
+/// As rows, but the pattern replaces every source.
 template <class Vector>
 RESHARD_ON_DEVICE void fill_rows(const DeviceBox& box, std::uint32_t block, std::uint32_t thread) {
     RESHARD_UNROLL
@@ -50,7 +50,7 @@ RESHARD_ON_DEVICE void fill_rows(const DeviceBox& box, std::uint32_t block, std:
     }
 }
 
-/// Four bytes out of the eight of (low, high), each named by four bits of `selector`: the device's own instruction.
+/// Selects four of the eight bytes (low, high), each by four bits of `selector`. It is one instruction on the device.
 RESHARD_ON_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
 #if defined(__CUDA_ARCH__)
     return __byte_perm(low, high, selector);
@@ -65,7 +65,7 @@ RESHARD_ON_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high
 #endif
 }
 
-/// A square of packed words turned in registers: word i gets element i of every word.
+/// Transposes a square of packed words in registers: word i gets element i of every word.
 template <class Word>
 RESHARD_ON_DEVICE void turn(Word (&)[1]) {}
 
@@ -86,11 +86,11 @@ RESHARD_ON_DEVICE void turn(std::uint32_t (&words)[4]) {
     words[3] = pick_bytes(high01, high23, 0x7632);
 }
 
-inline constexpr std::uint32_t tile_words = 32;  ///< a tile is so many words across, and as many elements as they hold
-inline constexpr std::uint32_t tile_lines = threads / tile_words;  ///< of it that a block takes at once
+inline constexpr std::uint32_t tile_words = 32;  ///< words across a tile; its lines are as many as the elements in them
+inline constexpr std::uint32_t tile_lines = threads / tile_words;  ///< lines of a tile that a block takes at once
 
-/// The tile of one block in shared memory, in words of `Pack` elements. Lines are rotated, so that the threads of a
-/// warp meet different banks when they write down a column and when they read along a line.
+/// The tile of one block in shared memory, in words of `Pack` elements. Lines are rotated. The threads of a warp then
+/// use different banks, both when they write a column and when they read a line.
 template <class Word, std::uint32_t Pack>
 struct Tile {
     Word words[Pack * tile_words][tile_words];
@@ -108,7 +108,7 @@ RESHARD_ON_DEVICE TilePlace tile_place(const DeviceBox& box, std::uint32_t tile)
     return {offsets_of(box, plane), tile - lines * box.tiles_across.value, lines - plane * box.tiles_down.value};
 }
 
-/// From the source into the tile, which a block does before all its threads meet. Extents divide by Pack.
+/// Copies from the source into the tile, before the threads of the block meet. Extents divide by Pack.
 template <class Word, std::uint32_t Pack>
 RESHARD_ON_DEVICE void read_tile(const DeviceBox& box, std::uint32_t tile, std::uint32_t thread,
                                  Tile<Word, Pack>& shared) {
@@ -132,7 +132,7 @@ RESHARD_ON_DEVICE void read_tile(const DeviceBox& box, std::uint32_t tile, std::
     }
 }
 
-/// From the tile to the target, after they have met.
+/// Copies from the tile to the target, after the threads have met.
 template <class Word, std::uint32_t Pack>
 RESHARD_ON_DEVICE void write_tile(const DeviceBox& box, std::uint32_t tile, std::uint32_t thread,
                                   const Tile<Word, Pack>& shared) {

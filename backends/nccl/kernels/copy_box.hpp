@@ -1,4 +1,4 @@
-// What a copy kernel is given: boxes with their addresses, shared by the host, the kernels and their doubles.
+// The argument of a copy kernel: boxes with their addresses, shared by the host, the kernels and their doubles.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace reshard::nccl {
 
-inline constexpr int loops_max = 8;               ///< of one box; nests that are deeper become several boxes
+inline constexpr int loops_max = 8;               ///< of one box; a deeper nest becomes several boxes
 inline constexpr std::uint32_t threads = 256;     ///< of one block, in every kernel
 inline constexpr std::uint32_t units_thread = 4;  ///< vectors that a thread loads before it stores the first
 inline constexpr std::uint32_t units_block = threads * units_thread;
-inline constexpr std::uint32_t units_max = 1u << 31;  ///< of one box, exclusive: larger ones become several boxes
+inline constexpr std::uint32_t units_max = 1u << 31;  ///< of one box, exclusive; a larger box is split
 
-/// Division by a number known beforehand, as a multiplication: exact for numerators below 2^31.
+/// Division by a known number, as a multiplication. Exact for numerators below 2^31.
 struct Divisor {
     std::uint32_t value = 1;
     std::uint32_t multiplier = 0;
@@ -39,11 +39,11 @@ struct DeviceLoop {
     std::int64_t target_stride;
 };
 
-/// What becomes of an element that meets another; `scale` is of the source alone.
+/// How an element combines with another; `scale` uses the source alone.
 enum class Fold : std::int32_t { sum, prod, max, min, scale };
 
-/// One box. Rows: `loops` outermost first run over vectors. Tiles: they run over planes, each of columns x rows words;
-/// the source is contiguous along columns, the target along rows.
+/// One box. Rows: `loops`, outermost first, run over vectors. Tiles: `loops` run over planes of columns x rows words.
+/// The source is contiguous along columns, the target along rows.
 struct DeviceBox {
     const unsigned char* source;
     unsigned char* target;
@@ -60,7 +60,7 @@ struct DeviceBox {
     std::int64_t times;          ///< of a scale
     std::int64_t over;
     Fold fold;
-    alignas(16) unsigned char pattern[16];  ///< of a fill, as often as it takes
+    alignas(16) unsigned char pattern[16];  ///< of a fill, repeated to 16 bytes
 };
 
 /// The one argument of every kernel.
@@ -69,7 +69,7 @@ struct DeviceBoxes {
     std::uint32_t count;
 };
 
-/// The box that `block` works on. Its number in the launch is below 2^31; the boxes' first blocks ascend from 0.
+/// The box of `block`, whose number in the launch is below 2^31. The first blocks of the boxes ascend from 0.
 RESHARD_ON_DEVICE const DeviceBox& box_of(const DeviceBoxes& all, std::uint64_t block) {
     std::uint32_t low = 0;
     std::uint32_t high = all.count;
@@ -84,7 +84,7 @@ RESHARD_ON_DEVICE const DeviceBox& box_of(const DeviceBoxes& all, std::uint64_t 
     return all.boxes[low];
 }
 
-/// How far in a unit lies, in bytes.
+/// The offsets of a unit, in bytes.
 struct Offsets {
     std::int64_t source;
     std::int64_t target;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr Index blocks_max = (Index{1} << 31) - 1;
 
-// By Combine; a copy is none, and the precondition keeps it out.
+// By Combine. The precondition excludes a copy.
 constexpr std::array folds = {Fold::sum, Fold::sum, Fold::max, Fold::min, Fold::prod};
 static_assert(folds[static_cast<std::size_t>(Combine::sum)] == Fold::sum &&
               folds[static_cast<std::size_t>(Combine::max)] == Fold::max &&

@@ -1,5 +1,5 @@
-// Copies, fills and folds of boxes that run at once, in one launch per kind of kernel. Made relative to buffers when a
-// plan is prepared; addresses, and with them the width of accesses, follow when buffers are bound.
+// Copies, fills and folds of boxes that run at once, in one launch per kind of kernel. A set is built relative to
+// buffers, when a plan is prepared. Addresses, and with them the width of accesses, follow when buffers are bound.
 #pragma once
 
 #include <array>
@@ -9,14 +9,14 @@
 
 namespace reshard::nccl {
 
-/// Where each of them begins on the device; null where there is none.
+/// The start of each buffer on the device; null if there is no such buffer.
 using Bases = std::array<std::byte*, buffer_count>;
 
 [[nodiscard]] inline std::byte* base_of(const Bases& bases, BufferId where) {
     return bases[static_cast<std::size_t>(where)];
 }
 
-/// One launch: its boxes lie from `first_box` in the table of all that was placed.
+/// One launch. Its boxes begin at `first_box` in the table of all placed boxes.
 struct Launch {
     Kernel kernel;
     std::size_t first_box;
@@ -24,7 +24,7 @@ struct Launch {
     std::uint32_t blocks;
 };
 
-/// Launches and their boxes, of any number of sets. The table must lie on the device when they run.
+/// Launches and their boxes, for any number of sets. The table must be on the device before they run.
 struct Placed {
     std::vector<DeviceBox> table;
     std::vector<Launch> launches;
@@ -32,7 +32,7 @@ struct Placed {
 
 class CopySet {
 public:
-    /// pre: same extents and element size; of one set, nothing that is written overlaps anything else.
+    /// pre: same extents and element size. In one set, no written region overlaps another region.
     void copy(BufferId from, const Region& source, BufferId to, const Region& target);
     void fill(BufferId to, const Region& target, const Pattern& pattern);
     /// target = combine(target, source). pre: combine is not copy; dtype and combination go together (can_reduce).
@@ -42,7 +42,7 @@ public:
 
     [[nodiscard]] bool empty() const { return entries_.empty(); }
 
-    /// Appends to `placed`. Errors: mismatch when an element that is combined is not aligned to its size in memory.
+    /// Appends to `placed`. Errors: mismatch if a combined element is not aligned to its size.
     [[nodiscard]] Result<void> place(const Bases& bases, Placed& placed) const;
 
 private:

@@ -1,4 +1,4 @@
-// What one thread does that combines elements or scales them.
+// The work of one thread that combines or scales elements.
 #pragma once
 
 #include "backends/nccl/kernels/copy_body.hpp"
@@ -15,7 +15,7 @@ RESHARD_ON_DEVICE Element combined(const DeviceBox& box, Element target, Element
         if (box.fold == Fold::min) return Element::min(target, source);
     }
     if constexpr (Element::is_scaled) return Element::scaled(source, box.times, box.over);
-    return source;  // never asked for
+    return source;  // never reached
 }
 
 /// target = fold(target, source), for the elements of one vector at a time.

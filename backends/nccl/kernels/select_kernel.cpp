@@ -16,7 +16,7 @@ namespace {
 using Loop = LoopNest::Loop;
 
 constexpr Index vector_bytes_max = 16;
-constexpr Index tile_extent_min = 8;  // below, a tile would be mostly empty
+constexpr Index tile_extent_min = 8;  // in smaller extents, a tile would be mostly empty
 
 Index element_count(const Nest& nest) {
     Index all = 1;
@@ -73,7 +73,7 @@ struct Rows {
     std::vector<Loop> loops;
 };
 
-// What a box of a fill, a fold or a scale has besides.
+// The additional fields of a fill, a fold or a scale.
 struct Extra {
     Fold fold = Fold::sum;
     Scale scale;
@@ -111,7 +111,8 @@ Kernel row_kernel(Index width, bool fills) {
     return fills ? fills_of[power] : copies[power];
 }
 
-// Source and target run along different loops: the last one in the target, `columns` in the source.
+// The loops of a plane, whose source and target run along different loops. The target runs along the last loop, the
+// source along `columns`.
 struct Turn {
     std::size_t columns;
     std::size_t rows;
@@ -159,7 +160,7 @@ void emit_tiles(const Nest& nest, const Turn& turn, Index pack, Boxes& boxes) {
     boxes[kernel].emplace_back(box, units);
 }
 
-// Elements that pack into one word of a tile, when all that is reached by whole words is aligned to them.
+// The number of elements in one word of a tile. Words are packed only if every access by whole words is aligned.
 Index pack_of(const Nest& nest, const Turn& turn) {
     constexpr Index word = 4;
     if (nest.element_bytes >= word) return 1;
@@ -171,7 +172,7 @@ Index pack_of(const Nest& nest, const Turn& turn) {
 
 void emit_one_copy(const Nest& nest, Boxes& boxes);
 
-// Cuts what does not fill whole words off the end of a loop. True when there was something.
+// Cuts the part that fills no whole words off the end of a loop. Returns true if it cut.
 bool cut_rest(const Nest& nest, std::size_t loop, Index pack, Boxes& boxes) {
     const Index extent = nest.loops[loop].extent;
     const Index whole = extent / pack * pack;
@@ -214,7 +215,7 @@ FoldKernels fold_kernels(DType dtype) {
     return {Kernel::fold_u8, Kernel::fold_u8_wide};
 }
 
-// A nest whose loops are the same, one access of `width` bytes further in.
+// The same loops, with an access of `width` bytes that begins `bytes` further on.
 Nest shifted(const Nest& nest, Index bytes, Index width) {
     Nest part = nest;
     part.target += bytes;
@@ -222,7 +223,7 @@ Nest shifted(const Nest& nest, Index bytes, Index width) {
     return part;
 }
 
-// Parts that a kernel can count and walk, each given to `emit`.
+// Calls `emit` for each part that a kernel can count and walk.
 template <class Emit>
 Result<void> in_parts(const Nest& nest, const Emit& emit) {
     if (nest.loops.size() + 1 > static_cast<std::size_t>(loops_max)) {  // one loop is left for the vectors of a run
@@ -231,14 +232,14 @@ Result<void> in_parts(const Nest& nest, const Emit& emit) {
         }
         return {};
     }
-    // Vectors may be as narrow as a byte.
+    // A vector may be as narrow as a byte.
     if (element_count(nest) < Index{units_max} / nest.element_bytes) return emit(nest);
     const Index half = nest.loops.front().extent / 2;
     RESHARD_CHECK(in_parts(part_of(nest, 0, 0, half), emit));
     return in_parts(part_of(nest, 0, half, nest.loops.front().extent), emit);
 }
 
-// The pattern over and over, begun `shift` bytes into an element.
+// The pattern repeated, from `shift` bytes into an element on.
 Pattern repeated(const Pattern& pattern, Index element_bytes, Index shift) {
     Pattern whole{};
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -256,7 +257,7 @@ void emit_copy(const Nest& nest, Boxes& boxes) {
     }));
 }
 
-// Where accesses are narrower than an element, each part of the element has a box and a pattern of its own.
+// If accesses are narrower than an element, each part of the element has a box and a pattern of its own.
 void emit_fill(const Nest& nest, const Pattern& pattern, Boxes& boxes) {
     static_cast<void>(in_parts(nest, [&](const Nest& part) -> Result<void> {
         const Index element = part.element_bytes;

@@ -55,7 +55,7 @@ Result<std::unique_ptr<RegisteredDeviceMemory>> RegisteredDeviceMemory::make(
     return made;
 }
 
-// What was aborted has forgotten it.
+// An aborted communicator has already dropped it.
 Result<void> RegisteredDeviceMemory::end() {
     const std::shared_ptr<Communicator> communicator = std::exchange(communicator_, nullptr);
     if (!communicator || communicator->aborted() || handle_ == nullptr) return {};

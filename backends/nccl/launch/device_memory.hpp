@@ -1,14 +1,14 @@
-// Device memory as a backend hands it out: freed with its handle, known to communicators where that makes it faster.
+// The device memory of a backend. Its handle frees it. Communicators register it if that makes copies faster.
 #pragma once
 
 #include "backends/nccl/prepare/prepared.hpp"
 
 namespace reshard::nccl {
 
-/// Memory that a communicator was told of, on this rank alone, so that it may copy straight from and to it.
+/// Memory registered with a communicator, on this rank alone, so that it copies directly from and to it.
 class RegisteredDeviceMemory final : public Registered {
 public:
-    /// Nothing to do where NCCL has no registration. The memory outlives it. Errors: backend.
+    /// Does nothing if NCCL has no registration. The memory must outlive it. Errors: backend.
     [[nodiscard]] static Result<std::unique_ptr<RegisteredDeviceMemory>> make(
         int device, const std::shared_ptr<Communicator>& communicator, std::span<std::byte> memory);
     ~RegisteredDeviceMemory() override { static_cast<void>(end()); }
@@ -29,7 +29,7 @@ public:
 
     std::span<std::byte> bytes() override;
 
-    /// With this rank only; peers need not do the like.
+    /// Registers on this rank only; peers need not register theirs.
     [[nodiscard]] Result<void> enter_registry(const std::shared_ptr<Communicator>& communicator);
     /// Collective over the communicator, with the same size on all its ranks.
     [[nodiscard]] Result<void> add_window(const std::shared_ptr<Communicator>& communicator,

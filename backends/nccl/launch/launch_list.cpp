@@ -8,8 +8,8 @@
 
 namespace reshard::nccl {
 
-// Writes the actions of a run. A step in one piece stays on the queue; of one in several, pieces travel on another
-// while the queue packs the next and unpacks the last.
+// Writes the actions of a run. A step in one piece stays on the queue. If a step has several pieces, they travel on
+// another stream while the queue packs the next piece and unpacks the last.
 class Writer {
 public:
     explicit Writer(const Ready& ready) : ready_(ready) {}
@@ -35,7 +35,7 @@ public:
 
 private:
     void take_bases(const Buffers& buffers) {
-        // A source is only read, unless it is donated: else no set that is placed writes it.
+        // A source is only read, unless it is donated. No set that is placed writes it otherwise.
         std::byte* const source =
             buffers.donated.empty() ? const_cast<std::byte*>(buffers.source.data()) : buffers.donated.data();
         bases_ = {source, buffers.target.data(), buffers.workspace.data(),
@@ -74,8 +74,8 @@ private:
         return {};
     }
 
-    // The other stream waits until a piece is packed. By then its slot is free: what travelled in it was unpacked
-    // before the piece was packed, on the queue, which had waited for it to arrive.
+    // The other stream waits until a piece is packed. Its slot is free by then: the queue unpacked the previous content
+    // before it packed the piece, after that content had arrived.
     Result<void> write_pieces(const StepProgram& step) {
         RESHARD_CHECK(pack(step, 0));
         for (std::size_t p = 0; p < step.pieces.size(); ++p) {
@@ -142,8 +142,8 @@ private:
 
 namespace {
 
-// A fault behind the host's back belongs to the first step that has not ended, which may be before the one that meets
-// it.
+// An asynchronous fault belongs to the first step that has not ended. That step may come before the one that sees the
+// fault.
 std::size_t first_open(std::span<const Event> step_ends, std::size_t issued) {
     for (std::size_t step = 0; step < issued && !step_ends.empty(); ++step) {
         if (cudaEventQuery(step_ends[step + 1].get()) == cudaErrorNotReady) return step;
@@ -167,7 +167,7 @@ ncclResult_t run_call(const Call& call, cudaStream_t stream) {
 #if RESHARD_NCCL_HAS_ALL_TO_ALL
     return ncclAlltoAll(call.gives, call.takes, of.count, of.type, communicator, stream);
 #else
-    return ncclInvalidUsage;  // no step is regular as an all-to-all then
+    return ncclInvalidUsage;  // in that case no step is a regular all-to-all
 #endif
 }
 

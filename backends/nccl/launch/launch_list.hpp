@@ -1,5 +1,5 @@
-// A run written out when buffers are bound: launches, calls and events in the order of issue. Starting it allocates
-// nothing and waits for nothing on the device.
+// A run as a list of launches, calls and events, in the order of issue, written when buffers are bound. Its start
+// allocates nothing and does not wait for the device.
 #pragma once
 
 #include <variant>
@@ -8,7 +8,7 @@
 
 namespace reshard::nccl {
 
-/// The stream of an action: the one on which the run was started, or the one on which messages travel.
+/// The stream of an action: the stream of the run, or the stream of the messages.
 enum class On { queue, transfers };
 
 /// Launches [begin, end) of the list.
@@ -30,7 +30,7 @@ struct Record {
 struct Wait {
     cudaEvent_t event;
 };
-struct StepEnds {};  ///< noted by an event of the step, unless a graph is being captured
+struct StepEnds {};  ///< recorded by an event, unless a graph is being captured
 
 struct Action {
     std::size_t step;  ///< of the list
@@ -40,14 +40,14 @@ struct Action {
 
 class LaunchList {
 public:
-    /// Puts the boxes of all copies on the device. Errors: mismatch when a buffer is not aligned; backend.
+    /// Copies all boxes to the device. Errors: mismatch if a buffer is not aligned; backend.
     [[nodiscard]] static Result<LaunchList> write(const Ready& ready, std::span<const Buffers> buffers);
 
     /// Issues the actions in order. Errors name the step.
     [[nodiscard]] Result<void> issue(const Ready& ready, cudaStream_t queue, std::span<const Event> step_ends) const;
 
     [[nodiscard]] std::size_t step_count() const { return steps_.size(); }
-    /// What a step does, and the ranks that it waits for: "array 0, step 2 (exchange), with ranks 1 and 3".
+    /// Describes a step and the ranks that it waits for: "array 0, step 2 (exchange), with ranks 1 and 3".
     [[nodiscard]] std::string describe_step(std::size_t step) const;
 
 private:

@@ -30,7 +30,7 @@ std::string describe_ready(const Ready& ready) {
                        static_cast<double>(ready.base->communicator_bytes()) / (1 << 20));
 }
 
-// One run in flight. Between two polls of its last event it looks for faults and at the clock.
+// One run in flight. Between two polls of its last event, it checks for faults and for the timeout.
 class NcclRun final : public Ticket {
 public:
     NcclRun(const Ready& ready, const LaunchList& script, std::span<const Event> ends, std::vector<double>& seconds)
@@ -78,7 +78,7 @@ public:
     }
 
 private:
-    // After the abort the kernels end, and with them everything that was put on the stream behind them.
+    // After the abort the kernels end, and so does everything behind them on the stream.
     void give_up(const Error& why) {
         done_ = true;
         error_ = Error{why.code, fmt::format("{}: {}", script_.describe_step(first_open_step()), why.message)};
@@ -112,7 +112,7 @@ private:
     std::optional<Error> error_;
 };
 
-// Taken into a graph: there is nothing to wait for here.
+// The run was captured into a graph, so there is nothing to wait for here.
 class CapturedRun final : public Ticket {
 public:
     Result<bool> test() override { return true; }
@@ -137,7 +137,7 @@ public:
         RESHARD_CHECK(base.fault());
         const OnDevice current(base.device());
         const cudaStream_t stream = queue != nullptr ? static_cast<cudaStream_t>(queue) : base.stream();
-        if (std::exchange(waits_, false)) {  // a stream that is captured takes this one into its graph
+        if (std::exchange(waits_, false)) {  // a captured stream takes this one into its graph
             const cudaError_t waited = cudaStreamWaitEvent(stream, made_->get(), 0);
             RESHARD_CHECK(checked(waited, "cudaStreamWaitEvent"));
         }
@@ -146,7 +146,7 @@ public:
         RESHARD_CHECK(checked(asked, "cudaStreamIsCapturing"));
         const bool captured = capturing != cudaStreamCaptureStatusNone;
         if (auto done = issue(stream, captured); !done) {
-            base.abort(done.error());  // peers may be waiting for what was not issued
+            base.abort(done.error());  // peers may wait for messages that were never issued
             return tl::unexpected(done.error());
         }
         if (captured) return std::make_unique<CapturedRun>();
@@ -167,7 +167,7 @@ public:
     [[nodiscard]] std::vector<double> step_seconds() const override { return seconds_; }
 
 private:
-    // A graph has but the last event: others may wait for it there.
+    // A graph has only the last event. Others may wait for it there.
     [[nodiscard]] Result<void> issue(cudaStream_t stream, bool captured) const {
         if (captured) {
             RESHARD_CHECK(script_.issue(ready_, stream, {}));
@@ -181,8 +181,8 @@ private:
     const Ready& ready_;
     LaunchList script_;
     std::vector<Event> ends_;    // the begin, and the end of every step
-    std::optional<Event> made_;  // of sources that a queue makes
-    bool waits_ = false;         // the next start does, for that
+    std::optional<Event> made_;  // when a queue has written the sources
+    bool waits_ = false;         // the next start waits for `made_`
     std::vector<double> seconds_;
 };
 
@@ -195,7 +195,8 @@ public:
     }
 
     [[nodiscard]] Index staging_bytes() const override { return ready_->staging_bytes; }
-    // NCCL takes operations in one order on all ranks, which is lost: what this rank starts from now on would hang.
+    // NCCL needs one order of operations on all ranks. That order is lost, and every later operation of this rank would
+    // hang.
     void give_up(const Error& why) override {
         const OnDevice current(ready_->base->device());
         ready_->base->abort(why);

@@ -1,4 +1,4 @@
-// What is prepared, bound and running, as the executor sees it.
+// Prepared, bound and running lists, as the executor sees them.
 #pragma once
 
 #include "backends/nccl/prepare/prepared.hpp"

@@ -10,7 +10,7 @@
 namespace reshard::nccl {
 namespace {
 
-constexpr Index ranks_named_max = 256;  // up to here the two ranks of a mismatch are looked for
+constexpr Index ranks_named_max = 256;  // up to this many ranks, the two ranks of a mismatch are found
 
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
     seed ^= value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2);
@@ -30,7 +30,7 @@ std::uint64_t shape_of(const Box& box) {
     return shape;
 }
 
-// What one rank says of one step. Sums over all ranks are 0 where both ends of everything agree.
+// The vote of one rank on one step. Sums over all ranks are 0 if both ends of every message agree.
 struct Vote {
     std::uint64_t native = 1;    // least
     std::uint64_t direct = 1;    // least
@@ -42,7 +42,7 @@ struct Vote {
     std::uint64_t members = 0;
 };
 
-// A number for each message, the same on both ends: a send counts up, its receive counts down.
+// A number for each message, the same on both ends. A send adds it, and its receive subtracts it.
 std::uint64_t messages_of(const Schedule& schedule) {
     std::uint64_t sum = 0;
     std::map<Index, Index> sent;
@@ -58,7 +58,7 @@ std::uint64_t messages_of(const Schedule& schedule) {
     return sum;
 }
 
-// Each member counts up for itself and down for the next one: 0 where all see the same members and shapes.
+// Each member adds for itself and subtracts for the next member. The sum is 0 if all see the same members and shapes.
 void say_members(const NcclCollective& regular, Index rank, Vote& vote) {
     std::uint64_t seen = shape_of(regular.gives.front());
     for (const Index member : regular.members) seen = mixed(seen, static_cast<std::uint64_t>(member));
@@ -104,7 +104,8 @@ Result<void> count_votes(Base& base, std::vector<Vote>& votes, std::initializer_
     return {};
 }
 
-// Collective. Everyone says what it sends to and expects of every other rank, and all read the first difference.
+// Collective. Each rank lists the bytes that it sends to and expects from every other rank. All ranks read the first
+// difference.
 Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array, DType dtype) {
     const std::string name = name_of(step, array);
     const auto ranks = static_cast<std::size_t>(base.size());
@@ -146,7 +147,7 @@ Index elements_max(const Options& options, const Vote& vote, bool native, DType 
     const Index elements = options.staging_bytes_max / (sides * slots_max) / size_of(dtype);
     const bool whole = !native && (vote.unpacked != 0 || vote.cuttable == 0);
     if (whole) return index_max;
-    if (native) return std::max<Index>(1, elements);  // of all members together
+    if (native) return std::max<Index>(1, elements);  // over all members together
     return std::max<Index>(1, elements / std::max<Index>(1, static_cast<Index>(vote.peers)));
 }
 

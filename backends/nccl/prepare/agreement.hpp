@@ -1,5 +1,5 @@
-// What ranks agree on about every step before anything is made: whether it is a native collective, whether it is
-// staged, and that the bytes that are sent are those that are expected.
+// The agreement between ranks on every step, before anything is built. They agree on native collectives and on staging,
+// and they check that sent and expected bytes match.
 #pragma once
 
 #include "backends/nccl/prepare/step_program.hpp"
@@ -9,12 +9,12 @@ namespace reshard::nccl {
 struct StepAgreed {
     Agreed agreed;
     bool native = false;                     ///< on all ranks, members or not
-    Index message_elements_max = index_max;  ///< of a piece, should the step travel as messages after all
-    std::uint64_t partition = 0;             ///< how ranks fall into groups, the same number on all
+    Index message_elements_max = index_max;  ///< of a piece, if the step travels as messages after all
+    std::uint64_t partition = 0;             ///< identifies the division into groups; the same on all ranks
 };
 
-/// Collective: one entry per step of the list. Errors, on all ranks: mismatch when ranks bring different numbers of
-/// steps, or a send and its receive differ; the latter names the step and both ranks.
+/// Collective: returns one entry per step of the list. Errors, on all ranks: mismatch if ranks bring different numbers
+/// of steps, or if a send and its receive differ. The latter error names the step and both ranks.
 [[nodiscard]] Result<std::vector<StepAgreed>> agree_on_steps(Base& base, const std::vector<RankPlan>& plans);
 
 }  // namespace reshard::nccl

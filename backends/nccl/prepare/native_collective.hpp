@@ -1,4 +1,4 @@
-// Which steps are collectives of NCCL's own.
+// The steps that are native collectives of NCCL.
 #pragma once
 
 #include <optional>
@@ -8,27 +8,27 @@
 
 namespace reshard::nccl {
 
-[[nodiscard]] std::string_view call_name(StepKind native);  ///< NCCL's
+[[nodiscard]] std::string_view call_name(StepKind native);  ///< in NCCL
 
-/// How NCCL sees elements: as bytes where they only move, as numbers where they are added.
+/// Elements in NCCL: bytes if they only move, numbers if they are added.
 struct NcclType {
     ncclDataType_t type;
-    Index elements;  ///< of `type` in one element
+    Index elements;  ///< how many of `type` are in one element
     ncclRedOp_t op = ncclSum;
 };
 
-/// Null where NCCL has no such reduction: bool, integers of 16 bits, products of complex numbers; and max and min of
-/// floats, for which NCCL does not say what becomes of NaN.
+/// Null if NCCL has no such reduction: bool, integers of 16 bits, and products of complex numbers. Also null for max
+/// and min of floats, because NCCL does not define the result for NaN.
 [[nodiscard]] std::optional<NcclType> reduction_type(DType dtype, Combine combine);
 
 struct NcclCollective : NativeCollective {
     NcclType as{ncclUint8, 1};
 };
 
-/// Null when the step is none on this rank. Whether it is one at all the members must agree.
+/// Null if the step is no collective on this rank. The members must agree whether it is one.
 [[nodiscard]] std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums);
 
-/// Can the call go straight from and to the tiles, without staging?
+/// True if the call can read and write the tiles directly, without staging.
 [[nodiscard]] bool is_direct(const NcclCollective& regular, const RankStep& step, Index element_bytes);
 
 }  // namespace reshard::nccl

@@ -11,9 +11,9 @@
 namespace reshard::nccl {
 namespace {
 
-constexpr Index page = 4096;  // what windows are aligned to
+constexpr Index page = 4096;  // alignment of windows
 
-// The whole communicator where the members are all ranks in order: another one would only take memory.
+// Returns the whole communicator if the members are all ranks in order. Another one would only use memory.
 bool is_world(const Base& base, const NcclCollective& regular) {
     if (static_cast<Index>(regular.members.size()) != base.size()) return false;
     for (std::size_t i = 0; i < regular.members.size(); ++i) {
@@ -37,7 +37,8 @@ public:
     }
 
 private:
-    // Collective: ranks meet here step by step. A step whose group finds no room goes over the whole communicator.
+    // Collective: ranks meet here step by step. If no communicator fits for the group of a step, the step uses the
+    // whole communicator.
     Result<void> make_groups() {
         for (StepAgreed& step : agreed_) {
             groups_.emplace_back();
@@ -90,7 +91,7 @@ private:
         return {};
     }
 
-    // The step that needs most, for the error.
+    // The step that needs the most staging, for the error.
     [[nodiscard]] const StepProgram* neediest() const {
         const StepProgram* most = nullptr;
         for (const auto& steps : ready_->arrays) {
@@ -101,7 +102,7 @@ private:
         return most;
     }
 
-    // With windows every rank takes as much as the one that needs most.
+    // With windows, every rank allocates as much as the rank that needs the most.
     Result<void> make_staging() {
         Index slots = 1;
         for (const auto& steps : ready_->arrays) {
@@ -144,8 +145,8 @@ private:
         return {};
     }
 
-    // NCCL connects two ranks when they first meet, and takes memory for it. One byte each way now is none at the
-    // start.
+    // NCCL connects two ranks at their first message, and allocates memory for that. One byte each way now avoids this
+    // cost at the start.
     Result<void> connect() {
         std::set<int> to;
         std::set<int> from;
@@ -192,7 +193,7 @@ private:
     const std::vector<RankPlan>& plans_;
     std::unique_ptr<Ready> ready_ = std::make_unique<Ready>();
     std::vector<StepAgreed> agreed_;
-    std::vector<std::shared_ptr<Group>> groups_;  // one a step
+    std::vector<std::shared_ptr<Group>> groups_;  // one per step
 };
 
 }  // namespace
@@ -208,7 +209,7 @@ Result<std::unique_ptr<Staging>> Staging::make(Index bytes) {
 #endif
     if (done) return made;
     made->start_ = nullptr;
-    const cudaError_t why = cudaGetLastError();  // cleared, and more telling than NCCL's words
+    const cudaError_t why = cudaGetLastError();  // cleared, and more precise than the text of NCCL
     if (why == cudaSuccess) return tl::unexpected(done.error());
     return fail(Code::backend, fmt::format("{}: {}", done.error().message, cudaGetErrorString(why)));
 }

@@ -1,11 +1,11 @@
-// A list of arrays made ready: what all ranks agreed on, communicators, staging, steps.
+// A prepared list of arrays: the agreement between ranks, communicators, staging, steps.
 #pragma once
 
 #include "backends/nccl/prepare/step_program.hpp"
 
 namespace reshard::nccl {
 
-/// Staging in two slots, registered as a window of the communicators that use it where that is wanted.
+/// Staging in two slots. If wanted, it is registered as a window of the communicators that use it.
 class Staging : NonCopyable {
 public:
     Staging() = default;
@@ -23,17 +23,17 @@ private:
     std::vector<std::pair<std::shared_ptr<Communicator>, ncclWindow_t>> windows_;
 };
 
-/// What runs share. One of them is in flight at a time.
+/// The state that runs share. One run is in flight at a time.
 struct Ready {
     Base* base = nullptr;
     std::vector<std::vector<StepProgram>> arrays;
-    std::vector<std::shared_ptr<Group>> groups;  ///< held on all ranks, so that all forget the same
+    std::vector<std::shared_ptr<Group>> groups;  ///< held on all ranks, so that all drop the same ones
     std::unique_ptr<Staging> staging;
     Index slot_bytes = 0;
     Index staging_bytes = 0;
-    std::optional<Stream> transfers;  ///< where pieces travel while others are packed
-    std::vector<Event> packed;        ///< one a slot
-    std::vector<Event> moved;         ///< one a slot
+    std::optional<Stream> transfers;  ///< pieces travel on it while others are packed
+    std::vector<Event> packed;        ///< one per slot
+    std::vector<Event> moved;         ///< one per slot
 };
 
 /// Collective.

@@ -11,7 +11,7 @@
 namespace reshard::nccl {
 namespace {
 
-constexpr Index alignment = 16;  // of messages in staging: that of the widest access
+constexpr Index alignment = 16;  // of messages in staging, as wide as the widest access
 constexpr Index nobody = -1;
 
 Index aligned(Index bytes) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -26,8 +26,8 @@ BoxesByPeer by_peer(const std::vector<Transfer>& transfers, Index own) {
     return boxes;
 }
 
-// What two ranks say to each other in a step, as one list of boxes per piece, each as many slabs of at most
-// `elements_max` elements as together are no more.
+// The boxes that two ranks exchange in a step, one list per piece. Each box is cut into slabs, so that a piece has at
+// most `elements_max` elements.
 std::vector<std::vector<Box>> pieces_of(const std::vector<Box>& boxes, Index elements_max) {
     std::vector<std::vector<Box>> pieces;
     Index filled = 0;
@@ -45,7 +45,7 @@ std::vector<std::vector<Box>> pieces_of(const std::vector<Box>& boxes, Index ele
     return pieces;
 }
 
-// Makes one step.
+// Builds the program of one step.
 class Maker {
 public:
     Maker(const RankStep& step, DType dtype, const Agreed& agreed)
@@ -105,7 +105,7 @@ private:
         }
     }
 
-    // One message for each piece of what a peer sends or receives.
+    // Adds one message for each piece that a peer sends or receives.
     template <class Visit>
     void each_message(const std::vector<Transfer>& transfers, const Visit& visit) {
         for (const auto& [peer, boxes] : by_peer(transfers, step_.schedule.rank)) {
@@ -120,8 +120,8 @@ private:
         });
     }
 
-    // Where one run of bytes is sent from or received to: the tile, or a place in staging, of which `stage` is told box
-    // by box.
+    // The place of one run of bytes that is sent or received: the tile, or a place in staging. `stage` is called for
+    // each staged box.
     template <class Stage>
     Run run_of(const std::vector<Box>& boxes, BufferId where, const Region& first, std::size_t number,
                const Stage& stage) {
@@ -167,7 +167,7 @@ private:
         });
     }
 
-    // A box of a sum: where it comes from, and in which piece.
+    // A box of a sum: its memory, and its piece.
     struct Summand {
         std::size_t piece;
         BufferId from;
@@ -175,7 +175,7 @@ private:
         Box box;
     };
 
-    // In the order of the list within a piece. Every piece of a peer is one message.
+    // In list order within a piece. Every piece of a peer is one message.
     void make_sums() {
         std::vector<Summand> summands = own_and_received();
         std::ranges::stable_sort(summands, {}, &Summand::piece);
@@ -198,12 +198,12 @@ private:
         }
     }
 
-    // The cut boxes of every receive in the order of the list; those of one peer and piece lie together in staging. The
-    // rank's own share is cut as a peer's is and stays where it lies.
+    // The cut boxes of every receive, in list order. Boxes of one peer and piece are together in staging. The own share
+    // of the rank is cut in the same way and stays in place.
     std::vector<Summand> own_and_received() {
         struct Incoming {
             std::vector<std::vector<Box>> pieces;
-            std::vector<Index> offsets;  // in staging, of the next box of each piece
+            std::vector<Index> offsets;  // in staging, for the next box of each piece
             std::size_t piece = 0;
             std::size_t box = 0;
         };

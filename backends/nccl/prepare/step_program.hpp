@@ -1,4 +1,4 @@
-// Steps as NCCL will run them: packing, messages or a collective, unpacking, piece by piece; made once and relative to
+// Steps as NCCL runs them: pack, messages or a collective, unpack, piece by piece. A program is built once, relative to
 // buffers that are bound later.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace reshard::nccl {
 
-/// A run of bytes. In staging, offsets of a piece count from the start of the slot that the piece takes.
+/// A run of bytes. In staging, the offsets of a piece count from the start of its slot.
 struct Run {
     BufferId where = BufferId::source;
     Index offset_bytes = 0;
@@ -34,18 +34,18 @@ struct Piece {
     std::vector<Message> sends;
     std::vector<Message> receives;
     std::optional<Collective> collective;
-    std::vector<CopySet> unpacks;  ///< one after another: later ones add to what earlier ones stored
+    std::vector<CopySet> unpacks;  ///< in order; a later set adds to the result of an earlier one
 };
 
-/// Two slots of staging take turns, so that one piece is packed while the last one travels.
+/// Two slots of staging alternate: one piece is packed while the previous piece travels.
 inline constexpr Index slots_max = 2;
 
 struct StepProgram {
     std::string name;              ///< for errors: "array 0, step 2 (all_gather)"
-    std::vector<Index> peers;      ///< whom it waits for
+    std::vector<Index> peers;      ///< the ranks that it waits for
     std::vector<CopySet> before;   ///< fills, then the rank's own share
-    std::vector<Piece> pieces;     ///< none where nothing travels
-    CopySet after;                 ///< scales, once all has arrived
+    std::vector<Piece> pieces;     ///< empty if nothing travels
+    CopySet after;                 ///< scales, after everything has arrived
     std::shared_ptr<Group> group;  ///< of the collective; else messages go over the whole communicator
     Index slot_bytes = 0;
     [[nodiscard]] Index staging_bytes() const {
@@ -53,22 +53,22 @@ struct StepProgram {
     }
 };
 
-/// What all ranks agreed on for one step.
+/// The agreement of all ranks on one step.
 struct Agreed {
-    std::optional<NcclCollective> regular;  ///< when it is a collective, and this rank is a member
-    bool direct = false;                    ///< nobody stages anything
-    Index elements_max = index_max;         ///< of a piece of what one rank sends to another
+    std::optional<NcclCollective> regular;  ///< set if it is a collective and this rank is a member
+    bool direct = false;                    ///< no rank stages anything
+    Index elements_max = index_max;         ///< of one piece between two ranks
 };
 
 [[nodiscard]] std::string name_of(const RankStep& step, std::size_t array);
 
-/// Both ends agree on what a piece is because it follows from their boxes and from what was agreed.
+/// Both ends cut the same pieces, because the cut depends only on their boxes and on the agreement.
 [[nodiscard]] StepProgram make_step_program(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed);
 
-/// True when every message of the step goes straight from or to the tile, as a whole.
+/// True if every message of this rank is sent from or received into a tile directly, as one run.
 [[nodiscard]] bool nothing_packed(const RankStep& step, DType dtype);
 
-/// True when cutting a sum into pieces leaves the order in which each element is added.
+/// True if cutting a sum into pieces keeps the order of additions for each element.
 [[nodiscard]] bool order_survives_cutting(const Schedule& schedule);
 
 }  // namespace reshard::nccl
