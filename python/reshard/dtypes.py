@@ -10,7 +10,7 @@ import numpy
 from ._core import dtypes
 from .errors import InputError, UnsupportedError
 
-ROWS = tuple(dtypes())  # what each type is called elsewhere
+ROWS = tuple(dtypes())  # the names of each type elsewhere
 _BY_NAME = {row["name"]: row for row in ROWS}
 _SHORT = {row["long_name"]: row["name"] for row in ROWS}
 _LISTED = ", ".join(_BY_NAME)
@@ -18,8 +18,9 @@ _LISTED = ", ".join(_BY_NAME)
 
 @functools.lru_cache(maxsize=None)
 def numpy_dtype(name: str) -> numpy.dtype:
-    """The numpy dtype of a short name. Errors: InputError (no such name), UnsupportedError (bf16 and f8 without the package
-    ml_dtypes), TypeError (no str)."""
+    """The numpy dtype of a short name.
+    Errors: InputError (no such name), UnsupportedError (bf16 and f8 without the package ml_dtypes), TypeError (no
+    str)."""
     if not isinstance(name, str):
         raise TypeError(f"the name of an element type is a str, not {type(name).__name__}")
     if name not in _BY_NAME:
@@ -35,7 +36,7 @@ def numpy_dtype(name: str) -> numpy.dtype:
 
 
 def name_of(dtype: Any) -> str:
-    """The short name of whatever numpy.dtype takes, or of torch's dtypes. Errors: InputError."""
+    """The short name of a dtype of torch, or of any argument that numpy.dtype accepts. Errors: InputError."""
     try:
         known = numpy.dtype(dtype)
     except TypeError:
