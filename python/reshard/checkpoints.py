@@ -44,7 +44,7 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
     """Loads a checkpoint: returns the tiles of this rank by name, in memory that peers reach. Collective.
 
     path: safetensors (a file, a folder with an index, of torch DCP, or of ranks), .npy, or a folder of zarr v3.
-    rules: their text. Without `target` lines each rank gets whole tensors. list: the whole tensors, a line `name
+    rules: their text. Each rank gets whole tensors if no line begins with `target`. list: the whole tensors, a line `name
     dtype[shape]` each, if the files of ranks do not describe them.
     cast: an element type for all floating tensors, or {pattern: element type}; the first pattern that matches counts.
     memory: bytes of buffers on this rank, beside the tiles. jobs: threads; 0: the processors divided by the ranks of a

@@ -252,8 +252,8 @@ class Executor:
         """As run, but returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
 
         `source` and `target` are kept alive until then. Do not write `source` or read `target` meanwhile, except for
-        the pieces that have arrived: arrived() -> int counts them. offers_withheld: the program still computes the source, and
-        offer(piece) marks a piece as ready. If you drop the run before all pieces are offered, it fails.
+        the pieces that have arrived: arrived() -> int counts them. offers_withheld: the program still computes the
+        source, and offer(piece) marks a piece as ready. If you drop the run before all pieces are offered, it fails.
         """
         return self._prepared.start(source, target, offers_withheld)
 

@@ -1,4 +1,4 @@
-"""A move as data: which bytes of which rank go where, for your own transport."""
+"""A move as data: the bytes that each rank sends and receives, for your own transport."""
 
 from __future__ import annotations
 

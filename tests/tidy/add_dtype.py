@@ -22,7 +22,7 @@ EDITS = {  # file: (old text, new text)
         '"complex<f64>")',
         '"complex<f64>") \\\n'
         'BYTES(f8_e3m4, E3M4, MPI_DATATYPE_NULL, ncclNumTypes, "f8_e3m4", "float8_e3m4", floating, 1, 4, "", 7, "", "", "f8E3M4") \\\n'
-        'X(i16x, Integer<std::int16_t>, MPI_INT16_T, ncclNumTypes, "i16x", "int16x", signed_integer, 2, 0, "", 0, "", "", "i16")'),
+        'X(i16x, Integer<std::int16_t>, MPI_INT16_T, ncclNumTypes, "i16x", "int16x", signed_integer, 2, 0, "", 200, "", "", "")'),
     "src/copy/element_type.hpp": ("using E5M2 = Eighth<2, false>;", "using E5M2 = Eighth<2, false>;\nusing E3M4 = Eighth<4, false>;"),
 }
 # Files that use the table, each with the targets whose flags compile it.

@@ -133,7 +133,7 @@ def _like(element: str) -> Any:
 
 def shardings(mesh: str, source: str, target: str) -> tuple[NamedSharding, NamedSharding] | None:
     """Both ends for JAX, on a mesh with an axis for every part of an axis that they distinguish. mesh: sdy's text, over
-    as many of JAX's devices, in order. None if they are too few, in another order, or have no common parts."""
+    as many of JAX's devices, in order. Returns None if they are too few, in another order, or have no common parts."""
     axes = [(name, int(size)) for name, size in re.findall(r'"(\w+)"=(\d+)', mesh)]
     cuts = _cuts(axes, source + target)
     count = math.prod(size for _, size in axes)
@@ -146,7 +146,7 @@ def shardings(mesh: str, source: str, target: str) -> tuple[NamedSharding, Named
 
 
 def _cuts(axes: list[tuple[str, int]], text: str) -> list[tuple[str, list[int]]] | None:
-    """The parts of each axis that no sharding cuts further, major to minor; None if such parts do not exist."""
+    """The parts of each axis that no sharding cuts further, major to minor; returns None if such parts do not exist."""
     cuts = []
     for name, size in axes:
         points = {1, size}

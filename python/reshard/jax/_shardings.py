@@ -19,7 +19,7 @@ Spec = tuple[tuple[str, ...], ...]
 
 
 def dims(spec: Any, rank: int) -> Spec | None:
-    """For each dimension the axes that cut it, major to minor; None if a dimension is unconstrained."""
+    """For each dimension the axes that cut it, major to minor; returns None if a dimension is unconstrained."""
     entries = tuple(spec) + (None,) * (rank - len(spec))
     if any(entry is PartitionSpec.UNCONSTRAINED for entry in entries):
         return None
@@ -77,7 +77,7 @@ def positional_layout(sharding: Any, shape: tuple[int, ...], dtype: Any, order: 
 
 
 def context_mesh() -> Any:
-    """The mesh of jax.set_mesh or of `with mesh:`; None outside of both."""
+    """The mesh of jax.set_mesh or of `with mesh:`; returns None outside of both."""
     mesh = jax.sharding.get_abstract_mesh()
     if not mesh.empty:
         return mesh
@@ -92,7 +92,7 @@ def axis_types(mesh: Any) -> set[AxisType]:
 
 
 def named(sharding: Any, array: Any) -> NamedSharding | None:
-    """The request as a NamedSharding; None if it is no sharding of that kind.
+    """The request as a NamedSharding; returns None if it is no sharding of that kind.
 
     array: the array to move. Its mesh is used if a PartitionSpec finds no other."""
     spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
@@ -112,8 +112,8 @@ def named(sharding: Any, array: Any) -> NamedSharding | None:
 
 
 def on_one_mesh(source: NamedSharding, target: NamedSharding, rank: int) -> tuple[NamedSharding, NamedSharding] | None:
-    """Both shardings over one mesh, whose axes are the common parts of the axes of the two meshes. None if they have no
-    common parts, or list the devices in two orders."""
+    """Both shardings over one mesh, whose axes are the common parts of the axes of the two meshes. Returns None if they
+    have no common parts, or list the devices in two orders."""
     meshes = source.mesh, target.mesh
     if any(isinstance(mesh, jax.sharding.AbstractMesh) or axis_types(mesh) != {AxisType.Auto} for mesh in meshes):
         return None

@@ -138,7 +138,7 @@ class _Program:
                     _is_asked(name), name, place, own)
 
     def sharding(self, value: Any) -> tuple[str, str] | None:
-        """Mesh and dimension shardings of a value; None if it has no sharding."""
+        """Mesh and dimension shardings of a value; returns None if it has no sharding."""
         owner, number = value.owner, None
         if isinstance(owner, ir.Block):
             number, parent = ir.BlockArgument(value).arg_number, owner.owner
