@@ -33,8 +33,7 @@ def _torch() -> Any:
 
 
 def _boxes(metadata: Any) -> dict[str, list[tuple[str, Any, Any, Any]]]:
-    """For each file, its boxes: the name of the tensor, its metadata, the place in the tensor, and the place in the
-    file."""
+    """For each file, its boxes: the name of the tensor, its metadata, the place in the tensor, and the place in the file."""
     files: dict[str, list[tuple[str, Any, Any, Any]]] = {}
     for index, place in metadata.storage_data.items():
         tensor = metadata.state_dict_metadata[index.fqn]

@@ -19,8 +19,7 @@ _LISTED = ", ".join(_BY_NAME)
 @functools.lru_cache(maxsize=None)
 def numpy_dtype(name: str) -> numpy.dtype:
     """The numpy dtype of a short name.
-    Errors: InputError (no such name), UnsupportedError (bf16 and f8 without the package ml_dtypes), TypeError (no
-    str)."""
+    Errors: InputError (no such name), UnsupportedError (bf16 and f8 without the package ml_dtypes), TypeError (no str)."""
     if not isinstance(name, str):
         raise TypeError(f"the name of an element type is a str, not {type(name).__name__}")
     if name not in _BY_NAME:

@@ -220,8 +220,7 @@ def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold
 class Executor:
     """A plan prepared once, for loops: Executor(comm, plan).run(source, target). All its calls are collective.
 
-    plan: a Plan or a ListPlan. Make it with capabilities=reshard.mpi.capabilities(comm) to run it as mpi.redistribute
-    does.
+    plan: a Plan or a ListPlan. Make it with capabilities=reshard.mpi.capabilities(comm) to run it as mpi.redistribute does.
     source, target: arrays (for a list: lists of arrays) with the strides of the tiles, such as Fortran order; row-major
     when None. They are not kept. split: the pieces of a Plan that travel one after another, beside your computation
     (Run.arrived, Run.offer; docs/overlap.md). None: no overlap.
@@ -283,8 +282,7 @@ class Executor:
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:
-    """The capabilities of MPI among these ranks, for synthesize(..., capabilities=...). Collective as the first
-    call."""
+    """The capabilities of MPI among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
     address = _address(comm)
     return _mpi.capabilities(address)
 

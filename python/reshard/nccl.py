@@ -90,8 +90,7 @@ def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, 
     array, out: on the GPU of this rank, contiguous, shaped source.tile_shape(rank) and target.tile_shape(rank). None:
     `out` is made as by allocate.
     stream: the cudaStream_t as an int; the move runs behind its work. None: a stream of the library, and `array` must
-    be complete. The state for a pair of layouts is kept until `clear`, which comes before the communicator is
-    destroyed.
+    be complete. The state for a pair of layouts is kept until `clear`, which comes before the communicator is destroyed.
     Errors, on all ranks: InputError (dtype, shape, layouts that differ between ranks), UnsupportedError (an array of
     the host, or not contiguous; no NCCL here), BackendError.
     """
@@ -104,8 +103,7 @@ def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, 
 
 @_joining
 def allocate(communicator: Any, layout: Layout, stream: int | None = None) -> Any:
-    """An uninitialized array on the GPU of this rank for its tile of the layout, for torch.from_dlpack and similar
-    calls.
+    """An uninitialized array on the GPU of this rank for its tile of the layout, for torch.from_dlpack and similar calls.
 
     Errors: BackendError (not enough memory), UnsupportedError (no NCCL here).
     """

@@ -17,8 +17,7 @@ def _expect_layout(layout: Layout) -> None:
 
 
 def empty_tile(layout: Layout, rank: int) -> numpy.ndarray:
-    """An uninitialized array for the tile of a rank: layout.tile_shape(rank), of layout.numpy_dtype. Errors:
-    TypeError."""
+    """An uninitialized array for the tile of a rank: layout.tile_shape(rank), of layout.numpy_dtype. Errors: TypeError."""
     _expect_layout(layout)
     return numpy.empty(layout.tile_shape(rank), layout.numpy_dtype)
 
@@ -39,8 +38,7 @@ def _holds(layout: Layout, rank: int) -> bool:
 def split(array: Any, layout: Layout) -> list[numpy.ndarray]:
     """The tiles of a whole array, one per rank, dense and row-major.
 
-    array: of layout.shape; its elements become layout.numpy_dtype. Errors: InputError (another shape); UnsupportedError
-    (a
+    array: of layout.shape; its elements become layout.numpy_dtype. Errors: InputError (another shape); UnsupportedError (a
     layout with summands: the program must decide which of them has the values).
     """
     _expect_layout(layout)

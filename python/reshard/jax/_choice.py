@@ -29,8 +29,7 @@ def mark(results: Any) -> Any:
 
 
 def compared(compile_program: Any) -> Any:
-    """Wraps the compiler of jax (arguments: backend, module and more). It keeps a program with moves if that is no
-    worse."""
+    """Wraps the compiler of jax (arguments: backend, module and more). It keeps a program with moves if that is no worse."""
     @functools.wraps(compile_program)
     def chosen(backend: Any, module: Any, *rest: Any, **more: Any) -> Any:
         if not any(map(_is_move, operations(module.operation))):
@@ -64,8 +63,7 @@ def _name(module: Any) -> str:
 
 
 def _costs(executable: Any) -> tuple[int, int]:
-    """Bytes that a device receives, and bytes that it holds (arguments and temp; 0 if the backend does not report
-    them)."""
+    """Bytes that a device receives, and bytes that it holds (arguments and temp; 0 if the backend does not report them)."""
     text = "\n\n".join(module.to_string() for module in executable.hlo_modules())
     try:
         memory = executable.get_compiled_memory_stats()

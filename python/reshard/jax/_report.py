@@ -21,8 +21,7 @@ class WasteError(Error):
 @dataclass
 class Row:
     """One reshard. Bytes are the bytes that the busiest device receives in one run; peaks are the largest tile of an
-    array on the way. xla_*: of XLA's own plan, None if JAX cannot compile it. times: runs in one call of the
-    program."""
+    array on the way. xla_*: of XLA's own plan, None if JAX cannot compile it. times: runs in one call of the program."""
 
     place: str
     op: str
@@ -67,8 +66,7 @@ class Explained:
         return sum(row.saved_bytes for row in self.rows)
 
     def require(self, waste_max: float) -> None:
-        """For CI. Errors: WasteError, with the worst row, if XLA receives more than waste_max times the bytes of a
-        plan."""
+        """For CI. Errors: WasteError, with the worst row, if XLA receives more than waste_max times the bytes of a plan."""
         worst = max(self.rows, key=lambda row: row.waste, default=None)
         if worst is not None and worst.waste > waste_max:
             raise WasteError(f"{worst.place}: XLA receives {_ratio(worst.waste)} of what is needed, at most {waste_max}x is "

@@ -60,8 +60,7 @@ def reshards(lowered: Any) -> list[Found]:
 
 def sources(module: Any, mark: Any) -> dict[str, str | None]:
     """The sharding that Shardy finds for the operand of each marked constraint that changes it. Keys are marks, values
-    the text of the attribute, or None if calls differ. module: gets propagated. mark: the mark of an operation, or
-    None."""
+    the text of the attribute, or None if calls differ. module: gets propagated. mark: the mark of an operation, or None."""
     passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module.operation)
     program, found = _Program(module), {}
     for op in operations(module.operation):

@@ -14,8 +14,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def each(move: Callable[..., Any], x: Any, sharding: Any, *more: Any) -> Any:
-    """Calls move(leaf of x, its sharding, ...). A sharding applies to everything below its place. Errors:
-    ValueError."""
+    """Calls move(leaf of x, its sharding, ...). A sharding applies to everything below its place. Errors: ValueError."""
     leaves, form = jax.tree.flatten(x)
     ends = []
     for one in (sharding, *more):
