@@ -11,12 +11,10 @@ namespace reshard {
 
 namespace {
 
-using tables::Kind;
-
 // A small number as a literal of the type.
 std::string literal(DType dtype, Index number) {
     if (is_complex(dtype)) return fmt::format("({}.0, 0.0)", number);
-    if (tables::row(dtype).kind == Kind::floating) return fmt::format("{}.0", number);
+    if (tables::row(dtype).kind == tables::Kind::floating) return fmt::format("{}.0", number);
     if (dtype == DType::boolean) return number != 0 ? "true" : "false";
     return fmt::format("{}", number);
 }
@@ -26,7 +24,7 @@ std::string extreme(DType dtype, bool lowest) {
     const tables::DTypeRow& row = tables::row(dtype);
     const Index bits = 8 * row.bytes;
     if (dtype == DType::boolean) return lowest ? "false" : "true";
-    if (row.kind == Kind::floating) {
+    if (row.kind == tables::Kind::floating) {
         const auto mantissa = static_cast<std::uint64_t>(row.mantissa);
         const std::uint64_t infinity = ((std::uint64_t{1} << (static_cast<std::uint64_t>(bits) - 1 - mantissa)) - 1)
                                        << mantissa;
@@ -34,7 +32,7 @@ std::string extreme(DType dtype, bool lowest) {
         return fmt::format("0x{:0{}X}", sign | infinity, bits / 4);
     }
     const std::uint64_t half = std::uint64_t{1} << (bits - 1);
-    if (row.kind == Kind::unsigned_integer) return lowest ? "0" : fmt::format("{}", half - 1 + half);
+    if (row.kind == tables::Kind::unsigned_integer) return lowest ? "0" : fmt::format("{}", half - 1 + half);
     return lowest ? fmt::format("-{}", half) : fmt::format("{}", half - 1);
 }
 

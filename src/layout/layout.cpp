@@ -10,13 +10,11 @@
 
 namespace reshard {
 
-using tables::row;
-
-Index size_of(DType dtype) { return row(dtype).bytes; }
-std::string_view name(DType dtype) { return row(dtype).name; }
-bool reducible(DType dtype) { return row(dtype).combines; }
-bool is_complex(DType dtype) { return row(dtype).kind == tables::Kind::complex; }
-bool is_floating(DType dtype) { return row(dtype).kind == tables::Kind::floating && reducible(dtype); }
+Index size_of(DType dtype) { return tables::row(dtype).bytes; }
+std::string_view name(DType dtype) { return tables::row(dtype).name; }
+bool reducible(DType dtype) { return tables::row(dtype).combines; }
+bool is_complex(DType dtype) { return tables::row(dtype).kind == tables::Kind::complex; }
+bool is_floating(DType dtype) { return tables::row(dtype).kind == tables::Kind::floating && reducible(dtype); }
 
 Result<DType> parse_dtype(std::string_view text) {
     if (text == "pred") return DType::boolean;  // XLA's name

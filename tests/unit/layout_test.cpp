@@ -180,8 +180,10 @@ TEST(LayoutUnit, EachNameBelongsToOneElementType) {
     using Row = tables::DTypeRow;
     for (const Row& row : tables::dtypes) {
         for (const auto column :
-             {&Row::name, &Row::long_name, &Row::numpy, &Row::safetensors, &Row::zarr, &Row::stablehlo})
-            if (!(row.*column).empty()) EXPECT_EQ(tables::find_dtype(column, row.*column), row.dtype) << row.*column;
+             {&Row::name, &Row::long_name, &Row::numpy, &Row::safetensors, &Row::zarr, &Row::stablehlo}) {
+            if ((row.*column).empty()) continue;
+            EXPECT_EQ(tables::find_dtype(column, row.*column), row.dtype) << row.*column;
+        }
         EXPECT_EQ(*parse_dtype(row.name), row.dtype);
         EXPECT_EQ(*parse_dtype(row.long_name), row.dtype);
         for (const Row& other : tables::dtypes)
