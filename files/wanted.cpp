@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "files/base/cast.hpp"
 #include "files/base/crc32c.hpp"
@@ -11,18 +11,24 @@
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
 #include "src/model/name_pattern.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::files {
 
 namespace {
 
-bool floating(DType dtype) {
-    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64 ||
-           dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2;
+// The types that are cast to each other, as a list in words.
+std::string castable() {
+    std::vector<std::string_view> names;
+    for (const tables::DTypeRow& row : tables::dtypes)
+        if (can_cast(row.dtype, DType::f32) || row.dtype == DType::f32) names.push_back(row.name);
+    const std::string_view last = names.back();
+    names.pop_back();
+    return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
 Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast> casts) {
-    if (!floating(dtype)) return dtype;
+    if (tables::row(dtype).kind != tables::Kind::floating) return dtype;
     for (const Cast& cast : casts) {
         notation::Scanner scanner(cast.pattern);
         RESHARD_TRY(const auto& pattern, notation::NamePattern::scan(scanner));
@@ -30,9 +36,9 @@ Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast
         notation::Bindings bindings;
         if (!pattern.match(name, bindings)) continue;
         if (cast.dtype == dtype || can_cast(dtype, cast.dtype)) return cast.dtype;
-        return fail(Code::unsupported, fmt::format("{} is {} and is not cast to {}: f32, bf16, f16, f8_e4m3fn and "
-                                                   "f8_e5m2 are, to each other",
-                                                   in_quotes(name), reshard::name(dtype), reshard::name(cast.dtype)));
+        return fail(Code::unsupported,
+                    fmt::format("{} is {} and cannot be cast to {}; {} can be cast to each other", in_quotes(name),
+                                reshard::name(dtype), reshard::name(cast.dtype), castable()));
     }
     return dtype;
 }

@@ -10,6 +10,7 @@
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
 #include "src/schedule/native_collective.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -17,34 +18,12 @@ namespace {
 constexpr auto waits_to_reduce = std::chrono::minutes(5);
 
 MPI_Datatype native_type(DType dtype) {
-    switch (dtype) {
-        case DType::i8:
-            return MPI_INT8_T;
-        case DType::i16:
-            return MPI_INT16_T;
-        case DType::i32:
-            return MPI_INT32_T;
-        case DType::i64:
-            return MPI_INT64_T;
-        case DType::u8:
-            return MPI_UINT8_T;
-        case DType::u16:
-            return MPI_UINT16_T;
-        case DType::u32:
-            return MPI_UINT32_T;
-        case DType::u64:
-            return MPI_UINT64_T;
-        case DType::f32:
-            return MPI_FLOAT;
-        case DType::f64:
-            return MPI_DOUBLE;
-        case DType::c64:
-            return MPI_C_FLOAT_COMPLEX;
-        case DType::c128:
-            return MPI_C_DOUBLE_COMPLEX;
-        default:
-            return MPI_DATATYPE_NULL;
-    }
+    const std::array types = {
+#define X(dtype, Element, mpi, ...) mpi,
+        RESHARD_DTYPES(X, X)
+#undef X
+    };
+    return types[static_cast<std::size_t>(dtype)];
 }
 
 MPI_Op native_operation(Combine combine) {

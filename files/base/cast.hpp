@@ -1,12 +1,12 @@
-// Elements of one float type as those of another.
+// Casts elements from one floating type to another.
 #pragma once
 
 #include "src/copy/copy.hpp"
 
 namespace reshard::files {
 
-/// Between f32, bf16, f16, f8_e4m3fn and f8_e5m2: to nearest, ties to even, once. What is too large becomes infinity,
-/// in f8_e4m3fn, which has none, NaN; a NaN stays one.
+/// True for two floating types that float holds, which is every one except f64. A cast rounds to nearest even, once. A
+/// number that is too large becomes infinity, or NaN in a type without infinity. A NaN stays a NaN.
 [[nodiscard]] bool can_cast(DType from, DType to);
 
 /// Casts the elements of one region into another. pre: can_cast; same extents.

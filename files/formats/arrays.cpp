@@ -17,6 +17,7 @@
 #include "files/formats/zarr.hpp"
 #include "src/base/try.hpp"
 #include "src/model/name_pattern.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::files {
 
@@ -271,8 +272,8 @@ Result<ZarrArray> wanted_array(const NewTensor& tensor, const ConvertOptions& op
                                              in_quotes(tensor.name), tensor.shape.size()));
     for (std::size_t k = 0; k < array.files.size(); ++k)
         if (array.files[k] % array.chunks[k] != 0) return fail(Code::usage, "a shard is no multiple of its chunks");
-    if (tensor.dtype == DType::f8_e4m3fn || tensor.dtype == DType::f8_e5m2)
-        return fail(Code::unsupported, "zarr has no elements of 8-bit floats");
+    if (tables::row(tensor.dtype).zarr.empty())
+        return fail(Code::unsupported, fmt::format("zarr has no elements of type {}", name(tensor.dtype)));
     return array;
 }
 

@@ -11,6 +11,7 @@
 #include "files/formats/safetensors.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
+#include "src/tables/dtypes.hpp"
 #include "src/text/scanner.hpp"
 
 namespace reshard::files {
@@ -96,25 +97,6 @@ private:
     std::set<std::string_view> seen_;
 };
 
-struct Pair {
-    std::string_view numpy;
-    DType dtype;
-};
-constexpr std::array<Pair, 14> pairs = {{{"b1", DType::boolean},
-                                         {"i1", DType::i8},
-                                         {"i2", DType::i16},
-                                         {"i4", DType::i32},
-                                         {"i8", DType::i64},
-                                         {"u1", DType::u8},
-                                         {"u2", DType::u16},
-                                         {"u4", DType::u32},
-                                         {"u8", DType::u64},
-                                         {"f2", DType::f16},
-                                         {"f4", DType::f32},
-                                         {"f8", DType::f64},
-                                         {"c8", DType::c64},
-                                         {"c16", DType::c128}}};
-
 std::size_t little_endian(std::string_view bytes) {
     std::size_t value = 0;
     for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
@@ -179,7 +161,7 @@ Result<Element> parse_descr(std::string_view descr) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), element.bytes);
     if (error != std::errc() || end != digits.data() + digits.size()) return unknown();
     const std::string_view kind = descr.substr(1);
-    if (kind != "V1" && kind != "V2" && std::ranges::find(pairs, kind, &Pair::numpy) == pairs.end()) return unknown();
+    if (kind != "V1" && kind != "V2" && !tables::find_dtype(&tables::DTypeRow::numpy, kind)) return unknown();
     // '|' says that byte order has no meaning, which is true of single bytes and of raw ones only.
     const bool orderless = element.bytes == 1 || element.kind == 'V';
     const bool order_known = descr[0] == '<' || descr[0] == '>' || descr[0] == '=' || (descr[0] == '|' && orderless);
@@ -197,16 +179,14 @@ Result<DType> dtype_of(const Element& element, std::optional<DType> as) {
         return fail(Code::mismatch, fmt::format("--dtype {} has {} bytes, the file's elements have {}", name(*as),
                                                 size_of(*as), element.bytes));
     }
-    if (const auto found = std::ranges::find(pairs, had, &Pair::numpy); found != pairs.end()) return found->dtype;
+    if (const auto found = tables::find_dtype(&tables::DTypeRow::numpy, had)) return *found;
     return fail(Code::unsupported,
                 fmt::format("the file's elements are raw ({}): say what they are with --dtype", had));
 }
 
 std::string descr_of(DType dtype) {
-    const auto known = std::ranges::find(pairs, dtype, &Pair::dtype);
-    const Index bytes = size_of(dtype);
-    const std::string kind = known != pairs.end() ? std::string(known->numpy) : fmt::format("V{}", bytes);
-    return (bytes == 1 ? "|" : "<") + kind;
+    const tables::DTypeRow& row = tables::row(dtype);
+    return (row.bytes == 1 ? "|" : "<") + (row.numpy.empty() ? fmt::format("V{}", row.bytes) : std::string(row.numpy));
 }
 
 std::string npy_header(const std::string& descr, bool fortran_order, const std::vector<Index>& shape) {

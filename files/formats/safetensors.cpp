@@ -7,30 +7,10 @@
 
 #include "files/formats/json_text.hpp"
 #include "src/base/try.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::files {
 namespace {
-
-struct Named {
-    std::string_view name;
-    DType dtype;
-};
-constexpr std::array<Named, 16> types = {{{"BOOL", DType::boolean},
-                                          {"U8", DType::u8},
-                                          {"I8", DType::i8},
-                                          {"F8_E5M2", DType::f8_e5m2},
-                                          {"F8_E4M3", DType::f8_e4m3fn},
-                                          {"I16", DType::i16},
-                                          {"U16", DType::u16},
-                                          {"F16", DType::f16},
-                                          {"BF16", DType::bf16},
-                                          {"I32", DType::i32},
-                                          {"U32", DType::u32},
-                                          {"F32", DType::f32},
-                                          {"F64", DType::f64},
-                                          {"I64", DType::i64},
-                                          {"U64", DType::u64},
-                                          {"C64", DType::c64}}};
 
 tl::unexpected<Error> lies(const std::string& name, std::string_view what) {
     return fail(Code::io, fmt::format("{} {}", in_quotes(name), what));
@@ -45,10 +25,10 @@ Result<SafetensorsEntry> read_entry(const std::string& name, const Json& json) {
     SafetensorsEntry entry{name, DType::f32, {}};
     if (!json["dtype"].is_string()) return lies(name, "has a dtype that is no text");
     const auto dtype = json["dtype"].get<std::string>();
-    const auto found = std::ranges::find(types, dtype, &Named::name);
-    if (found == types.end())
+    const auto found = tables::find_dtype(&tables::DTypeRow::safetensors, dtype);
+    if (!found)
         return fail(Code::unsupported, fmt::format("{} has elements of type {}", in_quotes(name), in_quotes(dtype)));
-    entry.dtype = found->dtype;
+    entry.dtype = *found;
     auto shape = whole_numbers(json["shape"]);
     if (!shape) return lies(name, "has a shape that is no list of numbers from 0 to 2^63 - 1");
     if (std::ssize(*shape) > dims_max)
@@ -151,14 +131,14 @@ Result<std::string> write_safetensors(std::vector<SafetensorsEntry>& tensors,
     if (!metadata.empty()) json["__metadata__"] = metadata;
     Index end = 0;
     for (SafetensorsEntry& entry : tensors) {
-        const auto found = std::ranges::find(types, entry.dtype, &Named::dtype);
-        if (found == types.end())
+        const std::string_view type = tables::row(entry.dtype).safetensors;
+        if (type.empty())
             return fail(Code::unsupported, fmt::format("{}: safetensors have no elements of type {}",
                                                        in_quotes(entry.name), name(entry.dtype)));
         RESHARD_TRY(const auto& bytes, dense_bytes(entry.dtype, entry.shape));
         const auto next = checked_add(end, bytes);
         if (!next) return fail(Code::overflow, "a file would have more bytes than 64 bits can count");
-        append(json, entry.name, {{"dtype", found->name}, {"shape", entry.shape}, {"data_offsets", {end, *next}}});
+        append(json, entry.name, {{"dtype", type}, {"shape", entry.shape}, {"data_offsets", {end, *next}}});
         entry.begin = end;
         entry.end = end = *next;
     }

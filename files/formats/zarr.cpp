@@ -10,7 +10,7 @@
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
-#include "src/copy/elements.hpp"
+#include "src/copy/element_type.hpp"
 
 namespace reshard::files {
 
@@ -39,81 +39,37 @@ std::optional<double> float_of(const Json& json) {
 }
 
 template <class T>
-std::optional<std::string> integer_bytes(const Json& json) {
+std::optional<T> integer_of(const Json& json) {
     if (!json.is_number_integer()) return std::nullopt;
     if (json.is_number_unsigned()) {
         const auto value = json.get<std::uint64_t>();
         if (value > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return std::nullopt;
-        return bytes_of(static_cast<T>(value));
+        return static_cast<T>(value);
     }
     const auto value = json.get<std::int64_t>();
     if (std::is_unsigned_v<T> || value < static_cast<std::int64_t>(std::numeric_limits<T>::min())) return std::nullopt;
-    return bytes_of(static_cast<T>(value));
+    return static_cast<T>(value);
 }
 
-std::optional<std::string> float_bytes(DType dtype, const Json& json) {
-    const auto value = float_of(json);
-    if (!value) return std::nullopt;
-    const auto single = static_cast<float>(*value);
-    if (dtype == DType::f64) return bytes_of(*value);
-    if (dtype == DType::f32) return bytes_of(single);
-    return dtype == DType::f16 ? bytes_of(to_half(single)) : bytes_of(to_bfloat16(single));
-}
-
+// The bytes of an element that JSON describes; nullopt if it describes no element of this type.
 std::optional<std::string> fill_bytes(DType dtype, const Json& json) {
-    switch (dtype) {
-        case DType::boolean:
-            return json.is_boolean() ? std::optional(bytes_of(static_cast<char>(json.get<bool>() ? 1 : 0)))
-                                     : std::nullopt;
-        case DType::i8:
-            return integer_bytes<std::int8_t>(json);
-        case DType::i16:
-            return integer_bytes<std::int16_t>(json);
-        case DType::i32:
-            return integer_bytes<std::int32_t>(json);
-        case DType::i64:
-            return integer_bytes<std::int64_t>(json);
-        case DType::u8:
-            return integer_bytes<std::uint8_t>(json);
-        case DType::u16:
-            return integer_bytes<std::uint16_t>(json);
-        case DType::u32:
-            return integer_bytes<std::uint32_t>(json);
-        case DType::u64:
-            return integer_bytes<std::uint64_t>(json);
-        case DType::f16:
-        case DType::bf16:
-        case DType::f32:
-        case DType::f64:
-            return float_bytes(dtype, json);
-        case DType::c64:
-        case DType::c128: {
+    return with_element_type(dtype, [&]<class E>(E) -> std::optional<std::string> {
+        using Number = typename E::Number;
+        if constexpr (std::is_same_v<E, Boolean>) {
+            if (json.is_boolean()) return bytes_of(E::of(json.get<bool>() ? 1 : 0));
+        } else if constexpr (std::is_integral_v<Number>) {
+            if (const auto value = integer_of<Number>(json)) return bytes_of(E::of(*value));
+        } else if constexpr (has_parts<E>) {
             if (!json.is_array() || json.size() != 2) return std::nullopt;
-            const DType part = dtype == DType::c64 ? DType::f32 : DType::f64;
-            const auto real = float_bytes(part, json[0]);
-            const auto imaginary = float_bytes(part, json[1]);
-            return real && imaginary ? std::optional(*real + *imaginary) : std::nullopt;
+            const auto real = float_of(json[0]);
+            const auto imaginary = float_of(json[1]);
+            if (real && imaginary) return bytes_of(E{static_cast<Number>(*real), static_cast<Number>(*imaginary)});
+        } else {
+            if (const auto value = float_of(json)) return bytes_of(E::of(static_cast<Number>(*value)));
         }
-        default:
-            return std::nullopt;
-    }
+        return std::nullopt;
+    });
 }
-
-constexpr std::array<std::pair<std::string_view, DType>, 15> types = {{{"bool", DType::boolean},
-                                                                       {"int8", DType::i8},
-                                                                       {"int16", DType::i16},
-                                                                       {"int32", DType::i32},
-                                                                       {"int64", DType::i64},
-                                                                       {"uint8", DType::u8},
-                                                                       {"uint16", DType::u16},
-                                                                       {"uint32", DType::u32},
-                                                                       {"uint64", DType::u64},
-                                                                       {"float16", DType::f16},
-                                                                       {"bfloat16", DType::bf16},
-                                                                       {"float32", DType::f32},
-                                                                       {"float64", DType::f64},
-                                                                       {"complex64", DType::c64},
-                                                                       {"complex128", DType::c128}}};
 
 // What a member says; null where it is not there.
 const Json& member(const Json& json, const char* key) {
@@ -188,9 +144,9 @@ Result<ZarrArray> parse_zarr(std::string_view text) {
         return unknown(fmt::format("{} dimensions, and at most {} are read", shape->size(), dims_max));
     array.shape = *std::move(shape);
     const std::string type = name_of(member(json, "data_type"));
-    const auto found = std::ranges::find(types, type, &std::pair<std::string_view, DType>::first);
-    if (found == types.end()) return unknown(fmt::format("elements of type {}", in_quotes(type)));
-    array.dtype = found->second;
+    const auto found = tables::find_dtype(&tables::DTypeRow::zarr, type);
+    if (!found) return unknown(fmt::format("elements of type {}", in_quotes(type)));
+    array.dtype = *found;
     const Json& grid = member(json, "chunk_grid");
     if (name_of(grid) != "regular") return unknown("a chunk_grid that is not regular");
     RESHARD_ASSIGN(array.files,
@@ -219,7 +175,6 @@ Result<ZarrArray> parse_zarr(std::string_view text) {
 }
 
 std::string write_zarr(const ZarrArray& array) {
-    const auto type = std::ranges::find(types, array.dtype, &std::pair<std::string_view, DType>::second);
     const Json bytes = {{"name", "bytes"}, {"configuration", {{"endian", "little"}}}};
     Json codecs = Json::array({bytes});
     if (array.sharded) {
@@ -231,7 +186,7 @@ std::string write_zarr(const ZarrArray& array) {
     Json json = {{"zarr_format", 3},
                  {"node_type", "array"},
                  {"shape", array.shape},
-                 {"data_type", type->first},
+                 {"data_type", tables::row(array.dtype).zarr},
                  {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", array.files}}}}},
                  {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
                  {"fill_value", 0},
@@ -239,7 +194,7 @@ std::string write_zarr(const ZarrArray& array) {
                  {"attributes", Json::object()},
                  {"storage_transformers", Json::array()}};
     if (array.dtype == DType::boolean) json["fill_value"] = false;
-    if (array.dtype == DType::c64 || array.dtype == DType::c128) json["fill_value"] = {0.0, 0.0};
+    if (is_complex(array.dtype)) json["fill_value"] = {0.0, 0.0};
     const Json rest = parse_object(array.rest, "rest").value_or(Json::object());
     for (const auto& [key, value] : rest.items())
         if (key != "fill_value" || fill_bytes(array.dtype, value)) json[key] = value;

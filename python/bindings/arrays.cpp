@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "reshard/text.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::python {
 namespace {
@@ -49,34 +50,15 @@ DType dtype_of_numpy(nb::handle dtype) {
 }
 
 using namespace nb::literals;
-using Kind = nb::dlpack::dtype_code;
-constexpr std::array<std::pair<Kind, DType>, 17> kinds = {{{Kind::Bool, DType::boolean},
-                                                           {Kind::Int, DType::i8},
-                                                           {Kind::Int, DType::i16},
-                                                           {Kind::Int, DType::i32},
-                                                           {Kind::Int, DType::i64},
-                                                           {Kind::UInt, DType::u8},
-                                                           {Kind::UInt, DType::u16},
-                                                           {Kind::UInt, DType::u32},
-                                                           {Kind::UInt, DType::u64},
-                                                           {Kind::Float8_E4M3FN, DType::f8_e4m3fn},
-                                                           {Kind::Float8_E5M2, DType::f8_e5m2},
-                                                           {Kind::Float, DType::f16},
-                                                           {Kind::Bfloat, DType::bf16},
-                                                           {Kind::Float, DType::f32},
-                                                           {Kind::Float, DType::f64},
-                                                           {Kind::Complex, DType::c64},
-                                                           {Kind::Complex, DType::c128}}};
-
 DType dtype_of_dlpack(nb::dlpack::dtype dtype, const char* what) {
-    for (const auto& [kind, value] : kinds)
-        if (dtype == dlpack_dtype(value)) return value;
+    for (const tables::DTypeRow& row : tables::dtypes)
+        if (dtype == dlpack_dtype(row.dtype)) return row.dtype;
     raise({Code::mismatch, fmt::format("`{}` has elements of DLPack's type {} of {} bits, which no layout has", what,
                                        dtype.code, dtype.bits)});
 }
 
-// numpy gives the float types of ml_dtypes to nobody, so they are taken as integers of their size.
-bool bytes_only(DType dtype) { return dtype == DType::bf16 || dtype == DType::f8_e4m3fn || dtype == DType::f8_e5m2; }
+// numpy exports no float type of ml_dtypes, so these are taken as integers of their size.
+bool bytes_only(DType dtype) { return tables::row(dtype).numpy.empty(); }
 
 std::string shown(const std::vector<Index>& shape) {
     return shape.size() == 1 ? fmt::format("({},)", shape[0]) : fmt::format("({})", fmt::join(shape, ", "));
@@ -205,9 +187,8 @@ nb::capsule keeper_of(std::unique_ptr<Memory> memory) {
 }
 
 nb::dlpack::dtype dlpack_dtype(DType dtype) {
-    for (const auto& [kind, value] : kinds)
-        if (value == dtype) return {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
-    return {};
+    const tables::DTypeRow& row = tables::row(dtype);
+    return {row.dlpack, static_cast<std::uint8_t>(8 * row.bytes), 1};
 }
 
 void expect_host(const Array& array, const char* what) {

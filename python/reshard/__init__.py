@@ -6,8 +6,8 @@
     print(reshard.synthesize(source, target))
 
 In one process: reshard.local(ranks).redistribute(tiles, source, target). Under MPI: reshard.mpi.redistribute(comm, tile,
-source, target). On GPUs: reshard.nccl. A tile is what one rank holds of an array; split and join make tiles of a whole
-array and back. Errors are exceptions of reshard.errors, all of them reshard.Error."""
+source, target). On GPUs: reshard.nccl. A tile is the part of an array that one rank holds. split makes tiles of a whole
+array, and join is its inverse. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
 from . import errors, mpi, nccl
 from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Machine, Mesh, Operation, PieceChoice, Plan,
@@ -28,7 +28,7 @@ __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation"
 
 
 def __getattr__(name: str):
-    """reshard.jax, which brings JAX, is imported when it is asked for."""
+    """reshard.jax imports JAX, so it is imported only when a program uses it."""
     if name == "jax":
         import importlib
         return importlib.import_module(".jax", __name__)

@@ -1,4 +1,4 @@
-"""Ranks in this process: for tests, for trying plans out, and as the oracle of the other backends."""
+"""Ranks in this process, for tests and for trying out plans. They are the oracle of the other backends."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ._core import Layout, LocalRanks
 from .tiles import empty_tile
 
 class Local:
-    """So many ranks of this process. local(ranks) makes them."""
+    """Ranks of this process. local(ranks) makes them."""
 
     def __init__(self, ranks: int, timeout: float = 60.0) -> None:
         self._ranks = LocalRanks(ranks, timeout)
 
     @property
     def size(self) -> int:
-        """Ranks."""
+        """The number of ranks."""
         return self._ranks.size
 
     def redistribute(self, tiles: Sequence[Any], source: Layout, target: Layout,
                      out: Sequence[Any] | None = None) -> list[Any]:
-        """Moves an array from one layout to another; returns the target's tiles, one per rank.
+        """Moves an array from one layout to another. Returns the tiles of the target, one per rank.
 
-        tiles: one array per rank, of numpy or of whoever speaks DLPack on the host, shaped source.tile_shape(rank).
-        out: where the target's tiles go, shaped target.tile_shape(rank); made here when None. Any order and any strides.
-        What a pair of layouts needs is prepared by its first call and kept, for the 64 pairs that were used last.
-        The GIL is not held while bytes move; threads that call one Local take turns.
-        Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps), whatever synthesize raises.
+        tiles: one array per rank, of numpy or of any DLPack library on the host, shaped source.tile_shape(rank).
+        out: receives the tiles of the target, shaped target.tile_shape(rank), in any order and strides. None: new
+        arrays. The first call prepares a pair of layouts and keeps it, for the 64 pairs that were used last. The GIL is
+        not held while bytes move. Threads that call one Local run one after another.
+        Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps), and all errors of synthesize.
         """
         if out is None:
             out = [empty_tile(target, rank) for rank in range(self.size)]
@@ -40,8 +40,8 @@ class Local:
         return f"local({self.size})"
 
 def local(ranks: int, timeout: float = 60.0) -> Local:
-    """Ranks of this process, moved by redistribute. timeout: seconds after which a wait fails. Errors:
-    InputError (fewer than 1 rank, more than 65536, a timeout below 0)."""
+    """Ranks of this process, moved by redistribute. timeout: seconds after which a wait fails.
+    Errors: InputError (fewer than 1 rank, more than 65536, a timeout below 0)."""
     return Local(ranks, timeout)
 
 __all__ = ["Local", "local"]

@@ -1,11 +1,11 @@
-"""Checkpoints between files and the ranks of an MPI communicator: each byte read, or written, once by all together.
+"""Checkpoints between files and the ranks of an MPI communicator. Each byte is read or written once by all ranks together.
 
     from mpi4py import MPI
     import reshard
     tiles = reshard.load(MPI.COMM_WORLD, "model", "target tp=8\\n*.q_proj.weight = [tp, -]\\notherwise = -")
     reshard.save(MPI.COMM_WORLD, "again", tiles, "source tp=8\\n*.q_proj.weight = [tp, -]\\notherwise = -", shapes=shapes)
 
-The forms and the rules are those of `reshard convert`; docs/checkpoints.md has them."""
+The forms and the rules are the same as for `reshard convert`; see docs/checkpoints.md."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def _casts(cast: Any) -> list[tuple[str, str]]:
 @mpi._collective("prepare")
 def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list: str = "", cast: Any = None,
          memory: int = 1 << 28, jobs: int = 0) -> dict[str, numpy.ndarray]:
-    """This rank's tiles of a checkpoint, by name; in memory that peers reach. Collective.
+    """Loads a checkpoint: returns the tiles of this rank by name, in memory that peers reach. Collective.
 
     path: safetensors (a file, a folder with an index, of torch DCP, or of ranks), .npy, or a folder of zarr v3.
-    rules: their text; without `target` lines each rank gets all. list: whole tensors of ranks' files, `name dtype[shape]`
-    a line, where their tiles do not say it.
-    cast: an element type for all floating tensors, or {pattern: element type}; the first pattern that fits counts.
-    memory: bytes of buffers on this rank, beside the tiles. jobs: threads; 0: the processors divided by the ranks of a node.
-    Each array has the shape of the rank's tile, as Layout.tile_shape; an extent is 0 if the rank has no elements of the
-    tensor.
-    Errors, on all ranks: InputError (rules, files that are not what they say, too few ranks, options that differ), OSError's
-    kin as reshard.Error (a file that is not there or becomes shorter), InfeasibleError (memory), UnsupportedError.
+    rules: their text. Each rank gets whole tensors if no line begins with `target`. list: the whole tensors, a line `name
+    dtype[shape]` each, if the files of ranks do not describe them.
+    cast: an element type for all floating tensors, or {pattern: element type}; the first pattern that matches counts.
+    memory: bytes of buffers on this rank, beside the tiles. jobs: threads; 0: the processors divided by the ranks of a
+    node. Each array has the shape of the tile of the rank, as Layout.tile_shape. An extent is 0 if the rank has no
+    elements of the tensor.
+    Errors, on all ranks: InputError (rules, files with wrong contents, too few ranks, options that differ), a kind of
+    OSError as reshard.Error (a file that is missing or becomes shorter), InfeasibleError (memory), UnsupportedError.
     """
     module, address = _module(comm)
     tiles = {}
@@ -65,14 +65,14 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
 def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any], rules: str, *,
          shapes: Mapping[str, Sequence[int]] | None = None, form: str | None = None, cast: Any = None,
          memory: int = 1 << 28, jobs: int = 0) -> None:
-    """Writes the tensors of which the ranks have tiles. Collective; all ranks see one file system.
+    """Writes a checkpoint from the tiles of the ranks. Collective; all ranks see one file system.
 
-    tiles: name -> this rank's tile, row-major on the host, the same names in the same order on all ranks.
-    rules: `source` and a mesh, then where tensors are; `target` lines where the form holds parts (dcp, ranks).
-    shapes: of whole tensors, in elements; a tensor that is not in it is whole on each rank.
-    form: single, index, dcp, ranks, npy or zarr; None: as the path ends, else index.
-    What several ranks have is written once (form ranks: in each rank's file). Nothing has its final name before all is
-    on the disk; reshard.json has the checksums. cast, memory, jobs and errors: as load.
+    tiles: name -> tile of this rank, row-major on the host, with the same names in the same order on all ranks.
+    rules: `source` and a mesh, then the layouts of tensors; also `target` lines if the form holds parts (dcp, ranks).
+    shapes: of whole tensors, in elements. A tensor that is not listed is whole on each rank.
+    form: single, index, dcp, ranks, npy or zarr; None: by the suffix of the path, else index.
+    Data that several ranks hold is written once (form ranks: in the file of each rank). No file gets its final name
+    before all data is on the disk. reshard.json has the checksums. cast, memory, jobs and errors: as load.
     """
     module, address = _module(comm)
     for mapping, name in ((tiles, "tiles"), (shapes, "shapes")):

@@ -1,10 +1,10 @@
-"""What torch.distributed.checkpoint saves in .distcp files, as the safetensors that `reshard convert` and `reshard.load`
-read. Needs torch, whose own reader opens the checkpoint:
+"""Converts .distcp files of torch.distributed.checkpoint to the safetensors that `reshard convert` and `reshard.load`
+read. It needs torch, whose own reader opens the checkpoint:
 
     import reshard.distcp
     reshard.distcp.to_safetensors("step_1000", "step_1000.st")   # then: reshard convert step_1000.st OUT --rules RULES
 
-As for torch itself, `.metadata` is a pickle: what opens it runs what it says, so it must be one that you trust."""
+`.metadata` is a pickle, as in torch itself. A program that opens it runs its code. Use only checkpoints that you trust."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ import struct
 import tempfile
 from typing import Any
 
+from .dtypes import ROWS
 from .errors import UnsupportedError
 
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
-          "float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint8": "U8",
-          "bool": "BOOL"}
+_NAMES = {row["long_name"]: row["safetensors"] for row in ROWS if row["safetensors"]}
 
 
 def _torch() -> Any:
@@ -34,12 +33,12 @@ def _torch() -> Any:
 
 
 def _boxes(metadata: Any) -> dict[str, list[tuple[str, Any, Any, Any]]]:
-    """For each file its boxes: name of the tensor, its metadata, where the box is in the tensor, where in the file."""
+    """For each file, its boxes: the name of the tensor, its metadata, the place in the tensor, and the place in the file."""
     files: dict[str, list[tuple[str, Any, Any, Any]]] = {}
     for index, place in metadata.storage_data.items():
         tensor = metadata.state_dict_metadata[index.fqn]
         if not hasattr(tensor, "chunks"):
-            continue  # an object of Python's own
+            continue  # a plain Python object
         if getattr(place, "transform_descriptors", None):
             raise UnsupportedError(f"'{index.fqn}' is stored transformed ({place.transform_descriptors})", "unsupported")
         box = next(box for box in tensor.chunks if tuple(box.offsets) == tuple(index.offset))
@@ -50,7 +49,7 @@ def _boxes(metadata: Any) -> dict[str, list[tuple[str, Any, Any, Any]]]:
 
 
 def _apart(boxes: list[tuple[str, Any, Any, Any]]) -> list[list[tuple[str, Any, Any, Any]]]:
-    """In lists that have no name twice, as a safetensors file must."""
+    """Splits boxes into lists that have no name twice, as a safetensors file requires."""
     lists: list[list[tuple[str, Any, Any, Any]]] = []
     seen: dict[str, int] = {}
     for box in boxes:
@@ -90,12 +89,13 @@ def _write(torch: Any, source: str, target: str, boxes: list[tuple[str, Any, Any
 
 
 def to_safetensors(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[str]:
-    """Writes a folder of torch DCP's safetensors with the same boxes, a file for each .distcp file (and one more where it
-    has several boxes of a tensor). Returns the names of what is no tensor and was left out.
+    """Writes a folder of safetensors in the form of torch DCP, with the same boxes. Returns the names of the skipped
+    entries, which are not tensors.
 
-    path: the folder that torch.distributed.checkpoint.save wrote. out: is not there yet, and takes its name when it is
-    whole. Memory: the largest box, twice. Errors: UnsupportedError (no torch, elements that safetensors has not, boxes
-    that were stored transformed), FileExistsError, and what torch raises on a checkpoint that it cannot read.
+    Each .distcp file becomes one file, and one more for each further box of the same tensor.
+    path: the folder that torch.distributed.checkpoint.save wrote. out: must not exist; it gets its name when it is
+    complete. Memory: twice the largest box. Errors: UnsupportedError (no torch, element types that safetensors lacks,
+    boxes that were stored transformed), FileExistsError, and the errors of torch for a checkpoint that it cannot read.
     """
     torch = _torch()
     source, target = os.fspath(path), os.fspath(out).rstrip("/")
@@ -103,7 +103,7 @@ def to_safetensors(path: str | os.PathLike[str], out: str | os.PathLike[str]) ->
         raise FileExistsError(f"'{target}' is there already")
     metadata = torch.distributed.checkpoint.FileSystemReader(source).read_metadata()
     files = _boxes(metadata)
-    # A name that nobody can guess, in a folder that is its owner's alone.
+    # A name that nobody can guess; only the owner can read the folder.
     partial = tempfile.mkdtemp(prefix="reshard-", suffix=".partial", dir=os.path.dirname(target) or ".")
     try:
         made = os.path.join(partial, "files")

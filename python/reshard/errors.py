@@ -1,5 +1,5 @@
-"""What goes wrong, as exceptions. Each has `code`, the library's own word for it, one sentence and, where a text was
-wrong, that text and the place of the first wrong byte; str() shows it with a caret."""
+"""The exceptions of reshard. Each has `code`, the name of the error in the library, and one sentence. If a text was
+wrong, it also has that text and the place of the first wrong byte; str() marks it with a caret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class Error(Exception):
     """Any error of reshard.
 
     code: syntax, mesh, layout, overflow, mismatch, step, plan, infeasible, unsupported, io, usage or backend.
-    message: one sentence. text, offset: the offending text and the byte of the first wrong place, or "" and 0.
+    message: one sentence. text, offset: the wrong text and its first wrong byte, or "" and 0.
     """
 
     def __init__(self, message: str, code: str = "usage", text: str = "", offset: int = 0, shown: str = "") -> None:
@@ -23,19 +23,19 @@ class Error(Exception):
 
 
 class InputError(Error, ValueError):
-    """Text, layouts, shapes, dtypes, ranks or options that are wrong or do not fit each other."""
+    """Text, layouts, shapes, dtypes, ranks or options are wrong or do not match each other."""
 
 
 class InfeasibleError(Error, ValueError):
-    """A limit below what any plan needs; the sentence names the least."""
+    """A limit is below the need of every plan. The sentence names the least limit."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Well formed, but nothing that this build, this dtype or this notation can do."""
+    """The input is well formed, but this build, dtype or notation does not support it."""
 
 
 class BackendError(Error, RuntimeError):
-    """MPI, NCCL or a peer failed. What was prepared on the communicator is given back; the next call starts anew."""
+    """MPI, NCCL or a peer failed. All prepared state on the communicator is dropped; the next call starts anew."""
 
 
 _CLASSES = {"infeasible": InfeasibleError, "unsupported": UnsupportedError, "backend": BackendError, "io": Error}

@@ -1,4 +1,4 @@
-"""Ranks of an MPI communicator, taken from mpi4py: numpy's arrays and the host's DLPack, at the speed of C++.
+"""Ranks of an MPI communicator, given by mpi4py: arrays of numpy and of DLPack on the host, at the speed of C++.
 
     from mpi4py import MPI
     import reshard
@@ -7,15 +7,15 @@
     by_columns = reshard.Layout(reshard.Mesh(mesh), "f64", (n, n), (None, "ranks"))
     columns = reshard.mpi.redistribute(MPI.COMM_WORLD, rows, by_rows, by_columns)
 
-Every call on a communicator is collective, and all ranks make them in one order. What one rank gets wrong is an error on
-all: the others raise that rank's error, with its number and its words. Only a rank that names no communicator cannot tell
-the others. What is prepared hangs on the communicator and goes with it. Threads: one at a time on one communicator
-(another gets an InputError); several communicators may be used by several threads where MPI was initialized with
+Every call on a communicator is collective, and all ranks make the calls in one order. An error on one rank is an error on
+all ranks: the others raise it with the number and the text of that rank. Only a rank that passes no communicator cannot
+inform the others. Prepared state belongs to the communicator and is freed with it. Only one thread at a time may use a
+communicator; another gets an InputError. Several threads may use several communicators if MPI was initialized with
 THREAD_MULTIPLE. The GIL is never held while bytes move or a rank waits.
 
-Ctrl-C ends a wait for other ranks within a second, as does any signal's handler that raises. The others raise a
-BackendError, and the next call goes on. A run that was ended so is lost, and its executor must be prepared anew. If a rank
-is interrupted while all prepare, every later call fails until each rank has called `clear`."""
+Ctrl-C ends a wait for other ranks within a second, and so does any signal handler that raises. The other ranks raise a
+BackendError, and the next call works again. The interrupted run is lost, and its executor must be prepared anew. If a rank
+is interrupted during prepare, every later call fails until each rank has called `clear`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .tiles import empty_tile
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_absent = ""  # why there is no MPI here
+_absent = ""  # the reason, if there is no MPI
 _addressof: Any = None
 _Comm: Any = None
 _Intercomm: Any = None
@@ -47,7 +47,7 @@ except ImportError as reason:
 
 
 def available() -> bool:
-    """True where this package was built with MPI, and mpi4py is there and runs the same MPI."""
+    """True if this package was built with MPI, and mpi4py is installed and uses the same MPI."""
     try:
         _connect()
     except UnsupportedError:
@@ -92,15 +92,15 @@ _Function = Callable[_Parameters, _Returned]
 
 
 def _address_in(place: int, arguments: Any, named: Any) -> int:
-    """Of the communicator, which is the argument at `place`."""
+    """The address of the communicator, which is the argument at `place`."""
     return _address(arguments[place] if len(arguments) > place else named.get("comm"))
 
 
 def _collective(kind: str, place: int = 0) -> Callable[[_Function], _Function]:
     """Decorates a call in which the ranks agree once: "prepare" or "redistribute", with the communicator at `place`.
 
-    An exception that leaves the call before the library has agreed, whoever raised it, is what this rank brings to the
-    agreement. So no rank waits for one that has failed, and none is a call apart from the others.
+    If an exception leaves the call before the library has agreed, this rank contributes it to the agreement. So no rank
+    waits for a failed one, and all ranks stay at the same call.
     """
     def decorated(function: _Function) -> _Function:
         @functools.wraps(function)
@@ -113,7 +113,7 @@ def _collective(kind: str, place: int = 0) -> Callable[[_Function], _Function]:
 
 
 def _joining(function: _Function) -> _Function:
-    """Decorates a call that is collective only as the first one on its communicator: that part comes first."""
+    """Decorates a call that is collective only as the first one on its communicator. That part comes first."""
     @functools.wraps(function)
     def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
         address = _address_in(0, arguments, named)
@@ -123,7 +123,7 @@ def _joining(function: _Function) -> _Function:
 
 
 def _starting(function: _Function) -> _Function:
-    """Decorates what starts a run: ranks that wait in it for one that does not start are told why."""
+    """Decorates a call that starts a run. If this rank fails to start it, the waiting ranks receive the reason."""
     @functools.wraps(function)
     def called(self: Any, *arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
         try:
@@ -138,13 +138,13 @@ def _starting(function: _Function) -> _Function:
 def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
 
-    array: numpy's or DLPack's on the host, shaped source.tile_shape(comm.rank), of the layout's dtype; only read.
-    out: shaped target.tile_shape(comm.rank); a new numpy array when None. Arrays of `allocate` are the fastest; any
-    others are right too: Fortran order and strided views are copied (an Executor moves them where they are).
-    A pair of layouts is planned and prepared by its first call and kept, for the 64 pairs that were used last.
+    array: of numpy or DLPack on the host, shaped source.tile_shape(comm.rank), of the dtype of the layout; only read.
+    out: shaped target.tile_shape(comm.rank); a new numpy array when None. Arrays of `allocate` are the fastest. Others
+    work too: Fortran order and strided views are copied (an Executor moves them in place).
+    The first call plans and prepares a pair of layouts and keeps it, for the 64 pairs that were used last.
     Errors, on all ranks before any byte moves: InputError (dtype, shape, layouts that differ between ranks, too few
     ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError on the rank
-    that gave no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
+    that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
     BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
     address = _address(comm)
@@ -156,11 +156,11 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
 
 @_joining
 def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: Any = None) -> numpy.ndarray:
-    """An uninitialized numpy array in memory that peers on this node reach: the fastest there is to move from and to.
+    """An uninitialized numpy array in memory that peers on this node reach, which is the fastest to move from and to.
 
-    layout: a Layout, for this rank's tile of it; or a shape in elements, with `dtype`. The memory is freed with the last
-    array that shows it, at whatever time. Collective only as the first call on its communicator.
-    Errors: BackendError (there is not that much), UnsupportedError (no MPI here).
+    layout: a Layout, for this rank's tile of it; or a shape in elements, with `dtype`. The memory is freed with the
+    last array that uses it, at any time. Collective only as the first call on its communicator.
+    Errors: BackendError (not enough memory), UnsupportedError (no MPI here).
     """
     address = _address(comm)
     shape: tuple[int, ...]
@@ -168,7 +168,7 @@ def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: Any = 
         shape, kind = layout.tile_shape(comm.rank), layout.numpy_dtype
     else:
         shape, kind = (layout,) if isinstance(layout, int) else tuple(layout), numpy.dtype(dtype)
-        name_of(kind)  # refuses what no layout has
+        name_of(kind)  # refuses types that no layout has
     if 0 in shape:
         return numpy.empty(shape, kind)
     size = math.prod(shape) * kind.itemsize
@@ -176,7 +176,8 @@ def allocate(comm: MPI.Comm, layout: Layout | Sequence[int] | int, dtype: Any = 
 
 
 class Registration:
-    """Arrays that registered has registered: a context, and `end` for programs that have none. registered makes them."""
+    """Arrays that `registered` has registered: a context manager, and `end` for programs that do not use it as one.
+    registered makes them."""
 
     def __init__(self, held: Any) -> None:
         if _mpi is None or not isinstance(held, _mpi.RegisteredArrays):
@@ -184,9 +185,9 @@ class Registration:
         self._held = held
 
     def end(self) -> None:
-        """The memory is as any other again, with its contents; ended already, nothing.
+        """Turns the memory back into ordinary memory, with its contents. A second call does nothing.
 
-        Errors: InputError (a run is in flight that uses it), BackendError (it was freed or mapped anew meanwhile).
+        Errors: InputError (a run in flight uses it), BackendError (it was freed or mapped anew meanwhile).
         """
         self._held.end()
 
@@ -199,16 +200,16 @@ class Registration:
 
 @_joining
 def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold"] = "share") -> Registration:
-    """Makes arrays of the caller's as fast as those of allocate: `with reshard.mpi.registered(comm, rows, columns):`
-    around a loop. Addresses and contents stay; the arrays are kept alive, and numpy resizes none of them meanwhile.
+    """Makes your arrays as fast as arrays of allocate: `with reshard.mpi.registered(comm, rows, columns):` around a
+    loop. Addresses and contents stay. The arrays are kept alive, and numpy resizes none of them meanwhile.
 
-    arrays: numpy's or DLPack's on the host, of any order and strides, writable or not; all of the memory from the first
-    byte to the last is registered. It holds for all communicators. Each rank does so as it likes; collective only as the
-    first call on its communicator. While this works, and while it ends, no thread writes the arrays and nobody forks.
-    on_fork: whether a child of fork shares the memory, or does not have it at all. docs/memory.md has the price.
-    Errors: InputError (memory that is no private one of this process's, such as a file's or a stack's; registered
-    already), UnsupportedError (on a device, or page-locked), BackendError (memory or a limit does not suffice),
-    TypeError (no array). Then none of the arrays is registered.
+    arrays: of numpy or DLPack on the host, in any order and strides, writable or not. All memory from the first byte to
+    the last is registered, for all communicators. Each rank decides alone; the call is collective only as the first one
+    on its communicator. While it works, and while it ends, no thread may write the arrays and no process may fork.
+    on_fork: whether a child of fork shares the memory, or does not have it at all. docs/memory.md has the cost.
+    Errors: InputError (memory that is not private to this process, such as a file mapping or a stack; registered
+    already), UnsupportedError (on a device, or page-locked), BackendError (not enough memory, or a limit), TypeError
+    (no array). After an error none of the arrays is registered.
     """
     if on_fork not in ("share", "withhold"):
         raise InputError(f"on_fork is 'share' or 'withhold', not {on_fork!r}", "usage")
@@ -217,15 +218,15 @@ def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold
 
 
 class Executor:
-    """A plan prepared once, for loops: Executor(comm, plan).run(source, target). Collective, as everything of it.
+    """A plan prepared once, for loops: Executor(comm, plan).run(source, target). All its calls are collective.
 
-    plan: a Plan or a ListPlan; make it with capabilities=reshard.mpi.capabilities(comm) to run it as mpi.redistribute
-    would. source, target: arrays (of a list: lists of arrays) whose strides the tiles will have, such as Fortran order;
-    row-major when None. They are not kept. split: the pieces of a Plan that travel one after the other, beside which
-    you compute (Run.arrived, Run.offer; docs/overlap.md); as the plan runs by itself when None.
-    Errors, on all ranks: InputError (dtype, shape, plans that differ between ranks, a split that cannot be),
+    plan: a Plan or a ListPlan. Make it with capabilities=reshard.mpi.capabilities(comm) to run it as mpi.redistribute does.
+    source, target: arrays (for a list: lists of arrays) with the strides of the tiles, such as Fortran order; row-major
+    when None. They are not kept. split: the pieces of a Plan that travel one after another, beside your computation
+    (Run.arrived, Run.offer; docs/overlap.md). None: no overlap.
+    Errors, on all ranks: InputError (dtype, shape, plans that differ between ranks, an impossible split),
     InfeasibleError (a footprint limit that cannot be met), UnsupportedError (negative strides, an array on a device, a
-    split of an array that is reshaped), TypeError on the rank that gave something else, BackendError.
+    split of an array that is reshaped), TypeError on the rank that passed anything else, BackendError.
     """
 
     @_collective("prepare", place=1)
@@ -238,41 +239,41 @@ class Executor:
     def run(self, source: Any, target: Any) -> None:
         """Moves; returns when `target` is complete on this rank.
 
-        Of a list: lists of arrays, in the order of its problems. The same arrays again are not bound again. With a plan
-        that donates, `source` is written and nothing of it is promised afterwards. Errors: InputError (dtype, shape,
-        strides, memory that overlaps; this rank may run again), BackendError, after which the executor must be prepared
-        anew: also on ranks that waited more than a second for one whose arguments were wrong.
+        For a list: lists of arrays, in the order of its problems. The same arrays again are not bound again. If the
+        plan donates, `source` is written and its contents are undefined afterwards. Errors: InputError (dtype, shape,
+        strides, memory that overlaps; this rank may run again), BackendError. After a BackendError the executor must be
+        prepared anew, also on ranks that waited more than a second for a rank with wrong arguments.
         """
         self._prepared.start(source, target).wait()
 
     @_starting
     def start(self, source: Any, target: Any, offers_withheld: bool = False) -> Any:
-        """The same, but returns at once a run with test() -> bool and wait(); dropping it waits. One at a time.
+        """As run, but returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
 
-        `source` and `target` are kept alive until then; nobody writes the one or reads the other meanwhile, but for the
-        pieces that have arrived: arrived() -> int says how many. offers_withheld: the source is made meanwhile, and
-        offer(piece) says so of a piece; who drops the run before all are offered has failed.
+        `source` and `target` are kept alive until then. Do not write `source` or read `target` meanwhile, except for
+        the pieces that have arrived: arrived() -> int counts them. offers_withheld: the program still computes the
+        source, and offer(piece) marks a piece as ready. If you drop the run before all pieces are offered, it fails.
         """
         return self._prepared.start(source, target, offers_withheld)
 
     @property
     def arrival_count(self) -> int:
-        """What arrived() ends at: the pieces of an overlapped split, or the buckets of a list."""
+        """The final value of arrived(): the pieces of an overlapped split, or the buckets of a list."""
         return self._prepared.arrival_count
 
     @property
     def workspace_bytes(self) -> int:
-        """Of the executor's own, for tiles between source and target."""
+        """Bytes that the executor itself holds, for tiles between source and target."""
         return self._prepared.workspace_bytes
 
     @property
     def staging_bytes(self) -> int:
-        """That the backend holds for it."""
+        """Bytes that the backend holds for it."""
         return self._prepared.staging_bytes
 
     @property
     def footprint_bytes(self) -> int:
-        """The most that this rank holds: sources, targets, workspace and staging."""
+        """The most bytes that this rank holds: sources, targets, workspace and staging."""
         return self._prepared.footprint_bytes
 
     def describe(self) -> str:
@@ -281,13 +282,13 @@ class Executor:
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:
-    """What MPI can do among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
+    """The capabilities of MPI among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
     address = _address(comm)
     return _mpi.capabilities(address)
 
 
 def clear(comm: MPI.Comm) -> None:
-    """Gives back what redistribute keeps on the communicator. Collective. Arrays of `allocate` stay."""
+    """Frees the state that redistribute keeps on the communicator. Collective. Arrays of `allocate` stay."""
     address = _address(comm)
     _mpi.clear(address)
 

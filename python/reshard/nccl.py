@@ -1,15 +1,15 @@
-"""Ranks of an NCCL communicator, each with a GPU: arrays on devices, of whoever speaks DLPack (torch, cupy, jax).
+"""Ranks of an NCCL communicator, each with a GPU: arrays on devices, of any DLPack library (torch, cupy, jax).
 
     columns = torch.empty(by_columns.tile_shape(rank), device="cuda")
     reshard.nccl.redistribute(communicator, rows, by_rows, by_columns, columns,
                               stream=torch.cuda.current_stream().cuda_stream)
 
-Every call on a communicator is collective, and all ranks make them in one order, each with its own device current.
-What one rank gets wrong is an error on all, with that rank's number and words; only a rank that names no communicator
-cannot tell the others. Threads: one at a time on one communicator (another gets an InputError); the ranks of one process
-may be its threads. The GIL is not held while bytes move. Ctrl-C ends a wait within a second and
-aborts this rank's communicators; the other ranks fail when NCCL reports that, or at their timeout. No GPU has run this
-yet: it is tested on doubles of CUDA and NCCL."""
+Every call on a communicator is collective, and all ranks make the calls in one order, each with its own device current.
+An error on one rank is an error on all ranks, with the number and the text of that rank. Only a rank that passes no
+communicator cannot inform the others. Only one thread at a time may use a communicator (another gets an InputError); the
+ranks of one process may be its threads. The GIL is not held while bytes move. Ctrl-C ends a wait within a second and
+aborts the communicators of this rank. The other ranks fail when NCCL reports that, or at their timeout. No GPU has run
+this yet: it is tested on doubles of CUDA and NCCL."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .errors import UnsupportedError
 
 @functools.cache
 def _loaded() -> tuple[Any, str]:
-    """The module, or None and why it is not here. Not before it is asked for: it brings the system's libnccl, and torch,
-    imported after it, would get that one in place of its own."""
+    """The module, or None and the reason why it is missing. It is imported only on use: it loads the libnccl of the
+    system, and a torch that is imported later would get that library instead of its own."""
     try:
         from . import _nccl
         return _nccl, ""
@@ -33,7 +33,7 @@ def _loaded() -> tuple[Any, str]:
 
 
 def available() -> bool:
-    """True where this package was built with NCCL, and its libraries are found."""
+    """True if this package was built with NCCL, and its libraries are found."""
     return _loaded()[0] is not None
 
 
@@ -56,13 +56,13 @@ _Function = Callable[_Parameters, _Returned]
 
 
 def _ends_in(arguments: Any, named: Any, stream_place: int) -> tuple[int, Any]:
-    """The communicator's pointer and the stream as they were given."""
+    """The pointer of the communicator, and the stream as it was passed."""
     pointer = _pointer(arguments[0] if arguments else named.get("communicator"))
     return pointer, arguments[stream_place] if len(arguments) > stream_place else named.get("stream")
 
 
 def _collective(function: _Function) -> _Function:
-    """Decorates redistribute, as reshard.mpi does. A rank whose stream is none meets the others on its last one."""
+    """Decorates redistribute, as reshard.mpi does. A rank without a stream meets the others on its last one."""
     @functools.wraps(function)
     def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
         pointer, stream = _ends_in(arguments, named, 5)
@@ -72,7 +72,7 @@ def _collective(function: _Function) -> _Function:
 
 
 def _joining(function: _Function) -> _Function:
-    """Decorates a call that is collective only as the first one on its communicator: that part comes first."""
+    """Decorates a call that is collective only as the first one on its communicator. That part comes first."""
     @functools.wraps(function)
     def called(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Returned:
         pointer, stream = _ends_in(arguments, named, 2)
@@ -87,13 +87,12 @@ def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, 
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
 
     communicator: the ncclComm_t as an int, or an object that has it as `ptr`.
-    array, out: on this rank's GPU, contiguous, shaped source.tile_shape(rank) and target.tile_shape(rank); `out` is made
-    as by allocate when None.
-    stream: the cudaStream_t, as an int, behind whose work the move comes; one of the library's own when None, and then
-    what makes `array` must be done.
-    What is kept for a pair of layouts is kept until `clear`, which comes before the communicator is destroyed.
-    Errors, on all ranks: InputError (dtype, shape, layouts that differ between ranks), UnsupportedError (an array of the
-    host, or not contiguous; no NCCL here), BackendError.
+    array, out: on the GPU of this rank, contiguous, shaped source.tile_shape(rank) and target.tile_shape(rank). None:
+    `out` is made as by allocate.
+    stream: the cudaStream_t as an int; the move runs behind its work. None: a stream of the library, and `array` must
+    be complete. The state for a pair of layouts is kept until `clear`, which comes before the communicator is destroyed.
+    Errors, on all ranks: InputError (dtype, shape, layouts that differ between ranks), UnsupportedError (an array of
+    the host, or not contiguous; no NCCL here), BackendError.
     """
     pointer = _pointer(communicator)
     if out is None:
@@ -104,15 +103,15 @@ def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, 
 
 @_joining
 def allocate(communicator: Any, layout: Layout, stream: int | None = None) -> Any:
-    """An uninitialized array on this rank's GPU for its tile of the layout, for torch.from_dlpack and its like.
+    """An uninitialized array on the GPU of this rank for its tile of the layout, for torch.from_dlpack and similar calls.
 
-    Errors: BackendError (there is not that much), UnsupportedError (no NCCL here).
+    Errors: BackendError (not enough memory), UnsupportedError (no NCCL here).
     """
     return _loaded()[0].allocate(_pointer(communicator), layout, stream or 0)
 
 
 def clear(communicator: Any) -> None:
-    """Gives back all that is kept for the communicator. Collective; before it is destroyed."""
+    """Frees all state for the communicator. Collective; call it before the communicator is destroyed."""
     pointer = _pointer(communicator)
     _loaded()[0].clear(pointer)
 

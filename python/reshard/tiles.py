@@ -1,4 +1,4 @@
-"""A whole array and its tiles."""
+"""Splits a whole array into tiles, and joins tiles."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def _expect_layout(layout: Layout) -> None:
 
 
 def empty_tile(layout: Layout, rank: int) -> numpy.ndarray:
-    """An uninitialized array for what a rank holds: layout.tile_shape(rank), of layout.numpy_dtype. Errors: TypeError."""
+    """An uninitialized array for the tile of a rank: layout.tile_shape(rank), of layout.numpy_dtype. Errors: TypeError."""
     _expect_layout(layout)
     return numpy.empty(layout.tile_shape(rank), layout.numpy_dtype)
 
 
 def _places(layout: Layout, rank: int) -> tuple[Any, ...]:
-    """What indexes the tile in the whole array: slices where each dimension has one interval."""
+    """The index of the tile in the whole array: slices if each dimension has one interval."""
     sides = layout.tile_indices(rank)
     if all(len(side) == 1 for side in sides):
         return tuple(slice(begin, end) for (begin, end), in sides)
@@ -38,8 +38,8 @@ def _holds(layout: Layout, rank: int) -> bool:
 def split(array: Any, layout: Layout) -> list[numpy.ndarray]:
     """The tiles of a whole array, one per rank, dense and row-major.
 
-    array: of layout.shape; its elements become layout.numpy_dtype. Errors: InputError (another shape);
-    UnsupportedError (a layout with summands: which of them has the values is the program's to say).
+    array: of layout.shape; its elements become layout.numpy_dtype. Errors: InputError (another shape); UnsupportedError (a
+    layout with summands: the program must decide which of them has the values).
     """
     _expect_layout(layout)
     whole = numpy.asarray(array)
@@ -55,7 +55,7 @@ def split(array: Any, layout: Layout) -> list[numpy.ndarray]:
 
 
 def join(tiles: Sequence[Any], layout: Layout) -> numpy.ndarray:
-    """The whole array of its tiles: split's inverse. Where tiles are replicas the last one stays.
+    """The whole array of these tiles: the inverse of split. If tiles are replicas, the last one stays.
 
     Errors: InputError (another number of tiles, or another shape); UnsupportedError (a layout with summands).
     """

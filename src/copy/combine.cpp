@@ -3,28 +3,12 @@
 #include <cstring>
 
 #include "src/copy/copy.hpp"
-#include "src/copy/elements.hpp"
+#include "src/copy/element_type.hpp"
 
 namespace reshard {
 namespace {
 
 using Loop = LoopNest::Loop;
-
-// Returns visit(Element{}) for the element type of `dtype`, or a default result for types that are bytes only.
-template <class Visit>
-auto with_element(DType dtype, const Visit& visit) -> decltype(visit(Boolean{})) {
-    switch (dtype) {
-#define X(name, Element) \
-    case DType::name:    \
-        return visit(Element{});
-        RESHARD_ELEMENTS(X)
-#undef X
-        case DType::f8_e4m3fn:
-        case DType::f8_e5m2:
-            break;
-    }
-    return {};
-}
 
 template <class E>
 E load(const std::byte* from) {
@@ -43,7 +27,7 @@ void combine_one(const std::byte* source, std::byte* target) {
     store(combine(load<E>(target), load<E>(source)), target);
 }
 
-// With a constant stride the compiler turns the loop into vector operations.
+// A constant stride lets the compiler vectorize the loop.
 template <class E, E (*combine)(E, E)>
 [[gnu::always_inline]] inline void combine_all(Index elements, const std::byte* source, std::byte* target) {
     constexpr auto bytes = static_cast<Index>(sizeof(E));
@@ -52,7 +36,7 @@ template <class E, E (*combine)(E, E)>
 
 using CombineDense = void (*)(Index elements, const std::byte* source, std::byte* target);
 
-// Kept apart from the strided loop: the compiler would take the two for one.
+// Not inlined, so that the compiler does not merge it with the strided loop.
 template <class E, E (*combine)(E, E)>
 [[gnu::noinline]] void plain_dense(Index elements, const std::byte* source, std::byte* target) {
     combine_all<E, combine>(elements, source, target);
@@ -81,8 +65,9 @@ void combine_line(const Loop& loop, const std::byte* source, std::byte* target) 
     }
 }
 
-// Every instruction set gives the same bits, except for the payload of a NaN: one operation at a time, none contracted
-// with the next. AVX-512 always has fused operations, and GCC 12 always uses them for complex products. AVX2 has none.
+// Every instruction set gives the same bits, except for the payload of a NaN. Each operation stands alone, and no
+// operation is contracted with the next. AVX-512 always includes fused operations, and GCC 12 uses them for complex
+// products under any flag. AVX2 has no fused operations.
 template <class E, E (*combine)(E, E)>
 CombineLine best_line() {
 #if defined(__x86_64__)
@@ -105,8 +90,9 @@ void scale_line(const Loop& loop, Scale scale, std::byte* target) {
 }
 
 ScaleLine scale_line_of(DType dtype) {
-    return with_element(dtype, []<class E>(E) -> ScaleLine {
-        if constexpr (E::is_scaled) return scale_line<E>;
+    return with_element_type(dtype, []<class E>(E) -> ScaleLine {
+        if constexpr (combines<E>)
+            if constexpr (E::is_scaled) return scale_line<E>;
         return nullptr;
     });
 }
@@ -120,14 +106,16 @@ LoopNest with_a_loop(LoopNest nest) {
 
 CombineLine combine_line_of(DType dtype, Combine combine) {
     assert(combine != Combine::copy);
-    return with_element(dtype, [combine]<class E>(E) -> CombineLine {
-        if (combine == Combine::sum) return best_line<E, E::sum>();
-        if (combine == Combine::prod) return best_line<E, E::prod>();
-        if constexpr (E::is_ordered) {
-            if (combine == Combine::max) return best_line<E, E::max>();
-            if (combine == Combine::min) return best_line<E, E::min>();
+    return with_element_type(dtype, [combine]<class E>(E) -> CombineLine {
+        if constexpr (combines<E>) {
+            if (combine == Combine::sum) return best_line<E, E::sum>();
+            if (combine == Combine::prod) return best_line<E, E::prod>();
+            if constexpr (E::is_ordered) {
+                if (combine == Combine::max) return best_line<E, E::max>();
+                if (combine == Combine::min) return best_line<E, E::min>();
+            }
         }
-        return nullptr;  // the callers' precondition excludes it
+        return nullptr;  // the precondition of the callers excludes this
     });
 }
 
@@ -162,13 +150,14 @@ void BoxScale::run(std::byte* target) const {
 
 Pattern identity_of(DType dtype, Combine combine) {
     Pattern pattern{};
-    with_element(dtype, [&]<class E>(E) {
-        if (combine == Combine::prod) store(E::one(), pattern.data());
-        if constexpr (E::is_ordered) {
-            if (combine == Combine::max) store(E::lowest(), pattern.data());
-            if (combine == Combine::min) store(E::highest(), pattern.data());
+    with_element_type(dtype, [&]<class E>(E) {
+        if constexpr (combines<E>) {
+            if (combine == Combine::prod) store(E::one(), pattern.data());
+            if constexpr (E::is_ordered) {
+                if (combine == Combine::max) store(E::lowest(), pattern.data());
+                if (combine == Combine::min) store(E::highest(), pattern.data());
+            }
         }
-        return true;
     });
     return pattern;
 }

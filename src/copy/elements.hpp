@@ -1,7 +1,7 @@
-// Element types as they lie in memory, and how each combines. Hosts and devices share this text, so both give the same
-// bits. Integers wrap. The sum of bools is `or`, their product `and`. f16 and bf16 compute in float, and round to
-// nearest even once per operation. Complex numbers multiply by the schoolbook formula. max and min of floats do not
-// depend on order: NaN wins, and of two zeros max takes +0 and min -0.
+// Element types as they lie in memory, and how each combines. Hosts and devices compile the same text, so both give the
+// same bits. Integers wrap. On bool, a sum is `or` and a product is `and`. f16 and bf16 compute in float and round to
+// nearest even once per operation. Complex numbers multiply by the schoolbook. max and min of floats do not depend on
+// order: NaN wins, max prefers +0 over -0, and min prefers -0.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "src/copy/on_device.hpp"
+#include "src/tables/dtypes.def"
 
 namespace reshard {
 
@@ -24,14 +25,15 @@ RESHARD_ON_DEVICE float from_bfloat16(std::uint16_t bits) {
     return bits_as<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Adding half the last kept bit, less one if that bit is even, rounds to nearest even. NaN must not round to infinity.
+// Adding half the last kept bit, minus one if that bit is even, rounds to nearest even. NaN must not round to infinity.
 RESHARD_ON_DEVICE std::uint16_t to_bfloat16(float value) {
     const auto bits = bits_as<std::uint32_t>(value);
     if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// IEEE binary16 without compiler support. Scaling by powers of two is exact, so rounding a float rounds subnormals too.
+// IEEE binary16 without compiler support. Scaling by a power of two is exact, so the hardware rounding of a float also
+// rounds subnormals.
 RESHARD_ON_DEVICE float from_half(std::uint16_t half) {
     const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
     const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
@@ -56,12 +58,15 @@ RESHARD_ON_DEVICE std::uint16_t to_half(float value) {
 
 template <class T>
 struct Integer {
+    using Number = T;
     T value;
     static constexpr bool is_ordered = true;
     static constexpr bool is_scaled = false;
     static Integer lowest() { return {std::numeric_limits<T>::min()}; }
     static Integer highest() { return {std::numeric_limits<T>::max()}; }
     static Integer one() { return {1}; }
+    static T number(Integer a) { return a.value; }
+    static Integer of(T value) { return {value}; }
     RESHARD_ON_DEVICE static Integer sum(Integer a, Integer b) { return {static_cast<T>(wide(a) + wide(b))}; }
     RESHARD_ON_DEVICE static Integer prod(Integer a, Integer b) { return {static_cast<T>(wide(a) * wide(b))}; }
     RESHARD_ON_DEVICE static Integer max(Integer a, Integer b) { return b.value > a.value ? b : a; }
@@ -72,12 +77,15 @@ private:
 };
 
 struct Boolean {
+    using Number = std::uint8_t;
     std::uint8_t value;
     static constexpr bool is_ordered = true;
     static constexpr bool is_scaled = false;
     static Boolean lowest() { return {0}; }
     static Boolean highest() { return {1}; }
     static Boolean one() { return {1}; }
+    static std::uint8_t number(Boolean a) { return a.value; }
+    static Boolean of(std::uint8_t value) { return {value}; }
     RESHARD_ON_DEVICE static Boolean sum(Boolean a, Boolean b) {
         return {static_cast<std::uint8_t>((a.value | b.value) != 0)};
     }
@@ -88,7 +96,7 @@ struct Boolean {
     RESHARD_ON_DEVICE static Boolean min(Boolean a, Boolean b) { return prod(a, b); }
 };
 
-// The bits of a float in memory, and the number type that it computes in.
+// The memory of a float: its bits, and the number type that it computes in.
 template <class T>
 struct Whole {
     using Number = T;
@@ -127,10 +135,10 @@ struct Floating {
     RESHARD_ON_DEVICE static Floating scaled(Floating a, std::int64_t times, std::int64_t over) {
         return of(number(a) * static_cast<Number>(times) / static_cast<Number>(over));
     }
-
-private:
     RESHARD_ON_DEVICE static Number number(Floating a) { return Held::number(a.held); }
     RESHARD_ON_DEVICE static Floating of(Number value) { return {Held::of(value)}; }
+
+private:
     RESHARD_ON_DEVICE static bool is_negative(Number x) {
         if constexpr (sizeof(Number) == 4) return (bits_as<std::uint32_t>(x) >> 31) != 0;
         if constexpr (sizeof(Number) == 8) return (bits_as<std::uint64_t>(x) >> 63) != 0;
@@ -139,12 +147,13 @@ private:
         const Number x = number(a);
         const Number y = number(b);
         if (x == y) return is_negative(x) == negative ? a : b;
-        return a_leads || x != x ? a : b;  // if b is NaN, a_leads is false
+        return a_leads || x != x ? a : b;  // if b is NaN, a does not lead
     }
 };
 
 template <class T>
 struct Complex {
+    using Number = T;
     T real;
     T imaginary;
     static constexpr bool is_ordered = false;
@@ -161,22 +170,8 @@ struct Complex {
     }
 };
 
-// X(dtype, element type) for all dtypes that combine; the others are bytes only
-#define RESHARD_ELEMENTS(X)         \
-    X(boolean, Boolean)             \
-    X(i8, Integer<std::int8_t>)     \
-    X(u8, Integer<std::uint8_t>)    \
-    X(i16, Integer<std::int16_t>)   \
-    X(u16, Integer<std::uint16_t>)  \
-    X(i32, Integer<std::int32_t>)   \
-    X(u32, Integer<std::uint32_t>)  \
-    X(i64, Integer<std::int64_t>)   \
-    X(u64, Integer<std::uint64_t>)  \
-    X(f16, Floating<Half>)          \
-    X(bf16, Floating<Brain>)        \
-    X(f32, Floating<Whole<float>>)  \
-    X(f64, Floating<Whole<double>>) \
-    X(c64, Complex<float>)          \
-    X(c128, Complex<double>)
+// X(dtype, element type, ...) for each type that can be reduced; the rest are the other columns of the table.
+#define RESHARD_NO_ELEMENT(...)
+#define RESHARD_ELEMENTS(X) RESHARD_DTYPES(X, RESHARD_NO_ELEMENT)
 
 }  // namespace reshard

@@ -1,21 +1,22 @@
-// Positions of the mesh in which a program is written, from digits of the mesh that a step is typed in.
+// From digits of the mesh that types a step to positions of the mesh that a program is written in.
 #pragma once
 
 #include "reshard/emit/program.hpp"
 
 namespace reshard {
 
-/// Both meshes have the same devices, maybe in another order.
+/// Both meshes have the same devices, perhaps in different orders.
 class Positions {
 public:
-    /// `own`: of the program; `other`: of the step's atoms. Both must outlive this.
+    /// `own`: the mesh of the program. `other`: the mesh of the atoms of the step. Both must outlive this object.
     Positions(const Mesh& own, const Mesh& other);
 
     [[nodiscard]] bool same() const { return same_; }  ///< position for position
-    /// Positions that differ in these digits only, by the digits' value; groups by their first member.
+    /// Groups of positions that differ in these digits only, ordered by the value of the digits. Groups are ordered by
+    /// their first member.
     [[nodiscard]] std::vector<std::vector<Index>> groups(const AtomList& digits) const;
     [[nodiscard]] std::vector<Index> where_zero(const AtomList& digits) const;  ///< ascending
-    /// For each position the value of each dimension's digits times the part's extent.
+    /// For each position, the value of each dimension's digits times the extent of the part.
     [[nodiscard]] std::vector<std::vector<Index>> starts(const std::vector<AtomList>& digits,
                                                          const std::vector<Index>& part) const;
     [[nodiscard]] std::vector<SourceTargetPair> of_devices(

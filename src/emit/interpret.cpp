@@ -1,4 +1,4 @@
-// Each operation by its definition, element by element.
+// Runs each operation by its definition, element by element.
 #include "reshard/emit/interpret.hpp"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::int64_t combined(Combine combine, std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(combine == Combine::prod ? ua * ub : ua + ub);
 }
 
-// Where the other block begins in an array of blocks; both shapes of one rank.
+// The start of the other block in an array of blocks. Both shapes have one rank.
 std::vector<Index> moved(std::vector<Index> index, const std::vector<Index>& start) {
     for (std::size_t i = 0; i < index.size(); ++i) index[i] += start[i];
     return index;
@@ -99,7 +99,7 @@ Values local(const Operation& operation, std::size_t position, const Values& til
     }
 }
 
-// What member number `own` of a group ends with.
+// The result of member number `own` of a group.
 Values collective(const Operation& operation, const std::vector<const Values*>& tiles, std::size_t own) {
     const std::size_t size = tiles.size();
     Values out;
@@ -130,7 +130,8 @@ tl::unexpected<Error> wrong(std::size_t number, const Operation& operation, std:
     return fail(Code::mismatch, fmt::format("operation {} ({}): {}", number + 1, name(operation.kind), why));
 }
 
-// Each position once over all groups, and all of one size; of pairs once as a source and once as a target.
+// Every position appears once over all groups, and all groups have one size. In pairs, every position appears once as a
+// source and once as a target.
 bool covers(std::vector<Index> positions, Index count) {
     std::ranges::sort(positions);
     for (Index i = 0; i < static_cast<Index>(positions.size()); ++i)
@@ -178,7 +179,7 @@ bool permutes(const Operation& operation) {
     return true;
 }
 
-// The shapes are those that the kind makes of the input's.
+// True if the kind of the operation turns its input shape into its output shape.
 bool shapes_fit(const Operation& operation) {
     const Index size = operation.groups.empty() ? 1 : static_cast<Index>(operation.groups.front().size());
     std::vector<Index> made = operation.input;

@@ -17,9 +17,8 @@ std::string quoted(const std::vector<std::string>& names) {
     return fmt::format("({})", fmt::join(all, ", "));
 }
 
-bool wide(DType dtype) {
-    return dtype == DType::i64 || dtype == DType::u64 || dtype == DType::f64 || dtype == DType::c128;
-}
+// True for the types that JAX has only with jax_enable_x64.
+bool wide(DType dtype) { return size_of(dtype) == (is_complex(dtype) ? 16 : 8); }
 
 class JaxText {
 public:
@@ -72,7 +71,7 @@ private:
                            fmt::join(mesh_.devices.devices(), ", "), python_tuple(sizes), axes, types);
     }
 
-    // The mesh was made so that every list of the ends has names.
+    // The mesh names every list of atoms at both ends.
     std::string spec(const Layout& end) const {
         std::vector<std::string> entries;
         const auto entry = [&](const AtomList& atoms) {
@@ -116,7 +115,7 @@ private:
         return made;
     }
 
-    // The group as axes where it is whole axes, else by its members among all axes.
+    // Names the group by its axes if it is whole axes, or else by its members among all axes.
     std::string group(const Operation& operation, std::string& more) {
         if (!operation.digits.empty())
             if (const auto axes = whole_axes(mesh_, operation.digits[0])) return quoted(*axes);
@@ -147,7 +146,7 @@ private:
         return python_start(digits, part, position());
     }
 
-    // Dimensions in which the smaller array is a part of the larger.
+    // The dimensions that differ between the smaller array and the larger one.
     static std::vector<std::size_t> cut_dims(const Operation& operation) {
         std::vector<std::size_t> dims;
         for (std::size_t i = 0; i < operation.input.size(); ++i)

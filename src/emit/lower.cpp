@@ -100,8 +100,8 @@ private:
         return made;
     }
 
-    // all_gather, all_to_all and reduce_scatter: what is taken lies in front, and what is made will. Blocks are equal
-    // parts of dimension 0, whatever shape they have.
+    // all_gather, all_to_all and reduce_scatter take digits from the front, and put the digits that they make there.
+    // Blocks are equal parts of dimension 0, whatever shape they have.
     void exchange_blocks(const Stage& stage, const Chosen& chosen, const Positions& positions) {
         const Index size = combinations(atoms_of(stage, chosen));
         const Order taken = taken_by(stage);
@@ -135,7 +135,7 @@ private:
         return shape;
     }
 
-    // The leading dimension is `size` entries of this shape.
+    // The leading dimension has `size` entries of this shape.
     void reduce(Index size, const std::vector<Index>& shape, Combine combine) {
         std::vector<Index> entries = shape;
         entries.insert(entries.begin(), size);
@@ -163,7 +163,7 @@ private:
         reshape(shape);
     }
 
-    // Dimensions of the array as it lies, each with the atoms that say which of its blocks is meant.
+    // Dimensions of the array in memory order, each with the atoms that select one of its blocks.
     struct Blocks {
         std::vector<Index> whole;
         std::vector<Index> part;
@@ -214,7 +214,7 @@ private:
             const bool taken = member != stage.members.end();
             const bool continues =
                 i > 0 && order[i - 1].dim == order[i].dim && order[i - 1].stride == order[i].size * order[i].stride;
-            // A digit that is taken begins a block, unless one that is taken goes right before it.
+            // A taken digit begins a block, unless another taken digit is right before it.
             const bool joins = continues && (!taken || blocks.part.back() == 1);
             if (!joins) {
                 blocks.whole.push_back(1);
@@ -291,7 +291,7 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
     RESHARD_CHECK(same_on_devices(seen.second, plan.target));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
-    // What has no elements has nothing to move.
+    // An array that has no elements needs no move.
     if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
     made.reshape(extents_of(asked.target));
     permute_behind_all_to_alls(program.operations);

@@ -69,7 +69,7 @@ std::optional<Order> cut_out(const Order& order, const Order& digits) {
 
 namespace {
 
-// Without the digits of a dimension but its most minor one, which becomes all that is below `border`.
+// Keeps only the most minor digit of a dimension, which becomes all indices below `border`.
 void make_whole(Order& order, std::size_t dim, Index border) {
     const auto minor = std::ranges::find_if(order, [&](const Digit& d) { return d.dim == dim && d.stride == 1; });
     if (minor == order.end()) return;
@@ -106,7 +106,7 @@ std::optional<Transposition> transposition(const Order& from, const Order& to) {
     std::erase_if(before, [](const Digit& digit) { return digit.size == 1; });
     std::erase_if(after, [](const Digit& digit) { return digit.size == 1; });
     Transposition made;
-    std::vector<std::size_t> axis(before.size());  // of each digit before: digits that stay neighbours are one axis
+    std::vector<std::size_t> axis(before.size());  // for each digit before; digits that stay neighbours are one axis
     for (std::size_t i = 0; i < before.size(); ++i) {
         const auto place = std::ranges::find(after, before[i]);
         const bool follows = i > 0 && place != after.begin() && *(place - 1) == before[i - 1];

@@ -1,5 +1,4 @@
-// The order in which a tile's elements lie in memory while a program runs: digits of its local indices, most major
-// first.
+// The memory order of the elements of a tile while a program runs: digits of its local indices, most major first.
 #pragma once
 
 #include <optional>
@@ -17,10 +16,11 @@ struct Digit {
     friend auto operator<=>(const Digit&, const Digit&) = default;
 };
 
-/// Each digit of a tile once: a dense array of the sizes, in this order. Equal orders are equal when merged.
+/// Lists each digit of a tile once. The memory is a dense array of the sizes, in this order. Equal orders are equal
+/// after merging.
 using Order = std::vector<Digit>;
 
-/// Without digits of size 1; neighbours that continue each other are one.
+/// Drops digits of size 1 and merges neighbours that continue each other.
 [[nodiscard]] Order merged(Order order);
 /// A row-major tile, merged.
 [[nodiscard]] Order row_major(const std::vector<Index>& extents);
@@ -28,24 +28,26 @@ using Order = std::vector<Digit>;
 [[nodiscard]] Index elements_of(const Order& order);
 [[nodiscard]] Index elements_of(const std::vector<Index>& extents);
 
-/// Cuts the digit that `border` lies within: below it are indices of so many. False when the border divides no digit.
+/// Cuts the digit that contains `border`, so that one part counts the indices below it. Returns false if the border
+/// divides no digit.
 [[nodiscard]] bool cut(Order& order, std::size_t dim, Index border);
-/// Cuts at both ends of a digit, which may be of several neighbours then.
+/// Cuts at both ends of a digit, which may then span several neighbours.
 [[nodiscard]] bool cut(Order& order, const Digit& digit);
-/// The same order, cut so that each of these digits is one of its own; nullopt when one lies in several places.
+/// The same order, cut so that each of these digits stands alone; nullopt if a digit lies in several places.
 [[nodiscard]] std::optional<Order> cut_out(const Order& order, const Order& digits);
 
-/// What is left of a tile without these digits, in the order it has, merged. A dimension whose digits they do not
-/// divide comes whole, where its most minor digit is. pre: in each dimension they are the most major.
+/// The rest of a tile after these digits are removed, in the same order, merged. If the digits do not divide a
+/// dimension, the dimension stays whole, at the place of its most minor digit. pre: the digits are the most major of
+/// each dimension.
 [[nodiscard]] Order without(const Order& order, const Order& taken);
 
 /// One transpose of a dense array.
 struct Transposition {
-    std::vector<Index> sizes;              ///< shape before; as few dimensions as tell it
+    std::vector<Index> sizes;              ///< shape before, in as few dimensions as possible
     std::vector<std::size_t> permutation;  ///< dimension i after is dimension permutation[i] before
-    [[nodiscard]] bool moves() const;      ///< some element changes its place
+    [[nodiscard]] bool moves() const;      ///< true if some element moves
 };
-/// From one order to another of the same tile; nullopt when they cut a dimension so that there are no common digits.
+/// The transpose from one order to another of the same tile; nullopt if the orders have no common digits.
 [[nodiscard]] std::optional<Transposition> transposition(const Order& from, const Order& to);
 
 }  // namespace reshard

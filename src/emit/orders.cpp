@@ -16,7 +16,7 @@ constexpr Index byte_cost = 4;            // of a copy in long runs
 constexpr Index collective_cost = byte_cost << 20;
 constexpr Index line_bytes = 64;  // shorter runs cost a copy more than their bytes
 
-// Bytes of all copies on the way, weighed: runs shorter than a cache line count up to three times.
+// The weighted bytes of all copies on the way. Runs shorter than a cache line count up to three times.
 Index copied(const Order& from, const Order& to, const std::vector<Index>& extents, Index bytes) {
     const std::vector<Order> path = way(from, to, extents);
     Index cost = 0;
@@ -55,7 +55,7 @@ bool exchanges_blocks(OperationKind kind) {
            kind == OperationKind::reduce_scatter;
 }
 
-// The orders of a group's digits that are worth a look: as dimensions take them, as dimensions make them, or all.
+// The candidate orders of the digits of a group: as dimensions take them, as dimensions make them, or all.
 std::vector<std::vector<std::size_t>> rotations(const Stage& stage) {
     std::vector<std::size_t> own(stage.members.size());
     std::iota(own.begin(), own.end(), 0);
@@ -79,13 +79,13 @@ bool in_mesh_order(const Stage& stage, const std::vector<std::size_t>& rotation)
                                   [&](std::size_t i) { return stage.members[i].atom.stride; });
 }
 
-// Row-major in what it has.
+// The row-major order of the digits that the tile has.
 Order sorted(Order order) {
     std::ranges::sort(order, {}, [](const Digit& digit) { return std::pair(digit.dim, -digit.stride); });
     return merged(std::move(order));
 }
 
-// The same with those digits in front that the next stage takes, where it takes any that are there.
+// The same order with the digits that the next stage takes in front, if the tile has any of them.
 std::optional<Order> fronted(const Order& order, const Order& wanted) {
     Order front;
     Order rest = order;
@@ -100,7 +100,7 @@ std::optional<Order> fronted(const Order& order, const Order& wanted) {
     return merged(joined(front, rest));
 }
 
-// A gather of several dimensions as one for each, the innermost first; else the stage as it is.
+// Splits a gather of several dimensions into one for each, the innermost first. Otherwise returns the stage as it is.
 std::vector<Stage> by_dimension(const Stage& stage) {
     if (stage.kind != OperationKind::all_gather) return {stage};
     std::vector<Stage> parts;
@@ -121,7 +121,7 @@ struct State {
     Order order;
     Index cost = 0;
     std::size_t copies = 0;
-    std::size_t jumps = 0;  // groups whose members do not stand in the order of the mesh
+    std::size_t jumps = 0;  // groups whose members are not in the order of the mesh
     std::vector<Chosen> choices = {};
 };
 
@@ -150,7 +150,7 @@ private:
         state.order = to;
     }
 
-    // What the next stage that takes digits takes.
+    // The digits that the next taking stage takes.
     Order wanted_after(std::size_t i) const {
         for (std::size_t next = i + 1; next < stages_.size(); ++next)
             if (exchanges_blocks(stages_[next].kind) && !taken_by(stages_[next]).empty())

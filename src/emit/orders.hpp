@@ -1,17 +1,17 @@
-// In which order the elements of the tile lie before each stage, so that as few bytes as possible are copied.
+// Chooses the memory order of the tile before each stage, so that as few bytes as possible are copied.
 #pragma once
 
 #include "src/emit/stages.hpp"
 
 namespace reshard {
 
-/// What one stage runs on.
+/// The orders of one stage.
 struct Chosen {
-    Order order;                        ///< of the tile when it runs: what it takes is in front
+    Order order;                        ///< of the tile when it runs; the taken digits are in front
     std::vector<std::size_t> rotation;  ///< the stage's members in the order of its group
 };
 
-/// One choice for each stage, and what all copies cost: bytes, weighed by how long their runs are.
+/// One choice for each stage, and the cost of all copies: bytes, weighed by the length of their runs.
 struct Orders {
     std::vector<Chosen> choices;
     Index cost = 0;
@@ -26,15 +26,15 @@ struct TileEnds {
 
 [[nodiscard]] Orders choose_orders(const std::vector<Stage>& stages, const TileEnds& ends);
 
-/// The same, after gathers of several dimensions have become one for each, the innermost first, where that saves copies
-/// of more than a mebibyte: what is gathered in front lies where it belongs.
+/// The same, after splitting gathers of several dimensions into one for each, the innermost first, if that saves copies
+/// of more than a mebibyte. The gathered digits in front are then already in place.
 [[nodiscard]] Orders split_gathers(std::vector<Stage>& stages, const TileEnds& ends);
 
-/// The orders through which a tile goes from one to another: none between where one transpose does it, else row-major.
-/// pre: both of a tile of these extents.
+/// The intermediate orders from one order to another: empty if one transpose suffices, else row-major. pre: both are
+/// orders of a tile of these extents.
 [[nodiscard]] std::vector<Order> way(const Order& from, const Order& to, const std::vector<Index>& extents);
 
-/// The order behind a stage that ran on `before`.
+/// The order after a stage that ran on `before`.
 [[nodiscard]] Order behind(const Stage& stage, const Chosen& chosen);
 
 }  // namespace reshard

@@ -9,7 +9,7 @@ namespace {
 
 bool keeps_places(OperationKind kind) { return kind == OperationKind::reshape || kind == OperationKind::transpose; }
 
-// Groups of the positions whose tiles the permute brings to those of `groups`; none where it does not know all of them.
+// The groups of positions whose tiles the permute moves to `groups`. Empty if the permute does not know all of them.
 std::optional<std::vector<std::vector<Index>>> before(const Operation& permute,
                                                       std::vector<std::vector<Index>> groups) {
     for (std::vector<Index>& group : groups)
@@ -21,7 +21,7 @@ std::optional<std::vector<std::vector<Index>>> before(const Operation& permute,
     return groups;
 }
 
-// Of the permute at `at`: the number of operations up to which it may go, all_to_alls renamed; `at` where it stays.
+// The last index that the permute at `at` can move to, with all_to_alls renamed. Returns `at` if it stays.
 std::size_t rename(std::vector<Operation>& operations, std::size_t at) {
     std::size_t behind = at;
     for (std::size_t i = at + 1; i < operations.size(); ++i) {

@@ -1,13 +1,13 @@
-// Where the permutes of a tile program stand.
+// Chooses the places of the permutes in a tile program.
 #pragma once
 
 #include "reshard/emit/program.hpp"
 
 namespace reshard {
 
-/// A permute of what was just sliced goes behind the all_to_alls that follow it, whose groups are then those of the
-/// positions that the tiles come from: nothing else is moved or received, and a compiler makes one copy of the slice
-/// and of the blocks that an all_to_all sends.
+/// Moves a permute of a slice behind the all_to_alls that follow it. Their groups become the positions that the tiles
+/// come from. Nothing else is moved or received. A compiler then copies the slice and the blocks of an all_to_all only
+/// once.
 void permute_behind_all_to_alls(std::vector<Operation>& operations);
 
 }  // namespace reshard

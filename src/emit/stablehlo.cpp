@@ -5,44 +5,34 @@
 
 #include "src/base/try.hpp"
 #include "src/emit/text.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard {
 
 namespace {
 
-constexpr std::array<std::string_view, 17> type_names = {"i1",   "i8",   "i16",  "i32",          "i64",         "ui8",
-                                                         "ui16", "ui32", "ui64", "f8E4M3FN",     "f8E5M2",      "f16",
-                                                         "bf16", "f32",  "f64",  "complex<f32>", "complex<f64>"};
-
-std::string_view type_name(DType dtype) { return type_names[static_cast<std::size_t>(dtype)]; }
-
-bool has_point(DType dtype) { return dtype >= DType::f8_e4m3fn && dtype <= DType::f64; }
-bool is_unsigned(DType dtype) { return dtype >= DType::u8 && dtype <= DType::u64; }
-
 // A small number as a literal of the type.
 std::string literal(DType dtype, Index number) {
     if (is_complex(dtype)) return fmt::format("({}.0, 0.0)", number);
-    if (has_point(dtype)) return fmt::format("{}.0", number);
+    if (tables::row(dtype).kind == tables::Kind::floating) return fmt::format("{}.0", number);
     if (dtype == DType::boolean) return number != 0 ? "true" : "false";
     return fmt::format("{}", number);
 }
 
-// What max and min leave as it is: infinities of floats by their bits, else the ends of the range.
+// The neutral element of max and min: infinities of floats by their bits, else the ends of the range.
 std::string extreme(DType dtype, bool lowest) {
-    const Index bits = 8 * size_of(dtype);
+    const tables::DTypeRow& row = tables::row(dtype);
+    const Index bits = 8 * row.bytes;
     if (dtype == DType::boolean) return lowest ? "false" : "true";
-    if (has_point(dtype)) {
-        const std::uint64_t mantissa = dtype == DType::f16    ? 10
-                                       : dtype == DType::bf16 ? 7
-                                       : dtype == DType::f32  ? 23
-                                                              : 52;
+    if (row.kind == tables::Kind::floating) {
+        const auto mantissa = static_cast<std::uint64_t>(row.mantissa);
         const std::uint64_t infinity = ((std::uint64_t{1} << (static_cast<std::uint64_t>(bits) - 1 - mantissa)) - 1)
                                        << mantissa;
         const std::uint64_t sign = lowest ? std::uint64_t{1} << (bits - 1) : 0;
         return fmt::format("0x{:0{}X}", sign | infinity, bits / 4);
     }
     const std::uint64_t half = std::uint64_t{1} << (bits - 1);
-    if (is_unsigned(dtype)) return lowest ? "0" : fmt::format("{}", half - 1 + half);
+    if (row.kind == tables::Kind::unsigned_integer) return lowest ? "0" : fmt::format("{}", half - 1 + half);
     return lowest ? fmt::format("-{}", half) : fmt::format("{}", half - 1);
 }
 
@@ -78,7 +68,8 @@ public:
 
 private:
     std::string type(const std::vector<Index>& shape) const {
-        return fmt::format("tensor<{}{}{}>", fmt::join(shape, "x"), shape.empty() ? "" : "x", type_name(dtype_));
+        return fmt::format("tensor<{}{}{}>", fmt::join(shape, "x"), shape.empty() ? "" : "x",
+                           tables::row(dtype_).stablehlo);
     }
 
     std::string value(std::string text) {
@@ -98,9 +89,9 @@ private:
         return fmt::format("dense<[{}]> : tensor<{}x{}xi64>", fmt::join(all, ", "), rows.size(), rows[0].size());
     }
 
-    // What combines two elements, as the region of an operation.
+    // The combiner of two elements, as the region of an operation.
     std::string combiner(Combine combine) const {
-        const std::string_view element = type_name(dtype_);
+        const std::string_view element = tables::row(dtype_).stablehlo;
         return fmt::format(
             "({{\n    ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):\n      %c = stablehlo.{1} %a, %b : tensor<{0}>\n"
             "      stablehlo.return %c : tensor<{0}>\n    }})",

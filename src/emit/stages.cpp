@@ -12,7 +12,7 @@ namespace reshard {
 
 namespace {
 
-// Atoms that one layout has in a dimension behind all of the other's, as digits of the other's tile.
+// The atoms that one layout has in a dimension behind all atoms of the other, as digits of the tile of the other.
 std::vector<std::pair<Atom, Digit>> suffixes(const Layout& longer, const Layout& shorter) {
     std::vector<std::pair<Atom, Digit>> all;
     for (std::size_t i = 0; i < longer.dims.size(); ++i) {
@@ -25,7 +25,7 @@ std::vector<std::pair<Atom, Digit>> suffixes(const Layout& longer, const Layout&
     return all;
 }
 
-// Each atom cut into the digits of a chain.
+// Cuts each atom into the digits of a chain.
 std::vector<std::pair<Atom, Digit>> cut_into(const std::vector<std::pair<Atom, Digit>>& atoms, const AtomList& digits) {
     std::vector<std::pair<Atom, Digit>> all;
     for (const auto& [atom, place] : atoms)
@@ -35,7 +35,7 @@ std::vector<std::pair<Atom, Digit>> cut_into(const std::vector<std::pair<Atom, D
     return all;
 }
 
-// Neighbours that continue each other in the mesh, in what is taken and in what is made are one.
+// Merges neighbours that continue each other in the mesh, in the taken digits and in the made digits.
 std::vector<Member> merged(const std::vector<Member>& members) {
     const auto continues = [](const Digit& major, const Digit& minor) {
         return major.dim == minor.dim && major.stride == minor.size * minor.stride;
@@ -98,7 +98,7 @@ Result<std::vector<Member>> swapped(const Layout& before, const Layout& after) {
     return merged(members);
 }
 
-// Devices that send and receive whole tiles; none when all keep theirs.
+// The devices that send and receive whole tiles. Empty if all devices keep their tiles.
 std::vector<SourceTargetPair> pairs_of(const Layout& before, const Step& step) {
     std::vector<SourceTargetPair> pairs;
     bool moves = false;

@@ -27,10 +27,10 @@ public:
     }
 
 private:
-    /// The ranks of each group as the program orders them, and where each member of a group stands among its ranks in
-    /// ascending order, which is how PyTorch orders a group.
+    /// The ranks of each group in program order, and the place of each member in ascending order of rank, which PyTorch
+    /// uses.
     struct Group {
-        std::size_t number = 0;        ///< of those that connect makes
+        std::size_t number = 0;        ///< its place among the groups of connect
         std::vector<Index> ascending;  ///< ascending[k]: the member whose rank is the k-th
     };
 
@@ -90,7 +90,7 @@ private:
         for (std::size_t i = 0; i < operations.size(); ++i) {
             views = python_views(operations, i, "permute");
             if (i == operations.size()) break;
-            // A permuted view is copied before it is sent; one that is reshaped has been.
+            // A permuted view is copied before it is sent. A reshaped one is already a copy.
             const bool permuted = !views.empty() && operations[i - 1].kind == OperationKind::transpose;
             if (permuted && is_collective(operations[i].kind)) views += ".contiguous()";
             const bool narrowed = views.empty() && i > 0 && operations[i - 1].kind == OperationKind::slice;
@@ -136,13 +136,13 @@ private:
         if (combine == Combine::sum || combine == Combine::prod) return combine == Combine::sum ? "0" : "1";
         const bool lowest = combine == Combine::max;
         if (dtype == DType::boolean) return lowest ? "False" : "True";
-        if (dtype >= DType::f16 && dtype <= DType::f64) return lowest ? "-float(\"inf\")" : "float(\"inf\")";
+        if (is_floating(dtype)) return lowest ? "-float(\"inf\")" : "float(\"inf\")";
         return fmt::format("torch.iinfo(tile.dtype).{}", lowest ? "min" : "max");
     }
 
     static bool in_order(const Group& group) { return std::ranges::is_sorted(group.ascending); }
 
-    // Blocks of dimension 0 in another order: block i becomes what was block order[i].
+    // Reorders blocks of dimension 0: block i becomes the former block order[i].
     static std::string reordered(const std::vector<Index>& order) {
         return fmt::format(".unflatten(0, ({}, -1))[[{}]].flatten(0, 1)", order.size(), listed(order));
     }
@@ -186,7 +186,7 @@ private:
                                     "functional collectives permute all ranks, and some are not in the mesh");
                     targets[source] = device_at(mesh_, pair.target);
                 }
-                // It takes vectors: it splits dimension 0 by numbers of elements.
+                // The call works on vectors: it splits dimension 0 by numbers of elements.
                 const bool vector = operation.input.size() == 1;
                 const std::string back = vector ? "" : fmt::format(".reshape({})", listed(operation.input));
                 return assigned(fmt::format("funcol.permute_tensor(tile{}, [{}], dist.group.WORLD){}",

@@ -7,10 +7,10 @@
 
 namespace reshard {
 
-/// What validate(Mesh) asks of axes, for those who read them one by one: linear in their number.
+/// Checks axes one by one, with the rules of validate(Mesh). Its cost is linear in the number of axes.
 class AxisRules {
 public:
-    /// Errors: as validate(Mesh). pre: `axis` comes after those that were allowed.
+    /// Errors: as validate(Mesh). pre: the axes before `axis` were allowed.
     [[nodiscard]] Result<void> allow(const Axis& axis);
     /// Product of the sizes.
     [[nodiscard]] Index devices() const { return devices_; }

@@ -1,4 +1,4 @@
-// Which device stands at each position of a mesh.
+// The device at each position of a mesh.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ bool same_devices(const Mesh& a, const Mesh& b) {
     if (same_order(a, b)) return true;
     const auto in_order = [](const Mesh& mesh) { return world_size(mesh) == device_count(mesh); };
     if (device_count(a) != device_count(b)) return false;
-    // As many different devices as numbers up to the largest: all of them.
+    // There are as many different devices as numbers up to the largest, so the list holds all of them.
     if (in_order(a) || in_order(b)) return in_order(a) && in_order(b);
     return std::ranges::equal(a.devices.ascending(), b.devices.ascending());
 }

@@ -29,7 +29,7 @@ std::vector<Dim::Piece> even_pieces(Index extent, Index shards) {
     return pieces;
 }
 
-// Indices of the largest tile and of the smallest. There may be far more shards than pieces, or far more pieces.
+// Indices of the largest tile and of the smallest. Either shards or pieces may be far more numerous.
 std::pair<Index, Index> extents_of(const Dim& dim) {
     std::vector<Dim::Piece> sizes;  // by shard
     std::vector<Index> shares;      // of the shards that have a piece, or of all
@@ -58,7 +58,7 @@ std::pair<Index, Index> extents_of(const Dim& dim) {
     return {*most, std::ssize(shares) < shards ? 0 : *least};
 }
 
-// Pieces without empty ones and neighbours of one shard.
+// Removes empty pieces and merges neighbours of one shard.
 void merge(std::vector<Dim::Piece>& pieces) {
     Index begin = 0;
     Index shard = -1;
@@ -76,7 +76,7 @@ void merge(std::vector<Dim::Piece>& pieces) {
 
 void make_canonical(Dim& dim) {
     merge(dim.pieces);
-    // Shards of ceil-div ascend and each has one piece: only then is a longer list worth comparing.
+    // Under ceil-div shards ascend and each has one piece. A longer list need not be compared.
     const bool ascend = std::is_sorted(dim.pieces.begin(), dim.pieces.end(),
                                        [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });
     if (ascend && dim.pieces == even_pieces(dim.extent, shard_count(dim))) dim.pieces.clear();

@@ -6,50 +6,20 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard {
 
-namespace {
-
-struct DTypeRow {
-    DType dtype;
-    std::string_view name;
-    std::string_view long_name;
-    Index bytes;
-    bool reducible;
-};
-
-constexpr std::array<DTypeRow, 17> dtypes = {{
-    {DType::boolean, "bool", "pred", 1, true},
-    {DType::i8, "i8", "int8", 1, true},
-    {DType::i16, "i16", "int16", 2, true},
-    {DType::i32, "i32", "int32", 4, true},
-    {DType::i64, "i64", "int64", 8, true},
-    {DType::u8, "u8", "uint8", 1, true},
-    {DType::u16, "u16", "uint16", 2, true},
-    {DType::u32, "u32", "uint32", 4, true},
-    {DType::u64, "u64", "uint64", 8, true},
-    {DType::f8_e4m3fn, "f8_e4m3fn", "float8_e4m3fn", 1, false},
-    {DType::f8_e5m2, "f8_e5m2", "float8_e5m2", 1, false},
-    {DType::f16, "f16", "float16", 2, true},
-    {DType::bf16, "bf16", "bfloat16", 2, true},
-    {DType::f32, "f32", "float32", 4, true},
-    {DType::f64, "f64", "float64", 8, true},
-    {DType::c64, "c64", "complex64", 8, true},
-    {DType::c128, "c128", "complex128", 16, true},
-}};
-
-const DTypeRow& row(DType dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
-
-}  // namespace
-
-Index size_of(DType dtype) { return row(dtype).bytes; }
-std::string_view name(DType dtype) { return row(dtype).name; }
-bool reducible(DType dtype) { return row(dtype).reducible; }
+Index size_of(DType dtype) { return tables::row(dtype).bytes; }
+std::string_view name(DType dtype) { return tables::row(dtype).name; }
+bool reducible(DType dtype) { return tables::row(dtype).combines; }
+bool is_complex(DType dtype) { return tables::row(dtype).kind == tables::Kind::complex; }
+bool is_floating(DType dtype) { return tables::row(dtype).kind == tables::Kind::floating && reducible(dtype); }
 
 Result<DType> parse_dtype(std::string_view text) {
-    for (const DTypeRow& row : dtypes)
-        if (text == row.name || text == row.long_name) return row.dtype;
+    if (text == "pred") return DType::boolean;  // XLA's name
+    for (const auto column : {&tables::DTypeRow::name, &tables::DTypeRow::long_name})
+        if (const auto found = tables::find_dtype(column, text)) return *found;
     return fail(Code::syntax, fmt::format("'{}' is not an element type", text.substr(0, 40)));
 }
 
@@ -58,12 +28,6 @@ namespace {
 constexpr std::array<std::string_view, 5> reduction_names = {"sum", "max", "min", "prod", "avg"};
 
 }  // namespace
-
-bool is_complex(DType dtype) { return dtype == DType::c64 || dtype == DType::c128; }
-
-bool is_floating(DType dtype) {
-    return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-}
 
 std::string_view name(Reduction reduction) { return reduction_names[static_cast<std::size_t>(reduction)]; }
 
@@ -217,7 +181,7 @@ std::vector<Index> tile_shape(const Layout& layout, Index device) { return exten
 std::vector<Index> tile_offset(const Layout& layout, Index device) {
     std::vector<Index> first;
     for (const Side& side : tile(layout, device)) {
-        if (first.size() == layout.dims.size()) break;  // of nothing a rank 0 layout has a side
+        if (first.size() == layout.dims.size()) break;  // a layout of rank 0 has no sides
         first.push_back(side.intervals.empty() ? 0 : side.intervals.front().begin);
     }
     return first;

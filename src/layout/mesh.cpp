@@ -23,7 +23,7 @@ bool is_name(std::string_view text) {
 
 namespace {
 
-// All but the name's being new; multiplies `devices` by the size.
+// Checks everything except that the name is new. Multiplies `devices` by the size.
 Result<void> allowed(const Axis& axis, Index& devices) {
     if (!is_name(axis.name)) return fail(Code::mesh, fmt::format("'{}' is not an axis name", axis.name));
     if (axis.size < 1)
@@ -38,7 +38,7 @@ tl::unexpected<Error> twice(std::string_view name) {
     return fail(Code::mesh, fmt::format("the mesh has two axes named {}", name));
 }
 
-// Plans are judged many times on meshes of a few axes: those take no memory.
+// Plans are judged many times on meshes of a few axes, so those allocate nothing.
 Result<void> different_names(std::span<const Axis> axes) {
     constexpr std::size_t few = 16;
     if (axes.size() <= few) {
@@ -92,9 +92,9 @@ Result<Atom> atom_of(const Mesh& mesh, const SubAxis& part) {
 }
 
 std::optional<std::vector<SubAxis>> names_of(const Mesh& mesh, Atom atom) {
-    // Walk the axes from minor to major and cut off of the atom what each axis spans.
+    // Walk the axes from minor to major, and cut off the part of the atom that each axis spans.
     std::vector<SubAxis> names;
-    Index stride = 1;  // of the axis at hand
+    Index stride = 1;  // of the current axis
     for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend() && atom.size > 1; ++axis) {
         const Index above = stride * axis->size;
         if (atom.stride < above && axis->size > 1) {
@@ -191,7 +191,7 @@ AtomList common_prefix(AtomList a, AtomList b) {
     assert(is_canonical(a) && is_canonical(b));
     AtomList prefix;
     for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-        // The same major digits, of which the shorter atom is part.
+        // Both have the same major digits, and the shorter atom is part of the longer one.
         if (a[i].size * a[i].stride != b[j].size * b[j].stride) break;
         const Index size = std::min(a[i].size, b[j].size);
         if (a[i].size % size != 0 || b[j].size % size != 0) break;
@@ -226,7 +226,7 @@ AtomList complement(std::span<const Atom> atoms, Index devices) {
     std::erase_if(sorted, [](Atom atom) { return atom.size == 1; });
     std::ranges::sort(sorted, [](Atom a, Atom b) { return a.stride > b.stride; });
     AtomList rest;
-    Index above = devices;  // the digits from here up are dealt with
+    Index above = devices;  // the digits from here up are done
     for (const Atom& atom : sorted) {
         const Index top = atom.stride * atom.size;
         if (above > top) rest.push_back({above / top, top});

@@ -1,4 +1,4 @@
-// Device orders that permute digits become atoms; only what is left needs a table.
+// Writes device orders that permute digits as atoms. Only the rest needs a table.
 #include "reshard/planner/normalize_devices.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace reshard {
 
 namespace {
 
-// A digit of the position and the stride that it has in the device number.
+// A digit of the position, and its stride in the device number.
 struct Digit {
     Atom atom;
     Index device_stride = 0;
@@ -17,8 +17,8 @@ struct Digit {
 
 using Layouts = std::initializer_list<const Layout*>;
 
-// The coarsest digits in which all axes and atoms of these layouts can be written, most major first; none when their
-// borders do not align. pre: one order of the devices.
+// The coarsest digits that express all axes and atoms of these layouts, most major first. Empty if the borders do not
+// align. pre: all layouts have one order of the devices.
 std::vector<Digit> digits_of(Layouts layouts) {
     std::vector<Index> borders = {1};
     for (const Layout* layout : layouts) {
@@ -33,7 +33,7 @@ std::vector<Digit> digits_of(Layouts layouts) {
     return digits;
 }
 
-// True when the device number is the sum of digit x stride everywhere, and these are all the devices.
+// True if the device number is the sum of digit x stride everywhere, and these are all the devices.
 bool permutes(const Layout& layout, const std::vector<Digit>& digits) {
     const Index devices = device_count(layout);
     if (digits.empty() || world_size(layout.mesh) != devices) return false;
@@ -53,7 +53,7 @@ AtomList moved(const AtomList& atoms, const std::vector<Digit>& digits) {
     return canonical(std::move(list));
 }
 
-// The axes by their strides in the device number, or one axis where one of them has no single stride there.
+// The axes by their strides in the device number. One axis if an axis has no single stride there.
 Mesh mesh_of(const Layout& layout, const std::vector<Digit>& digits) {
     std::vector<std::pair<Index, Axis>> placed;
     Index stride = device_count(layout);
@@ -69,7 +69,7 @@ Mesh mesh_of(const Layout& layout, const std::vector<Digit>& digits) {
     return mesh;
 }
 
-// In these digits; nullopt where the list of devices does not permute them.
+// The layout in these digits; nullopt if the list of devices does not permute them.
 std::optional<Layout> normalized_in(const std::vector<Digit>& digits, const Layout& layout) {
     if (!permutes(layout, digits)) return std::nullopt;
     Layout normal = layout;
@@ -90,7 +90,7 @@ std::pair<Layout, Layout> normalized_devices(const Layout& source, const Layout&
     std::pair<Layout, Layout> normal{normalized_alone(source), normalized_alone(target)};
     const auto in_order = [](const Layout& layout) { return layout.mesh.devices.in_order(); };
     if (!same_order(source.mesh, target.mesh) || in_order(normal.first) == in_order(normal.second)) return normal;
-    // One end alone has too few digits to tell, or others than the list permutes.
+    // One end alone may have too few digits, or other digits than the list permutes.
     const std::vector<Digit> digits = digits_of({&source, &target});
     const auto first = normalized_in(digits, source);
     const auto second = normalized_in(digits, target);

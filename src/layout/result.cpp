@@ -38,7 +38,7 @@ std::string_view name(Code code) {
 
 std::string describe(const Error& error) {
     if (error.text.empty()) return printable(error.message);
-    // Long texts are shown around the place only.
+    // A long text is shown only around the place.
     constexpr std::size_t context = 60;
     const std::size_t offset = std::min(error.offset, error.text.size());
     const std::size_t begin = offset > context ? offset - context : 0;

@@ -80,7 +80,7 @@ Tile nothing(std::size_t rank) { return Tile(std::max<std::size_t>(rank, 1)); }
 
 namespace {
 
-// The interval of a side in which an interval lies, and the side's indices before it.
+// The interval of a side that contains an interval, and the number of indices of the side before it.
 struct Within {
     bool found = false;
     Index before = 0;

@@ -19,7 +19,7 @@ Index elements_of(const std::vector<Dim>& dims) {
     return elements;
 }
 
-// The shortest leading runs of both shapes that have as many elements. What follows of extent 1 goes along.
+// The shortest leading runs of both shapes with equal element counts, and the dimensions of extent 1 that follow them.
 std::pair<std::size_t, std::size_t> first_group(std::span<const Dim> a, std::span<const Dim> b) {
     std::size_t i = 0;
     std::size_t j = 0;
@@ -37,7 +37,7 @@ std::pair<std::size_t, std::size_t> first_group(std::span<const Dim> a, std::spa
     return {i, j};
 }
 
-// The extents into which both runs can be split, major to minor; none when their borders do not align.
+// The extents that both runs split into, major to minor. Empty if their borders do not align.
 std::vector<Index> refined(std::span<const Dim> a, std::span<const Dim> b) {
     std::vector<Index> borders = {1};
     for (const auto& dims : {a, b}) {
@@ -49,7 +49,7 @@ std::vector<Index> refined(std::span<const Dim> a, std::span<const Dim> b) {
     return extents;
 }
 
-// The leading atoms that count up to `size`, cut off of `atoms`; nullopt when none do.
+// The leading atoms that count up to `size`, cut off from `atoms`; nullopt if no atoms do.
 std::optional<AtomList> take_leading(AtomList& atoms, Index size) {
     AtomList leading;
     while (size > 1) {
@@ -65,7 +65,7 @@ std::optional<AtomList> take_leading(AtomList& atoms, Index size) {
     return canonical(std::move(leading));
 }
 
-// A dimension in pieces that keep whole rows of `inner` indices, by its rows; nullopt when one cuts through a row.
+// A dimension whose pieces keep whole rows of `inner` indices, by its rows; nullopt if a piece cuts through a row.
 std::optional<Dim> by_rows(const Dim& dim, Index inner) {
     std::vector<Dim::Piece> pieces = pieces_of(dim);
     for (Dim::Piece& piece : pieces) {
@@ -77,7 +77,7 @@ std::optional<Dim> by_rows(const Dim& dim, Index inner) {
     return rows;
 }
 
-// A dimension as several, whose extents multiply to its own; nullopt when a shard is no product of theirs.
+// A dimension as several whose extents multiply to its own; nullopt if a shard is no product of their shards.
 std::optional<std::vector<Dim>> split(const Dim& dim, std::span<const Index> parts) {
     if (parts.size() == 1) return std::vector<Dim>{dim};
     std::vector<Dim> dims;
@@ -110,7 +110,7 @@ std::optional<std::vector<Dim>> split(std::span<const Dim> dims, std::span<const
         for (Index left = dim.extent; left > 1; left /= parts[at++]) {
         }
         if (first == at) {
-            if (!dim.atoms.empty()) return std::nullopt;  // an extent of 1 that is sharded: others hold nothing
+            if (!dim.atoms.empty()) return std::nullopt;  // a sharded extent of 1: all other shards are empty
             continue;
         }
         auto split_dim = split(dim, parts.subspan(first, at - first));
@@ -120,7 +120,7 @@ std::optional<std::vector<Dim>> split(std::span<const Dim> dims, std::span<const
     return all;
 }
 
-// Two dimensions as one, whose shards are pairs of theirs.
+// Two dimensions as one, whose shards are pairs of their shards.
 Result<Dim> merge(const Dim& outer, const Dim& inner) {
     const Index shards = shard_count(inner);
     std::vector<Dim::Piece> pieces;
@@ -168,7 +168,7 @@ bool same_extents(std::span<const Dim> a, std::span<const Dim> b) {
 Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target) {
     for (const Layout* end : {&source, &target}) RESHARD_CHECK(validate(*end));
     if (source.dtype != target.dtype || elements_of(source.dims) != elements_of(target.dims)) {
-        auto same = same_array(source, target);  // says what differs
+        auto same = same_array(source, target);  // the error says what differs
         return tl::unexpected(same.error());
     }
     if (shape(source) == shape(target)) return std::pair{source, target};

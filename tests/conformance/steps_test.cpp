@@ -6,6 +6,7 @@
 #include "harness.hpp"
 #include "move.hpp"
 #include "reshard/text.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::conformance {
 namespace {
@@ -176,7 +177,7 @@ TEST(Steps, Exchange) {
 TEST(Steps, EveryElementTypeMoves) {
     const Index ranks = harness().ranks();
     std::vector<Item> items;
-    for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {
+    for (int type = 0; type < std::ssize(tables::dtypes); ++type) {
         const std::string dtype(name(static_cast<DType>(type)));
         const std::string mesh = fmt::format("x={}", ranks);
         const auto plan = plan_of(mesh, dtype + "[9@x,10]", exchange, dtype + "[9,10@x]");
@@ -211,7 +212,7 @@ TEST(Steps, EveryReducibleTypeCombines) {
     const Index ranks = harness().ranks();
     if (ranks == 1) GTEST_SKIP() << "one rank has nothing to combine";
     std::vector<Item> items;
-    for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {
+    for (int type = 0; type < std::ssize(tables::dtypes); ++type) {
         expect_reductions(static_cast<DType>(type), fmt::format("x={}", ranks), items);
     }
     expect_moves_everywhere(items);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/copy/copy.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard {
 namespace {
@@ -228,7 +229,7 @@ TEST(Combine, SmallFloatsMultiplyAndCompareByValue) {
 // An identity leaves every bit of every element unchanged, except -0 in a sum.
 TEST(Combine, IdentitiesLeaveElementsAlone) {
     std::mt19937_64 random(3);
-    for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {
+    for (int type = 0; type < std::ssize(tables::dtypes); ++type) {
         const auto dtype = static_cast<DType>(type);
         for (const Reduction reduction : all_reductions) {
             if (!can_reduce(dtype, reduction)) continue;

@@ -1,5 +1,6 @@
 // Compares a fold with separate stores and additions, and vectors of elements with single elements.
 #include "src/copy/multi_reduce.hpp"
+#include "src/tables/dtypes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ void draw_numbers(DType dtype, std::span<std::byte> bytes, std::mt19937_64& rand
 
 template <class Visit>
 void for_every_reduction(const Visit& visit) {
-    for (int type = 0; type <= static_cast<int>(DType::c128); ++type) {
+    for (int type = 0; type < std::ssize(tables::dtypes); ++type) {
         for (const Reduction reduction : all_reductions) {
             const auto dtype = static_cast<DType>(type);
             if (can_reduce(dtype, reduction)) visit(dtype, combine_of(reduction));

@@ -170,7 +170,7 @@ class Model(suite.Case):
         self.assertIn("must be -", self.refused("convert", "in.safetensors", "out", "--rules", "tp4"))
         self.assertIn("too few", self.refused("convert", "in.safetensors", "out", "--memory", "1MiB", code=1))
         self.assertIn("no line 'target'", self.refused("convert", "in.safetensors", "out", "--to", "ranks"))
-        self.assertIn("is not cast", self.refused("convert", "in.safetensors", "out", "--cast", "i8"))
+        self.assertIn("cannot be cast", self.refused("convert", "in.safetensors", "out", "--cast", "i8"))
         self.assertIn("No such file", self.refused("convert", "nothing", "out"))
         os.mkdir(self.path("there"))
         self.assertIn("is there already", self.refused("convert", "in.safetensors", "there"))

@@ -9,6 +9,7 @@
 #include "backends/nccl/kernels/copy_set.hpp"
 #include "doubles/find.hpp"
 #include "party.hpp"
+#include "src/tables/dtypes.hpp"
 #include "support/property.hpp"
 
 namespace reshard::nccl::test {
@@ -181,9 +182,9 @@ constexpr Combine combines[] = {Combine::sum, Combine::max, Combine::min, Combin
 TEST(Copies, FoldsAndScales) {
     for (unsigned seed = 1; seed <= static_cast<unsigned>(std::max(400, reshard::test::cases(400))); ++seed) {
         std::mt19937 random(seed);
-        const auto dtype = static_cast<DType>(seed / 2 % (static_cast<unsigned>(DType::c128) + 1));
+        const auto dtype = static_cast<DType>(seed / 2 % tables::dtypes.size());
         const Combine combine = combines[random() % 4];
-        const bool complex = dtype == DType::c64 || dtype == DType::c128;
+        const bool complex = is_complex(dtype);
         if (!reducible(dtype) || (complex && (combine == Combine::max || combine == Combine::min))) continue;
         // Every second region is a run, which fits the widest accesses.
         const Region run_of{0, size_of(dtype), {160}, {size_of(dtype)}};
@@ -288,7 +289,7 @@ TEST(CopiesEnd, EveryKernelHasRun) {
 #define X(name, Word, pack) EXPECT_GT(launches("reshard_turn_" #name), 0) << #name;
     RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element)                                    \
+#define X(name, Element, ...)                               \
     EXPECT_GT(launches("reshard_fold_" #name), 0) << #name; \
     EXPECT_GT(launches("reshard_fold_" #name "_wide"), 0) << #name;
     RESHARD_ELEMENTS(X)

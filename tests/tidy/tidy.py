@@ -79,7 +79,7 @@ PLANNER = ["text", "planner/view", "planner/refinement", "planner/normalize_devi
 ALL = list(HEADERS)
 
 # Rooms from the ground up: the rooms below that the files of a room may see, and the public headers, each with the
-# headers that it sees. Every room sees src/base. Includes of a private header count as includes of the file itself.
+# headers that it sees. Every room sees src/base and src/tables. Includes of a private header count as includes of the file itself.
 KERNELS = ["src/copy/kernels", "src/copy"]
 TRANSPORT = ["backends/common", "src/execute", "src/schedule", *KERNELS]
 MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
@@ -90,6 +90,7 @@ TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/data",
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
+    "src/tables": ([], ["layout"]),
     "src/layout": ([], ["planner/view", "planner/refinement", "planner/normalize_devices"]),
     "src/plan": ([], ["planner/refinement", "planner/simulate", "planner/step", "check"]),
     "src/price/tiles": ([], ["planner/refinement", "layout"]),
@@ -124,7 +125,7 @@ ROOMS = {
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
 }
-ROOMS = {room: (["src/base", *below] if below or room != "src/base" else [], public)
+ROOMS = {room: ([ground for ground in ("src/base", "src/tables") if room not in ("src/base", ground)] + below, public)
          for room, (below, public) in ROOMS.items()}
 FREE = ("tests/", "bench/")  # these see everything
 

@@ -1,5 +1,6 @@
 #include "reshard/layout.hpp"
 #include "reshard/text.hpp"
+#include "src/tables/dtypes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -173,6 +174,23 @@ TEST(LayoutUnit, ElementTypesKnowTheirSize) {
     EXPECT_TRUE(reducible(DType::bf16));
     EXPECT_EQ(*parse_dtype("float32"), DType::f32);
     EXPECT_FALSE(parse_dtype("f33").has_value());
+}
+
+TEST(LayoutUnit, EachNameBelongsToOneElementType) {
+    using Row = tables::DTypeRow;
+    for (const Row& row : tables::dtypes) {
+        for (const auto column :
+             {&Row::name, &Row::long_name, &Row::numpy, &Row::safetensors, &Row::zarr, &Row::stablehlo}) {
+            if ((row.*column).empty()) continue;
+            EXPECT_EQ(tables::find_dtype(column, row.*column), row.dtype) << row.*column;
+        }
+        EXPECT_EQ(*parse_dtype(row.name), row.dtype);
+        EXPECT_EQ(*parse_dtype(row.long_name), row.dtype);
+        for (const Row& other : tables::dtypes)
+            EXPECT_FALSE(row.dtype != other.dtype && row.dlpack == other.dlpack && row.bytes == other.bytes)
+                << row.name;
+    }
+    EXPECT_EQ(tables::find_dtype(&Row::zarr, ""), std::nullopt);
 }
 
 }  // namespace

@@ -2,9 +2,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 
-#include "src/copy/elements.hpp"
+#include "src/copy/element_type.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -13,76 +12,41 @@ Index whole(double value) {
     return std::abs(value) < 1e15 && value == std::floor(value) ? static_cast<Index>(value) : Index{-1};
 }
 
-// What both parts of a complex number are, or the one that others have.
-template <class T, class Number>
-Index decoded(std::span<const std::byte> element, Number number) {
-    T part;
-    std::memcpy(&part, element.data(), sizeof part);
-    const Index value = whole(number(part));
-    if (element.size() == sizeof part) return value;
-    std::memcpy(&part, &element[sizeof part], sizeof part);
-    return value == whole(number(part)) ? value : -1;
-}
-
 }  // namespace
 
 Index exact_max(DType dtype) {
-    switch (dtype) {
-        case DType::boolean:
-        case DType::f8_e4m3fn:
-        case DType::f8_e5m2:
-            return 1;
-        case DType::i8:
-        case DType::u8:
-            return 127;
-        case DType::bf16:
-            return 256;
-        case DType::f16:
-            return 2048;
-        default:
-            return 32767;
-    }
+    constexpr Index enough = 32767;  // larger numbers are not needed
+    const tables::DTypeRow& row = tables::row(dtype);
+    if (!row.combines || row.kind == tables::Kind::boolean) return 1;
+    if (row.kind == tables::Kind::complex) return enough;
+    if (row.kind == tables::Kind::floating) return row.mantissa < 14 ? Index{2} << row.mantissa : enough;
+    return row.bytes == 1 ? 127 : enough;
 }
 
 void encode(DType dtype, Index value, std::span<std::byte> element) {
-    const auto put = [&](auto number) {
-        for (std::size_t at = 0; at < element.size(); at += sizeof number)
-            std::memcpy(&element[at], &number, sizeof number);
-    };
-    switch (dtype) {
-        case DType::f16:
-            return put(to_half(static_cast<float>(value)));
-        case DType::bf16:
-            return put(to_bfloat16(static_cast<float>(value)));
-        case DType::f32:
-        case DType::c64:
-            return put(static_cast<float>(value));
-        case DType::f64:
-        case DType::c128:
-            return put(static_cast<double>(value));
-        default:
-            std::memcpy(element.data(), &value, element.size());
-    }
+    with_element_type(dtype, [&]<class E>(E made) {
+        const auto number = static_cast<typename E::Number>(value);
+        if constexpr (has_parts<E>) {
+            made = {number, number};
+        } else {
+            made = E::of(number);
+        }
+        std::memcpy(element.data(), &made, sizeof made);
+    });
 }
 
 Index decode(DType dtype, std::span<const std::byte> element) {
-    switch (dtype) {
-        case DType::f16:
-            return decoded<std::uint16_t>(element, from_half);
-        case DType::bf16:
-            return decoded<std::uint16_t>(element, from_bfloat16);
-        case DType::f32:
-        case DType::c64:
-            return decoded<float>(element, std::identity());
-        case DType::f64:
-        case DType::c128:
-            return decoded<double>(element, std::identity());
-        default: {
-            Index value = 0;
-            std::memcpy(&value, element.data(), element.size());
-            return value;
+    return with_element_type(dtype, [&]<class E>(E held) {
+        std::memcpy(&held, element.data(), sizeof held);
+        if constexpr (has_parts<E>) {
+            const Index value = whole(held.real);
+            return value == whole(held.imaginary) ? value : Index{-1};
+        } else if constexpr (std::is_integral_v<typename E::Number>) {
+            return static_cast<Index>(E::number(held));
+        } else {
+            return whole(E::number(held));
         }
-    }
+    });
 }
 
 }  // namespace reshard::cli

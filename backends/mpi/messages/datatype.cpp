@@ -3,6 +3,7 @@
 #include <array>
 
 #include "src/base/try.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -84,9 +85,9 @@ Result<Datatype> region_type(const Region& region) { return committed(uncommitte
 Result<Datatype> element_type(DType dtype) { return committed(repeated(MPI_BYTE, size_of(dtype), 1)); }
 
 Result<Operation> reduce_operation(DType dtype, Combine combine) {
-    constexpr auto last = static_cast<std::size_t>(DType::c128);
     MPI_Op made = MPI_OP_NULL;
-    const int code = MPI_Op_create(function_of(dtype, combine, std::make_index_sequence<last + 1>{}), 1, &made);
+    const int code =
+        MPI_Op_create(function_of(dtype, combine, std::make_index_sequence<tables::dtypes.size()>{}), 1, &made);
     RESHARD_CHECK(checked(code, "MPI_Op_create"));
     return Operation(made);
 }

@@ -1,4 +1,5 @@
-// The kernels: each finds its block's box and synchronizes threads. The rest is in copy_body.hpp and fold_body.hpp.
+// The kernels choose the box of a block and the place where its threads meet. The rest is in copy_body.hpp and
+// fold_body.hpp.
 #include "backends/nccl/kernels/kernels.hpp"
 
 namespace reshard::nccl {
@@ -46,7 +47,7 @@ RESHARD_ROW_KERNELS(X)
 RESHARD_TILE_KERNELS(X)
 #undef X
 
-#define X(name, Element)                                                               \
+#define X(name, Element, ...)                                                          \
     extern "C" __global__ void __launch_bounds__(threads)                              \
         reshard_fold_##name(const __grid_constant__ DeviceBoxes all) {                 \
         const Work work = work_of(all);                                                \
@@ -74,7 +75,7 @@ cudaError_t launch(Kernel kernel, const DeviceBoxes& boxes, std::uint32_t blocks
 #define X(name, Word, pack) ONE(turn_##name)
         RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element) ONE(fold_##name) ONE(fold_##name##_wide)
+#define X(name, Element, ...) ONE(fold_##name) ONE(fold_##name##_wide)
         RESHARD_ELEMENTS(X)
 #undef X
 #undef ONE

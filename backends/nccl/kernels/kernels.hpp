@@ -1,4 +1,4 @@
-// The kernels by name. One list makes the enumeration, the device functions, their launches and their doubles.
+// The kernels by name. One list defines the enumeration, the device functions, their launches and their doubles.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ namespace reshard::nccl {
     X(8, Word8)                \
     X(16, Word16)
 
-// X(name, type of a word, elements in it): packed words if everything is aligned, otherwise one element per word
+// X(name, type of a word, elements in it): packed words if everything is aligned, else one element per word
 #define RESHARD_TILE_KERNELS(X)   \
     X(1, std::uint8_t, 1)         \
     X(1_packed, std::uint32_t, 4) \
@@ -48,7 +48,7 @@ enum class Kernel {
 #define X(name, Word, pack) turn_##name,
         RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element) fold_##name, fold_##name##_wide,
+#define X(name, Element, ...) fold_##name, fold_##name##_wide,
             RESHARD_ELEMENTS(X)
 #undef X
 };

@@ -16,7 +16,7 @@ namespace {
 using Loop = LoopNest::Loop;
 
 constexpr Index vector_bytes_max = 16;
-constexpr Index tile_extent_min = 8;  // below this a tile would be mostly empty
+constexpr Index tile_extent_min = 8;  // in smaller extents, a tile would be mostly empty
 
 Index element_count(const Nest& nest) {
     Index all = 1;
@@ -74,7 +74,7 @@ struct Rows {
     std::vector<Loop> loops;
 };
 
-// The further data of a box of a fill, a fold or a scale.
+// The additional fields of a fill, a fold or a scale.
 struct Extra {
     Fold fold = Fold::sum;
     Scale scale;
@@ -112,7 +112,8 @@ Kernel row_kernel(Index width, bool fills) {
     return fills ? fills_of[power] : copies[power];
 }
 
-// Source and target run along different loops: `rows`, the last one, in the target, and `columns` in the source.
+// The loops of a plane, whose source and target run along different loops. The target runs along the last loop, the
+// source along `columns`.
 struct Turn {
     std::size_t columns;
     std::size_t rows;
@@ -160,7 +161,7 @@ void emit_tiles(const Nest& nest, const Turn& turn, Index pack, Boxes& boxes) {
     boxes[kernel].emplace_back(box, units);
 }
 
-// The elements that pack into one word of a tile: more than 1 only if all accesses by whole words are aligned.
+// The number of elements in one word of a tile. Words are packed only if every access by whole words is aligned.
 Index pack_of(const Nest& nest, const Turn& turn) {
     constexpr Index word = 4;
     if (nest.element_bytes >= word) return 1;
@@ -172,7 +173,7 @@ Index pack_of(const Nest& nest, const Turn& turn) {
 
 void emit_one_copy(const Nest& nest, Boxes& boxes);
 
-// Splits off the end of a loop that does not fill whole words. True if it has such an end.
+// Cuts the part that fills no whole words off the end of a loop. Returns true if it cut.
 bool cut_rest(const Nest& nest, std::size_t loop, Index pack, Boxes& boxes) {
     const Index extent = nest.loops[loop].extent;
     const Index whole = extent / pack * pack;
@@ -202,21 +203,20 @@ struct FoldKernels {
 
 FoldKernels fold_kernels(DType dtype) {
     switch (dtype) {
-#define ONE(name)     \
+#define X(name, ...)  \
     case DType::name: \
         return {Kernel::fold_##name, Kernel::fold_##name##_wide};
-#define X(name, Element) ONE(name)
-        RESHARD_ELEMENTS(X)
+#define BYTES(name, ...) \
+    case DType::name:    \
+        break;  // the precondition excludes these
+        RESHARD_DTYPES(X, BYTES)
+#undef BYTES
 #undef X
-#undef ONE
-        case DType::f8_e4m3fn:  // bytes only; the precondition excludes them
-        case DType::f8_e5m2:
-            break;
     }
     return {Kernel::fold_u8, Kernel::fold_u8_wide};
 }
 
-// The same loops over accesses of `width` bytes, `bytes` further in.
+// The same loops, with an access of `width` bytes that begins `bytes` further on.
 Nest shifted(const Nest& nest, Index bytes, Index width) {
     Nest part = nest;
     part.target += bytes;
@@ -224,7 +224,7 @@ Nest shifted(const Nest& nest, Index bytes, Index width) {
     return part;
 }
 
-// Calls `emit` for parts that a kernel can count and walk.
+// Calls `emit` for each part that a kernel can count and walk.
 template <class Emit>
 Result<void> in_parts(const Nest& nest, const Emit& emit) {
     if (nest.loops.size() + 1 > static_cast<std::size_t>(loops_max)) {  // one more loop serves the vectors of a run
@@ -233,14 +233,14 @@ Result<void> in_parts(const Nest& nest, const Emit& emit) {
         }
         return {};
     }
-    // Vectors may be as narrow as a byte.
+    // A vector may be as narrow as a byte.
     if (element_count(nest) < Index{units_max} / nest.element_bytes) return emit(nest);
     const Index half = nest.loops.front().extent / 2;
     RESHARD_CHECK(in_parts(part_of(nest, 0, 0, half), emit));
     return in_parts(part_of(nest, 0, half, nest.loops.front().extent), emit);
 }
 
-// The pattern, repeated from `shift` bytes into an element.
+// The pattern repeated, from `shift` bytes into an element on.
 Pattern repeated(const Pattern& pattern, Index element_bytes, Index shift) {
     Pattern whole{};
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -258,7 +258,7 @@ void emit_copy(const Nest& nest, Boxes& boxes) {
     }));
 }
 
-// If accesses are narrower than an element, each part of the element has its own box and its own pattern.
+// If accesses are narrower than an element, each part of the element has a box and a pattern of its own.
 void emit_fill(const Nest& nest, const Pattern& pattern, Boxes& boxes) {
     static_cast<void>(in_parts(nest, [&](const Nest& part) -> Result<void> {
         const Index element = part.element_bytes;

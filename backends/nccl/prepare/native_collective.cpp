@@ -5,6 +5,7 @@
 
 #include "backends/nccl/base/features.hpp"
 #include "src/copy/copy.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -36,36 +37,22 @@ std::string_view call_name(StepKind native) {
 }
 
 std::optional<NcclType> reduction_type(DType dtype, Combine combine) {
-    enum class Numbers { whole, floating, complex };
-    struct Known {
-        DType dtype;
-        ncclDataType_t type;
-        Numbers numbers = Numbers::whole;
+    constexpr std::array types = {
+#define X(dtype, Element, mpi, nccl, ...) nccl,
+        RESHARD_DTYPES(X, X)
+#undef X
     };
-    constexpr std::array<Known, 12> all = {{{DType::i8, ncclInt8},
-                                            {DType::u8, ncclUint8},
-                                            {DType::i32, ncclInt32},
-                                            {DType::u32, ncclUint32},
-                                            {DType::i64, ncclInt64},
-                                            {DType::u64, ncclUint64},
-                                            {DType::f16, ncclFloat16, Numbers::floating},
-                                            {DType::bf16, ncclBfloat16, Numbers::floating},
-                                            {DType::f32, ncclFloat32, Numbers::floating},
-                                            {DType::f64, ncclFloat64, Numbers::floating},
-                                            {DType::c64, ncclFloat32, Numbers::complex},
-                                            {DType::c128, ncclFloat64, Numbers::complex}}};
     constexpr std::array operations = {ncclSum, ncclSum, ncclMax, ncclMin, ncclProd};  // by Combine
     static_assert(operations[static_cast<std::size_t>(Combine::sum)] == ncclSum &&
                   operations[static_cast<std::size_t>(Combine::max)] == ncclMax &&
                   operations[static_cast<std::size_t>(Combine::min)] == ncclMin &&
                   operations[static_cast<std::size_t>(Combine::prod)] == ncclProd);
-    const auto known = std::ranges::find(all, dtype, &Known::dtype);
-    if (known == all.end()) return {};
+    const auto type = types[static_cast<std::size_t>(dtype)];
+    if (type == ncclNumTypes) return {};
     const bool extremum = combine == Combine::max || combine == Combine::min;
-    if (known->numbers == Numbers::floating && extremum) return {};
-    if (known->numbers == Numbers::complex && combine != Combine::sum) return {};
-    return NcclType{known->type, known->numbers == Numbers::complex ? 2 : 1,
-                    operations[static_cast<std::size_t>(combine)]};
+    if (is_floating(dtype) && extremum) return {};
+    if (is_complex(dtype) && combine != Combine::sum) return {};
+    return NcclType{type, is_complex(dtype) ? 2 : 1, operations[static_cast<std::size_t>(combine)]};
 }
 
 std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums) {

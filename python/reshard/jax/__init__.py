@@ -1,9 +1,9 @@
-"""Plans of reshard inside JAX: one name instead of another, and no array is replicated on the way.
+"""Plans of reshard inside JAX. One function replaces another, and no array is replicated on the way.
 
     import reshard.jax
     x = reshard.jax.reshard(x, P("x", None))      # for jax.lax.with_sharding_constraint and jax.reshard
     x = reshard.jax.device_put(x, sharding)       # for jax.device_put
-    with reshard.jax.everywhere(): ...            # for programs that are not to be touched
+    with reshard.jax.everywhere(): ...            # for programs that you do not want to edit
     print(reshard.jax.explain(jax.jit(f), *args)) # every reshard of a program, its price, and the line to paste
 """
 
@@ -17,7 +17,7 @@ import pathlib as _pathlib
 from jax._src import source_info_util as _frames
 
 for _file in _pathlib.Path(__file__).parent.glob("*.py"):
-    _frames.register_exclusion(str(_file))  # so that programs name the caller's line
+    _frames.register_exclusion(str(_file))  # so that programs name the line of the caller
 
 from ._devices import device_put
 from ._everywhere import everywhere
@@ -29,4 +29,4 @@ from ._report import Explained, Row, WasteError
 __all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "reshard"]
 
 for _name in __all__:
-    globals()[_name].__module__ = __name__  # as users write it
+    globals()[_name].__module__ = __name__  # the name that users write

@@ -1,6 +1,6 @@
-"""Never worse than without: while everywhere() is open, XLA compiles a program with its moves and without them, and what it
-makes of both is compared. A move may cost elsewhere what it saves, since a constraint of JAX also fixes how its operand is
-made; no rule that looks at one move knows."""
+"""Never worse than plain JAX. While everywhere() is open, XLA compiles a program with its moves and without them, and
+the two results are compared. A move may cost more elsewhere than it saves, since a constraint of JAX also fixes how its
+operand is made. No rule that looks at one move sees that."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ._quiet import without_complaints
 from ._shardy import operations, sources
 
 _MARK, _FRONTEND, _CONSTRAINT = "reshard_move", "mhlo.frontend_attributes", "sdy.sharding_constraint"
-_ROUNDED = 1024  # bytes: XLA rounds buffers up, and a program with slices holds a table of where they begin
+_ROUNDED = 1024  # bytes: XLA rounds buffers up, and a program with slices holds a table of their starts
 
 
 def mark(results: Any) -> Any:
-    """Says of a lowered move that it is one. results: of its lowering; given back."""
+    """Marks a lowered move. results: the results of its lowering, which are returned."""
     for result in results:
         if not isinstance(result.owner, ir.Block) and result.owner.operation.name == "stablehlo.custom_call":
             _say(result.owner.operation, "plan")
@@ -29,14 +29,14 @@ def mark(results: Any) -> Any:
 
 
 def compared(compile_program: Any) -> Any:
-    """jax's compiler (of a backend, a module and more), which keeps a program with moves where it is no worse."""
+    """Wraps the compiler of jax (arguments: backend, module and more). It keeps a program with moves if that is no worse."""
     @functools.wraps(compile_program)
     def chosen(backend: Any, module: Any, *rest: Any, **more: Any) -> Any:
         if not any(map(_is_move, operations(module.operation))):
             return compile_program(backend, module, *rest, **more)
         ours = compile_program(backend, module, *rest, **more)
         pinned, without = _others(module)
-        with without_complaints():  # of a program that most likely nobody runs
+        with without_complaints():  # the program will most likely never run
             theirs = compile_program(backend, without, *rest, **more)
         bound, first = _costs(theirs), _costs(ours)
         if _is_within(first, bound):
@@ -54,7 +54,7 @@ def compared(compile_program: Any) -> Any:
 
 
 def _is_within(costs: tuple[int, int], bound: tuple[int, int]) -> bool:
-    """Bytes held may differ from host to host, and all hosts have to run one program."""
+    """Compares costs. The bytes held may differ from host to host, but all hosts must run one program."""
     return costs[0] <= bound[0] and (costs[1] <= bound[1] + _ROUNDED or jax.process_count() > 1)
 
 
@@ -63,7 +63,7 @@ def _name(module: Any) -> str:
 
 
 def _costs(executable: Any) -> tuple[int, int]:
-    """Bytes that a device receives, and that it holds (arguments and temp; 0 where the backend does not say)."""
+    """Bytes that a device receives, and bytes that it holds (arguments and temp; 0 if the backend does not report them)."""
     text = "\n\n".join(module.to_string() for module in executable.hlo_modules())
     try:
         memory = executable.get_compiled_memory_stats()
@@ -74,8 +74,8 @@ def _costs(executable: Any) -> tuple[int, int]:
 
 
 def _others(module: Any) -> tuple[Any, Any]:
-    """The program with moves where JAX's own has them (None where that cannot be known, or there are none), and JAX's own:
-    constraints stay, moves go."""
+    """The program with moves at the places where JAX's own program has them, and JAX's own program with constraints and
+    no moves. The first is None if those places are unknown, or if no move is left."""
     with module.context:
         without, pinned = _copy(module), _copy(module)
         for number, op in enumerate(list(filter(_is_move, operations(without.operation)))):
@@ -84,7 +84,7 @@ def _others(module: Any) -> tuple[Any, Any]:
                     _say(use.owner.operation, str(number))
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
-        with contextlib.suppress(ir.MLIRError):  # a pipeline that this JAX has not
+        with contextlib.suppress(ir.MLIRError):  # a pipeline that this JAX lacks
             _pin(pinned, sources(_copy(without), _said))
         for op in filter(_said, operations(without.operation)):
             del op.attributes[_FRONTEND]
@@ -93,7 +93,7 @@ def _others(module: Any) -> tuple[Any, Any]:
 
 
 def _pin(module: Any, found: dict[str, str | None]) -> None:
-    """Moves stand where JAX's own program has them, between the ends that it has. found: sharding of operands, by number."""
+    """Puts moves where JAX's own program has them, between the same ends. found: sharding of operands, by number."""
     for number, op in enumerate(list(filter(_is_move, operations(module.operation)))):
         source = found.get(str(number))
         operand = op.operands[0]
@@ -115,7 +115,7 @@ def _say(op: Any, word: str) -> None:
 
 
 def _said(op: Any) -> str | None:
-    """What _say has said."""
+    """The word that _say attached."""
     words = ir.DictAttr(op.attributes[_FRONTEND]) if _FRONTEND in op.attributes else ()
     return ir.StringAttr(words[_MARK]).value if _MARK in words else None
 

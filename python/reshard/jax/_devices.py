@@ -1,4 +1,4 @@
-"""Arrays that are there: moved by a plan between the shardings that they have and shall have."""
+"""Concrete arrays, moved by a plan from their shardings to new ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _on_one_mesh(source: NamedSharding, target: NamedSharding, shape: tuple[int,
 
 @functools.lru_cache(1024)
 def _on_one_set(source: Sharding, target: Sharding, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Between meshes over the same devices: on a flat mesh of tiles, in the target's order of devices."""
+    """Between meshes over the same devices: on a flat mesh of tiles, in the device order of the target."""
     order = list(target._device_assignment)
     flat = jax.sharding.Mesh(numpy.array(order), (_partition.AXIS,))
     layouts = [positional_layout(end, shape, dtype, order) for end in (source, target)]
@@ -53,11 +53,11 @@ def _retiled(x: jax.Array, target: NamedSharding) -> jax.Array:
 
 
 def device_put(x: Any, device: Any = None, **more: Any) -> Any:
-    """jax.device_put: where x is on devices already and device is a NamedSharding or a PartitionSpec, by a plan.
+    """jax.device_put by a plan, if x is on devices already and device is a NamedSharding or a PartitionSpec.
 
-    On other devices that this process reaches, every target tile fetches its boxes from whoever holds them, and no whole
-    array passes through the host. Everything else (arrays of the host, one device, more of its arguments) is
-    jax.device_put's. Inside jit as jax.device_put. Errors: those of jax.device_put."""
+    On other devices that this process reaches, every target tile fetches its boxes from the devices that hold them, and
+    no whole array passes through the host. jax.device_put does everything else (arrays of the host, one device, more of
+    its arguments). Inside jit as jax.device_put. Errors: the errors of jax.device_put."""
     if device is None or any(value not in (None, False) for value in more.values()):
         return put(x, device, **more)
     return each(_put, x, device)

@@ -1,4 +1,4 @@
-"""Programs that are not to be touched: JAX's own names, pointed at reshard for a while."""
+"""Replaces JAX's own names by reshard's for a while, for programs that you do not want to edit."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _COMPILER = (compiler, "compile_or_get_cached", _choice.compared)
 
 
 class _Open:
-    """How often each name is open, what stood there before the first opening, and what stands there now. A function that
-    somebody keeps beyond the last closing is JAX's own."""
+    """How often each name is open, its value before the first opening, and its value now. A function that somebody
+    keeps after the last closing is JAX's own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._places: dict[tuple[Any, str], list[Any]] = {}
 
     def enter(self, places: list[tuple[Any, str, Any]]) -> None:
-        """places: object, name, and what makes our function of theirs."""
+        """places: object, name, and a function that turns the original into ours."""
         with self._lock:
             for place, name, make in places:
                 held = self._places.setdefault((place, name), [0, None, None])
@@ -42,7 +42,7 @@ class _Open:
                 held[0] += 1
 
     def leave(self, places: list[tuple[Any, str, Any]]) -> None:
-        """In any order. A name that somebody else has pointed elsewhere meanwhile is left to them."""
+        """Closes in any order. If somebody else has replaced a name meanwhile, it stays as it is."""
         with self._lock:
             for place, name, _ in places:
                 held = self._places[place, name]
@@ -61,12 +61,12 @@ class _Open:
         return named
 
 
-# A copy of this module that is imported while another one is open counts with it.
+# A copy of this module that is imported while another one is open shares its count.
 _open = getattr(jax.lax.with_sharding_constraint, "opened", None) or _Open()
 
 
 class _Everywhere(contextlib.ContextDecorator):
-    """What everywhere() returns. It may be entered again, by any thread, before it is left."""
+    """The result of everywhere(). Any thread may enter it again before it is left."""
 
     def __init__(self, compare: bool) -> None:
         self._places = [place for place in _PLACES if hasattr(*place[:2])]
@@ -85,12 +85,13 @@ class _Everywhere(contextlib.ContextDecorator):
 def everywhere(compare: bool = True) -> contextlib.AbstractContextManager[None]:
     """While it is open, jax.lax.with_sharding_constraint, jax.reshard and jax.device_put move by plans.
 
-    It reaches whoever looks these names up in JAX: not `from jax.lax import with_sharding_constraint` of before, not
-    functions that jit has traced already, not what JAX does by itself (in_shardings, out_shardings, and where XLA's
-    propagation decides). All threads of the process see it. Several may be open, of one thread or of many, and be closed
-    in any order: the names are JAX's own again once the last one is closed. One that compares is enough.
+    It affects code that looks these names up in JAX. It does not affect an earlier `from jax.lax import
+    with_sharding_constraint`, functions that jit has traced already, or moves that JAX makes by itself (in_shardings,
+    out_shardings, and the choices of XLA's propagation). All threads of the process see it. One or many threads may
+    open several, and close them in any order: the names are JAX's own again after the last one is closed. If one of them
+    compares, all do.
 
-    compare: a program under jit is compiled with its plans and without, and JAX's own is kept, with a FallbackWarning,
-    where a device would receive more by plans, or hold more (arguments and temp). It takes a second compilation; False
-    spares it, and programs on which XLA alone ends the process."""
+    compare: compiles a program under jit with its plans and without. JAX's own program is kept, with a FallbackWarning,
+    if a device would receive more by plans, or hold more (arguments and temp). This takes a second compilation. False
+    skips it, and is needed for programs on which XLA alone ends the process."""
     return _Everywhere(compare)

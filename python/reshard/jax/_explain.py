@@ -1,4 +1,4 @@
-"""Every reshard of a program: where it stands, what XLA does, what a plan does, and the line to paste."""
+"""Every reshard of a program: its place, XLA's move, a plan's move, and the line to paste."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import numpy
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import Error, Layout, parse_layout
+from ..dtypes import ROWS
 from . import _hlo, _program, _shardy
 from ._quiet import without_complaints
 from ._report import Explained, Row
 
-_ELEMENT = {"i1": "bool", "ui8": "u8", "ui16": "u16", "ui32": "u32", "ui64": "u64", "complex<f32>": "c64",
-            "complex<f64>": "c128"}
-_NAMED = "reshard_pair"  # and its number
-_LIKE = {1: numpy.uint8, 2: numpy.float16, 4: numpy.float32, 8: numpy.complex64}  # those of any size that JAX has
+_ELEMENT = {row["stablehlo"]: row["name"] for row in ROWS}
+_NAMED = "reshard_pair"  # followed by its number
+_LIKE = {1: numpy.uint8, 2: numpy.float16, 4: numpy.float32, 8: numpy.complex64}  # a JAX type of each size
 
 
 def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
     """Every reshard of a program with both ends, its price under XLA and under a plan, and the line to paste.
 
-    jitted: jax.jit(f), or f. args, kwargs: what it is called with, arrays or jax.ShapeDtypeStruct with shardings.
-    Lowers the program, runs Shardy's propagation and its explicit reshards on a copy, compiles it once to see which of the
-    reshards that nobody asked for the partitioner made, and compiles the moves between all ends for XLA's own plans.
-    Loops count as often as they turn, where their condition is a constant. Runs nothing. print() shows a table, .json() and
-    .html() the same for programs and browsers, .require(waste_max=1.1) is for CI.
-    Only for Shardy's partitioner, JAX's default. Errors: what lowering and compiling raise."""
+    jitted: jax.jit(f), or f. args, kwargs: its arguments, arrays or jax.ShapeDtypeStruct with shardings.
+    Lowers the program, and runs Shardy's propagation and its explicit reshards on a copy. Compiles it once to see which
+    implicit reshards the partitioner made, and compiles the moves between all ends for XLA's own plans. A loop counts
+    as often as it runs, if its condition is a constant. Runs nothing. print() shows a table, .json() and .html() the
+    same for programs and browsers, .require(waste_max=1.1) is for CI. Only for Shardy's partitioner, JAX's default.
+    Errors: the errors of lowering and compiling."""
     lowered = (jitted if hasattr(jitted, "lower") else jax.jit(jitted)).lower(*args, **kwargs)
     found = _shardy.reshards(lowered)
     made = _hlo.collectives(_compiled(lowered))
@@ -47,12 +47,12 @@ def explain(jitted: Any, *args: Any, **kwargs: Any) -> Explained:
 
 
 def _compiled(lowered: Any) -> str:
-    """XLA's text. What the partitioner decides does not depend on how well the host's code is optimized, nor on who emits
-    what comes after it; the newer emitters take most of a compilation's time."""
+    """The text of XLA. The choices of the partitioner do not depend on the optimization of host code, or on the
+    emitters that run later. The newer emitters take most of a compilation's time."""
     fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else {}
-    with without_complaints():  # each of them is a row of what explain returns
+    with without_complaints():  # each complaint is a row of the result
         if fast:
-            with contextlib.suppress(jax.errors.JaxRuntimeError):  # a jaxlib that has no such option
+            with contextlib.suppress(jax.errors.JaxRuntimeError):  # a jaxlib without this option
                 return lowered.compile(compiler_options={**fast, "xla_cpu_use_fusion_emitters": False}).as_text()
         return lowered.compile(compiler_options=fast or None).as_text()
 
@@ -83,8 +83,9 @@ def _layout(found: _shardy.Found, dims: str) -> Layout:
 
 
 def _of_xla(asked: list[_shardy.Ends]) -> dict[_shardy.Ends, list[_hlo.Collective]]:
-    """XLA's own plans: its collectives of the identity between both ends of each; those are missing that JAX has no words
-    for. All stand in one program, each under a name that XLA keeps, since most of a compilation's time is for beginning it."""
+    """XLA's own plans: its collectives of the identity between both ends of each pair. Pairs that JAX cannot express
+    are missing. All pairs are in one program, each under a name that XLA keeps, since the start takes most of a
+    compilation's time."""
     programs: dict[int, dict[_shardy.Ends, tuple[NamedSharding, NamedSharding]]] = {}
     for ends in asked:
         pair = shardings(ends.mesh, ends.source, ends.target)
@@ -95,7 +96,7 @@ def _of_xla(asked: list[_shardy.Ends]) -> dict[_shardy.Ends, list[_hlo.Collectiv
         made = _moved(pairs)
         if all(_name_of(one) in range(len(pairs)) for one in made):
             found.update({ends: [one for one in made if _name_of(one) == at] for at, ends in enumerate(pairs)})
-        else:  # XLA has forgotten for whom one of them is
+        else:  # XLA has lost the pair of one collective
             found.update({ends: _moved({ends: pair}) for ends, pair in pairs.items()})
     return found
 
@@ -111,7 +112,7 @@ def _moved(pairs: dict[_shardy.Ends, tuple[NamedSharding, NamedSharding]]) -> li
 
 
 def _name_of(one: _hlo.Collective) -> int | None:
-    """The number of the pair that a collective is for."""
+    """The number of the pair that a collective belongs to."""
     name = re.search(rf"/{_NAMED}(\d+)/", one.op)
     return int(name.group(1)) if name else None
 
@@ -125,14 +126,14 @@ def _divides(sharding: NamedSharding, shape: tuple[int, ...]) -> bool:
 
 
 def _like(element: str) -> Any:
-    """A type of that size that JAX has."""
+    """A JAX type of that size."""
     bits = int(found.group()) if (found := re.search(r"\d+", element)) else 32
     return _LIKE.get(max(1, bits // 8) * (2 if "complex" in element else 1), numpy.float32)
 
 
 def shardings(mesh: str, source: str, target: str) -> tuple[NamedSharding, NamedSharding] | None:
-    """Both ends for JAX, on a mesh with an axis for every part of an axis that they tell apart. mesh: sdy's text, over as
-    many of JAX's devices, in order; None where they are too few, in another order, or have no common parts."""
+    """Both ends for JAX, on a mesh with an axis for every part of an axis that they distinguish. mesh: sdy's text, over
+    as many of JAX's devices, in order. Returns None if they are too few, in another order, or have no common parts."""
     axes = [(name, int(size)) for name, size in re.findall(r'"(\w+)"=(\d+)', mesh)]
     cuts = _cuts(axes, source + target)
     count = math.prod(size for _, size in axes)
@@ -145,7 +146,7 @@ def shardings(mesh: str, source: str, target: str) -> tuple[NamedSharding, Named
 
 
 def _cuts(axes: list[tuple[str, int]], text: str) -> list[tuple[str, list[int]]] | None:
-    """The parts of each axis that no sharding cuts any further, major to minor; None where there are none such."""
+    """The parts of each axis that no sharding cuts further, major to minor; returns None if such parts do not exist."""
     cuts = []
     for name, size in axes:
         points = {1, size}
@@ -173,8 +174,8 @@ def _spec(dims: str, cuts: dict[str, list[int]]) -> PartitionSpec:
 
 
 def _line(found: _shardy.Found) -> str:
-    """What to write instead of the line, or before it."""
-    if ":(" in found.target:  # a part of an axis, which a PartitionSpec cannot say
+    """The text to write instead of the line, or before it."""
+    if ":(" in found.target:  # a part of an axis, which a PartitionSpec cannot express
         return "with reshard.jax.everywhere(): ..."
     file, _, number = found.place.rpartition(":")
     text = linecache.getline(file, int(number)).strip() if number.isdigit() else ""

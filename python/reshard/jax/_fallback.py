@@ -1,4 +1,4 @@
-"""Where a plan cannot stand in for XLA, XLA's own way is taken, and that is said once for each reason."""
+"""XLA's own way, for moves that a plan cannot make. Each reason is reported once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import warnings
 
 
 class FallbackWarning(UserWarning):
-    """An array is moved by XLA and not by a plan; the text says why. Each reason is said once a process."""
+    """XLA moves an array, and not a plan; the text gives the reason. Each reason is given once per process."""
 
 
 _said: set[str] = set()
 
 
 def fall_back(reason: str) -> None:
-    """Says that XLA moves an array, and why."""
+    """Warns that XLA moves an array, and gives the reason."""
     if reason not in _said:
         _said.add(reason)
         warnings.warn(f"reshard.jax leaves an array to XLA: {reason}", FallbackWarning, stacklevel=3)

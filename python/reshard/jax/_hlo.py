@@ -1,4 +1,5 @@
-"""Collectives of a compiled program, read off XLA's text: what each receives, how often, and whence it comes."""
+"""Collectives of a compiled program, read from XLA's text: the bytes that each receives, how often it runs, and its
+origin."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 @dataclass(frozen=True)
 class Collective:
-    """One of a compiled program. received: bytes of the busiest device at one run; bytes: of the
-    result on a device. times: runs, as far as the program
-    says.
+    """One collective of a compiled program. received: bytes of the busiest device in one run; bytes: of the result on a
+    device.
+    times: runs, if the program determines them.
 
-    array: the result as XLA writes it. group: devices that take part together. op: JAX's name of the operation that it
-    was made for, place: its file and line, both empty where XLA has forgotten."""
+    array: the result as XLA writes it. group: devices that take part together. op: JAX's name of the operation that
+    needs it, place: its file and line; both are empty if XLA has lost them."""
 
     kind: str
     array: str
@@ -69,7 +70,7 @@ def _computations(text: str) -> tuple[dict[str, list[str]], str, int]:
 
 
 def _times(computations: dict[str, list[str]], entry: str) -> dict[str, int]:
-    """How often each computation runs: once a call, a loop's body as often as XLA knows that it turns."""
+    """How often each computation runs: once per call, and a loop body as often as XLA knows that the loop runs."""
     times = {entry: 1}
     waiting = [entry]
     while waiting:

@@ -1,10 +1,10 @@
-"""JAX's own names, as they were before everywhere() took their places."""
+"""JAX's own names, as they were before everywhere() replaced them."""
 
 from typing import Any
 
 import jax
 
-THEIRS = "taken_by_reshard"  # attribute of what stands in such a place: JAX's own
+THEIRS = "taken_by_reshard"  # attribute of a replacement: JAX's own function
 
 
 def _own(function: Any) -> Any:

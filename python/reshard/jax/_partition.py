@@ -1,7 +1,7 @@
 """The hook under jit: XLA's partitioner asks for the program of a move when it knows both shardings.
 
 The sharding rule is the identity, each dimension a factor of its own, so that propagation flows through a move as it
-does through jax.lax.with_sharding_constraint; a rule with unrelated factors would replicate a source that nobody pinned."""
+does through jax.lax.with_sharding_constraint. A rule with unrelated factors would replicate a source that is not pinned."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from . import _program
 from ._fallback import fall_back
 from ._shardings import positional_layout
 
-AXIS = "devices"  # of the flat mesh on which such a program runs
+AXIS = "devices"  # of the flat mesh that such a program runs on
 
 
 def moved(x: Any) -> Any:
-    """The identity, across which XLA may change the sharding of x by a plan."""
+    """The identity. XLA may change the sharding of x across it, by a plan."""
     return _hook(x.ndim)(x) if x.ndim else x
 
 
@@ -36,7 +36,7 @@ def _hook(rank: int):
 
 
 def _partition(mesh, operands, result):
-    """XLA's question: (mesh of the program, program on a tile, sharding of the result, shardings of the operands)."""
+    """Answers XLA: (mesh of the program, program on a tile, sharding of the result, shardings of the operands)."""
     operand, = operands
     devices = tuple(result.sharding._device_assignment)
     flat = jax.sharding.Mesh(numpy.array(devices), (AXIS,))

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 import jax
-from jax._src import dispatch  # which primitives need devices when they are lowered, and lowering itself
+from jax._src import dispatch  # lowering, and the list of primitives that need devices for it
 from jax._src.sharding_impls import ShardingContext
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -19,23 +19,23 @@ from ._originals import constrain, explicit_reshard
 from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout, on_one_mesh
 from ._trees import each
 
-# Which one is bound is known by the mesh: where it is abstract, the program has to bring the devices, and JAX lets such a
-# program have one mesh only.
+# The mesh selects the primitive. If the mesh is abstract, the program must bring the devices, and JAX allows only one mesh
+# in such a program.
 move_p, move_on_p = Primitive("reshard_move"), Primitive("reshard_move_on")
 dispatch.prim_requires_devices_during_lowering.add(move_p)
 
 
 def reshard(x: Any, sharding: Any, source: Any = None) -> Any:
-    """x under another sharding, moved by a plan: what jax.lax.with_sharding_constraint and jax.reshard are called for.
+    """x under another sharding, moved by a plan. Replaces jax.lax.with_sharding_constraint and jax.reshard.
 
-    x: an array or a pytree of them, inside jax.jit or outside. sharding: a PartitionSpec, on the mesh of jax.set_mesh or
-    of `with mesh:`, or a NamedSharding; or a pytree of them that is a prefix of x.
-    source: the sharding that x has, where jit is to be told: the program is then fixed when it is traced, and
-    jax.export can take it along. None: XLA's partitioner knows it (auto mode), the type of x says it (explicit mode),
-    or x itself (outside jit).
-    Values are equal to x. Differentiable any number of times; under vmap the new dimension is not constrained.
-    Where no plan can be had (sizes that do not divide, axes that are partly manual) XLA moves x, and a FallbackWarning
-    says why. Errors: those of with_sharding_constraint; under jax.export without source, UnsupportedError."""
+    x: an array or a pytree of arrays, inside jax.jit or outside. sharding: a PartitionSpec, on the mesh of jax.set_mesh
+    or of `with mesh:`, or a NamedSharding; or a pytree of them that is a prefix of x.
+    source: the present sharding of x, if you want to fix it for jit. The program is then fixed at tracing, and
+    jax.export can export it. None: XLA's partitioner (auto mode), the type of x (explicit mode), or x itself (outside
+    jit) knows it. Values are equal to x. Differentiable any number of times; under vmap the new dimension is not
+    constrained. If no plan is possible (sizes that do not divide, axes that are partly manual), XLA moves x, and a
+    FallbackWarning gives the reason. Errors: the errors of with_sharding_constraint; under jax.export without source,
+    UnsupportedError."""
     return each(_reshard, x, sharding, source)
 
 
@@ -53,24 +53,24 @@ def _reshard(x: Any, sharding: Any, source: Any = None) -> Any:
         fall_back("some axes of its mesh are explicit or manual and some are not")
         return constrain(x, sharding) if AxisType.Auto in types else explicit_reshard(x, sharding)
     if known is None and not any(dims(target.spec, x.ndim) or [True]):
-        return constrain(x, target)  # whole arrays everywhere: a gather in any case, which propagation may spare
+        return constrain(x, target)  # whole arrays everywhere: always a gather, which propagation may avoid
     end = target
     if known is not None and known.mesh != target.mesh:
         x = constrain(x, known)
         known, end = on_one_mesh(known, target, x.ndim) or (None, target)
     moved = _move(x, _whole(known, x.ndim), _whole(end, x.ndim), known is not None)
-    # The constraint pins the target, and lets jit see on how many devices the program runs.
+    # The constraint pins the target, and tells jit how many devices the program runs on.
     return moved if types == {AxisType.Explicit} else constrain(moved, target)
 
 
 def _move(x, source, target, known):
-    """Bound with the mesh of either end."""
+    """The primitive, bound with the mesh of either end."""
     abstract = isinstance((target or source).mesh, jax.sharding.AbstractMesh)
     return (move_p if abstract else move_on_p).bind(x, source=source, target=target, known=known)
 
 
 def _whole(sharding: NamedSharding | None, rank: int) -> NamedSharding | None:
-    """With one entry a dimension."""
+    """The spec with one entry per dimension."""
     if sharding is None:
         return None
     if len(sharding.spec) > rank:
@@ -86,7 +86,7 @@ def _abstract(x, *, source, target, known):
 
 
 def _body(x, *, source, target, known):
-    """What the primitive stands for."""
+    """The function that the primitive stands for."""
     if not known:
         return _partition.moved(x)
     try:
@@ -126,7 +126,7 @@ def _inserted(sharding, at, entry):
 
 
 def _batched(axis, values, places, *, source, target, known):
-    """The new dimension is not cut, or as vmap says, or in auto mode as XLA likes."""
+    """The new dimension is not cut, or is cut as vmap requires, or in auto mode as XLA chooses."""
     at, = places
     if at is None:  # the same for all
         return _move(*values, source, target, known), None
@@ -139,7 +139,7 @@ def _batched(axis, values, places, *, source, target, known):
 
 
 def _now(x, *, source, target, known):
-    """Outside jit, of a value that is differentiated or batched."""
+    """Outside jit, for a value that is differentiated or batched."""
     if target is None:
         return x
     held = dims(x.sharding.spec, x.ndim) if isinstance(x.sharding, NamedSharding) else None

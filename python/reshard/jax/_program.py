@@ -16,30 +16,32 @@ from .. import Layout, Machine, Plan, portable, synthesize
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A plan and what it does to a tile. on_device: the device at each position that the operations speak of."""
+    """A plan and its effect on a tile. on_device: the device at each position that the operations refer to."""
 
     plan: Plan
     operations: list[Any]
     on_device: tuple[int, ...]
 
     def groups(self, groups: Any) -> list[list[int]]:
-        """Of devices instead of positions."""
+        """The groups of devices, from groups of positions."""
         return [[self.on_device[position] for position in group] for group in groups]
 
     def by_device(self, table: Any) -> numpy.ndarray:
-        """A table by position as one by device."""
+        """The table by device, from a table by position."""
         return numpy.asarray(table, numpy.int32)[numpy.argsort(self.on_device)]
 
 
-# XLA on devices of one host, where a collective is a rendezvous and receiving is a copy within one memory. Not measured one
-# by one: of machines with copies of 10 GB/s, bandwidths of 2 to 40 GB/s and runs of 0 to 60 ns one in the midst of those that
-# choose, of the plans of tests/cases/portable.jsonl that differ, the ones that run fastest and receive no more than XLA's
-# (bench/README.md, "Inside XLA"). That bytes cost little beside rendezvous and short runs is what bench/xla_machine.py shows.
+# XLA on devices of one host. A collective is a rendezvous there, and receiving is a copy within one memory. The numbers are
+# not measured one by one. Machines with copies of 10 GB/s, bandwidths of 2 to 40 GB/s and runs of 0 to 60 ns were tried on
+# the plans of tests/cases/portable.jsonl. This one is central among the machines that choose the fastest plan that receives
+# no more than XLA's (bench/README.md, "Inside XLA"). bench/xla_machine.py shows that bytes cost little beside rendezvous
+# and short runs.
 _HOST = Machine("machine xla-cpu\nlevel host devices all message 20us bandwidth 10GB/s start 100us\ncopy 10GB/s run 10ns\n")
 
 
 def on_host(where: Any) -> bool:
-    """It runs on cores of a host, as far as is known. where: JAX's devices, or a mesh of them, which may be abstract."""
+    """True if it runs on cores of a host, as far as is known. where: JAX's devices, or a mesh of them, which may be
+    abstract."""
     if isinstance(where, jax.sharding.AbstractMesh):
         return False
     found = where.devices.flat if isinstance(where, jax.sharding.Mesh) else where
@@ -47,8 +49,8 @@ def on_host(where: Any) -> bool:
 
 
 def chosen(source: Layout, target: Layout, hosted: bool) -> Plan:
-    """The move that lets the busiest device receive least; on devices that are cores of a host the fastest of those that
-    receive no more than XLA's own. hosted: on_host of the devices. Errors: those of synthesize."""
+    """The move that lets the busiest device receive least. On devices that are cores of a host, it is the fastest move
+    that receives no more than XLA's own. hosted: on_host of the devices. Errors: the errors of synthesize."""
     least = synthesize(source, target, vocabulary="collectives", objective="bytes", machine=_HOST)
     if not hosted:
         return least
@@ -59,14 +61,14 @@ def chosen(source: Layout, target: Layout, hosted: bool) -> Plan:
 
 @functools.lru_cache(4096)
 def program(source: Layout, target: Layout, hosted: bool) -> Program:
-    """What runs. Errors: UnsupportedError, for sizes that do not divide."""
+    """The program to run. Errors: UnsupportedError, if sizes do not divide."""
     plan = chosen(source, target, hosted)
     return Program(plan, portable(plan).operations, source.mesh.devices)
 
 
 def _is_as_xla(fast: Plan, least: Plan) -> bool:
-    """XLA's partitioner receives no less than `fast`. It never moves on by an all-to-all what it has just sliced, but takes
-    one all-to-all and one permute where `least` does that."""
+    """True if XLA's partitioner receives no less than `fast`. XLA never sends a fresh slice on by an all-to-all; it
+    takes one all-to-all and one permute, as `least` does."""
     kinds, of_least = ([step.kind for step in plan.steps if step.kind != "slice"] for plan in (fast, least))
     return (sorted(kinds) == ["all_to_all", "permute"] and of_least == ["all_to_all", "all_to_all"] and
             least.steps[0].kind == "slice")
@@ -89,7 +91,7 @@ def _grouped(collective, **places):
         tile, axes, tiled=True, axis_index_groups=moved.groups(operation.groups), **places)
 
 
-# What moves an array that holds no summands consists of.
+# The steps of a move of an array without summands.
 _MEANING = {
     "reshape": lambda moved, operation, tile, axes: lax.reshape(tile, operation.output_shape),
     "transpose": lambda moved, operation, tile, axes: lax.transpose(tile, operation.permutation),

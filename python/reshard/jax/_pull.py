@@ -1,4 +1,4 @@
-"""An array onto other devices: every target tile fetches its boxes from whoever holds them, each box once."""
+"""Moves an array onto other devices. Every target tile fetches each of its boxes once, from a device that holds it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _cut(a: Box, b: Box) -> Box | None:
 
 
 def pulled(x: jax.Array, target: Sharding) -> jax.Array:
-    """pre: all devices of both ends are this process's."""
+    """pre: all devices of both ends belong to this process."""
     held: dict[Box, list[jax.Array]] = {}
     for shard in x.addressable_shards:
         held.setdefault(_box(shard.index, x.shape), []).append(shard.data)

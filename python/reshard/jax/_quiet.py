@@ -1,4 +1,4 @@
-"""XLA's complaints about reshards, which its C++ writes to stderr, kept out of the terminal while explain compiles."""
+"""Keeps XLA's complaints about reshards, which its C++ writes to stderr, off the terminal while explain compiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _pass_on(reading: int, stderr: int) -> None:
 
 @contextlib.contextmanager
 def without_complaints() -> Iterator[None]:
-    """All else that the process writes to stderr meanwhile is passed on, line by line, as it comes."""
+    """Passes on everything else that the process writes to stderr meanwhile, line by line."""
     with _one_at_a_time, contextlib.ExitStack() as undone:
         with contextlib.suppress(OSError):  # a process without a stderr
             _divert(undone)

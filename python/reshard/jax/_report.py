@@ -1,4 +1,4 @@
-"""What explain found, as text, as JSON, as a page, and as a verdict for CI."""
+"""The result of explain, as text, as JSON, as a page, and as a verdict for CI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import Error
 
 
 class WasteError(Error):
-    """A program moves more bytes than it may."""
+    """A program moves more bytes than allowed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "infeasible")
@@ -20,8 +20,8 @@ class WasteError(Error):
 
 @dataclass
 class Row:
-    """One reshard. Bytes are those that the busiest device receives at one run; peaks the largest tile of an array on the
-    way. xla_*: of XLA's own plan, None where JAX cannot be asked. times: runs in one call of the program."""
+    """One reshard. Bytes are the bytes that the busiest device receives in one run; peaks are the largest tile of an
+    array on the way. xla_*: of XLA's own plan, None if JAX cannot compile it. times: runs in one call of the program."""
 
     place: str
     op: str
@@ -41,12 +41,12 @@ class Row:
 
     @property
     def saved_bytes(self) -> int:
-        """Of all runs: what XLA receives and a plan does not."""
+        """XLA's received bytes minus the plan's, over all runs."""
         return ((self.xla_bytes or 0) - self.bytes) * self.times if self.xla_bytes is not None else 0
 
     @property
     def waste(self) -> float:
-        """What XLA receives over what a plan does; 1 where nobody receives anything or XLA was not asked."""
+        """XLA's received bytes divided by the plan's; 1 if nothing is received or XLA's are unknown."""
         if self.xla_bytes is None or self.xla_bytes == self.bytes:
             return 1.0
         return self.xla_bytes / self.bytes if self.bytes else math.inf
@@ -62,11 +62,11 @@ class Explained:
 
     @property
     def saved_bytes(self) -> int:
-        """What the busiest device need not receive in one call of the program."""
+        """Bytes that the busiest device saves in one call of the program."""
         return sum(row.saved_bytes for row in self.rows)
 
     def require(self, waste_max: float) -> None:
-        """For CI. Errors: WasteError, naming the worst row, where XLA receives more than waste_max times a plan's bytes."""
+        """For CI. Errors: WasteError, with the worst row, if XLA receives more than waste_max times the bytes of a plan."""
         worst = max(self.rows, key=lambda row: row.waste, default=None)
         if worst is not None and worst.waste > waste_max:
             raise WasteError(f"{worst.place}: XLA receives {_ratio(worst.waste)} of what is needed, at most {waste_max}x is "
@@ -80,7 +80,7 @@ class Explained:
                            "saved_bytes": self.saved_bytes, "rows": rows})
 
     def html(self) -> str:
-        """One page without scripts, styles or pictures from elsewhere."""
+        """One page without external scripts, styles or pictures."""
         head = "".join(f"<th>{title}</th>" for title in _TITLES)
         body = "".join("<tr{}>{}</tr>".format(" class=waste" if row.waste > 1 else "", "".join(
             f"<td>{html.escape(cell)}</td>" for cell in _cells(row))) for row in self.rows)

@@ -1,4 +1,4 @@
-"""Shardings of JAX as layouts. Devices of these layouts are positions: in a mesh, or in a program's list of devices."""
+"""Shardings of JAX as layouts. Devices of these layouts are positions in a mesh, or in the device list of a program."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import re
 from typing import Any
 
 import jax
+import numpy
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from .. import Layout, Mesh, UnsupportedError, parse_layout
+from ..dtypes import ROWS
 
-_OF_SIZE = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "c128"}  # plans depend on an element's size alone
+_NAMES = {row["long_name"]: row["name"] for row in ROWS}
+_OF_SIZE = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # for types that reshard has no name for
 Spec = tuple[tuple[str, ...], ...]
 
 
 def dims(spec: Any, rank: int) -> Spec | None:
-    """Per dimension the axes that cut it, major to minor; None where a dimension is unconstrained."""
+    """For each dimension the axes that cut it, major to minor; returns None if a dimension is unconstrained."""
     entries = tuple(spec) + (None,) * (rank - len(spec))
     if any(entry is PartitionSpec.UNCONSTRAINED for entry in entries):
         return None
@@ -24,16 +27,20 @@ def dims(spec: Any, rank: int) -> Spec | None:
 
 
 def element(dtype: Any) -> str:
-    """An element type of that size. Errors: UnsupportedError (keys of random numbers and other types of JAX's own)."""
-    size = getattr(dtype, "itemsize", None)
-    if size not in _OF_SIZE or jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+    """The element type of that name, or else one of that size, since a plan depends on the size alone.
+    Errors: UnsupportedError (JAX's extended types, such as random keys, and sizes that no type has)."""
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
         raise UnsupportedError(f"{dtype} has no size in bytes")
-    return _OF_SIZE[size]
+    known = numpy.dtype(dtype)
+    name = _NAMES.get(known.name) or _OF_SIZE.get(known.itemsize)
+    if name is None:
+        raise UnsupportedError(f"elements of {dtype} have {known.itemsize} bytes; 1, 2, 4 or 8 are supported")
+    return name
 
 
 @functools.lru_cache(4096)
 def layout(axes: tuple[tuple[str, int], ...], spec: Spec, shape: tuple[int, ...], dtype: str) -> Layout:
-    """axes: name and size of each axis of the mesh. Names that reshard has no words for are numbered."""
+    """axes: name and size of each axis of the mesh. Names that reshard cannot write are replaced by numbers."""
     names = {name: str(name) if re.fullmatch(r"[A-Za-z_]\w*", str(name)) else f"axis_{number}"
              for number, (name, _) in enumerate(axes)}
     mesh = Mesh([(names[name], size) for name, size in axes])
@@ -58,7 +65,7 @@ def _hlo_layout(text: str, devices: int, array: str) -> Layout:
 
 
 def positional_layout(sharding: Any, shape: tuple[int, ...], dtype: Any, order: Any) -> Layout:
-    """Any sharding over the devices of `order`, a device being its place there. Errors: UnsupportedError, InputError."""
+    """Any sharding over the devices of `order`; a device is its index there. Errors: UnsupportedError, InputError."""
     held = _hlo_layout(str(sharding._to_xla_hlo_sharding(len(shape))), len(order),
                        f"{element(dtype)}[{','.join(map(str, shape))}]")
     own = tuple(sharding._device_assignment)
@@ -70,24 +77,24 @@ def positional_layout(sharding: Any, shape: tuple[int, ...], dtype: Any, order: 
 
 
 def context_mesh() -> Any:
-    """The mesh of jax.set_mesh or of `with mesh:`; None where there is none."""
+    """The mesh of jax.set_mesh or of `with mesh:`; returns None outside of both."""
     mesh = jax.sharding.get_abstract_mesh()
     if not mesh.empty:
         return mesh
-    from jax._src import mesh as mesh_of_jax  # `with mesh:` is seen nowhere else
+    from jax._src import mesh as mesh_of_jax  # the only place that knows `with mesh:`
     mesh = mesh_of_jax.thread_resources.env.physical_mesh
     return None if mesh.empty else mesh
 
 
 def axis_types(mesh: Any) -> set[AxisType]:
-    """Of its axes; Auto where they have none."""
+    """The types of its axes; Auto if they have no types."""
     return set(mesh.axis_types or (AxisType.Auto,))
 
 
 def named(sharding: Any, array: Any) -> NamedSharding | None:
-    """What was asked for as a NamedSharding; None where it is none.
+    """The request as a NamedSharding; returns None if it is no sharding of that kind.
 
-    array: what is moved; its mesh is taken where a PartitionSpec finds no other."""
+    array: the array to move. Its mesh is used if a PartitionSpec finds no other."""
     spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
     if not isinstance(spec, PartitionSpec):
         return None
@@ -105,8 +112,8 @@ def named(sharding: Any, array: Any) -> NamedSharding | None:
 
 
 def on_one_mesh(source: NamedSharding, target: NamedSharding, rank: int) -> tuple[NamedSharding, NamedSharding] | None:
-    """Both shardings over one mesh, whose axes are the parts that the axes of the two meshes have in common; None where
-    they have none, or list the devices in two orders."""
+    """Both shardings over one mesh, whose axes are the common parts of the axes of the two meshes. Returns None if they
+    have no common parts, or list the devices in two orders."""
     meshes = source.mesh, target.mesh
     if any(isinstance(mesh, jax.sharding.AbstractMesh) or axis_types(mesh) != {AxisType.Auto} for mesh in meshes):
         return None
@@ -129,7 +136,7 @@ def on_one_mesh(source: NamedSharding, target: NamedSharding, rank: int) -> tupl
 
 
 def _spans(mesh: Any) -> dict[Any, tuple[int, int]]:
-    """For each axis how many devices lie from one of its indices to the next, times its size and once."""
+    """For each axis, the distance in devices between neighbouring indices, times its size and once."""
     found, stride = {}, 1
     for axis, size in reversed(tuple(mesh.shape.items())):
         found[axis] = (stride * size, stride)
@@ -138,5 +145,5 @@ def _spans(mesh: Any) -> dict[Any, tuple[int, int]]:
 
 
 def is_traced(value: Any) -> bool:
-    """A value of a function that JAX traces."""
+    """True for a value of a function that JAX traces."""
     return isinstance(value, jax.core.Tracer)

@@ -1,4 +1,5 @@
-"""Reshards of a lowered program: Shardy's own propagation and explicit reshards, run by jaxlib on a copy of its text."""
+"""Reshards of a lowered program, found by Shardy's own propagation and explicit reshards. jaxlib runs both on a copy of
+its text."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from jaxlib.mlir import ir, passmanager
 _PIPELINE = ("builtin.module(sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true},"
              "sdy-sharding-constraint-to-reshard))")
 _MADE_HERE = {"sdy.constant", "stablehlo.constant", "stablehlo.iota"}
-_OWN = ("reshard_move", "CustomSPMDPartitioning")  # moved by a plan already
+_OWN = ("reshard_move", "CustomSPMDPartitioning")  # a plan moves these already
 
 
 class Ends(NamedTuple):
-    """An array between two shardings. mesh: sdy's text of it. source, target: sdy's dimension shardings."""
+    """An array between two shardings. mesh: its sdy text. source, target: sdy dimension shardings."""
 
     mesh: str
     source: str
@@ -27,9 +28,9 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """A reshard of a program. mesh: sdy's text of it. source, target: sdy's dimension shardings. times: runs, as far as
-    loops say. asked: a constraint or reshard of the program's own; else the partitioner needs it. op, place: who needs it,
-    maker: JAX's name and place of what makes the value."""
+    """A reshard of a program. mesh: its sdy text. source, target: sdy dimension shardings. times: runs, as far as loops
+    determine them. asked: a constraint or reshard of the program itself; else the partitioner needs it. op, place: the
+    user of the value; maker: JAX's name and place of the operation that makes it."""
 
     mesh: str
     source: str
@@ -48,7 +49,8 @@ class Found:
 
 
 def reshards(lowered: Any) -> list[Found]:
-    """All that change a sharding, in program order. lowered: jax.jit(f).lower(...). Raises what jaxlib raises."""
+    """All operations that change a sharding, in program order. lowered: jax.jit(f).lower(...). Raises the errors of
+    jaxlib."""
     module = lowered.compiler_ir("stablehlo")
     with module.context:
         copy = ir.Module.parse(module.operation.get_asm(binary=False, enable_debug_info=True))
@@ -57,8 +59,8 @@ def reshards(lowered: Any) -> list[Found]:
 
 
 def sources(module: Any, mark: Any) -> dict[str, str | None]:
-    """Sharding that Shardy finds for the operand of each marked constraint that changes it; by mark, as an attribute's
-    text, None where calls differ. module: is propagated. mark: of an operation, None for what is none of ours."""
+    """The sharding that Shardy finds for the operand of each marked constraint that changes it. Keys are marks, values
+    the text of the attribute, or None if calls differ. module: gets propagated. mark: the mark of an operation, or None."""
     passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module.operation)
     program, found = _Program(module), {}
     for op in operations(module.operation):
@@ -72,7 +74,7 @@ def sources(module: Any, mark: Any) -> dict[str, str | None]:
 
 
 def operations(op: Any) -> Iterator[Any]:
-    """All inside an operation, outer ones first."""
+    """All operations inside an operation, outer ones first."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -107,7 +109,7 @@ class _Program:
                 yield from self._reshard(op, times)
             elif kind in ("func.call", "call"):
                 yield from self._function(str(op.attributes["callee"]).strip('@"'), times)
-            elif kind != "sdy.manual_computation":  # tiles, where nothing is resharded
+            elif kind != "sdy.manual_computation":  # its body works on tiles and reshards nothing
                 turns = _turns(op) if kind == "stablehlo.while" else 1
                 for region in op.operation.regions:
                     for inner in region.blocks:
@@ -118,7 +120,7 @@ class _Program:
         mesh, target = _split(str(op.attributes["sharding"]))
         held, source = self.sharding(operand) or (mesh, _whole(target))
         own = _word_and_place(op)
-        if held != mesh:  # between two meshes, which no line to paste can name
+        if held != mesh:  # between two meshes, which no line to paste can express
             return
         if source == target or _is_made_here(operand) or any(word in own[0] or word in _words(operand) for word in _OWN):
             return
@@ -128,14 +130,14 @@ class _Program:
         name, place = own
         made = operand.owner
         if not place or (not isinstance(made, ir.Block) and str(made.location) == str(op.location)):
-            # Inserted by the pass, where the value is made: it is the user that needs it.
+            # The pass inserted it where the value is made, but the user needs it.
             name, place = next((found for found in map(_word_and_place, users) if found[1]), own)
         kind = ir.RankedTensorType(operand.type)
         yield Found(self.meshes.get(mesh, mesh), source, target, tuple(kind.shape), str(kind.element_type), times,
                     _is_asked(name), name, place, own)
 
     def sharding(self, value: Any) -> tuple[str, str] | None:
-        """Mesh and dimension shardings of a value, None where it has none."""
+        """Mesh and dimension shardings of a value; returns None if it has no sharding."""
         owner, number = value.owner, None
         if isinstance(owner, ir.Block):
             number, parent = ir.BlockArgument(value).arg_number, owner.owner
@@ -157,7 +159,7 @@ def _is_asked(name: str) -> bool:
 
 
 def _word_and_place(op: Any) -> tuple[str, str]:
-    """JAX's name of an operation, and the file and line that it stands in."""
+    """JAX's name of an operation, and its file and line."""
     text = str(op.location)
     name, place = re.match(r'loc\("([^"]*)"', text), re.search(r'"([^"]+)":(\d+)', text)
     return name.group(1) if name else "", f"{place.group(1)}:{place.group(2)}" if place else ""
@@ -168,7 +170,7 @@ def _symbol(op: Any) -> str:
 
 
 def _words(owner: Any) -> str:
-    """What says of an operation, or of who made a value, that it is ours."""
+    """The words that mark an operation, or the maker of a value, as ours."""
     op = getattr(owner, "owner", owner)
     if isinstance(op, ir.Block):
         return ""
@@ -184,7 +186,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _whole(dims: str) -> str:
-    """Of as many dimensions, none of which is cut."""
+    """Shardings of this many dimensions without any cut."""
     return re.sub(r"\{[^{}]*\}", "{}", dims)
 
 
@@ -205,7 +207,7 @@ def _of_argument(function: Any, name: str, number: int) -> tuple[str, str] | Non
 
 
 def _is_made_here(value: Any) -> bool:
-    """Every device can make its own tile of it: a constant, an iota, a broadcast scalar."""
+    """True if every device can make its own tile of it: a constant, an iota, a broadcast scalar."""
     op = value.owner
     if isinstance(op, ir.Block):
         return False
@@ -215,7 +217,7 @@ def _is_made_here(value: Any) -> bool:
 
 
 def _turns(loop: Any) -> int:
-    """Of a loop that counts from 0 up to a constant; 1 where its condition does not say."""
+    """Iterations of a loop that counts from 0 up to a constant; 1 if its condition is no constant."""
     for op in loop.operation.regions[0].blocks[0].operations:
         if op.operation.name == "stablehlo.compare" and "LT" in str(op.attributes["comparison_direction"]):
             bound = op.operands[1].owner

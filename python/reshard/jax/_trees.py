@@ -1,4 +1,4 @@
-"""Pytrees of arrays beside pytrees of shardings, which may stop earlier."""
+"""Pytrees of arrays beside pytrees of shardings, which may be shallower."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def each(move: Callable[..., Any], x: Any, sharding: Any, *more: Any) -> Any:
-    """move(leaf of x, its sharding, ...): a sharding stands for all that is below its place. Errors: ValueError."""
+    """Calls move(leaf of x, its sharding, ...). A sharding applies to everything below its place. Errors: ValueError."""
     leaves, form = jax.tree.flatten(x)
     ends = []
     for one in (sharding, *more):

@@ -59,7 +59,7 @@ const std::map<std::string, Emulation>& emulations() {
 #define X(name, Word, pack) {"reshard_turn_" #name, {turn_block<Word, pack>, alignof(Word), true}},
             RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element)                                                                                           \
+#define X(name, Element, ...)                                                                                           \
     {"reshard_fold_" #name, {fold_block<Element, ElementVector<Element>>, alignof(ElementVector<Element>), true}}, \
         {"reshard_fold_" #name "_wide", {fold_block<Element, Word16>, alignof(Word16), true}},
                 RESHARD_ELEMENTS(X)

@@ -1,0 +1,68 @@
+// The table of element types, and lookups in it.
+#pragma once
+
+#include <algorithm>
+
+#include "reshard/layout.hpp"
+#include "src/tables/dtypes.def"
+
+namespace reshard::tables {
+
+/// The sort of number that an element is.
+enum class Kind { boolean, signed_integer, unsigned_integer, floating, complex };
+
+/// All facts about an element type. dtypes.def explains the columns. A name that is missing is "".
+struct DTypeRow {
+    DType dtype;
+    bool combines;  ///< false for the types that only move
+    std::string_view name;
+    std::string_view long_name;
+    Kind kind;
+    Index bytes;
+    int mantissa;  ///< explicit bits; 0 if the type is not floating
+    std::string_view numpy;
+    std::uint8_t dlpack;
+    std::string_view safetensors;
+    std::string_view zarr;
+    std::string_view stablehlo;
+};
+
+/// A row for each element type; row(dtype) is dtypes[dtype].
+inline constexpr std::array dtypes = {
+#define X(dtype, Element, mpi, nccl, name, long_name, kind, ...) \
+    DTypeRow{DType::dtype, true, name, long_name, Kind::kind, __VA_ARGS__},
+#define BYTES(dtype, Element, mpi, nccl, name, long_name, kind, ...) \
+    DTypeRow{DType::dtype, false, name, long_name, Kind::kind, __VA_ARGS__},
+    RESHARD_DTYPES(X, BYTES)
+#undef BYTES
+#undef X
+};
+
+/// The row of an element type.
+[[nodiscard]] constexpr const DTypeRow& row(DType dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
+
+/// The element type whose column holds `text`. Empty text names no type.
+[[nodiscard]] constexpr std::optional<DType> find_dtype(std::string_view DTypeRow::*column, std::string_view text) {
+    for (const DTypeRow& one : dtypes)
+        if (one.*column == text && !text.empty()) return one.dtype;
+    return std::nullopt;
+}
+
+// The enum and the table list the same types in the same order. An enumerator that has no row is an error of -Wswitch.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+[[nodiscard]] constexpr bool has_row(DType dtype) {
+    switch (dtype) {
+#define X(name, ...)  \
+    case DType::name: \
+        return row(DType::name).dtype == DType::name;
+        RESHARD_DTYPES(X, X)
+#undef X
+    }
+    return false;
+}
+#pragma GCC diagnostic pop
+static_assert(std::ranges::all_of(dtypes, [](const DTypeRow& one) { return has_row(one.dtype); }),
+              "dtypes.def lists the types in the order of the enum DType");
+
+}  // namespace reshard::tables
