@@ -79,7 +79,8 @@ PLANNER = ["text", "planner/view", "planner/refinement", "planner/normalize_devi
 ALL = list(HEADERS)
 
 # Rooms from the ground up: the rooms below that the files of a room may see, and the public headers, each with the
-# headers that it sees. Every room sees src/base and src/tables. Includes of a private header count as includes of the file itself.
+# headers that it sees. Every room sees src/base and src/tables. Includes of a private header count as includes of the
+# file itself.
 KERNELS = ["src/copy/kernels", "src/copy"]
 TRANSPORT = ["backends/common", "src/execute", "src/schedule", *KERNELS]
 MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
