@@ -27,7 +27,7 @@ enum class Vocabulary {
     collectives,  ///< slice, all_gather, all_to_all, permute and the reductions only
 };
 
-/// Each step runs by itself, one after the other.
+/// The steps run one after the other.
 struct AsSteps {
     friend bool operator==(const AsSteps&, const AsSteps&) = default;
 };

@@ -91,7 +91,7 @@ struct Layout {
     std::vector<Dim> dims;                 ///< one per dimension of the array
     AtomList unreduced;                    ///< the digits that number the summands, most major first
     Reduction reduction = Reduction::sum;  ///< how summands combine; ignored if nothing is unreduced
-    Index summed = 1;                      ///< for an avg: so many of its summands count as one (see divisor)
+    Index summed = 1;                      ///< for an avg: this many of its summands count as one (see divisor)
 
     /// Compares values, names included. Reductions and divisors count only if something is unreduced.
     friend bool operator==(const Layout& a, const Layout& b);

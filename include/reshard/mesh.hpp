@@ -37,7 +37,8 @@ public:
     [[nodiscard]] Index device(Index position) const;  ///< the device at this position
     /// The position of a device; nullopt if it is not in the list. By default device i stands at position i.
     [[nodiscard]] std::optional<Index> position(Index device) const;
-    /// Fails unless each of so many positions has a different device of at least 0. Errors: mesh, overflow.
+    /// Fails unless the list has this many positions, each with a different device of at least 0. Errors: mesh,
+    /// overflow.
     [[nodiscard]] Result<void> fits(Index positions) const;
     /// True when both have the same device at each position.
     friend bool operator==(const DeviceList& a, const DeviceList& b);

@@ -1,5 +1,5 @@
 // The peers' own tables, row by row. Each row is read, planned and judged at full size, then moved by the tool's own
-// code, and every element is checked. Without an MPI launcher all rows move on threads of this process; with one, the
+// code, and every element is checked. Alone, all rows move on threads of this process; under an MPI launcher, the
 // rows that fit its ranks. With --full, arrays move at their own size if both ends take at most 2 GiB over all devices.
 #include <chrono>
 #include <cstdio>

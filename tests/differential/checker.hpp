@@ -22,7 +22,7 @@ struct Answer {
 
 [[nodiscard]] Answer read_answer(const std::string& text);
 
-/// The numbers on which the two judges differ, for a plan that both accept; empty if they agree on all numbers.
+/// The differences between the numbers of the two judges, for a plan that both accept; empty if all are equal.
 [[nodiscard]] std::string differ(const Plan& plan, const Verdict& verdict, const Answer& answer);
 
 /// Lines for one process, collected in a file.

@@ -26,8 +26,8 @@ struct Field {
     AtomList digits;
     std::vector<Index> shape;
     Index inside;  ///< devices per node
-    /// The most by which plans may exceed the bound, on average. If nodes have 3 x 2 devices, the exact optimum of
-    /// typed steps is at 1.30.
+    /// The largest allowed mean of plan cost / bound. If nodes have 3 x 2 devices, the exact optimum of typed steps is
+    /// at 1.30.
     double bound_mean = 1.25;
     /// The least gain of overlapping steps, on average, with equally dear levels.
     double gain_mean = 1.5;

@@ -117,7 +117,7 @@ Index Contents::total(Realm realm, Index element) const {
     return averaged ? all / source_summands_ : all;
 }
 
-/// The value to which the target's summands must combine, before an avg is divided.
+/// The value that the target's summands must combine to, before an avg is divided.
 Index Contents::wanted(Realm realm, Index element) const {
     const bool averaged = realm == Realm::dtype && target_summands_ > 1 && target_ == Reduction::avg;
     return total(realm, element) * (averaged ? target_summands_ : 1);

@@ -209,7 +209,7 @@ TEST(Copies, FoldsAndScales) {
     }
 }
 
-// Thousands of boxes take only a few launches, and each thread block finds its box.
+// Thousands of boxes take only a few launches, and each box is found.
 TEST(Copies, ManyBoxesAreOneLaunchPerKernel) {
     std::mt19937 random(1);
     constexpr Index boxes = 3000;

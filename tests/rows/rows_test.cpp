@@ -26,8 +26,7 @@ std::size_t common(const std::vector<Index>& a, const std::vector<Index>& b) {
     return both.size();
 }
 
-// Empty if every rank receives exactly what it does not hold, and no rank sends more than its share of what others
-// want.
+// Empty if every rank receives exactly the bytes that it lacks, and no rank sends more than its share of the demand.
 std::string bound_fault(const Problem& problem, const std::vector<std::vector<Row>>& sends, Index ranks) {
     std::vector<std::vector<Index>> held, wanted;
     for (Index rank = 0; rank < ranks; ++rank) {

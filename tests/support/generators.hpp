@@ -13,7 +13,7 @@ namespace reshard::test {
 /// The most device-elements (devices times largest tile) of any generated layout.
 inline constexpr Index device_elements_max = Index{1} << 16;
 
-/// What a generated pair may contain.
+/// The kinds of layouts that a generated pair may contain.
 struct Scope {
     bool uneven = true;     ///< extents that shard counts do not divide
     bool sums = true;       ///< unreduced axes

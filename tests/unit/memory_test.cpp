@@ -1,4 +1,4 @@
-// The tests write the files from which available memory is read. A claim above it fails.
+// The tests write the files that state the available memory. A claim above it fails.
 #include "src/base/memory.hpp"
 
 #include <gtest/gtest.h>

@@ -156,7 +156,7 @@ Index place(const Box& box, const std::vector<Index>& index) {
     return number;
 }
 
-// Slabs follow one another, no slab is too large, and the rows of the cut dimension need no fewer.
+// Slabs follow one another, no slab is too large, and their number is as small as the rows of the cut dimension allow.
 TEST(Slabs, MakeUpTheBoxInRowMajorOrder) {
     const Box box = {{1, 4}, {2, 7}, {0, 6}};
     for (const auto& [most, parts] : {std::pair<Index, std::size_t>{0, 90},

@@ -20,7 +20,7 @@ struct PieceWork {
     /// 0 if work makes the source.
     double seconds_before = 0;
     Index pieces_max = 32;  ///< at least 1
-    Index places = 64;  ///< pieces may end at so many places, even over a block: 1 to 1024, places^2 * pieces <= 2^22
+    Index places = 64;      ///< where pieces may end, evenly over a block; 1 to 1024, places^2 * pieces_max <= 2^22
 };
 
 /// The chosen pieces, and how long run and work then take.

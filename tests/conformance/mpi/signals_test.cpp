@@ -1,4 +1,4 @@
-// The flags with which the ranks of a node report their progress, tested alone. Threads are the ranks, and the flags
+// Tests alone the flags that report the progress of a node's ranks. Threads are the ranks, and the flags
 // guard plain memory. So the thread sanitizer finds every read that no flag orders after its write.
 #include "backends/mpi/shm/signals.hpp"
 

@@ -64,7 +64,7 @@ struct Event {
     unsigned long recorded = 0;
     unsigned long reached = 0;
     std::chrono::steady_clock::time_point at;
-    std::shared_ptr<Capture> capture;  ///< the capture in which it was recorded, if any
+    std::shared_ptr<Capture> capture;  ///< the capture that recorded it, if any
     Stream* stream = nullptr;
     std::size_t position = 0;  ///< position in the capture of that stream
 };

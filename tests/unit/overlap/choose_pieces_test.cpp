@@ -71,7 +71,7 @@ TEST(ChoosePieces, WorkThatWaitsForNoPieceComesFirst) {
     EXPECT_LT(apart.picoseconds, all.picoseconds);
     EXPECT_LE(apart.split->ends.size(), all.split->ends.size());
 
-    // Work that is not cut hides behind the transfer too.
+    // Even if the run is not cut, work that needs no piece hides behind the transfer.
     Machine dear = machine;
     dear.piece_ps = 1'000'000'000'000;
     const PieceChoice whole = choose_pieces(plan, dear, work).value();

@@ -50,7 +50,7 @@ TEST(RunTimesUnit, StepsCostWhatTheyDid) {
     late.levels[1].latency_ps = 5000;
     late.piece_ps = 70'000;
     EXPECT_NEAR(in_four(), static_cast<double>(started + 4000 + 3 * (1000 + 5000) + 4 * 70'000), 50);
-    // When no one waits for the pieces, this is the price of the work beside them.
+    // If steps do not overlap, run_times gives the same price. It prices the work beside such pieces.
     const Split four = even_pieces(0, 64, 4);
     EXPECT_EQ(picoseconds_of(run_times(plan.plan(), four, plan.verdict(), late, false), four),
               run_picoseconds(plan.plan(), even_split(0, 64, 16), plan.verdict(), late));
