@@ -3,7 +3,7 @@
 of its own, so no page depends on another.
 
 A command is a line `$ command`, continued while it ends in a backslash. The lines up to the next command are its output;
-if there is no such line, the command must only succeed. `...` matches any lines. Plans are the same everywhere and are
+if no line follows, the command must only succeed. `...` matches any lines. Plans are the same everywhere and are
 compared exactly. If a command measures time (reshard run, reshard bench), every number matches any number."""
 
 import os
