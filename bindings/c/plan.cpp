@@ -31,7 +31,6 @@ Result<Capabilities> capabilities_of(const reshard_options& given) {
     if (backend != nullptr) return backend->backend.capabilities();
     RESHARD_CHECK(need_count(given.ranks_per_node, 1, "ranks_per_node"));
     return Capabilities{.one_exchange = given.one_exchange != 0,
-                        .native_collectives = given.native_collectives != 0,
                         .steps_overlap = given.steps_overlap != 0,
                         .ranks_per_node = given.ranks_per_node};
 }

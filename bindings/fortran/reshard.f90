@@ -75,7 +75,7 @@ module reshard
         integer(c_int64_t) :: staging_bytes = 0
         integer(c_int32_t) :: donate = 0
         integer(c_int32_t) :: one_exchange = 0
-        integer(c_int32_t) :: native_collectives = 0
+        integer(c_int32_t), private :: reserved = 0
         integer(c_int32_t) :: steps_overlap = 0
         integer(c_int64_t) :: ranks_per_node = 1
         type(c_ptr), private :: backend = c_null_ptr

@@ -85,26 +85,22 @@ void add_step(nb::module_& module) {
     nb::class_<Capabilities>(module, "Capabilities",
                              R"doc(What a backend can do, for the planner; reshard.mpi.capabilities(comm) asks one.
 
-one_exchange: all ranks reach each other's memory. native_collectives: the library's own collectives run such steps. steps_overlap: a plan may run in pieces, one of which is
-in a step while another is in the next.)doc")
+one_exchange: all ranks reach each other's memory. steps_overlap: steps of two pieces run
+at the same time. ranks_per_node: ranks that reach each other's memory.)doc")
         .def(
             "__init__",
-            [](Capabilities* self, bool one_exchange, bool native, Index ranks_per_node, bool steps_overlap) {
-                new (self) Capabilities{.one_exchange = one_exchange,
-                                        .native_collectives = native,
-                                        .steps_overlap = steps_overlap,
-                                        .ranks_per_node = ranks_per_node};
+            [](Capabilities* self, bool one_exchange, bool steps_overlap, Index ranks_per_node) {
+                new (self) Capabilities{
+                    .one_exchange = one_exchange, .steps_overlap = steps_overlap, .ranks_per_node = ranks_per_node};
             },
-            "one_exchange"_a = false, "native_collectives"_a = false, "ranks_per_node"_a = 1, "steps_overlap"_a = false)
+            "one_exchange"_a = false, "steps_overlap"_a = false, "ranks_per_node"_a = 1)
         .def_ro("one_exchange", &Capabilities::one_exchange, "All ranks reach each other's memory.")
-        .def_ro("native_collectives", &Capabilities::native_collectives, "The library's own collectives run steps.")
         .def_ro("steps_overlap", &Capabilities::steps_overlap, "Steps of two pieces go on at once.")
         .def_ro("ranks_per_node", &Capabilities::ranks_per_node, "Ranks that reach each other's memory.")
         .def("__repr__", [](const Capabilities& can) {
             const auto word = [](bool yes) { return yes ? "True" : "False"; };
-            return fmt::format(
-                "Capabilities(one_exchange={}, native_collectives={}, ranks_per_node={}, steps_overlap={})",
-                word(can.one_exchange), word(can.native_collectives), can.ranks_per_node, word(can.steps_overlap));
+            return fmt::format("Capabilities(one_exchange={}, steps_overlap={}, ranks_per_node={})",
+                               word(can.one_exchange), word(can.steps_overlap), can.ranks_per_node);
         });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/try.hpp"
+#include "src/tables/capabilities.hpp"
 #include "tool/console/exit.hpp"
 
 namespace reshard::cli {
@@ -97,13 +98,9 @@ Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, In
     if (ranks_per_node != 0 && backend != "mpi") return fail(Code::usage, "--ranks-per-node is for --backend mpi");
     const Index per_node = ranks_per_node == 0 ? ranks : std::min(ranks_per_node, ranks);
     if (backend.empty()) return Capabilities{};
-    if (backend == "local") return Capabilities{.ranks_per_node = ranks};
-    if (backend == "nccl") return Capabilities{.native_collectives = true};
-    if (backend == "mpi")
-        return Capabilities{.one_exchange = per_node == ranks,
-                            .native_collectives = per_node != ranks,
-                            .steps_overlap = per_node != ranks,
-                            .ranks_per_node = per_node};
+#define RESHARD_BACKEND(name, ...) \
+    if (backend == #name) return tables::name##_capabilities(per_node == ranks, per_node);
+#include "src/tables/capabilities.def"
     return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", backend));
 }
 

@@ -51,7 +51,7 @@ typedef struct reshard_options {
     int64_t staging_bytes;           ///< of that limit, kept free for the backend
     int32_t donate;                  ///< 1: the memory of the source takes tiles between steps
     int32_t one_exchange;            ///< 1: all ranks reach each other's memory; of `backend` where one is given
-    int32_t native_collectives;      ///< 1: collectives of the backend's own library; of `backend` where one is given
+    int32_t reserved;                ///< 0
     int32_t steps_overlap;           ///< 1: steps of two pieces go on at once; of `backend` where one is given
     int64_t ranks_per_node;          ///< that reach each other's memory; of `backend` where one is given
     const reshard_backend* backend;  ///< that is to run the plan; NULL: each step runs as a step

@@ -11,13 +11,10 @@ struct Capabilities {
     /// All ranks reach each other's memory, so that one exchange between all of them is as good as any steps: it
     /// receives no more, holds nothing between source and target, and passes over the memory once.
     bool one_exchange = false;
-    bool native_collectives = false;  ///< a library's own all_gather, reduce_scatter and all_reduce run such steps
     /// Of pieces that overlap (Split) one is in a step while another is in the next: over levels of the network a run
     /// takes as long as the busiest. Arrays of a list share messages. Not where the same cores would do all steps.
     bool steps_overlap = false;
     Index ranks_per_node = 1;  ///< of this rank's node: ranks that reach each other's memory
-    /// Held beside memory of the caller's at the moment when it is registered or ended, at most. No plan depends on it.
-    Index registration_bytes = 0;
     friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 
