@@ -1,4 +1,4 @@
-// What the module reshard._core is made of.
+// The parts of the module reshard._core.
 #pragma once
 
 #include <nanobind/nanobind.h>

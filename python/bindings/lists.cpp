@@ -102,13 +102,13 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
         "def synthesize_list(problems: collections.abc.Sequence[tuple[Layout, Layout]], names: "
         "collections.abc.Sequence[str] | None = None, {}) "
         "-> ListPlan",
-        options_signature);
+        options_signature());
     const std::string words =
         fmt::format(R"doc(One plan for many arrays: pairs of source and target, in buckets under one limit on memory.
 
 footprint_bytes_max, donate and staging_bytes are of the whole list, peak_bytes_max of each array.{}
 Errors: as synthesize, the array named; InfeasibleError (what is needed, the limit, and the floor).)doc",
-                    options_words);
+                    options_words());
     def_asking<const std::vector<std::pair<Layout, Layout>>&, std::optional<std::vector<std::string>>>(
         module, "synthesize_list", planned, nb::sig(signature.c_str()), words.c_str(), "problems"_a,
         "names"_a.none() = nb::none());

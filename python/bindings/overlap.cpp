@@ -29,7 +29,7 @@ std::vector<std::size_t> order_of(const Split& split) {
     return order;
 }
 
-// Where the indices `some` lie in a tile that has `side`: intervals lie one behind the other.
+// The slices of a tile with `side` that hold the indices `some`. The tile holds its intervals one behind the other.
 nb::list slices_of(const Side& side, const Side& some) {
     nb::list slices;
     Index before = 0;

@@ -82,38 +82,60 @@ void add_step(nb::module_& module) {
         .def_ro("seconds", &PlannedStep::seconds, "Estimated on the plan's machine.")
         .def("__repr__",
              [](const PlannedStep& step) { return fmt::format("<Step {} to {}>", step.kind, format(step.layout)); });
-    nb::class_<Capabilities>(module, "Capabilities",
-                             R"doc(What a backend can do, for the planner; reshard.mpi.capabilities(comm) asks one.
+}
 
-one_exchange: all ranks reach each other's memory. steps_overlap: steps of two pieces run
-at the same time. ranks_per_node: ranks that reach each other's memory.)doc")
-        .def(
-            "__init__",
-            [](Capabilities* self, bool one_exchange, bool steps_overlap, Index ranks_per_node) {
-                new (self) Capabilities{
-                    .one_exchange = one_exchange, .steps_overlap = steps_overlap, .ranks_per_node = ranks_per_node};
-            },
-            "one_exchange"_a = false, "steps_overlap"_a = false, "ranks_per_node"_a = 1)
-        .def_ro("one_exchange", &Capabilities::one_exchange, "All ranks reach each other's memory.")
-        .def_ro("steps_overlap", &Capabilities::steps_overlap, "Steps of two pieces go on at once.")
-        .def_ro("ranks_per_node", &Capabilities::ranks_per_node, "Ranks that reach each other's memory.")
+void add_capabilities(nb::module_& module) {
+    const Capabilities usual;
+    nb::class_<Capabilities>(module, "Capabilities",
+                             "What a backend can do, for the planner; reshard.mpi.capabilities(comm) asks one.")
+        .def("__init__",
+             [](Capabilities* self
+#define RESHARD_CAPABILITY(kind, name, ...) , decltype(Capabilities::name) name
+#include "src/tables/capabilities.def"
+             ) {
+                 new (self) Capabilities{
+#define RESHARD_CAPABILITY(kind, name, ...) .name = name,
+#include "src/tables/capabilities.def"
+                 };
+             }
+#define RESHARD_CAPABILITY(kind, name, ...) , nb::arg(#name) = usual.name
+#include "src/tables/capabilities.def"
+             )
+#define RESHARD_CAPABILITY(kind, name, initial, about) .def_ro(#name, &Capabilities::name, about)
+#include "src/tables/capabilities.def"
         .def("__repr__", [](const Capabilities& can) {
-            const auto word = [](bool yes) { return yes ? "True" : "False"; };
-            return fmt::format("Capabilities(one_exchange={}, steps_overlap={}, ranks_per_node={})",
-                               word(can.one_exchange), word(can.steps_overlap), can.ranks_per_node);
+            std::string text;
+#define RESHARD_CAPABILITY(kind, name, ...) text += fmt::format(", {}={}", #name, nb::str(nb::cast(can.name)).c_str());
+#include "src/tables/capabilities.def"
+            return "Capabilities(" + text.substr(2) + ")";
         });
 }
 
-template <class Value>
-auto verdict(Value Verdict::*field) {
-    return [field](const Planned& planned) { return planned.made.verdict().*field; };
+// A property of Plan as Python has it.
+template <class T>
+const T& shown_value(const T& value) {
+    return value;
 }
+std::string shown_value(std::string_view word) { return std::string(word); }
+std::string shown_value(const Execution& execution) { return std::string(name(execution)); }
 
 void add_plan(nb::module_& module) {
-    nb::class_<Planned>(module, "Plan", R"doc(How an array moves, judged, and what it costs. synthesize makes them.
+    nb::class_<Planned> plan(module, "Plan", R"doc(How an array moves, judged, and what it costs. synthesize makes them.
 
-print(plan) is the table of `reshard plan`; a notebook shows table and picture. Bytes are of the busiest device.)doc")
-        .def_prop_ro(
+print(plan) is the table of `reshard plan`; a notebook shows table and picture. Bytes are of the busiest device.)doc");
+#define RESHARD_SHOWN(slot, c, json, field, kind, value, about)            \
+    if constexpr (std::string_view(#field) != "_") {                       \
+        plan.def_prop_ro(                                                  \
+            #field,                                                        \
+            [](const Planned& planned) {                                   \
+                [[maybe_unused]] const Synthesis& made = planned.made;     \
+                [[maybe_unused]] const Options& options = planned.options; \
+                return shown_value(value);                                 \
+            },                                                             \
+            about);                                                        \
+    }
+#include "src/tables/verdict.def"
+    plan.def_prop_ro(
             "source", [](const Planned& planned) { return planned.asked.source; }, "Where the array is.")
         .def_prop_ro(
             "target", [](const Planned& planned) { return planned.asked.target; }, "Where it is wanted.")
@@ -124,38 +146,10 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
                      "In order; none when both ends hold the same.")
         .def_prop_ro(
             "ranks", [](const Planned& planned) { return world_size(planned.made.plan()); }, "Ranks that are needed.")
-        .def_prop_ro("received_bytes", verdict(&Verdict::received_bytes_max_device), "By one device over all steps.")
-        .def_prop_ro("sent_bytes", verdict(&Verdict::sent_bytes_max_device), "By one device over all steps.")
-        .def_prop_ro("lower_bound_bytes", verdict(&Verdict::lower_bound_bytes),
-                     "No protocol's busiest receiver gets less.")
-        .def_prop_ro("peak_bytes", verdict(&Verdict::peak_bytes), "The largest tile on the way.")
-        .def_prop_ro("floor_bytes", verdict(&Verdict::floor_bytes), "The larger tile of the two ends.")
-        .def_prop_ro("footprint_bytes", verdict(&Verdict::footprint_bytes),
-                     "Source, target and workspace together, in full tiles.")
-        .def_prop_ro(
-            "seconds", [](const Planned& planned) { return seconds_of(planned.made.picoseconds); },
-            "Estimated on `machine`.")
         .def_prop_ro(
             "machine", [](const Planned& planned) { return planned.options.machine; }, "What it was priced on.")
         .def_prop_ro(
-            "optimal", [](const Planned& planned) { return planned.made.optimal; },
-            "received_bytes == lower_bound_bytes.")
-        .def_prop_ro(
-            "search_complete", [](const Planned& planned) { return planned.made.search_complete; },
-            "Nothing better for this objective exists in this vocabulary.")
-        .def_prop_ro(
-            "stop_reason", [](const Planned& planned) { return text_of(name(planned.made.stop_reason)); },
-            nb::sig("def stop_reason(self, /) -> str"), "one_step, exhausted, budget or unsearched.")
-        .def_prop_ro(
             "rule", [](const Planned& planned) { return planned.made.rule; }, "The rule that gave the plan.")
-        .def_prop_ro(
-            "states", [](const Planned& planned) { return planned.made.states; }, "That the search expanded.")
-        .def_prop_ro(
-            "execution", [](const Planned& planned) { return text_of(name(planned.made.execution())); },
-            nb::sig("def execution(self, /) -> str"), "How it runs: steps, one_exchange or split.")
-        .def_prop_ro(
-            "donate", [](const Planned& planned) { return planned.options.limits.memory.donate; },
-            "The source's memory is written.")
         .def_prop_ro(
             "fingerprint",
             [](const Planned& planned) {
@@ -239,17 +233,25 @@ PlanCache& plans() {
 
 }  // namespace
 
-Options options_of(const Asked& asked, const Mesh* mesh) {
-    Options options;
-    options.objective = unwrap(parse_objective(asked.objective));
-    options.vocabulary = unwrap(parse_vocabulary(asked.vocabulary));
-    options.limits.peak_bytes_max = limit_of(asked.peak_bytes_max);
-    options.limits.memory = {limit_of(asked.footprint_bytes_max), asked.donate, bytes_of(asked.staging_bytes)};
-    options.machine = machine_of(asked.machine);
-    if (!asked.capabilities.is_none())
-        options.capabilities = instance_of<Capabilities>(asked.capabilities, "capabilities are Capabilities or None");
+namespace {
+
+// Reads an option by the type of its field in Options. `mesh` reads the texts of first steps; nullptr where they have
+// none in common.
+void read(const std::string& given, const Mesh*, Objective& into) { into = unwrap(parse_objective(given)); }
+void read(const std::string& given, const Mesh*, Vocabulary& into) { into = unwrap(parse_vocabulary(given)); }
+void read(bool given, const Mesh*, bool& into) { into = given; }
+void read(nb::handle given, const Mesh*, std::optional<Index>& into) { into = limit_of(given); }
+void read(nb::handle given, const Mesh*, Index& into) { into = bytes_of(given); }
+void read(nb::handle given, const Mesh*, Machine& into) { into = machine_of(given); }
+void read(nb::handle given, const Mesh*, Capabilities& into) {
+    if (!given.is_none()) into = instance_of<Capabilities>(given, "capabilities are Capabilities or None");
+}
+void read(nb::handle given, const Mesh*, std::vector<std::string>& into) {
+    for (nb::handle rule : given) into.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
+}
+void read(nb::handle given, const Mesh* mesh, std::vector<Step>& into) {
     const char* const wanted = "a first step is its kind, a str, and the layout after it, a Layout or its text";
-    for (nb::handle step : asked.first_steps) {
+    for (nb::handle step : given) {
         std::pair<std::string, nb::object> kind_and_layout;
         if (!nb::try_cast(step, kind_and_layout)) throw nb::type_error(wanted);
         const auto& [kind, layout] = kind_and_layout;
@@ -258,26 +260,49 @@ Options options_of(const Asked& asked, const Mesh* mesh) {
             if (mesh == nullptr) raise({Code::usage, "the layouts of first steps are Layouts here, not texts"});
             after = unwrap(parse_layout(*mesh, value_of<std::string>(layout, wanted)));
         }
-        options.first_steps.push_back({unwrap(parse_step_kind(kind)), std::move(after)});
+        into.push_back({unwrap(parse_step_kind(kind)), std::move(after)});
     }
-    for (nb::handle rule : asked.without)
-        options.without.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
+}
+
+}  // namespace
+
+Options options_of(const Asked& asked, const Mesh* mesh) {
+    Options options;
+#define RESHARD_OPTION(kind, name, member, ...) read(asked.name, mesh, options.member);
+#include "src/tables/options.def"
     return options;
+}
+
+std::string options_signature() {
+    const Options usual;
+    std::string text = "*";
+#define RESHARD_OPTION(kind, name, member, ...) \
+    text += fmt::format(", {}: {}", #name, written::kind::hint(usual.member));
+#include "src/tables/options.def"
+    return text;
+}
+
+std::string options_words() {
+    std::string text = "\n\nBytes are bytes of a device, an int or a text such as '96MiB'.\n";
+#define RESHARD_OPTION(kind, name, member, value, about) text += fmt::format("\n{}: {}.", #name, about);
+#include "src/tables/options.def"
+    return text;
 }
 
 void add_plans(nb::module_& module) {
     add_step(module);
+    add_capabilities(module);
     add_plan(module);
     add_explanation(module);
     const std::string made =
-        fmt::format("def synthesize(source: Layout, target: Layout, {}) -> Plan", options_signature);
+        fmt::format("def synthesize(source: Layout, target: Layout, {}) -> Plan", options_signature());
     const std::string words =
         fmt::format(R"doc(The cheapest plan found from one layout to another, judged before it is returned.
 
 Same question, same answer on every rank and machine; answers are remembered (the last 1024).{}
 Errors: InputError (different arrays, an axis unknown, a first step that is not typed), InfeasibleError (a limit below
 what any plan needs; it names the floor). Any number of threads may ask at once; the GIL is not held meanwhile.)doc",
-                    options_words);
+                    options_words());
     def_asking<const Layout&, const Layout&>(
         module, "synthesize",
         [](const Layout& source, const Layout& target, const Asked& asked) {
@@ -291,13 +316,13 @@ what any plan needs; it names the floor). Any number of threads may ask at once;
         nb::sig(made.c_str()), words.c_str(), "source"_a, "target"_a);
 
     const std::string explained = fmt::format(
-        "def explain(source: Layout, target: Layout, times: bool = False, {}) -> Explanation", options_signature);
+        "def explain(source: Layout, target: Layout, times: bool = False, {}) -> Explanation", options_signature());
     const std::string explained_words =
         fmt::format(R"doc(The plan beside everything else that was considered, and why each of those lost.
 
 times: also how long each rule took.{}
 Errors: as synthesize.)doc",
-                    options_words);
+                    options_words());
     def_asking<const Layout&, const Layout&, bool>(
         module, "explain",
         [](const Layout& source, const Layout& target, bool times, const Asked& asked) {

@@ -10,63 +10,87 @@
 
 namespace reshard::python {
 
-/// What was asked, what was made of it, and under which options. A reshape is planned in a view that both ends have, so
-/// the plan's own ends may have another shape.
+/// A question, its answer and its options. A reshape is planned in a view that both ends have, so the ends of the plan
+/// may have another shape.
 struct Planned {
     Problem asked;
     Synthesis made;
     Options options;
 };
 
-/// As the program wrote them. Texts and numbers are read by options_of.
+/// How an option of each kind in src/tables/options.def is written in Python: the type of the argument in C++, its
+/// annotation with its default, and the default. `usual` is the value in Options{}.
+namespace written {
+struct Object {
+    using Type = nb::handle;
+    static auto or_not_given(nb::arg argument, const nb::object& otherwise) { return argument.none() = otherwise; }
+};
+struct choice {
+    using Type = std::string;
+    static std::string hint(auto usual) { return "str = '" + std::string(name(usual)) + "'"; }
+    static auto argument(nb::arg argument, auto usual) { return argument = std::string(name(usual)); }
+};
+struct flag {
+    using Type = bool;
+    static std::string hint(bool) { return "bool = False"; }
+    static auto argument(nb::arg argument, bool usual) { return argument = usual; }
+};
+struct limit : Object {
+    static std::string hint(const auto&) { return "int | str | None = None"; }
+    static auto argument(nb::arg argument, const auto&) { return or_not_given(argument, nb::none()); }
+};
+struct list_bytes : Object {
+    static std::string hint(const auto&) { return "int | str = 0"; }
+    static auto argument(nb::arg argument, Index usual) { return argument = usual; }
+};
+struct machine : limit {
+    static std::string hint(const auto&) { return "Machine | str | None = None"; }
+};
+struct capabilities : limit {
+    static std::string hint(const auto&) { return "Capabilities | None = None"; }
+};
+struct names : Object {
+    static std::string hint(const auto&) { return "collections.abc.Sequence[str] = ()"; }
+    static auto argument(nb::arg argument, const auto&) { return argument = nb::make_tuple(); }
+};
+struct steps : names {
+    static std::string hint(const auto&) { return "collections.abc.Sequence[tuple[str, Layout | str]] = ()"; }
+};
+}  // namespace written
+
+/// The options as the program wrote them. options_of reads texts and numbers.
 struct Asked {
-    std::string objective;
-    std::string vocabulary;
-    nb::handle peak_bytes_max;
-    nb::handle footprint_bytes_max;
-    bool donate;
-    nb::handle staging_bytes;
-    nb::handle machine;
-    nb::handle capabilities;
-    nb::handle first_steps;
-    nb::handle without;
+#define RESHARD_OPTION(kind, name, ...) written::kind::Type name;
+#include "src/tables/options.def"
 };
 
 /// Errors raised: InputError, TypeError.
 [[nodiscard]] Options options_of(const Asked& asked, const Mesh* mesh);
 
-/// What stands behind the arguments of its own in the signature of a function that plans, and in its docstring.
-inline constexpr const char* options_signature =
-    "*, objective: str = 'time', vocabulary: str = 'all', peak_bytes_max: int | str | None = None, "
-    "footprint_bytes_max: int | str | None = None, donate: bool = False, staging_bytes: int | str = 0, "
-    "machine: Machine | str | None = None, capabilities: Capabilities | None = None, "
-    "first_steps: collections.abc.Sequence[tuple[str, Layout | str]] = (), without: collections.abc.Sequence[str] = ()";
-inline constexpr const char* options_words = R"doc(
-
-objective: time, bytes (that the busiest device receives) or steps (that communicate): what is least.
-vocabulary: all, or collectives (no exchange; steps run as steps).
-peak_bytes_max, footprint_bytes_max: bytes a device, an int or '96MiB'; the largest tile on the way, and all buffers of
-    the plan together. donate: the source's memory may be written. staging_bytes: of the footprint, kept for a backend.
-machine: a Machine or its text; the laptop when None. capabilities: of the backend that is to run the plan.
-first_steps: pairs of a kind and the layout after it, that come first. without: rules that are not asked, by name.)doc";
+/// The options in the signature of a function that plans, behind its own arguments.
+[[nodiscard]] std::string options_signature();
+/// The same in its docstring.
+[[nodiscard]] std::string options_words();
 
 /// Defines a function `name(arguments..., *, options...)`; `body` takes the arguments and Asked.
 template <class... Arguments, class Body, class... Extra>
-void def_asking(nb::module_& module, const char* name, Body body, const Extra&... extra) {
-    using namespace nb::literals;
+void def_asking(nb::module_& module, const char* function, Body body, const Extra&... extra) {
+    const Options usual;
     module.def(
-        name,
-        [body](Arguments... arguments, std::string objective, std::string vocabulary, nb::handle peak_bytes_max,
-               nb::handle footprint_bytes_max, bool donate, nb::handle staging_bytes, nb::handle machine,
-               nb::handle capabilities, nb::handle first_steps, nb::handle without) {
-            return body(arguments...,
-                        Asked{std::move(objective), std::move(vocabulary), peak_bytes_max, footprint_bytes_max, donate,
-                              staging_bytes, machine, capabilities, first_steps, without});
+        function,
+        [body](Arguments... arguments
+#define RESHARD_OPTION(kind, name, ...) , written::kind::Type name
+#include "src/tables/options.def"
+        ) {
+            return body(arguments..., Asked{
+#define RESHARD_OPTION(kind, name, ...) std::move(name),
+#include "src/tables/options.def"
+                                      });
         },
-        extra..., nb::kw_only(), "objective"_a = "time", "vocabulary"_a = "all", "peak_bytes_max"_a.none() = nb::none(),
-        "footprint_bytes_max"_a.none() = nb::none(), "donate"_a = false, "staging_bytes"_a = 0,
-        "machine"_a.none() = nb::none(), "capabilities"_a.none() = nb::none(), "first_steps"_a = nb::make_tuple(),
-        "without"_a = nb::make_tuple());
+        extra..., nb::kw_only()
+#define RESHARD_OPTION(kind, name, member, ...) , written::kind::argument(nb::arg(#name), usual.member)
+#include "src/tables/options.def"
+    );
 }
 
 }  // namespace reshard::python

@@ -51,7 +51,7 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
     return numbers_of(std::move(rows));
 }
 
-// What rules make of a list, and its rows.
+// The moves that rules make from a list, and their rows.
 struct Model {
     ModelMoves moves;
     RowSchedule rows;

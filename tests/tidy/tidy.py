@@ -59,7 +59,8 @@ HEADERS = {
     "files/convert": ["files/checkpoint"],
     "files/load": ["files/convert", "backends/backend"],
     "reshard": ["redistribute", "text"],
-    "c/base": [],
+    "c/tables": [],
+    "c/base": ["c/tables"],
     "c/layout": ["c/base"],
     "c/plan": ["c/layout"],
     "c/rows": ["c/layout"],
@@ -86,7 +87,7 @@ TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/data",
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
-    "src/tables": ([], ["planner/capabilities"]),
+    "src/tables": ([], ["problem"]),
     "src/layout": ([], ["planner/view", "planner/refinement", "planner/normalize_devices"]),
     "src/plan": ([], ["planner/refinement", "planner/simulate", "planner/step", "check"]),
     "src/price/tiles": ([], ["planner/refinement", "layout"]),

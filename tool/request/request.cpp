@@ -51,16 +51,30 @@ Result<void> read(const char* name, const std::optional<std::string>& text, cons
     return {};
 }
 
+// Reads an option by the type of its field in Options.
+Result<void> read(const char* name, const std::optional<std::string>& text, Objective& into) {
+    return read(name, text, parse_objective, into);
+}
+Result<void> read(const char* name, const std::optional<std::string>& text, Vocabulary& into) {
+    return read(name, text, parse_vocabulary, into);
+}
+Result<void> read(const char* name, const std::optional<std::string>& text, Machine& into) {
+    return read(name, text, read_machine, into);
+}
+Result<void> read(const char* name, const std::optional<std::string>& text, std::optional<Index>& into) {
+    return read(name, text, parse_bytes, into);
+}
+template <class T>
+Result<void> read(const char*, const T& given, T& into) {
+    into = given;
+    return {};
+}
+
 Result<void> read_options(const Question& question, Options& options) {
-    options.without = question.without;
-    Limits& limits = options.limits;
-    limits.memory.donate = question.donate;
-    RESHARD_CHECK(read("vocabulary", question.vocabulary, parse_vocabulary, options.vocabulary));
-    RESHARD_CHECK(read("objective", question.objective, parse_objective, options.objective));
-    RESHARD_CHECK(read("machine", question.machine, read_machine, options.machine));
-    RESHARD_CHECK(read("peak_bytes_max", question.peak_bytes_max, parse_bytes, limits.peak_bytes_max));
-    auto& footprint = limits.memory.footprint_bytes_max;
-    return read("footprint_bytes_max", question.footprint_bytes_max, parse_bytes, footprint);
+#define RESHARD_OPTION(kind, name, member, ...) RESHARD_CHECK(read(#name, question.name, options.member));
+#define RESHARD_OTHER_OPTION(...)
+#include "src/tables/options.def"
+    return {};
 }
 
 // `kind layout`: how a plan writes its steps.
