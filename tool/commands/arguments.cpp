@@ -28,12 +28,11 @@ void add_problem(CLI::App& command, Question& question) {
     option(command, "source", question.source, "LAYOUT", "layout of the array now, f32[12288@x,4096]");
     option(command, "target", question.target, "LAYOUT", "layout wanted, f32[12288@y,4096]");
     option(command, "--mesh", question.mesh, "MESH", "named axes of devices, x=2,y=3");
-    option(command, "--target-mesh", question.target_mesh, "MESH", "mesh of the target, when it has other axes");
+    option(command, "--target-mesh", question.target_mesh, "MESH", "mesh of the target, if it has other axes");
     option(command, "--notation", question.notation, "NOTATION",
            "how meshes and layouts are written: jax (the default), spec, sdy, hlo or dtensor");
-    option(command, "--array", question.array, "ARRAY",
-           "element type and shape, f32[8,4], where the notation does not say them");
-    option(command, "--target-array", question.target_array, "ARRAY", "the same of the target, when it is reshaped");
+    option(command, "--array", question.array, "ARRAY", "element type and shape, f32[8,4], for notations without them");
+    option(command, "--target-array", question.target_array, "ARRAY", "the same for a target of another shape");
 }
 
 // --name, with dashes.
@@ -60,7 +59,7 @@ void add_options(CLI::App& command, Question& question) {
 #define RESHARD_OTHER_OPTION(...)
 #include "src/tables/options.def"
     option(command, "--first", question.first_steps, "STEP",
-           "a first step to take, 'all_gather f32[12288,4096]'; may be given again, or name a file of such lines")
+           "a step that comes first, 'all_gather f32[12288,4096]', or a file of such lines; may be given again")
         ->allow_extra_args(false);
 }
 
@@ -91,7 +90,7 @@ void add_list_options(CLI::App& command, Arguments& arguments) {
 void add_timeout(CLI::App& command, Arguments& arguments) {
     constexpr Index most = 1'000'000'000;
     option(command, "--timeout", arguments.timeout, "SECONDS",
-           "how long a rank waits for one that does not come, under MPI; 300 when not given")
+           "how long a rank waits for an absent one, under MPI; 300 when not given")
         ->check(CLI::Range(Index{1}, most));
 }
 
@@ -102,9 +101,9 @@ void add_run_options(CLI::App& command, Arguments& arguments) {
     option(command, "--output", arguments.output, "FILE",
            "write the moved array to this .npy file, a pipe or a device");
     option(command, "--tiles", arguments.tiles, "FOLDER",
-           "write every rank's tiles to this folder, in the place of earlier ones");
+           "write every rank's tiles to this folder, replacing earlier ones");
     option(command, "--dtype", arguments.dtype, "DTYPE",
-           "what elements of the input are that .npy has no type for: bf16, f8_e4m3fn or f8_e5m2");
+           "the element type of the input, if .npy has no name for it: bf16, f8_e4m3fn or f8_e5m2");
 }
 
 void add_translate(CLI::App& app, Arguments& arguments) {
@@ -115,9 +114,9 @@ void add_translate(CLI::App& app, Arguments& arguments) {
            "how it is written: jax (the default), spec, sdy, hlo or dtensor");
     option(*command, "--to", arguments.to, "NOTATION", "how it is wanted; jax when not given");
     option(*command, "--mesh", question.mesh, "MESH",
-           "the mesh, where the notation does not say it; for hlo and dtensor sizes are enough");
+           "the mesh, for notations without one; hlo and dtensor need only its sizes");
     option(*command, "--array", question.array, "ARRAY",
-           "element type and shape, f32[8,4], where the notation does not say them");
+           "element type and shape, f32[8,4], for notations without them");
 }
 
 void add_inspect(CLI::App& app, Arguments& arguments) {
@@ -130,35 +129,35 @@ void add_inspect(CLI::App& app, Arguments& arguments) {
 
 void add_convert(CLI::App& app, Arguments& arguments) {
     CLI::App* command =
-        add_command(app, arguments, convert, "convert", "a checkpoint in one sharding becomes one in another");
+        add_command(app, arguments, convert, "convert", "rewrite a checkpoint from one sharding to another");
     option(*command, "from", arguments.from, "PATH",
            "a .safetensors or .npy file, a folder of .safetensors, or of zarr")
         ->required();
-    option(*command, "into", arguments.into, "PATH", "what is made; nothing may be there yet")->required();
+    option(*command, "into", arguments.into, "PATH", "the output; it may not exist yet")->required();
     option(*command, "--rules", arguments.rules, "FILE",
-           "lines pattern = layout of a target; of a source, where files are of ranks");
+           "lines pattern = layout of the target, and of the source for files of ranks");
     option(*command, "--to", arguments.form, "FORM",
            "single (a name that ends in .safetensors), npy (.npy), zarr (.zarr), index (else), ranks or "
            "dcp");
     option(*command, "--chunks", arguments.chunks, "INDICES", "of zarr: indices of a chunk in each dimension, 1,90,180")
         ->delimiter(',')
         ->allow_extra_args(false);
-    option(*command, "--shards", arguments.shards, "INDICES", "of zarr: those of a file of several chunks")
+    option(*command, "--shards", arguments.shards, "INDICES", "of zarr: indices of a file of several chunks")
         ->delimiter(',')
         ->allow_extra_args(false);
     option(*command, "--list", arguments.list, "FILE",
-           "the whole tensors, name dtype[shape], where files are of ranks and do not say it");
+           "the whole tensors, name dtype[shape], for files of ranks that lack it");
     option(*command, "--cast", arguments.casts, "CAST",
            "an element type for all floating tensors, bf16, or for some, *.norm.*=f32; may be given again")
         ->allow_extra_args(false);
-    option(*command, "--memory", arguments.memory, "BYTES", "what the process may take; 1GiB when not given");
-    option(*command, "--granule", arguments.granule, "BYTES", "what the disk moves at once; 1MiB when not given");
+    option(*command, "--memory", arguments.memory, "BYTES", "the most memory of the process; 1GiB when not given");
+    option(*command, "--granule", arguments.granule, "BYTES", "how much the disk moves at once; 1MiB when not given");
     option(*command, "--file-bytes", arguments.file_bytes, "BYTES", "largest file beside an index; 5GB when not given");
     constexpr Index most = 1024;
     option(*command, "--jobs", arguments.jobs, "THREADS", "threads; as many as processors, at most 8, when not given")
         ->check(CLI::Range(Index{1}, most));
-    command->add_flag("--verify", arguments.verify, "read all that was written again and compare checksums");
-    command->add_flag("--resume", arguments.resume, "go on where an earlier run of the same command ended");
+    command->add_flag("--verify", arguments.verify, "read all output again and compare checksums");
+    command->add_flag("--resume", arguments.resume, "continue an earlier run of the same command");
     command->add_flag("--dry-run", arguments.dry_run, "only say what would be read and written");
 }
 
@@ -178,9 +177,6 @@ Result<void> complete_list(const Arguments& arguments) {
     Question none;
     static_cast<QuestionOptions&>(none) = question;
     if (question != none) return fail(Code::usage, "--list takes its problems from its file alone");
-    const bool files = !arguments.input.empty() || !arguments.output.empty() || !arguments.tiles.empty();
-    if (files || arguments.certify || !arguments.dtype.empty())
-        return fail(Code::usage, "--input, --output, --tiles, --dtype and --certify are for one array, not for --list");
     return {};
 }
 
@@ -202,13 +198,7 @@ Result<void> complete(const Arguments& arguments) {
         return {};
     }
     if (!arguments.rows.empty()) RESHARD_CHECK(complete_rows(arguments));
-    if (arguments.rounds < 1 || arguments.rounds > rounds_max) {
-        return fail(Code::usage, fmt::format("--rounds must be from 1 to {}", rounds_max));
-    }
     if (arguments.batch) {
-        if (!arguments.list.empty()) return fail(Code::usage, "--batch plans problem by problem, --list all together");
-        if (arguments.certify) return fail(Code::usage, "--certify is for one plan, not for --batch");
-        if (!arguments.backend.empty()) return fail(Code::usage, "--backend is not for --batch");
         if (question != Question{})
             return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
@@ -294,18 +284,20 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     option(*calibrate, "--backend", arguments.backend, "BACKEND",
            "local or mpi; when not given mpi under mpirun, else local");
     option(*calibrate, "--output", arguments.output, "FILE", "write the machine to this file");
-    option(*calibrate, "--rounds", arguments.rounds, "ROUNDS", "timed rounds of every measurement; 7 when not given");
+    option(*calibrate, "--rounds", arguments.rounds, "ROUNDS", "timed rounds of every measurement; 7 when not given")
+        ->check(CLI::Range(Index{1}, rounds_max));
     option(*calibrate, "--disk", arguments.disk, "FOLDER",
-           "instead: how much the disk of this folder is to move at once");
+           "instead: measure how much the disk of this folder moves at once");
     add_translate(app, arguments);
     CLI::App* emit = ask(cli::emit, "emit", "the plan as a program for JAX, StableHLO or PyTorch");
     option(*emit, "--to", arguments.to, "FRAMEWORK", "jax, stablehlo or torch")->required();
     emit->get_option("--vocabulary")->description("which steps: collectives (the default); no framework has others");
     add_inspect(app, arguments);
     add_convert(app, arguments);
-    plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
+    CLI::Option* batch =
+        plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify,
-                                          "have the checker that is extracted from the proofs judge the plan, too");
+                                          "also judge the plan with the checker that is extracted from the proofs");
     option(*plan, "--checker", arguments.checker, "PROGRAM",
            "that checker; when not given the environment's RESHARD_CHECKER, else reshard-checker")
         ->needs(certify);
@@ -313,7 +305,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     CLI::Option* log = option(*explain, "--log", arguments.log, "FILE",
                               "explain XLA's \"involuntary full rematerialization\" lines of this file");
     option(*explain, "--waste-max", arguments.waste_max, "RATIO",
-           "fail where XLA receives more than so many times the bytes")
+           "fail if XLA receives more than so many times the bytes")
         ->needs(log)
         ->check(CLI::NonNegativeNumber);
     add_list_options(*plan, arguments);
@@ -326,16 +318,22 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
            "lines pattern = layout for both ends; the list's lines are then tensors, name dtype[shape]")
         ->needs(rows)
         ->needs("--list");
+    batch->excludes(certify)->excludes("--list");
+    plan->get_option("--list")->excludes(certify);
     draw->add_flag("--svg", arguments.svg, "a drawing instead of text");
     add_run_options(*run, arguments);
     add_list_options(*run, arguments);
+    for (const char* const of_one_array : {"--input", "--output", "--tiles", "--dtype"})
+        run->get_option("--list")->excludes(of_one_array);
     add_backend(*bench, arguments, "local or mpi; mpi under mpirun, else local");
     for (CLI::App* command : {plan, explain, draw})
         add_backend(*command, arguments,
-                    "that the plan is for: local, mpi or nccl; when not given, steps run as steps");
+                    "the backend of the plan: local, mpi or nccl; when not given, steps run as steps");
+    batch->excludes("--backend");
     add_timeout(*bench, arguments);
     add_timeout(*calibrate, arguments);
-    option(*bench, "--rounds", arguments.rounds, "ROUNDS", "timed rounds of every contestant; 7 when not given");
+    option(*bench, "--rounds", arguments.rounds, "ROUNDS", "timed rounds of every contestant; 7 when not given")
+        ->check(CLI::Range(Index{1}, rounds_max));
     complete_help(app);
     try {
         app.parse(argc, argv);
