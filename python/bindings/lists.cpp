@@ -18,14 +18,14 @@ std::string list_text(const PlannedList& list, std::size_t width) {
 }
 
 PlannedList planned(const std::vector<std::pair<Layout, Layout>>& ends, std::optional<std::vector<std::string>> names,
-                    const Asked& asked) {
+                    const nb::kwargs& given) {
     std::vector<Problem> problems;
     for (const auto& [source, target] : ends) problems.push_back({source, target});
     if (names && names->size() != problems.size())
         raise({Code::mismatch, fmt::format("{} names for {} arrays", names->size(), problems.size())});
     if (!names) names.emplace();
     for (std::size_t i = names->size(); i < problems.size(); ++i) names->push_back(fmt::format("#{}", i));
-    Options options = options_of(asked, nullptr);
+    Options options = options_of(given, nullptr);
     const MemoryPolicy memory = std::exchange(options.limits.memory, {});  // of the list, not of each array
     auto found = [&] {
         const Unlocked unlocked;
@@ -109,9 +109,8 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
 footprint_bytes_max, donate and staging_bytes are of the whole list, peak_bytes_max of each array.{}
 Errors: as synthesize, the array named; InfeasibleError (what is needed, the limit, and the floor).)doc",
                     options_words());
-    def_asking<const std::vector<std::pair<Layout, Layout>>&, std::optional<std::vector<std::string>>>(
-        module, "synthesize_list", planned, nb::sig(signature.c_str()), words.c_str(), "problems"_a,
-        "names"_a.none() = nb::none());
+    module.def("synthesize_list", planned, nb::sig(signature.c_str()), words.c_str(), "problems"_a,
+               "names"_a.none() = nb::none(), "options"_a);
 }
 
 }  // namespace reshard::python

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <set>
 
 #include "python/bindings/core.hpp"
 #include "report/explanation.hpp"
@@ -235,11 +236,11 @@ PlanCache& plans() {
 
 namespace {
 
-// Reads an option by the type of its field in Options. `mesh` reads the texts of first steps; nullptr where they have
-// none in common.
-void read(const std::string& given, const Mesh*, Objective& into) { into = unwrap(parse_objective(given)); }
-void read(const std::string& given, const Mesh*, Vocabulary& into) { into = unwrap(parse_vocabulary(given)); }
-void read(bool given, const Mesh*, bool& into) { into = given; }
+// Reads an option by the type of its field in Options.
+std::string word_of(nb::handle given) { return value_of<std::string>(given, "an objective or a vocabulary is a str"); }
+void read(nb::handle given, const Mesh*, Objective& into) { into = unwrap(parse_objective(word_of(given))); }
+void read(nb::handle given, const Mesh*, Vocabulary& into) { into = unwrap(parse_vocabulary(word_of(given))); }
+void read(nb::handle given, const Mesh*, bool& into) { into = value_of<bool>(given, "a flag is True or False"); }
 void read(nb::handle given, const Mesh*, std::optional<Index>& into) { into = limit_of(given); }
 void read(nb::handle given, const Mesh*, Index& into) { into = bytes_of(given); }
 void read(nb::handle given, const Mesh*, Machine& into) { into = machine_of(given); }
@@ -264,20 +265,44 @@ void read(nb::handle given, const Mesh* mesh, std::vector<Step>& into) {
     }
 }
 
+// The annotation of an option and its default.
+std::string hint(bool) { return "bool = False"; }
+std::string hint(Index) { return "int | str = 0"; }
+std::string hint(const std::optional<Index>&) { return "int | str | None = None"; }
+std::string hint(const Machine&) { return "Machine | str | None = None"; }
+std::string hint(const Capabilities&) { return "Capabilities | None = None"; }
+std::string hint(const std::vector<std::string>&) { return "collections.abc.Sequence[str] = ()"; }
+std::string hint(const std::vector<Step>&) { return "collections.abc.Sequence[tuple[str, Layout | str]] = ()"; }
+template <class Choice>
+requires std::is_enum_v<Choice> std::string hint(Choice usual) { return fmt::format("str = '{}'", name(usual)); }
+
 }  // namespace
 
-Options options_of(const Asked& asked, const Mesh* mesh) {
+Options options_of(const nb::kwargs& given, const Mesh* mesh) {
     Options options;
-#define RESHARD_OPTION(kind, name, member, ...) read(asked.name, mesh, options.member);
+    std::size_t known = 0;
+#define RESHARD_OPTION(kind, name, member, ...)               \
+    if (given.contains(#name)) {                              \
+        read(nb::object(given[#name]), mesh, options.member); \
+        ++known;                                              \
+    }
 #include "src/tables/options.def"
+    if (known < given.size()) {
+        static const std::set<std::string_view> names = {
+#define RESHARD_OPTION(kind, name, ...) #name,
+#include "src/tables/options.def"
+        };
+        for (const auto& [name, value] : given)
+            if (!names.contains(string_of(name)))
+                throw nb::type_error(fmt::format("there is no option '{}'", string_of(name)).c_str());
+    }
     return options;
 }
 
 std::string options_signature() {
     const Options usual;
     std::string text = "*";
-#define RESHARD_OPTION(kind, name, member, ...) \
-    text += fmt::format(", {}: {}", #name, written::kind::hint(usual.member));
+#define RESHARD_OPTION(kind, name, member, ...) text += fmt::format(", {}: {}", #name, hint(usual.member));
 #include "src/tables/options.def"
     return text;
 }
@@ -303,17 +328,17 @@ Same question, same answer on every rank and machine; answers are remembered (th
 Errors: InputError (different arrays, an axis unknown, a first step that is not typed), InfeasibleError (a limit below
 what any plan needs; it names the floor). Any number of threads may ask at once; the GIL is not held meanwhile.)doc",
                     options_words());
-    def_asking<const Layout&, const Layout&>(
-        module, "synthesize",
-        [](const Layout& source, const Layout& target, const Asked& asked) {
-            Options options = options_of(asked, &source.mesh);
+    module.def(
+        "synthesize",
+        [](const Layout& source, const Layout& target, const nb::kwargs& given) {
+            Options options = options_of(given, &source.mesh);
             auto found = [&] {
                 const Unlocked unlocked;
                 return plans().synthesize({source, target}, options);
             }();
             return Planned{{source, target}, unwrap(std::move(found)), std::move(options)};
         },
-        nb::sig(made.c_str()), words.c_str(), "source"_a, "target"_a);
+        nb::sig(made.c_str()), words.c_str(), "source"_a, "target"_a, "options"_a);
 
     const std::string explained = fmt::format(
         "def explain(source: Layout, target: Layout, times: bool = False, {}) -> Explanation", options_signature());
@@ -323,10 +348,10 @@ what any plan needs; it names the floor). Any number of threads may ask at once;
 times: also how long each rule took.{}
 Errors: as synthesize.)doc",
                     options_words());
-    def_asking<const Layout&, const Layout&, bool>(
-        module, "explain",
-        [](const Layout& source, const Layout& target, bool times, const Asked& asked) {
-            Options options = options_of(asked, &source.mesh);
+    module.def(
+        "explain",
+        [](const Layout& source, const Layout& target, bool times, const nb::kwargs& given) {
+            Options options = options_of(given, &source.mesh);
             options.explain = true;
             if (times) options.clock = nanoseconds_now;
             auto found = [&] {
@@ -335,7 +360,7 @@ Errors: as synthesize.)doc",
             }();
             return Explained{{{source, target}, unwrap(std::move(found)), std::move(options)}};
         },
-        nb::sig(explained.c_str()), explained_words.c_str(), "source"_a, "target"_a, "times"_a = false);
+        nb::sig(explained.c_str()), explained_words.c_str(), "source"_a, "target"_a, "times"_a = false, "options"_a);
 
     nb::dict all;
     for (const Rule& rule : rules()) all[text_of(rule.name)] = text_of(rule.about);

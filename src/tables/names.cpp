@@ -1,7 +1,7 @@
 // The names in the tables, and the promise that no table forgets a field.
 #include <fmt/format.h>
 
-#include <array>
+#include <initializer_list>
 
 #include "reshard/problem.hpp"
 
@@ -71,87 +71,51 @@ constexpr int shown_of_verdict() {
 }
 static_assert(shown_of_verdict() == field_count<Verdict>(), "verdict.def lacks a field of Verdict");
 
-constexpr int capability_rows = 0
+static_assert(field_count<Capabilities>() == 0
 #define RESHARD_CAPABILITY(...) +1
 #include "src/tables/capabilities.def"
-    ;
-static_assert(capability_rows == field_count<Capabilities>(), "capabilities.def lacks a field of Capabilities");
-
-constexpr int level_rows = 0
+              ,
+              "capabilities.def lacks a field of Capabilities");
+static_assert(field_count<Level>() == 0
 #define RESHARD_LEVEL(...) +1
 #include "src/tables/levels.def"
-    ;
-static_assert(level_rows == field_count<Level>(), "levels.def lacks a field of Level");
-
-constexpr int machine_rows = 0
+              ,
+              "levels.def lacks a field of Level");
+static_assert(field_count<Machine>() == 0
 #define RESHARD_MACHINE(...) +1
 #include "src/tables/levels.def"
-    ;
-static_assert(machine_rows == field_count<Machine>(), "levels.def lacks a field of Machine");
+              ,
+              "levels.def lacks a field of Machine");
 
-constexpr auto code_names = std::to_array<std::string_view>({
-#define RESHARD_CODE(name, ...) #name,
-#include "src/tables/codes.def"
-});
-constexpr auto objective_names = std::to_array<std::string_view>({
-#define RESHARD_OBJECTIVE(value, ...) #value,
-#include "src/tables/options.def"
-});
-constexpr auto vocabulary_names = std::to_array<std::string_view>({
-#define RESHARD_VOCABULARY(value, ...) #value,
-#include "src/tables/options.def"
-});
-
-// Rows stand in the order of the enumerators. The compiler warns of an enumerator without a row.
-constexpr bool in_order(Code code) {
-    switch (code) {
-#define RESHARD_CODE(name, ...) \
-    case Code::name:            \
-        return code_names[static_cast<std::size_t>(code)] == #name;
-#include "src/tables/codes.def"
-    }
-    return false;
-}
-constexpr bool in_order(Objective objective) {
-    switch (objective) {
-#define RESHARD_OBJECTIVE(value, ...) \
-    case Objective::value:            \
-        return objective_names[static_cast<std::size_t>(objective)] == #value;
-#include "src/tables/options.def"
-    }
-    return false;
-}
-constexpr bool in_order(Vocabulary vocabulary) {
-    switch (vocabulary) {
-#define RESHARD_VOCABULARY(value, ...) \
-    case Vocabulary::value:            \
-        return vocabulary_names[static_cast<std::size_t>(vocabulary)] == #value;
-#include "src/tables/options.def"
-    }
-    return false;
-}
-template <class Enum, std::size_t count>
-constexpr bool all_in_order(const std::array<std::string_view, count>&) {
-    for (std::size_t i = 0; i < count; ++i)
-        if (!in_order(static_cast<Enum>(i))) return false;
+// Rows stand in the order of the enumerators, since C counts them. An enumerator without a row is a compiler warning.
+template <class Enum>
+constexpr bool in_order(std::initializer_list<Enum> rows) {
+    int number = 0;
+    for (const Enum row : rows)
+        if (static_cast<int>(row) != number++) return false;
     return true;
 }
-static_assert(all_in_order<Code>(code_names) && all_in_order<Objective>(objective_names) &&
-              all_in_order<Vocabulary>(vocabulary_names));
+static_assert(in_order({
+#define RESHARD_CODE(name, ...) Code::name,
+#include "src/tables/codes.def"
+}));
+static_assert(in_order({
+#define RESHARD_OBJECTIVE(value, ...) Objective::value,
+#include "src/tables/options.def"
+}));
+static_assert(in_order({
+#define RESHARD_VOCABULARY(value, ...) Vocabulary::value,
+#include "src/tables/options.def"
+}));
 
-// Empty for a number that no enumerator has.
-template <class Enum, std::size_t count>
-std::string_view name_in(const std::array<std::string_view, count>& names, Enum value) {
-    const auto place = static_cast<std::size_t>(value);
-    return place < count ? names[place] : "";
-}
-
-template <class Enum, std::size_t count>
-Result<Enum> parse(const std::array<std::string_view, count>& names, const char* wanted, std::string_view text) {
-    std::string all(names[0]);
-    for (std::size_t i = 0; i < count; ++i) {
-        if (names[i] == text) return static_cast<Enum>(i);
-        if (i > 0) all += fmt::format("{}{}", i + 1 < count ? ", " : " or ", names[i]);
+template <class Enum>
+Result<Enum> parse(const char* wanted, std::string_view text) {
+    std::string all;
+    for (int i = 0; !name(static_cast<Enum>(i)).empty(); ++i) {
+        const std::string_view known = name(static_cast<Enum>(i));
+        if (known == text) return static_cast<Enum>(i);
+        const bool last = name(static_cast<Enum>(i + 1)).empty();
+        all += fmt::format("{}{}", i == 0 ? "" : last ? " or " : ", ", known);
     }
     return fail(Code::syntax, fmt::format("'{}' is not {}: {}", text.substr(0, 40), wanted, all));
 }
@@ -159,17 +123,35 @@ Result<Enum> parse(const std::array<std::string_view, count>& names, const char*
 }  // namespace
 
 std::string_view name(Code code) {
-    const std::string_view known = name_in(code_names, code);
-    return known.empty() ? "unknown" : known;
+    switch (code) {
+#define RESHARD_CODE(name, ...) \
+    case Code::name:            \
+        return #name;
+#include "src/tables/codes.def"
+    }
+    return "unknown";
 }
-std::string_view name(Objective objective) { return name_in(objective_names, objective); }
-std::string_view name(Vocabulary vocabulary) { return name_in(vocabulary_names, vocabulary); }
+// Empty for a number that no enumerator has.
+std::string_view name(Objective objective) {
+    switch (objective) {
+#define RESHARD_OBJECTIVE(value, ...) \
+    case Objective::value:            \
+        return #value;
+#include "src/tables/options.def"
+    }
+    return "";
+}
+std::string_view name(Vocabulary vocabulary) {
+    switch (vocabulary) {
+#define RESHARD_VOCABULARY(value, ...) \
+    case Vocabulary::value:            \
+        return #value;
+#include "src/tables/options.def"
+    }
+    return "";
+}
 
-Result<Objective> parse_objective(std::string_view text) {
-    return parse<Objective>(objective_names, "an objective", text);
-}
-Result<Vocabulary> parse_vocabulary(std::string_view text) {
-    return parse<Vocabulary>(vocabulary_names, "a vocabulary", text);
-}
+Result<Objective> parse_objective(std::string_view text) { return parse<Objective>("an objective", text); }
+Result<Vocabulary> parse_vocabulary(std::string_view text) { return parse<Vocabulary>("a vocabulary", text); }
 
 }  // namespace reshard

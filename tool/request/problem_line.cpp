@@ -21,58 +21,41 @@ struct Field {
 };
 using Fields = std::map<std::string, Field, std::less<>>;
 
-// A field of each kind in src/tables/options.def, by the place where its text goes.
+// The field whose text goes to `member`. The text of a limit may be a number.
 template <class Owner, class Text>
-Field choice_field(Text Owner::*member) {
-    return {"a string", [member](Question& question, const Json& given) {
-                if (given.is_string()) question.*member = given.get<std::string>();
-                return given.is_string();
-            }};
-}
-template <class Owner, class Text>
-Field machine_field(Text Owner::*member) {
-    return choice_field(member);
-}
-template <class Owner, class Text>
-Field limit_field(Text Owner::*member) {
-    return {"a size in bytes", [member](Question& question, const Json& given) {
-                if (!given.is_string() && !given.is_number_integer()) return false;
-                question.*member = given.is_string() ? given.get<std::string>() : given.dump();
-                return true;
-            }};
-}
-template <class Owner>
-Field flag_field(bool Owner::*member) {
-    return {"true or false", [member](Question& question, const Json& given) {
-                if (given.is_boolean()) question.*member = given.get<bool>();
-                return given.is_boolean();
-            }};
-}
-template <class Owner, class Names>
-Field names_field(Names Owner::*member) {
-    return {"an array of strings",
-            [member](Question& question, const Json& given) {
-                if (given.is_string()) (question.*member).push_back(given.get<std::string>());
-                return given.is_string();
-            },
-            true};
+Field field_of(Text Owner::*member, bool limit = false) {
+    constexpr bool flag = std::is_same_v<Text, bool>;
+    constexpr bool list = std::is_same_v<Text, std::vector<std::string>>;
+    const auto read = [member, limit](Question& question, const Json& given) {
+        const bool right = flag ? given.is_boolean() : given.is_string() || (limit && given.is_number_integer());
+        if (!right) return false;
+        if constexpr (flag) {
+            question.*member = given.get<bool>();
+        } else if constexpr (list) {
+            (question.*member).push_back(given.get<std::string>());
+        } else {
+            question.*member = given.is_string() ? given.get<std::string>() : given.dump();
+        }
+        return true;
+    };
+    return {flag ? "true or false" : list ? "an array of strings" : limit ? "a size in bytes" : "a string", read, list};
 }
 
 const Fields& fields_of(bool options) {
     static const Fields of_options = {
-#define RESHARD_OPTION(kind, name, ...) {#name, kind##_field(&Question::name)},
+#define RESHARD_OPTION(kind, name, ...) {#name, field_of(&Question::name, std::string_view(#kind) == "limit")},
 #define RESHARD_OTHER_OPTION(...)
 #include "src/tables/options.def"
     };
     static const auto never = [](Question&, const Json&) { return false; };
     static const Fields of_problem = {{"id", {"a string or a number", never}},
-                                      {"mesh", choice_field(&Question::mesh)},
-                                      {"source", choice_field(&Question::source)},
-                                      {"target", choice_field(&Question::target)},
-                                      {"target_mesh", choice_field(&Question::target_mesh)},
-                                      {"notation", choice_field(&Question::notation)},
-                                      {"array", choice_field(&Question::array)},
-                                      {"target_array", choice_field(&Question::target_array)},
+                                      {"mesh", field_of(&Question::mesh)},
+                                      {"source", field_of(&Question::source)},
+                                      {"target", field_of(&Question::target)},
+                                      {"target_mesh", field_of(&Question::target_mesh)},
+                                      {"notation", field_of(&Question::notation)},
+                                      {"array", field_of(&Question::array)},
+                                      {"target_array", field_of(&Question::target_array)},
                                       {"options", {"an object", never}}};
     return options ? of_options : of_problem;
 }
