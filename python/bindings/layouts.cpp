@@ -210,22 +210,23 @@ Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2
             "The element type as numpy knows it. Errors: UnsupportedError (bf16 and f8 without the package ml_dtypes).")
         .def_prop_ro(
             "shape", [](const Layout& layout) { return tuple_of(shape(layout)); },
-            nb::sig("def shape(self, /) -> tuple[int, ...]"), "Of the whole array, in elements.")
+            nb::sig("def shape(self, /) -> tuple[int, ...]"), "The shape of the whole array, in elements.")
         .def_prop_ro(
             "ndim", [](const Layout& layout) { return layout.dims.size(); }, "Dimensions of the array.")
         .def_prop_ro(
             "ranks", [](const Layout& layout) { return world_size(layout.mesh); },
             "Ranks that are needed: one more than the largest device.")
         .def_prop_ro(
-            "tile_bytes", [](const Layout& layout) { return tile_bytes(layout); }, "Of the largest tile.")
+            "tile_bytes", [](const Layout& layout) { return tile_bytes(layout); }, "Bytes of the largest tile.")
         .def_prop_ro(
-            "global_bytes", [](const Layout& layout) { return global_bytes(layout); }, "Of the whole array, once.")
+            "global_bytes", [](const Layout& layout) { return global_bytes(layout); },
+            "Bytes of the whole array, once.")
         .def_prop_ro(
             "summands", [](const Layout& layout) { return summand_count(layout); }, "1 where nothing is unreduced.")
         .def(
             "tile_shape", [](const Layout& layout, Index rank) { return tuple_of(tile_shape(layout, rank)); }, "rank"_a,
             nb::sig("def tile_shape(self, rank: int) -> tuple[int, ...]"),
-            "What a rank holds, in elements per dimension; 0 where it holds nothing.")
+            "The tile of a rank, in elements per dimension; 0 if it holds nothing.")
         .def(
             "tile_offset", [](const Layout& layout, Index rank) { return tuple_of(tile_offset(layout, rank)); },
             "rank"_a, nb::sig("def tile_offset(self, rank: int) -> tuple[int, ...]"),

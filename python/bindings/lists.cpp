@@ -51,35 +51,35 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
                     all.append(Planned{list.asked[i], list.made.arrays[i], list.options});
                 return all;
             },
-            nb::sig("def plans(self, /) -> list[Plan]"), "Of each array, in the order of the question.")
+            nb::sig("def plans(self, /) -> list[Plan]"), "The plan of each array, in the order of the question.")
         .def_prop_ro(
             "names", [](const PlannedList& list) { return list.names; }, nb::sig("def names(self, /) -> list[str]"),
-            "Of each array.")
+            "The name of each array.")
         .def_prop_ro(
             "buckets", [](const PlannedList& list) { return list.made.list().buckets; },
             nb::sig("def buckets(self, /) -> list[list[int]]"),
             "Numbers of arrays; a bucket's arrays run in one start, the buckets one after the other.")
         .def_prop_ro(
             "bucket_bytes", [](const PlannedList& list) { return list.made.verdict().bucket_bytes; },
-            nb::sig("def bucket_bytes(self, /) -> list[int]"), "Held while each bucket runs.")
+            nb::sig("def bucket_bytes(self, /) -> list[int]"), "Bytes that a device holds while each bucket runs.")
         .def_prop_ro(
             "footprint_bytes", [](const PlannedList& list) { return list.made.verdict().footprint_bytes; },
-            "The largest of those.")
+            "The largest of the bucket_bytes.")
         .def_prop_ro(
             "floor_bytes", [](const PlannedList& list) { return list.made.floor_bytes; },
             "No order and no plans let every device do with less.")
         .def_prop_ro(
             "received_bytes", [](const PlannedList& list) { return list.made.verdict().load.received_bytes; },
-            "By one device over all arrays.")
+            "The bytes that one device receives over all arrays.")
         .def_prop_ro(
             "sent_bytes", [](const PlannedList& list) { return list.made.verdict().load.sent_bytes; },
-            "By one device over all arrays, at most.")
+            "The most bytes that one device sends over all arrays.")
         .def_prop_ro(
             "lower_bound_bytes", [](const PlannedList& list) { return list.made.verdict().lower_bound_bytes; },
             "No protocol moves all arrays such that every device receives less.")
         .def_prop_ro(
             "exact", [](const PlannedList& list) { return list.made.verdict().load.received_exact; },
-            "False where the devices were too many to count: none receives more than received_bytes.")
+            "False if there were too many devices to count: then received_bytes is an upper bound.")
         .def_prop_ro(
             "seconds", [](const PlannedList& list) { return seconds_of(list.made.picoseconds); },
             "Estimated: bucket by bucket, the device that is busy longest.")

@@ -76,10 +76,10 @@ void add_step(nb::module_& module) {
         .def_ro("kind", &PlannedStep::kind,
                 "slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, zero_fill or exchange.")
         .def_ro("layout", &PlannedStep::layout, "After the step.")
-        .def_ro("changes", &PlannedStep::changes, "What it changes, in a few words: dim 0 +y.")
-        .def_ro("received_bytes", &PlannedStep::received_bytes, "By a device from others, at most.")
-        .def_ro("sent_bytes", &PlannedStep::sent_bytes, "By a device to others, at most.")
-        .def_ro("messages", &PlannedStep::messages, "Peers that a device receives from, at most.")
+        .def_ro("changes", &PlannedStep::changes, "The change in a few words: dim 0 +y.")
+        .def_ro("received_bytes", &PlannedStep::received_bytes, "The most bytes that a device receives from others.")
+        .def_ro("sent_bytes", &PlannedStep::sent_bytes, "The most bytes that a device sends to others.")
+        .def_ro("messages", &PlannedStep::messages, "The most peers that a device receives from.")
         .def_ro("seconds", &PlannedStep::seconds, "Estimated on the plan's machine.")
         .def("__repr__",
              [](const PlannedStep& step) { return fmt::format("<Step {} to {}>", step.kind, format(step.layout)); });
@@ -88,7 +88,8 @@ void add_step(nb::module_& module) {
 void add_capabilities(nb::module_& module) {
     const Capabilities usual;
     nb::class_<Capabilities>(module, "Capabilities",
-                             "What a backend can do, for the planner; reshard.mpi.capabilities(comm) asks one.")
+                             "The capabilities of a backend, for the planner. reshard.mpi.capabilities(comm) returns "
+                             "those of a communicator.")
         .def("__init__",
              [](Capabilities* self
 #define RESHARD_CAPABILITY(kind, name, ...) , decltype(Capabilities::name) name
@@ -137,18 +138,19 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
     }
 #include "src/tables/verdict.def"
     plan.def_prop_ro(
-            "source", [](const Planned& planned) { return planned.asked.source; }, "Where the array is.")
+            "source", [](const Planned& planned) { return planned.asked.source; }, "The layout of the array now.")
         .def_prop_ro(
-            "target", [](const Planned& planned) { return planned.asked.target; }, "Where it is wanted.")
+            "target", [](const Planned& planned) { return planned.asked.target; }, "The wanted layout.")
         .def_prop_ro(
             "note", [](const Planned& planned) { return note_on(planned.asked); },
-            "What the question may be misread as: a reshape that looks like a transposition. Empty otherwise.")
+            "A warning if the question may be misread: a reshape that looks like a transposition. Else empty.")
         .def_prop_ro("steps", steps_of, nb::sig("def steps(self, /) -> list[Step]"),
                      "In order; none when both ends hold the same.")
         .def_prop_ro(
             "ranks", [](const Planned& planned) { return world_size(planned.made.plan()); }, "Ranks that are needed.")
         .def_prop_ro(
-            "machine", [](const Planned& planned) { return planned.options.machine; }, "What it was priced on.")
+            "machine", [](const Planned& planned) { return planned.options.machine; },
+            "The machine on which time is estimated.")
         .def_prop_ro(
             "rule", [](const Planned& planned) { return planned.made.rule; }, "The rule that gave the plan.")
         .def_prop_ro(
@@ -166,7 +168,7 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
             [](const Planned& planned, std::size_t width) {
                 return shown(cli::text_picture(planned.made.plan(), page_of(width)));
             },
-            "width"_a = 120, "What every device holds after each step, as text: `reshard draw`.")
+            "width"_a = 120, "The tiles of every device after each step, as text: `reshard draw`.")
         .def(
             "svg", [](const Planned& planned) { return unwrap(cli::svg_picture(planned.made.plan())); },
             "The same as an SVG picture. Errors: UnsupportedError (too many devices to see any of them).")
@@ -192,7 +194,7 @@ void add_explanation(nb::module_& module) {
         .def_prop_ro(
             "rule", [](const Alternative& other) { return other.rule; }, "The rule that proposed it.")
         .def_prop_ro(
-            "kinds", [](const Alternative& other) { return cli::kinds(other.plan()); }, "Of its steps.")
+            "kinds", [](const Alternative& other) { return cli::kinds(other.plan()); }, "The kinds of its steps.")
         .def_prop_ro(
             "text", [](const Alternative& other) { return format(other.plan()); }, "The plan as lines.")
         .def_prop_ro(
@@ -201,7 +203,7 @@ void add_explanation(nb::module_& module) {
             "seconds", [](const Alternative& other) { return seconds_of(other.picoseconds); }, "Estimated.")
         .def_prop_ro(
             "received_bytes", [](const Alternative& other) { return other.verdict().received_bytes_max_device; },
-            "By the busiest device.")
+            "The bytes that the busiest device receives.")
         .def_prop_ro(
             "peak_bytes", [](const Alternative& other) { return other.verdict().peak_bytes; },
             "The largest tile on the way.")

@@ -11,17 +11,17 @@
 namespace reshard::cli {
 
 /// The type of an option that is still text, by its kind in src/tables/options.def.
-namespace text_of {
+namespace option_text {
 using choice = std::optional<std::string>;
 using limit = std::optional<std::string>;
 using machine = std::optional<std::string>;  ///< one that is built in, or a machine's text
 using flag = bool;
 using names = std::vector<std::string>;
-}  // namespace text_of
+}  // namespace option_text
 
 /// The options of a question, still text.
 struct QuestionOptions {
-#define RESHARD_OPTION(kind, name, ...) text_of::kind name{};
+#define RESHARD_OPTION(kind, name, ...) option_text::kind name{};
 #define RESHARD_OTHER_OPTION(...)
 #include "src/tables/options.def"
     friend bool operator==(const QuestionOptions&, const QuestionOptions&) = default;
