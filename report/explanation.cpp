@@ -24,7 +24,7 @@ std::string shortest_run(const Plan& plan) {
     return least == index_max ? "" : format_bytes(saturating_multiply(least, size_of(plan.source.dtype)));
 }
 
-// What each moves and holds.
+// The bytes that each candidate moves and holds.
 std::string bytes_table(const Synthesis& made, const Page& page) {
     using Align = Table::Align;
     Table table({{""},
@@ -44,7 +44,7 @@ std::string bytes_table(const Synthesis& made, const Page& page) {
     return table.text(page);
 }
 
-// Where each spends its time, and why it lost.
+// The time of each candidate on each level, and why it lost.
 std::string times_table(const Synthesis& made, const Machine& machine, const Page& page) {
     using Align = Table::Align;
     std::vector<Table::Column> columns = {{""}, {"rule"}};

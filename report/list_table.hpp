@@ -1,4 +1,4 @@
-// What a list costs before it runs.
+// The cost of a list before it runs.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace reshard::cli {
 
-/// What the judge stated, as a table of buckets and two lines for the whole. pre: a name for each array.
+/// The judge's verdict, as a table of buckets and two lines for the whole. pre: a name for each array.
 [[nodiscard]] std::string list_table(const ListSynthesis& made, std::span<const std::string> names,
                                      const Machine& machine, const Page& page);
 

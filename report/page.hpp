@@ -1,4 +1,4 @@
-// What text is laid out for: how wide a line is, and whether colour is wanted.
+// The page that text is laid out for: the width of a line, and whether colour is wanted.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ struct Page {
     bool colour = false;      ///< by a terminal's escape codes
 };
 
-[[nodiscard]] std::string bold(std::string_view text, const Page& page);   ///< unchanged without colour
-[[nodiscard]] std::string green(std::string_view text, const Page& page);  ///< likewise
-[[nodiscard]] std::string red(std::string_view text, const Page& page);    ///< likewise
+[[nodiscard]] std::string bold(std::string_view text, const Page& page);   ///< unchanged on a page without colour
+[[nodiscard]] std::string green(std::string_view text, const Page& page);  ///< as bold
+[[nodiscard]] std::string red(std::string_view text, const Page& page);    ///< as bold
 
 }  // namespace reshard::cli

@@ -8,9 +8,9 @@
 
 namespace reshard::cli {
 
-/// The steps: what each changes, the layout after it, its tile, what a device receives, the estimated time. Below them
-/// peak and floor, footprint, received and lower bound, estimate; and what is known of the plan. `machine`: of the
-/// options under which it was made.
+/// A line for each step: its change, the layout after it, its tile, the bytes that a device receives, the estimated
+/// time. Totals follow: peak and floor, footprint, received and lower bound, estimate, and whether the plan is optimal.
+/// `machine` is the machine of the options that made the plan.
 [[nodiscard]] std::string plan_table(const Synthesis& made, const Machine& machine, const Page& page);
 
 }  // namespace reshard::cli

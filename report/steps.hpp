@@ -1,4 +1,4 @@
-// What a step changes, in a few words: `dim 0 +y`, `dim 0 (x,y) to (y,x)`, `4 of 6 tiles move`.
+// The change of a step in a few words: `dim 0 +y`, `dim 0 (x,y) to (y,x)`, `4 of 6 tiles move`.
 #pragma once
 
 #include <string>

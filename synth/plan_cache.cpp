@@ -2,6 +2,8 @@
 
 #include <list>
 #include <mutex>
+#include <set>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -53,29 +55,51 @@ void add(Key& key, const Layout& layout) {
     key.push_back(layout.summed);
 }
 
-void add(Key& key, const Options& options) {
-    key.push_back(static_cast<Index>(options.objective));
-    key.push_back(static_cast<Index>(options.vocabulary));
-    key.push_back(options.limits.peak_bytes_max.value_or(-1));
-    const MemoryPolicy& memory = options.limits.memory;
-    key.push_back(memory.footprint_bytes_max.value_or(-1));
-    key.push_back(memory.donate ? 1 : 0);
-    key.push_back(memory.staging_bytes);
-    key.push_back(options.capabilities.one_exchange ? 1 : 0);
-    key.push_back(options.capabilities.steps_overlap ? 1 : 0);
-    key.push_back(options.machine.copy_bytes_per_second);
-    key.push_back(options.machine.copy_run_ps);
-    key.push_back(options.machine.piece_ps);
-    key.push_back(static_cast<Index>(options.machine.levels.size()));
-    for (const Level& level : options.machine.levels)
-        for (const Index word : {level.devices, level.latency_ps, level.bytes_per_second, level.start_ps,
-                                 Index{level.shared ? 1 : 0}, level.pair_bytes_per_second})
-            key.push_back(word);
-    key.push_back(static_cast<Index>(options.first_steps.size()));
-    for (const Step& step : options.first_steps) {
-        key.push_back(static_cast<Index>(step.kind));
+template <class T>
+concept Number = std::is_integral_v<T> || std::is_enum_v<T>;
+
+// An overload for each type of a field in the tables, so that a key leaves no field out.
+template <Number T>
+void add(Key& key, T word) {
+    key.push_back(static_cast<Index>(word));
+}
+void add(Key& key, const std::optional<Index>& limit) { key.push_back(limit.value_or(-1)); }
+void add(Key&, const std::string&) {}  // a name of a machine or level decides nothing
+void add(Key&, Index (*)()) {}         // nor does a clock
+void add(Key& key, const std::vector<std::string>& names) {
+    const std::set<std::string> sorted(names.begin(), names.end());
+    key.push_back(std::ssize(sorted));
+    for (const std::string& name : sorted) {
+        key.push_back(std::ssize(name));
+        key.insert(key.end(), name.begin(), name.end());
+    }
+}
+void add(Key& key, const std::vector<Step>& steps) {
+    key.push_back(std::ssize(steps));
+    for (const Step& step : steps) {
+        add(key, step.kind);
         add(key, step.layout);
     }
+}
+void add(Key& key, const Capabilities& capabilities) {
+#define RESHARD_CAPABILITY(kind, name, ...) add(key, capabilities.name);
+#include "src/tables/capabilities.def"
+}
+void add(Key& key, const std::vector<Level>& levels) {
+    key.push_back(std::ssize(levels));
+    for (const Level& level : levels) {
+#define RESHARD_LEVEL(kind, name, ...) add(key, level.name);
+#include "src/tables/levels.def"
+    }
+}
+void add(Key& key, const Machine& machine) {
+#define RESHARD_MACHINE(kind, name, ...) add(key, machine.name);
+#include "src/tables/levels.def"
+}
+void add(Key& key, const Options& options) {
+#define RESHARD_OPTION(kind, name, member, ...) add(key, options.member);
+#define RESHARD_INNER_OPTION(member) add(key, options.member);
+#include "src/tables/options.def"
 }
 
 Key key_of(const Problem& problem, const Options& options) {
@@ -156,9 +180,8 @@ PlanCache::~PlanCache() = default;
 Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& options) {
     if (options.explain) return reshard::synthesize(asked, options);
     RESHARD_TRY(const Problem& problem, unified(asked));
-    RESHARD_TRY(const Index off, rules_off(options));
+    RESHARD_CHECK(rules_off(options));
     Key key = key_of(problem, options);
-    key.push_back(off);
     if (auto known = memory_->recall(key)) {
         Plan plan = known->plan();
         const Verdict verdict = known->verdict();

@@ -15,28 +15,9 @@
 
 namespace reshard {
 
-std::string_view name(Objective objective) {
-    constexpr std::array<std::string_view, 3> names = {"time", "bytes", "steps"};
-    return names[static_cast<std::size_t>(objective)];
-}
-
-std::string_view name(Vocabulary vocabulary) { return vocabulary == Vocabulary::all ? "all" : "collectives"; }
-
 std::string_view name(StopReason reason) {
     constexpr std::array<std::string_view, 4> names = {"one_step", "exhausted", "budget", "unsearched"};
     return names[static_cast<std::size_t>(reason)];
-}
-
-Result<Objective> parse_objective(std::string_view text) {
-    for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps})
-        if (text == name(objective)) return objective;
-    return fail(Code::syntax, fmt::format("'{}' is not an objective: time, bytes or steps", text.substr(0, 40)));
-}
-
-Result<Vocabulary> parse_vocabulary(std::string_view text) {
-    for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives})
-        if (text == name(vocabulary)) return vocabulary;
-    return fail(Code::syntax, fmt::format("'{}' is not a vocabulary: all or collectives", text.substr(0, 40)));
 }
 
 namespace {

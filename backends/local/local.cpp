@@ -12,6 +12,7 @@
 #include "backends/common/waits.hpp"
 #include "backends/local/deliver.hpp"
 #include "src/copy/page_memory.hpp"
+#include "src/tables/capabilities.hpp"
 
 namespace reshard::local {
 namespace {
@@ -264,7 +265,7 @@ public:
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return world_.size; }
     // As the oracle it runs every step as the plan has it.
-    [[nodiscard]] Capabilities capabilities() const override { return {.ranks_per_node = world_.size}; }
+    [[nodiscard]] Capabilities capabilities() const override { return tables::local_capabilities(true, world_.size); }
     Result<std::unique_ptr<Memory>> allocate(Index bytes) override { return allocate_pages(bytes); }
 
     Result<void> agree(const Result<std::uint64_t>& own) override {

@@ -14,6 +14,7 @@
 #include "backends/mpi/shm/registry.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
 #include "src/base/try.hpp"
+#include "src/tables/capabilities.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -280,11 +281,7 @@ public:
     ~MpiBackend() override { drop_kept(); }
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
     [[nodiscard]] Capabilities capabilities() const override {
-        return {.one_exchange = nodes_.is_all(),
-                .native_collectives = !nodes_.is_all(),
-                .steps_overlap = !nodes_.is_all(),
-                .ranks_per_node = std::ssize(nodes_.members),
-                .registration_bytes = nodes_.members.size() > 1 ? RegisteredPages::step_bytes : 0};
+        return tables::mpi_capabilities(nodes_.is_all(), std::ssize(nodes_.members));
     }
 
     // Collective. Tries once which ranks reach each other's memory, and asks how messages travel between the others.

@@ -8,6 +8,7 @@
 #include "backends/nccl/launch/run.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/queued.hpp"
+#include "src/tables/capabilities.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -20,7 +21,7 @@ public:
     [[nodiscard]] std::string_view name() const override { return "nccl"; }
     [[nodiscard]] Index rank() const override { return base_->rank(); }
     [[nodiscard]] Index size() const override { return base_->size(); }
-    [[nodiscard]] Capabilities capabilities() const override { return {.native_collectives = true}; }
+    [[nodiscard]] Capabilities capabilities() const override { return tables::nccl_capabilities(false, 1); }
     [[nodiscard]] Base& base() const { return *base_; }
 
     Result<void> agree(const Result<std::uint64_t>& own) override {

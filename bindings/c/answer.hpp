@@ -1,5 +1,5 @@
-// How a function of the C interface is written: its body returns a Result, and what that says becomes a code and an
-// error. Nothing that is thrown below passes.
+// How a function of the C interface is written: its body returns a Result, which becomes a code and an error. No
+// exception passes.
 #pragma once
 
 #include <concepts>
@@ -14,10 +14,10 @@
 
 namespace reshard::c {
 
-/// Stores the error where the caller wants it. Returns its code, which is RESHARD_OUT_OF_MEMORY where there is no
-/// memory for more than that.
+/// Stores the error where the caller wants it. Returns its code, or RESHARD_OUT_OF_MEMORY if the error itself does not
+/// fit in memory.
 int refuse(reshard_error** place, const Error& error) noexcept;
-/// The same for what the library has no Code for.
+/// The same for a failure that has no Code.
 int refuse(reshard_error** place, int code, const char* sentence) noexcept;
 
 /// Runs the body of a call: a function without parameters that returns a Result<void>.
@@ -67,7 +67,7 @@ int make(T** place, reshard_error** error, Body&& body) noexcept {
     });
 }
 
-/// What a call that has no place for an error returns: the number, or -1 where something was thrown.
+/// The result of a call that has no place for an error: the number, or -1 after an exception.
 template <class Body>
 std::int64_t number(Body&& body) noexcept {
     try {
@@ -141,7 +141,7 @@ Result<T> or_excuse(Executor& executor, Result<T> arguments) {
 /// Handles cross from one library to the other, so that both must be of one version.
 [[nodiscard]] Result<void> same_version();
 
-/// A size that a structure has had in some version of ABI 1. So far each has had one.
+/// Whether a structure has the size that this library knows.
 template <class Struct>
 Result<void> known_size(std::size_t size, const char* name) {
     if (size == sizeof(Struct)) return {};
@@ -150,12 +150,16 @@ Result<void> known_size(std::size_t size, const char* name) {
                                  " (make it with its INITIALIZER)");
 }
 
-/// A structure of the caller's; `otherwise` for NULL.
+/// A structure of the caller's; `otherwise` for NULL. A program compiled with an earlier version has fewer fields, but
+/// at least `earliest` bytes; the fields that it lacks are those of `otherwise`.
 template <class Struct>
-Result<Struct> structure(const Struct* given, const Struct& otherwise, const char* name) {
-    if (given == nullptr) return otherwise;
-    RESHARD_CHECK(known_size<Struct>(given->size, name));
-    return *given;
+Result<Struct> structure(const Struct* given, const Struct& otherwise, const char* name,
+                         std::size_t earliest = sizeof(Struct)) {
+    Struct whole = otherwise;
+    if (given == nullptr) return whole;
+    if (given->size < earliest || given->size > sizeof(Struct)) RESHARD_CHECK(known_size<Struct>(given->size, name));
+    std::memcpy(&whole, given, given->size);
+    return whole;
 }
 
 /// Fills a structure of the caller's; of a program that was compiled when it ended after `earlier` bytes, those.

@@ -1,4 +1,4 @@
-// What stands behind the handles of the C interface. Shared by its libraries, which are of one version.
+// The objects behind the handles of the C interface. Shared by its libraries, which are of one version.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ template <class T>
 class Ref {
 public:
     Ref() = default;
-    /// Of a handle that somebody else owns too.
+    /// One more owner of a handle.
     explicit Ref(T* shared) : handle_(shared) {
         if (handle_ != nullptr) handle_->retain();
     }

@@ -5,7 +5,7 @@
 namespace reshard::c {
 namespace {
 
-// What is stated of memory is the list's; that an array fits by itself follows from it.
+// The memory policy holds for the whole list, so each array fits by itself.
 Result<std::unique_ptr<reshard_list>> list_of(const reshard_layout* const* sources,
                                               const reshard_layout* const* targets, int64_t count,
                                               const reshard_options* given) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include "bindings/c/answer.hpp"
 #include "report/explanation.hpp"
@@ -7,8 +8,6 @@
 
 namespace reshard::c {
 namespace {
-
-std::optional<Index> limit(int64_t bytes) { return bytes < 0 ? std::nullopt : std::optional<Index>(bytes); }
 
 std::vector<std::string> names_in(std::string_view text) {
     std::vector<std::string> names;
@@ -20,20 +19,57 @@ std::vector<std::string> names_in(std::string_view text) {
     return names;
 }
 
-Result<void> is_choice(int64_t given, int64_t most, const char* name) {
-    if (given >= 0 && given <= most) return {};
-    return fail(Code::usage,
-                std::string("`") + name + "` is " + std::to_string(given) + ", it is 0 to " + std::to_string(most));
+// Reads a field of the caller's structure into a field of Options, by its type.
+template <class Enum>
+requires std::is_enum_v<Enum> Result<void> read(std::int32_t given, const char* field, Enum& into) {
+    int last = 0;
+    while (last < given && !name(static_cast<Enum>(last + 1)).empty()) ++last;
+    if (given < 0 || given > last)
+        return fail(Code::usage, std::string("`") + field + "` is " + std::to_string(given) + ", it is 0 to " +
+                                     std::to_string(last));
+    into = static_cast<Enum>(given);
+    return {};
+}
+Result<void> read(std::int32_t given, const char*, bool& into) {
+    into = given != 0;
+    return {};
+}
+Result<void> read(std::int64_t given, const char*, std::optional<Index>& into) {
+    if (given >= 0) into = given;
+    return {};
+}
+Result<void> read(std::int64_t given, const char* field, Index& into) {
+    RESHARD_CHECK(need_count(given, 0, field));
+    into = given;
+    return {};
+}
+Result<void> read(const reshard_machine* given, const char*, Machine& into) {
+    RESHARD_TRY(const auto* const machine, may_have(given));
+    if (machine != nullptr) into = machine->machine;
+    return {};
+}
+Result<void> read(const char* given, const char*, std::vector<std::string>& into) {
+    if (given != nullptr) into = names_in(given);
+    return {};
+}
+
+// Given is reshard_options. A template may leave out rows that C does not have.
+template <class Given>
+Result<void> read_options(const Given& given, Options& options) {
+#define RESHARD_OPTION(kind, field, member, ...) \
+    if constexpr (requires { given.field; }) RESHARD_CHECK(read(given.field, #field, options.member));
+#include "src/tables/options.def"
+    return {};
 }
 
 Result<Capabilities> capabilities_of(const reshard_options& given) {
     RESHARD_TRY(const auto* const backend, may_have(given.backend));
     if (backend != nullptr) return backend->backend.capabilities();
     RESHARD_CHECK(need_count(given.ranks_per_node, 1, "ranks_per_node"));
-    return Capabilities{.one_exchange = given.one_exchange != 0,
-                        .native_collectives = given.native_collectives != 0,
-                        .steps_overlap = given.steps_overlap != 0,
-                        .ranks_per_node = given.ranks_per_node};
+    Capabilities capabilities;
+#define RESHARD_CAPABILITY(kind, name, ...) capabilities.name = static_cast<decltype(capabilities.name)>(given.name);
+#include "src/tables/capabilities.def"
+    return capabilities;
 }
 
 Result<std::unique_ptr<reshard_plan>> plan_of(const reshard_layout* source, const reshard_layout* target,
@@ -61,23 +97,17 @@ Result<std::unique_ptr<reshard_plan>> plan_by_hand(const char* text, const resha
     return std::make_unique<reshard_plan>(std::move(made), std::move(options), true);
 }
 
-reshard_verdict verdict_of(const Synthesis& made) {
-    const Verdict& verdict = made.verdict();
-    reshard_verdict out = RESHARD_VERDICT_INITIALIZER;
-    out.steps = std::ssize(made.plan().steps);
-    out.peak_bytes = verdict.peak_bytes;
-    out.floor_bytes = verdict.floor_bytes;
-    out.footprint_bytes = verdict.footprint_bytes;
-    out.received_bytes = verdict.received_bytes;
-    out.received_bytes_max_device = verdict.received_bytes_max_device;
-    out.sent_bytes_max_device = verdict.sent_bytes_max_device;
-    out.lower_bound_bytes = verdict.lower_bound_bytes;
-    out.picoseconds = made.picoseconds;
-    out.states = made.states;
-    out.optimal = made.optimal ? 1 : 0;
-    out.search_complete = made.search_complete ? 1 : 0;
-    out.execution = static_cast<int32_t>(made.execution().index());
-    out.pieces = piece_count(made.execution());
+void show(std::int64_t& field, Index count) { field = count; }
+void show(std::int32_t& field, bool flag) { field = flag ? 1 : 0; }
+void show(std::int32_t& field, const Execution& execution) { field = static_cast<std::int32_t>(execution.index()); }
+
+// Out is reshard_verdict. A template may leave out rows that C does not show.
+template <class Out>
+Out verdict_of(const Synthesis& made, [[maybe_unused]] const Options& options) {
+    Out out = RESHARD_VERDICT_INITIALIZER;
+#define RESHARD_SHOWN(slot, field, json, python, kind, value, about) \
+    if constexpr (requires { out.field; }) show(out.field, value);
+#include "src/tables/verdict.def"
     return out;
 }
 
@@ -92,19 +122,12 @@ Result<std::unique_ptr<reshard_text>> explained(const reshard_plan& plan) {
 }  // namespace
 
 Result<Options> options_of(const reshard_options* given) {
-    RESHARD_TRY(const auto& asked, structure<reshard_options>(given, RESHARD_OPTIONS_INITIALIZER, "reshard_options"));
-    RESHARD_CHECK(is_choice(asked.objective, RESHARD_STEPS, "objective"));
-    RESHARD_CHECK(is_choice(asked.vocabulary, RESHARD_COLLECTIVES, "vocabulary"));
-    RESHARD_CHECK(need_count(asked.staging_bytes, 0, "staging_bytes"));
+    constexpr std::size_t of_version_0_2 = offsetof(reshard_options, without) + sizeof(reshard_options::without);
+    RESHARD_TRY(const auto& asked,
+                structure<reshard_options>(given, RESHARD_OPTIONS_INITIALIZER, "reshard_options", of_version_0_2));
     Options options;
-    options.objective = static_cast<Objective>(asked.objective);
-    options.vocabulary = static_cast<Vocabulary>(asked.vocabulary);
-    options.limits.peak_bytes_max = limit(asked.peak_bytes_max);
-    options.limits.memory = {limit(asked.footprint_bytes_max), asked.donate != 0, asked.staging_bytes};
+    RESHARD_CHECK(read_options(asked, options));
     RESHARD_ASSIGN(options.capabilities, capabilities_of(asked));
-    RESHARD_TRY(const auto* const machine, may_have(asked.machine));
-    if (machine != nullptr) options.machine = machine->machine;
-    if (asked.without != nullptr) options.without = names_in(asked.without);
     return options;
 }
 
@@ -189,7 +212,7 @@ uint64_t reshard_plan_fingerprint(const reshard_plan* plan) {
 int reshard_plan_verdict(const reshard_plan* plan, reshard_verdict* verdict, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_TRY(const auto* const given, need(plan));
-        return fill(verdict, verdict_of(given->made), "reshard_verdict");
+        return fill(verdict, verdict_of<reshard_verdict>(given->made, given->options), "reshard_verdict");
     });
 }
 

@@ -19,13 +19,7 @@ module reshard
         character(:), allocatable :: describe ! the sentence, the text, and a caret under the place
     end type
 
-    ! Why a call failed (enum reshard_code).
-    integer, parameter, public :: reshard_ok = 0, reshard_syntax = 1, reshard_bad_mesh = 2, reshard_bad_layout = 3, &
-        reshard_overflow = 4, reshard_mismatch = 5, reshard_step = 6, reshard_bad_plan = 7, reshard_infeasible = 8, &
-        reshard_unsupported = 9, reshard_io = 10, reshard_usage = 11, reshard_backend_failed = 12, &
-        reshard_out_of_memory = 13, reshard_internal = 14
-    integer(c_int32_t), parameter, public :: reshard_time = 0, reshard_bytes = 1, reshard_steps = 2
-    integer(c_int32_t), parameter, public :: reshard_all = 0, reshard_collectives = 1
+    include 'reshard_tables.inc'
     integer(c_int), parameter, public :: reshard_send = 0, reshard_receive = 1
 
     ! Named axes over ranks.
@@ -63,45 +57,6 @@ module reshard
     type, public :: reshard_registration
         private
         type(c_ptr) :: handle = c_null_ptr
-    end type
-
-    ! What a planner is asked for beside the two ends (struct reshard_options). Bytes are of a device; -1 is no limit.
-    type, bind(c), public :: reshard_options
-        integer(c_size_t), private :: size = 0
-        integer(c_int32_t) :: objective = reshard_time
-        integer(c_int32_t) :: vocabulary = reshard_all
-        integer(c_int64_t) :: peak_bytes_max = -1
-        integer(c_int64_t) :: footprint_bytes_max = -1
-        integer(c_int64_t) :: staging_bytes = 0
-        integer(c_int32_t) :: donate = 0
-        integer(c_int32_t) :: one_exchange = 0
-        integer(c_int32_t) :: native_collectives = 0
-        integer(c_int32_t) :: steps_overlap = 0
-        integer(c_int64_t) :: ranks_per_node = 1
-        type(c_ptr), private :: backend = c_null_ptr
-        type(c_ptr), private :: machine = c_null_ptr
-        type(c_ptr), private :: cache = c_null_ptr
-        type(c_ptr), private :: without = c_null_ptr
-    end type
-
-    ! What the judge derived (struct reshard_verdict). Bytes; maxima over devices.
-    type, bind(c), public :: reshard_verdict
-        integer(c_size_t), private :: size = 0
-        integer(c_int64_t) :: steps = 0
-        integer(c_int64_t) :: peak_bytes = 0
-        integer(c_int64_t) :: floor_bytes = 0
-        integer(c_int64_t) :: footprint_bytes = 0
-        integer(c_int64_t) :: received_bytes = 0
-        integer(c_int64_t) :: received_bytes_max_device = 0
-        integer(c_int64_t) :: sent_bytes_max_device = 0
-        integer(c_int64_t) :: lower_bound_bytes = 0
-        integer(c_int64_t) :: picoseconds = 0
-        integer(c_int64_t) :: states = 0
-        integer(c_int32_t) :: optimal = 0
-        integer(c_int32_t) :: search_complete = 0
-        integer(c_int32_t) :: execution = 0
-        integer(c_int32_t), private :: reserved = 0
-        integer(c_int64_t) :: pieces = 0
     end type
 
     ! Runs of bytes between two tiles (struct reshard_row).

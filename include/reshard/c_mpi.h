@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/// How data moves between ranks of a node where no rank reaches the other's buffers.
+/// How data moves between ranks of a node that do not reach each other's buffers.
 enum reshard_mpi_unregistered {
-    RESHARD_MPI_BY_SIZE = 0,            ///< as the size of what all write says
+    RESHARD_MPI_BY_SIZE = 0,            ///< by the number of bytes that all ranks write
     RESHARD_MPI_BOUNCE = 1,             ///< through a bounce buffer and the caches
     RESHARD_MPI_BOUNCE_NONTEMPORAL = 2  ///< the same with non-temporal stores
 };
@@ -25,8 +25,8 @@ typedef struct reshard_mpi_options {
     int32_t shared_memory;         ///< 0: everything is messages
     int32_t unregistered_buffers;  ///< a ::reshard_mpi_unregistered
     int64_t ranks_per_node;        ///< so many consecutive ranks count as one node; 0: as MPI finds
-    int64_t bounce_bytes;          ///< of the bounce buffer of each rank
-    int64_t piece_bytes;           ///< of a message between nodes; 0: each transfer is one message
+    int64_t bounce_bytes;          ///< size of the bounce buffer of each rank
+    int64_t piece_bytes;           ///< size of a message between nodes; 0: each transfer is one message
     int64_t staging_bytes;         ///< of each rank, for messages that are packed
     int64_t timeout_ms;            ///< how long a rank waits for a peer that does not come
 } reshard_mpi_options;
@@ -42,8 +42,8 @@ int reshard_mpi_backend(MPI_Comm communicator, const reshard_mpi_options* option
 int reshard_mpi_backend_f(MPI_Fint communicator, const reshard_mpi_options* options, reshard_backend** backend,
                           reshard_error** error);
 
-/// As reshard_redistribute, on a backend of the communicator's own, which hangs on it with all that is prepared and
-/// goes with MPI_Comm_free or in MPI_Finalize. Collective, in one order on all ranks.
+/// As reshard_redistribute, on a backend that the communicator keeps with all that is prepared, until MPI_Comm_free or
+/// MPI_Finalize. Collective, in one order on all ranks.
 int reshard_mpi_redistribute(MPI_Comm communicator, const reshard_layout* source, const reshard_layout* target,
                              const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error);
 /// The same.

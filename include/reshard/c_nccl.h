@@ -11,13 +11,13 @@
 extern "C" {
 #endif
 
-/// The same on all ranks, but for the stream.
+/// Options of the backend. All but the stream are the same on all ranks.
 typedef struct reshard_nccl_options {
     size_t size;                ///< sizeof(reshard_nccl_options)
     void* stream;               ///< a cudaStream_t that orders runs; NULL: one of the backend's own
     int64_t timeout_ms;         ///< a wait that takes longer fails instead of hanging
-    int64_t staging_bytes_max;  ///< that a prepared list may take
-    int64_t communicators_max;  ///< of groups, kept for later plans
+    int64_t staging_bytes_max;  ///< the most that a prepared list may take
+    int64_t communicators_max;  ///< communicators of groups that are kept for later plans
     int32_t ordered_sums;       ///< 1: sums are added in the order of the summands
     int32_t share_resources;    ///< 1: the groups' communicators share NCCL's resources with the whole one
     int32_t windows;            ///< 1: staging is registered as a window, where NCCL has windows

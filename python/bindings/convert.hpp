@@ -40,11 +40,11 @@ template <class T>
 [[nodiscard]] std::optional<Index> limit_of(nb::handle bytes);
 
 [[nodiscard]] double seconds_of(Index picoseconds);
-/// Of values that are equal where their texts are.
+/// A hash for values that are equal if their texts are equal.
 [[nodiscard]] Py_hash_t hash_of(const std::string& text);
 [[nodiscard]] nb::tuple tuple_of(const std::vector<Index>& numbers);
 
-/// Without the end of its last line, which print adds.
+/// The text without the end of its last line, which print adds.
 [[nodiscard]] std::string shown(std::string text);
 
 /// <pre> with the text in it.

@@ -10,13 +10,24 @@ nb::object readable(std::string_view text) {
     return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
+const char* class_of(Code code) {
+    switch (code) {
+#define RESHARD_CODE(name, fortran, exit, python, ...) \
+    case Code::name:                                   \
+        return #python;
+#include "src/tables/codes.def"
+    }
+    return "Error";
+}
+
 }  // namespace
 
 void raise(const Error& error) {
     const InPython running;
-    const nb::object made = nb::module_::import_("reshard.errors")
-                                .attr("of_code")(text_of(name(error.code)), text_of(printable(error.message)),
-                                                 readable(error.text), error.offset, readable(describe(error)));
+    const nb::object made =
+        nb::module_::import_("reshard.errors")
+            .attr(class_of(error.code))(text_of(printable(error.message)), text_of(name(error.code)),
+                                        readable(error.text), error.offset, readable(describe(error)));
     PyErr_SetObject(made.type().ptr(), made.ptr());
     throw nb::python_error();
 }

@@ -30,7 +30,7 @@ Mesh make_mesh(nb::object axes, const std::optional<std::vector<Index>>& devices
     return mesh;
 }
 
-// One entry of a PartitionSpec: None, an axis, or axes major to minor.
+// One entry of a PartitionSpec: an axis, axes from major to minor, or None.
 PartitionEntry entry_of(nb::handle entry) {
     PartitionEntry axes;
     if (entry.is_none()) return axes;
@@ -54,7 +54,7 @@ Layout layout_from_names(nb::handle mesh, nb::handle dtype, const std::vector<In
     return layout;
 }
 
-// What a notation other than our own leaves open: the mesh where it does not bring one, the dtype and the shape.
+// The parts that other notations leave open: the dtype, the shape, and in some the mesh.
 Setting setting_of(Notation notation, nb::handle mesh, const std::optional<std::string>& array) {
     Setting setting;
     if (array) {
@@ -210,22 +210,23 @@ Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2
             "The element type as numpy knows it. Errors: UnsupportedError (bf16 and f8 without the package ml_dtypes).")
         .def_prop_ro(
             "shape", [](const Layout& layout) { return tuple_of(shape(layout)); },
-            nb::sig("def shape(self, /) -> tuple[int, ...]"), "Of the whole array, in elements.")
+            nb::sig("def shape(self, /) -> tuple[int, ...]"), "The shape of the whole array, in elements.")
         .def_prop_ro(
             "ndim", [](const Layout& layout) { return layout.dims.size(); }, "Dimensions of the array.")
         .def_prop_ro(
             "ranks", [](const Layout& layout) { return world_size(layout.mesh); },
             "Ranks that are needed: one more than the largest device.")
         .def_prop_ro(
-            "tile_bytes", [](const Layout& layout) { return tile_bytes(layout); }, "Of the largest tile.")
+            "tile_bytes", [](const Layout& layout) { return tile_bytes(layout); }, "Bytes of the largest tile.")
         .def_prop_ro(
-            "global_bytes", [](const Layout& layout) { return global_bytes(layout); }, "Of the whole array, once.")
+            "global_bytes", [](const Layout& layout) { return global_bytes(layout); },
+            "Bytes of the whole array, once.")
         .def_prop_ro(
             "summands", [](const Layout& layout) { return summand_count(layout); }, "1 where nothing is unreduced.")
         .def(
             "tile_shape", [](const Layout& layout, Index rank) { return tuple_of(tile_shape(layout, rank)); }, "rank"_a,
             nb::sig("def tile_shape(self, rank: int) -> tuple[int, ...]"),
-            "What a rank holds, in elements per dimension; 0 where it holds nothing.")
+            "The tile of a rank, in elements per dimension; 0 if it holds nothing.")
         .def(
             "tile_offset", [](const Layout& layout, Index rank) { return tuple_of(tile_offset(layout, rank)); },
             "rank"_a, nb::sig("def tile_offset(self, rank: int) -> tuple[int, ...]"),
@@ -272,6 +273,16 @@ Errors: InputError, with a caret under the first wrong place; UnsupportedError, 
 words for.)doc");
 }
 
+// A property of Machine as Python has it.
+const std::string& property_of(const std::string& name) { return name; }
+Index property_of(Index figure) { return figure; }
+auto property_of(const std::vector<Level>& levels) {
+    nb::list all;
+    for (const Level& level : levels)
+        all.append(nb::make_tuple(level.name, level.bytes_per_second, level.latency_ps * 1e-12));
+    return nb::typed<nb::tuple, nb::typed<nb::tuple, std::string, Index, double>, nb::ellipsis>(nb::tuple(all));
+}
+
 void add_machine(nb::module_& module) {
     nb::class_<Machine>(module, "Machine",
                         R"doc(What a plan is priced on: levels of the network, and the rate of local copies.
@@ -281,20 +292,10 @@ calibrate` writes it. Errors: InputError.)doc")
         .def(
             "__init__", [](Machine* self, nb::handle text) { new (self) Machine(machine_of(text)); },
             "text"_a = "laptop", nb::sig("def __init__(self, text: str = 'laptop') -> None"))
-        .def_ro("name", &Machine::name, "As it was specified.")
-        .def_ro("copy_bytes_per_second", &Machine::copy_bytes_per_second, "Of one device, read and written once.")
-        .def_ro("copy_run_ps", &Machine::copy_run_ps,
-                "Picoseconds per run of bytes that follow each other at both ends of a copy, beside its bytes.")
-        .def_prop_ro(
-            "levels",
-            [](const Machine& machine) {
-                nb::list levels;
-                for (const Level& level : machine.levels)
-                    levels.append(nb::make_tuple(level.name, level.bytes_per_second, level.latency_ps * 1e-12));
-                return nb::tuple(levels);
-            },
-            nb::sig("def levels(self, /) -> tuple[tuple[str, int, float], ...]"),
-            "From the inside out: name, bytes per second one way, seconds per message.")
+#define RESHARD_MACHINE(kind, name, about) \
+    .def_prop_ro(                          \
+        #name, [](const Machine& machine) { return property_of(machine.name); }, about)
+#include "src/tables/levels.def"
         .def("__str__", [](const Machine& machine) { return format(machine); })
         .def("__repr__", [](const Machine& machine) { return fmt::format("<Machine {}>", machine.name); })
         .def("__eq__", equal<Machine>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))

@@ -18,14 +18,14 @@ std::string list_text(const PlannedList& list, std::size_t width) {
 }
 
 PlannedList planned(const std::vector<std::pair<Layout, Layout>>& ends, std::optional<std::vector<std::string>> names,
-                    const Asked& asked) {
+                    const nb::kwargs& given) {
     std::vector<Problem> problems;
     for (const auto& [source, target] : ends) problems.push_back({source, target});
     if (names && names->size() != problems.size())
         raise({Code::mismatch, fmt::format("{} names for {} arrays", names->size(), problems.size())});
     if (!names) names.emplace();
     for (std::size_t i = names->size(); i < problems.size(); ++i) names->push_back(fmt::format("#{}", i));
-    Options options = options_of(asked, nullptr);
+    Options options = options_of(given, nullptr);
     const MemoryPolicy memory = std::exchange(options.limits.memory, {});  // of the list, not of each array
     auto found = [&] {
         const Unlocked unlocked;
@@ -51,35 +51,35 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
                     all.append(Planned{list.asked[i], list.made.arrays[i], list.options});
                 return all;
             },
-            nb::sig("def plans(self, /) -> list[Plan]"), "Of each array, in the order of the question.")
+            nb::sig("def plans(self, /) -> list[Plan]"), "The plan of each array, in the order of the question.")
         .def_prop_ro(
             "names", [](const PlannedList& list) { return list.names; }, nb::sig("def names(self, /) -> list[str]"),
-            "Of each array.")
+            "The name of each array.")
         .def_prop_ro(
             "buckets", [](const PlannedList& list) { return list.made.list().buckets; },
             nb::sig("def buckets(self, /) -> list[list[int]]"),
             "Numbers of arrays; a bucket's arrays run in one start, the buckets one after the other.")
         .def_prop_ro(
             "bucket_bytes", [](const PlannedList& list) { return list.made.verdict().bucket_bytes; },
-            nb::sig("def bucket_bytes(self, /) -> list[int]"), "Held while each bucket runs.")
+            nb::sig("def bucket_bytes(self, /) -> list[int]"), "Bytes that a device holds while each bucket runs.")
         .def_prop_ro(
             "footprint_bytes", [](const PlannedList& list) { return list.made.verdict().footprint_bytes; },
-            "The largest of those.")
+            "The largest of the bucket_bytes.")
         .def_prop_ro(
             "floor_bytes", [](const PlannedList& list) { return list.made.floor_bytes; },
             "No order and no plans let every device do with less.")
         .def_prop_ro(
             "received_bytes", [](const PlannedList& list) { return list.made.verdict().load.received_bytes; },
-            "By one device over all arrays.")
+            "The bytes that one device receives over all arrays.")
         .def_prop_ro(
             "sent_bytes", [](const PlannedList& list) { return list.made.verdict().load.sent_bytes; },
-            "By one device over all arrays, at most.")
+            "The most bytes that one device sends over all arrays.")
         .def_prop_ro(
             "lower_bound_bytes", [](const PlannedList& list) { return list.made.verdict().lower_bound_bytes; },
             "No protocol moves all arrays such that every device receives less.")
         .def_prop_ro(
             "exact", [](const PlannedList& list) { return list.made.verdict().load.received_exact; },
-            "False where the devices were too many to count: none receives more than received_bytes.")
+            "False if there were too many devices to count: then received_bytes is an upper bound.")
         .def_prop_ro(
             "seconds", [](const PlannedList& list) { return seconds_of(list.made.picoseconds); },
             "Estimated: bucket by bucket, the device that is busy longest.")
@@ -102,16 +102,15 @@ print(plan) is the table of `reshard plan --list`. Bytes are the most that any d
         "def synthesize_list(problems: collections.abc.Sequence[tuple[Layout, Layout]], names: "
         "collections.abc.Sequence[str] | None = None, {}) "
         "-> ListPlan",
-        options_signature);
+        options_signature());
     const std::string words =
         fmt::format(R"doc(One plan for many arrays: pairs of source and target, in buckets under one limit on memory.
 
 footprint_bytes_max, donate and staging_bytes are of the whole list, peak_bytes_max of each array.{}
 Errors: as synthesize, the array named; InfeasibleError (what is needed, the limit, and the floor).)doc",
-                    options_words);
-    def_asking<const std::vector<std::pair<Layout, Layout>>&, std::optional<std::vector<std::string>>>(
-        module, "synthesize_list", planned, nb::sig(signature.c_str()), words.c_str(), "problems"_a,
-        "names"_a.none() = nb::none());
+                    options_words());
+    module.def("synthesize_list", planned, nb::sig(signature.c_str()), words.c_str(), "problems"_a,
+               "names"_a.none() = nb::none(), "options"_a);
 }
 
 }  // namespace reshard::python

@@ -1,4 +1,4 @@
-// A run beside computation: where it is cut, and into how many pieces.
+// A run beside computation: its cut, and the number of its pieces.
 #include "reshard/overlap/choose_pieces.hpp"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ std::vector<std::size_t> order_of(const Split& split) {
     return order;
 }
 
-// Where the indices `some` lie in a tile that has `side`: intervals lie one behind the other.
+// The slices of a tile with `side` that hold the indices `some`. The tile holds its intervals one behind the other.
 nb::list slices_of(const Side& side, const Side& some) {
     nb::list slices;
     Index before = 0;
@@ -84,9 +84,9 @@ leaves out a piece). Whether a plan can be cut so is found when it is prepared.)
             },
             "dim"_a, "block"_a, "count"_a,
             "So many pieces of a block, at most 1048576, as even as can be. Errors: InputError.")
-        .def_ro("dim", &Split::dim, "That is cut.")
+        .def_ro("dim", &Split::dim, "The dimension that is cut.")
         .def_ro("block", &Split::block, "Indices of a block.")
-        .def_ro("ends", &Split::ends, "Of the pieces, in a block; ascending.")
+        .def_ro("ends", &Split::ends, "The ends of the pieces in a block, ascending.")
         .def_prop_ro("order", order_of, nb::sig("def order(self, /) -> list[int]"), "Pieces as they travel.")
         .def_ro("overlapped", &Split::overlapped, "Two pieces are on their way at once.")
         .def_prop_ro(
@@ -95,7 +95,7 @@ leaves out a piece). Whether a plan can be cut so is found when it is prepared.)
              nb::sig("def slices(self, layout: Layout, rank: int, piece: int) -> list[slice]"),
              R"doc(What a piece has of the rank's tile of `layout`: slices of the tile's dimension `dim`, ascending.
 
-One where blocks are as long as the tile's side, none where the tile has nothing of it. Errors: InputError.)doc")
+One slice if blocks are as long as the tile's side, and no slice if the tile has nothing of the piece. Errors: InputError.)doc")
         .def("__len__", [](const Split& split) { return split.ends.size(); })
         .def(
             "__eq__", [](const Split& split, const Split& other) { return split == other; }, nb::is_operator(),
@@ -185,7 +185,7 @@ Errors: InputError (no length, lengths that do not ascend from at least 1, anoth
             },
             "lengths"_a, "seconds"_a)
         .def_rw("lengths", &WorkTimes::lengths, "Ascending, in indices of a block.")
-        .def_rw("seconds", &WorkTimes::seconds, "Of each.")
+        .def_rw("seconds", &WorkTimes::seconds, "Seconds of each.")
         .def(
             "__call__",
             [](const WorkTimes& times, Index begin, Index end) {
@@ -194,7 +194,8 @@ Errors: InputError (no length, lengths that do not ascend from at least 1, anoth
                 expect_times(times);
                 return times(begin, end);
             },
-            "begin"_a, "end"_a, "Of as many indices. Errors: InputError (lengths and seconds that do not fit).");
+            "begin"_a, "end"_a,
+            "The times of as many indices. Errors: InputError (lengths and seconds that do not fit).");
     module.def(
         "measure_work",
         [](Index block, const std::function<void(Index, Index)>& work, Index places, int rounds) {

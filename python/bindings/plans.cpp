@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <set>
 
 #include "python/bindings/core.hpp"
 #include "report/explanation.hpp"
@@ -75,91 +76,83 @@ void add_step(nb::module_& module) {
         .def_ro("kind", &PlannedStep::kind,
                 "slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, zero_fill or exchange.")
         .def_ro("layout", &PlannedStep::layout, "After the step.")
-        .def_ro("changes", &PlannedStep::changes, "What it changes, in a few words: dim 0 +y.")
-        .def_ro("received_bytes", &PlannedStep::received_bytes, "By a device from others, at most.")
-        .def_ro("sent_bytes", &PlannedStep::sent_bytes, "By a device to others, at most.")
-        .def_ro("messages", &PlannedStep::messages, "Peers that a device receives from, at most.")
+        .def_ro("changes", &PlannedStep::changes, "The change in a few words: dim 0 +y.")
+        .def_ro("received_bytes", &PlannedStep::received_bytes, "The most bytes that a device receives from others.")
+        .def_ro("sent_bytes", &PlannedStep::sent_bytes, "The most bytes that a device sends to others.")
+        .def_ro("messages", &PlannedStep::messages, "The most peers that a device receives from.")
         .def_ro("seconds", &PlannedStep::seconds, "Estimated on the plan's machine.")
         .def("__repr__",
              [](const PlannedStep& step) { return fmt::format("<Step {} to {}>", step.kind, format(step.layout)); });
-    nb::class_<Capabilities>(module, "Capabilities",
-                             R"doc(What a backend can do, for the planner; reshard.mpi.capabilities(comm) asks one.
+}
 
-one_exchange: all ranks reach each other's memory. native_collectives: the library's own collectives run such steps. steps_overlap: a plan may run in pieces, one of which is
-in a step while another is in the next.)doc")
-        .def(
-            "__init__",
-            [](Capabilities* self, bool one_exchange, bool native, Index ranks_per_node, bool steps_overlap) {
-                new (self) Capabilities{.one_exchange = one_exchange,
-                                        .native_collectives = native,
-                                        .steps_overlap = steps_overlap,
-                                        .ranks_per_node = ranks_per_node};
-            },
-            "one_exchange"_a = false, "native_collectives"_a = false, "ranks_per_node"_a = 1, "steps_overlap"_a = false)
-        .def_ro("one_exchange", &Capabilities::one_exchange, "All ranks reach each other's memory.")
-        .def_ro("native_collectives", &Capabilities::native_collectives, "The library's own collectives run steps.")
-        .def_ro("steps_overlap", &Capabilities::steps_overlap, "Steps of two pieces go on at once.")
-        .def_ro("ranks_per_node", &Capabilities::ranks_per_node, "Ranks that reach each other's memory.")
+void add_capabilities(nb::module_& module) {
+    const Capabilities usual;
+    nb::class_<Capabilities>(module, "Capabilities",
+                             "The capabilities of a backend, for the planner. reshard.mpi.capabilities(comm) returns "
+                             "those of a communicator.")
+        .def("__init__",
+             [](Capabilities* self
+#define RESHARD_CAPABILITY(kind, name, ...) , decltype(Capabilities::name) name
+#include "src/tables/capabilities.def"
+             ) {
+                 new (self) Capabilities{
+#define RESHARD_CAPABILITY(kind, name, ...) .name = name,
+#include "src/tables/capabilities.def"
+                 };
+             }
+#define RESHARD_CAPABILITY(kind, name, ...) , nb::arg(#name) = usual.name
+#include "src/tables/capabilities.def"
+             )
+#define RESHARD_CAPABILITY(kind, name, initial, about) .def_ro(#name, &Capabilities::name, about)
+#include "src/tables/capabilities.def"
         .def("__repr__", [](const Capabilities& can) {
-            const auto word = [](bool yes) { return yes ? "True" : "False"; };
-            return fmt::format(
-                "Capabilities(one_exchange={}, native_collectives={}, ranks_per_node={}, steps_overlap={})",
-                word(can.one_exchange), word(can.native_collectives), can.ranks_per_node, word(can.steps_overlap));
+            std::string text;
+#define RESHARD_CAPABILITY(kind, name, ...) text += fmt::format(", {}={}", #name, nb::str(nb::cast(can.name)).c_str());
+#include "src/tables/capabilities.def"
+            return "Capabilities(" + text.substr(2) + ")";
         });
 }
 
-template <class Value>
-auto verdict(Value Verdict::*field) {
-    return [field](const Planned& planned) { return planned.made.verdict().*field; };
+// A property of Plan as Python has it.
+template <class T>
+const T& shown_value(const T& value) {
+    return value;
 }
+std::string shown_value(std::string_view word) { return std::string(word); }
+std::string shown_value(const Execution& execution) { return std::string(name(execution)); }
 
 void add_plan(nb::module_& module) {
-    nb::class_<Planned>(module, "Plan", R"doc(How an array moves, judged, and what it costs. synthesize makes them.
+    nb::class_<Planned> plan(module, "Plan", R"doc(How an array moves, judged, and what it costs. synthesize makes them.
 
-print(plan) is the table of `reshard plan`; a notebook shows table and picture. Bytes are of the busiest device.)doc")
+print(plan) is the table of `reshard plan`; a notebook shows table and picture. Bytes are of the busiest device.)doc");
+#define RESHARD_SHOWN(slot, c, json, field, kind, value, about)            \
+    if constexpr (std::string_view(#field) != "_") {                       \
+        plan.def_prop_ro(                                                  \
+            #field,                                                        \
+            [](const Planned& planned) {                                   \
+                [[maybe_unused]] const Synthesis& made = planned.made;     \
+                [[maybe_unused]] const Options& options = planned.options; \
+                return shown_value(value);                                 \
+            },                                                             \
+            about);                                                        \
+    }
+#include "src/tables/verdict.def"
+    plan.def_prop_ro(
+            "source", [](const Planned& planned) { return planned.asked.source; }, "The layout of the array now.")
         .def_prop_ro(
-            "source", [](const Planned& planned) { return planned.asked.source; }, "Where the array is.")
-        .def_prop_ro(
-            "target", [](const Planned& planned) { return planned.asked.target; }, "Where it is wanted.")
+            "target", [](const Planned& planned) { return planned.asked.target; }, "The wanted layout.")
         .def_prop_ro(
             "note", [](const Planned& planned) { return note_on(planned.asked); },
-            "What the question may be misread as: a reshape that looks like a transposition. Empty otherwise.")
+            "A warning if the question may be misread: a reshape that looks like a transposition. Else empty.")
         .def_prop_ro("steps", steps_of, nb::sig("def steps(self, /) -> list[Step]"),
                      "In order; none when both ends hold the same.")
         .def_prop_ro(
             "ranks", [](const Planned& planned) { return world_size(planned.made.plan()); }, "Ranks that are needed.")
-        .def_prop_ro("received_bytes", verdict(&Verdict::received_bytes_max_device), "By one device over all steps.")
-        .def_prop_ro("sent_bytes", verdict(&Verdict::sent_bytes_max_device), "By one device over all steps.")
-        .def_prop_ro("lower_bound_bytes", verdict(&Verdict::lower_bound_bytes),
-                     "No protocol's busiest receiver gets less.")
-        .def_prop_ro("peak_bytes", verdict(&Verdict::peak_bytes), "The largest tile on the way.")
-        .def_prop_ro("floor_bytes", verdict(&Verdict::floor_bytes), "The larger tile of the two ends.")
-        .def_prop_ro("footprint_bytes", verdict(&Verdict::footprint_bytes),
-                     "Source, target and workspace together, in full tiles.")
         .def_prop_ro(
-            "seconds", [](const Planned& planned) { return seconds_of(planned.made.picoseconds); },
-            "Estimated on `machine`.")
-        .def_prop_ro(
-            "machine", [](const Planned& planned) { return planned.options.machine; }, "What it was priced on.")
-        .def_prop_ro(
-            "optimal", [](const Planned& planned) { return planned.made.optimal; },
-            "received_bytes == lower_bound_bytes.")
-        .def_prop_ro(
-            "search_complete", [](const Planned& planned) { return planned.made.search_complete; },
-            "Nothing better for this objective exists in this vocabulary.")
-        .def_prop_ro(
-            "stop_reason", [](const Planned& planned) { return text_of(name(planned.made.stop_reason)); },
-            nb::sig("def stop_reason(self, /) -> str"), "one_step, exhausted, budget or unsearched.")
+            "machine", [](const Planned& planned) { return planned.options.machine; },
+            "The machine on which time is estimated.")
         .def_prop_ro(
             "rule", [](const Planned& planned) { return planned.made.rule; }, "The rule that gave the plan.")
-        .def_prop_ro(
-            "states", [](const Planned& planned) { return planned.made.states; }, "That the search expanded.")
-        .def_prop_ro(
-            "execution", [](const Planned& planned) { return text_of(name(planned.made.execution())); },
-            nb::sig("def execution(self, /) -> str"), "How it runs: steps, one_exchange or split.")
-        .def_prop_ro(
-            "donate", [](const Planned& planned) { return planned.options.limits.memory.donate; },
-            "The source's memory is written.")
         .def_prop_ro(
             "fingerprint",
             [](const Planned& planned) {
@@ -175,7 +168,7 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
             [](const Planned& planned, std::size_t width) {
                 return shown(cli::text_picture(planned.made.plan(), page_of(width)));
             },
-            "width"_a = 120, "What every device holds after each step, as text: `reshard draw`.")
+            "width"_a = 120, "The tiles of every device after each step, as text: `reshard draw`.")
         .def(
             "svg", [](const Planned& planned) { return unwrap(cli::svg_picture(planned.made.plan())); },
             "The same as an SVG picture. Errors: UnsupportedError (too many devices to see any of them).")
@@ -201,7 +194,7 @@ void add_explanation(nb::module_& module) {
         .def_prop_ro(
             "rule", [](const Alternative& other) { return other.rule; }, "The rule that proposed it.")
         .def_prop_ro(
-            "kinds", [](const Alternative& other) { return cli::kinds(other.plan()); }, "Of its steps.")
+            "kinds", [](const Alternative& other) { return cli::kinds(other.plan()); }, "The kinds of its steps.")
         .def_prop_ro(
             "text", [](const Alternative& other) { return format(other.plan()); }, "The plan as lines.")
         .def_prop_ro(
@@ -210,7 +203,7 @@ void add_explanation(nb::module_& module) {
             "seconds", [](const Alternative& other) { return seconds_of(other.picoseconds); }, "Estimated.")
         .def_prop_ro(
             "received_bytes", [](const Alternative& other) { return other.verdict().received_bytes_max_device; },
-            "By the busiest device.")
+            "The bytes that the busiest device receives.")
         .def_prop_ro(
             "peak_bytes", [](const Alternative& other) { return other.verdict().peak_bytes; },
             "The largest tile on the way.")
@@ -243,17 +236,25 @@ PlanCache& plans() {
 
 }  // namespace
 
-Options options_of(const Asked& asked, const Mesh* mesh) {
-    Options options;
-    options.objective = unwrap(parse_objective(asked.objective));
-    options.vocabulary = unwrap(parse_vocabulary(asked.vocabulary));
-    options.limits.peak_bytes_max = limit_of(asked.peak_bytes_max);
-    options.limits.memory = {limit_of(asked.footprint_bytes_max), asked.donate, bytes_of(asked.staging_bytes)};
-    options.machine = machine_of(asked.machine);
-    if (!asked.capabilities.is_none())
-        options.capabilities = instance_of<Capabilities>(asked.capabilities, "capabilities are Capabilities or None");
+namespace {
+
+// Reads an option by the type of its field in Options.
+std::string word_of(nb::handle given) { return value_of<std::string>(given, "an objective or a vocabulary is a str"); }
+void read(nb::handle given, const Mesh*, Objective& into) { into = unwrap(parse_objective(word_of(given))); }
+void read(nb::handle given, const Mesh*, Vocabulary& into) { into = unwrap(parse_vocabulary(word_of(given))); }
+void read(nb::handle given, const Mesh*, bool& into) { into = value_of<bool>(given, "a flag is True or False"); }
+void read(nb::handle given, const Mesh*, std::optional<Index>& into) { into = limit_of(given); }
+void read(nb::handle given, const Mesh*, Index& into) { into = bytes_of(given); }
+void read(nb::handle given, const Mesh*, Machine& into) { into = machine_of(given); }
+void read(nb::handle given, const Mesh*, Capabilities& into) {
+    if (!given.is_none()) into = instance_of<Capabilities>(given, "capabilities are Capabilities or None");
+}
+void read(nb::handle given, const Mesh*, std::vector<std::string>& into) {
+    for (nb::handle rule : given) into.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
+}
+void read(nb::handle given, const Mesh* mesh, std::vector<Step>& into) {
     const char* const wanted = "a first step is its kind, a str, and the layout after it, a Layout or its text";
-    for (nb::handle step : asked.first_steps) {
+    for (nb::handle step : given) {
         std::pair<std::string, nb::object> kind_and_layout;
         if (!nb::try_cast(step, kind_and_layout)) throw nb::type_error(wanted);
         const auto& [kind, layout] = kind_and_layout;
@@ -262,50 +263,97 @@ Options options_of(const Asked& asked, const Mesh* mesh) {
             if (mesh == nullptr) raise({Code::usage, "the layouts of first steps are Layouts here, not texts"});
             after = unwrap(parse_layout(*mesh, value_of<std::string>(layout, wanted)));
         }
-        options.first_steps.push_back({unwrap(parse_step_kind(kind)), std::move(after)});
+        into.push_back({unwrap(parse_step_kind(kind)), std::move(after)});
     }
-    for (nb::handle rule : asked.without)
-        options.without.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
+}
+
+// The annotation of an option and its default.
+std::string hint(bool) { return "bool = False"; }
+std::string hint(Index) { return "int | str = 0"; }
+std::string hint(const std::optional<Index>&) { return "int | str | None = None"; }
+std::string hint(const Machine&) { return "Machine | str | None = None"; }
+std::string hint(const Capabilities&) { return "Capabilities | None = None"; }
+std::string hint(const std::vector<std::string>&) { return "collections.abc.Sequence[str] = ()"; }
+std::string hint(const std::vector<Step>&) { return "collections.abc.Sequence[tuple[str, Layout | str]] = ()"; }
+template <class Choice>
+requires std::is_enum_v<Choice> std::string hint(Choice usual) { return fmt::format("str = '{}'", name(usual)); }
+
+}  // namespace
+
+Options options_of(const nb::kwargs& given, const Mesh* mesh) {
+    Options options;
+    std::size_t known = 0;
+#define RESHARD_OPTION(kind, name, member, ...)               \
+    if (given.contains(#name)) {                              \
+        read(nb::object(given[#name]), mesh, options.member); \
+        ++known;                                              \
+    }
+#include "src/tables/options.def"
+    if (known < given.size()) {
+        static const std::set<std::string_view> names = {
+#define RESHARD_OPTION(kind, name, ...) #name,
+#include "src/tables/options.def"
+        };
+        for (const auto& [name, value] : given)
+            if (!names.contains(string_of(name)))
+                throw nb::type_error(fmt::format("there is no option '{}'", string_of(name)).c_str());
+    }
     return options;
+}
+
+std::string options_signature() {
+    const Options usual;
+    std::string text = "*";
+#define RESHARD_OPTION(kind, name, member, ...) text += fmt::format(", {}: {}", #name, hint(usual.member));
+#include "src/tables/options.def"
+    return text;
+}
+
+std::string options_words() {
+    std::string text = "\n\nBytes are bytes of a device, an int or a text such as '96MiB'.\n";
+#define RESHARD_OPTION(kind, name, member, value, about) text += fmt::format("\n{}: {}.", #name, about);
+#include "src/tables/options.def"
+    return text;
 }
 
 void add_plans(nb::module_& module) {
     add_step(module);
+    add_capabilities(module);
     add_plan(module);
     add_explanation(module);
     const std::string made =
-        fmt::format("def synthesize(source: Layout, target: Layout, {}) -> Plan", options_signature);
+        fmt::format("def synthesize(source: Layout, target: Layout, {}) -> Plan", options_signature());
     const std::string words =
         fmt::format(R"doc(The cheapest plan found from one layout to another, judged before it is returned.
 
 Same question, same answer on every rank and machine; answers are remembered (the last 1024).{}
 Errors: InputError (different arrays, an axis unknown, a first step that is not typed), InfeasibleError (a limit below
 what any plan needs; it names the floor). Any number of threads may ask at once; the GIL is not held meanwhile.)doc",
-                    options_words);
-    def_asking<const Layout&, const Layout&>(
-        module, "synthesize",
-        [](const Layout& source, const Layout& target, const Asked& asked) {
-            Options options = options_of(asked, &source.mesh);
+                    options_words());
+    module.def(
+        "synthesize",
+        [](const Layout& source, const Layout& target, const nb::kwargs& given) {
+            Options options = options_of(given, &source.mesh);
             auto found = [&] {
                 const Unlocked unlocked;
                 return plans().synthesize({source, target}, options);
             }();
             return Planned{{source, target}, unwrap(std::move(found)), std::move(options)};
         },
-        nb::sig(made.c_str()), words.c_str(), "source"_a, "target"_a);
+        nb::sig(made.c_str()), words.c_str(), "source"_a, "target"_a, "options"_a);
 
     const std::string explained = fmt::format(
-        "def explain(source: Layout, target: Layout, times: bool = False, {}) -> Explanation", options_signature);
+        "def explain(source: Layout, target: Layout, times: bool = False, {}) -> Explanation", options_signature());
     const std::string explained_words =
         fmt::format(R"doc(The plan beside everything else that was considered, and why each of those lost.
 
 times: also how long each rule took.{}
 Errors: as synthesize.)doc",
-                    options_words);
-    def_asking<const Layout&, const Layout&, bool>(
-        module, "explain",
-        [](const Layout& source, const Layout& target, bool times, const Asked& asked) {
-            Options options = options_of(asked, &source.mesh);
+                    options_words());
+    module.def(
+        "explain",
+        [](const Layout& source, const Layout& target, bool times, const nb::kwargs& given) {
+            Options options = options_of(given, &source.mesh);
             options.explain = true;
             if (times) options.clock = nanoseconds_now;
             auto found = [&] {
@@ -314,7 +362,7 @@ Errors: as synthesize.)doc",
             }();
             return Explained{{{source, target}, unwrap(std::move(found)), std::move(options)}};
         },
-        nb::sig(explained.c_str()), explained_words.c_str(), "source"_a, "target"_a, "times"_a = false);
+        nb::sig(explained.c_str()), explained_words.c_str(), "source"_a, "target"_a, "times"_a = false, "options"_a);
 
     nb::dict all;
     for (const Rule& rule : rules()) all[text_of(rule.name)] = text_of(rule.about);

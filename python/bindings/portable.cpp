@@ -90,17 +90,17 @@ combined. permute: each pair's source sends its tile to the target.)doc")
             "all_reduce or permute.")
         .def_prop_ro(
             "input_shape", [](const NamedOperation& named) { return tuple_of(named.operation.input); },
-            nb::sig("def input_shape(self, /) -> tuple[int, ...]"), "Of the tile before, in elements.")
+            nb::sig("def input_shape(self, /) -> tuple[int, ...]"), "The shape of the tile before, in elements.")
         .def_prop_ro(
             "output_shape", [](const NamedOperation& named) { return tuple_of(named.operation.output); },
-            nb::sig("def output_shape(self, /) -> tuple[int, ...]"), "Of the tile after.")
+            nb::sig("def output_shape(self, /) -> tuple[int, ...]"), "The shape of the tile after.")
         .def_prop_ro(
             "permutation", [](const NamedOperation& named) { return as_tuple(named.operation.permutation); },
             nb::sig("def permutation(self, /) -> tuple[int, ...]"), "transpose: numpy's axes.")
         .def_prop_ro("starts", field(&Operation::starts), nb::sig("def starts(self, /) -> list[list[int]]"),
-                     "slice, update_slice: for each position where the block begins.")
+                     "slice, update_slice: the begin of the block for each position.")
         .def_prop_ro("groups", field(&Operation::groups), nb::sig("def groups(self, /) -> list[list[int]]"),
-                     "Of a collective: positions, in the order of the blocks; each position is in one of them.")
+                     "Groups of a collective: positions in the order of the blocks. Each position is in one group.")
         .def_prop_ro("axes", group_axes, nb::sig("def axes(self, /) -> tuple[str, ...] | None"),
                      "The same as whole axes of the mesh, major to minor; None where parts of axes are needed.")
         .def_prop_ro(
@@ -125,7 +125,7 @@ combined. permute: each pair's source sends its tile to the target.)doc")
                      "sum, max, min or prod: how a reduction combines, or whose neutral element fills.")
         .def_prop_ro(
             "received_elements", [](const NamedOperation& named) { return received_elements(named.operation); },
-            "By a device from others, at most.")
+            "The most bytes that a device receives from others.")
         .def("__repr__", [](const NamedOperation& named) { return "<Operation " + format(named.operation) + ">"; });
 }
 
@@ -137,9 +137,9 @@ void add_portable(nb::module_& module) {
 
 Every device runs all operations in order, from its tile of `source` to its tile of `target`.)doc")
         .def_prop_ro(
-            "source", [](const TileProgram& program) { return program.source; }, "Where the array is.")
+            "source", [](const TileProgram& program) { return program.source; }, "The layout of the array now.")
         .def_prop_ro(
-            "target", [](const TileProgram& program) { return program.target; }, "Where it is wanted.")
+            "target", [](const TileProgram& program) { return program.target; }, "The wanted layout.")
         .def_prop_ro(
             "operations",
             [](const TileProgram& program) {

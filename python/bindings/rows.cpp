@@ -51,7 +51,7 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
     return numbers_of(std::move(rows));
 }
 
-// What rules make of a list, and its rows.
+// The moves that rules make from a list, and their rows.
 struct Model {
     ModelMoves moves;
     RowSchedule rows;
@@ -103,7 +103,7 @@ void add_rows(nb::module_& module) {
         .def("rows", rows_of, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
-    nb::class_<Model>(module, "Model", "What rules make of a model's tensors. reshard.ModelMoves makes them.")
+    nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.ModelMoves makes them.")
         .def(
             "__init__",
             [](Model* self, const std::string& rules, nb::handle tensors) {

@@ -36,11 +36,3 @@ class UnsupportedError(Error, NotImplementedError):
 
 class BackendError(Error, RuntimeError):
     """MPI, NCCL or a peer failed. All prepared state on the communicator is dropped; the next call starts anew."""
-
-
-_CLASSES = {"infeasible": InfeasibleError, "unsupported": UnsupportedError, "backend": BackendError, "io": Error}
-
-
-def of_code(code: str, message: str, text: str = "", offset: int = 0, shown: str = "") -> Error:
-    """The exception for an error of the C++ library."""
-    return _CLASSES.get(code, InputError)(message, code, text, offset, shown)

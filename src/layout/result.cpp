@@ -6,36 +6,6 @@
 
 namespace reshard {
 
-std::string_view name(Code code) {
-    switch (code) {
-        case Code::syntax:
-            return "syntax";
-        case Code::mesh:
-            return "mesh";
-        case Code::layout:
-            return "layout";
-        case Code::overflow:
-            return "overflow";
-        case Code::mismatch:
-            return "mismatch";
-        case Code::step:
-            return "step";
-        case Code::plan:
-            return "plan";
-        case Code::infeasible:
-            return "infeasible";
-        case Code::unsupported:
-            return "unsupported";
-        case Code::io:
-            return "io";
-        case Code::usage:
-            return "usage";
-        case Code::backend:
-            return "backend";
-    }
-    return "unknown";
-}
-
 std::string describe(const Error& error) {
     if (error.text.empty()) return printable(error.message);
     // A long text is shown only around the place.

@@ -1,6 +1,7 @@
 // Machines as text, and those that are built in.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -43,39 +44,64 @@ std::string scan_name(Scanner& scanner) {
     return name;
 }
 
+// Reads a field of a level, by its kind.
+Result<void> scan_devices_into(Scanner& scanner, Index& devices) {
+    const std::size_t place = scanner.offset();
+    const bool all = scanner.word() == "all";
+    RESHARD_ASSIGN(devices, all ? index_max : scanner.integer("the devices of a level"));
+    if (devices < 1) return scanner.error(Code::mesh, "a level has at least one device", place);
+    return {};
+}
+Result<void> scan_time_into(Scanner& scanner, Index& time) {
+    RESHARD_ASSIGN(time, scan_time(scanner));
+    return {};
+}
+Result<void> scan_rate_into(Scanner& scanner, Index& rate) {
+    RESHARD_ASSIGN(rate, scan_rate(scanner));
+    return {};
+}
+Result<void> scan_flag_into(Scanner&, bool& flag) {
+    flag = true;
+    return {};
+}
+
+Result<void> scan_label_into(Scanner&, std::string&) { return {}; }  // the name is read before the fields
+
+constexpr bool is_field(std::string_view kind) { return kind != "label"; }
+
+// The words of a level, those that it needs or all: "devices, message and bandwidth".
+std::string level_words(bool needed_only, std::string_view last) {
+    std::vector<std::string_view> words;
+#define RESHARD_LEVEL(kind, name, text, needed) \
+    if ((needed || !needed_only) && is_field(#kind)) words.push_back(#text);
+#include "src/tables/levels.def"
+    std::string all;
+    for (std::size_t i = 0; i < words.size(); ++i)
+        all += fmt::format("{}{}", i == 0 ? "" : i + 1 < words.size() ? ", " : fmt::format(" {} ", last), words[i]);
+    return all;
+}
+
 Result<Level> scan_level(Scanner& scanner) {
     Level level;
     level.name = scanner.word();
     if (level.name.empty()) return scanner.error(Code::syntax, "expected the level's name");
-    bool sized = false;
-    bool timed = false;
-    bool rated = false;
+    std::set<std::string_view> given;
     while (!scanner.at_end()) {
         const std::size_t begin = scanner.offset();
         const std::string_view word = scanner.word();
-        if (word == "devices") {
-            const std::size_t place = scanner.offset();
-            const bool all = scanner.word() == "all";
-            RESHARD_ASSIGN(level.devices, all ? index_max : scanner.integer("the devices of a level"));
-            if (level.devices < 1) return scanner.error(Code::mesh, "a level has at least one device", place);
-            sized = true;
-        } else if (word == "message") {
-            RESHARD_ASSIGN(level.latency_ps, scan_time(scanner));
-            timed = true;
-        } else if (word == "bandwidth") {
-            RESHARD_ASSIGN(level.bytes_per_second, scan_rate(scanner));
-            rated = true;
-        } else if (word == "start") {
-            RESHARD_ASSIGN(level.start_ps, scan_time(scanner));
-        } else if (word == "shared") {
-            level.shared = true;
-        } else if (word == "pair") {
-            RESHARD_ASSIGN(level.pair_bytes_per_second, scan_rate(scanner));
-        } else {
-            return scanner.error(Code::syntax, "expected devices, message, bandwidth, start, shared or pair", begin);
-        }
+        given.insert(word);
+#define RESHARD_LEVEL(kind, name, text, ...)                    \
+    if (word == #text && is_field(#kind)) {                     \
+        RESHARD_CHECK(scan_##kind##_into(scanner, level.name)); \
+        continue;                                               \
     }
-    if (!sized || !timed || !rated) return scanner.error(Code::syntax, "a level needs devices, message and bandwidth");
+#include "src/tables/levels.def"
+        return scanner.error(Code::syntax, "expected " + level_words(false, "or"), begin);
+    }
+#define RESHARD_LEVEL(kind, name, text, needed)              \
+    if (needed && is_field(#kind) && !given.contains(#text)) \
+        return scanner.error(Code::syntax, "a level needs " + level_words(true, "and"));
+#include "src/tables/levels.def"
     return level;
 }
 
@@ -98,6 +124,10 @@ Result<void> scan_piece(Scanner& scanner, Machine& machine) {
     return scanner.expect_end();
 }
 
+std::string format_label(const std::string& name) { return " " + name; }
+std::string format_devices(Index devices) { return devices == index_max ? " all" : fmt::format(" {}", devices); }
+std::string format_flag(bool) { return ""; }  // its word says it
+
 bool nests(const Machine& machine, const Level& level) {
     if (machine.levels.empty()) return true;
     const Index inner = machine.levels.back().devices;
@@ -106,14 +136,14 @@ bool nests(const Machine& machine, const Level& level) {
 
 std::string format_time(Index ps) {
     for (auto unit = times.rbegin(); unit != times.rend(); ++unit)
-        if (ps % unit->factor == 0 && ps != 0) return fmt::format("{}{}", ps / unit->factor, unit->name);
-    return "0ps";
+        if (ps % unit->factor == 0 && ps != 0) return fmt::format(" {}{}", ps / unit->factor, unit->name);
+    return " 0ps";
 }
 
 std::string format_rate(Index rate) {
     for (auto unit = rates.rbegin(); unit != rates.rend(); ++unit)
-        if (rate % unit->factor == 0) return fmt::format("{}{}/s", rate / unit->factor, unit->name);
-    return fmt::format("{}B/s", rate);
+        if (rate % unit->factor == 0) return fmt::format(" {}{}/s", rate / unit->factor, unit->name);
+    return fmt::format(" {}B/s", rate);
 }
 
 }  // namespace
@@ -164,19 +194,17 @@ Result<Machine> parse_machine(std::string_view text) {
 std::string format(const Machine& machine) {
     std::string text = fmt::format("machine {}\n", machine.name);
     for (const Level& level : machine.levels) {
-        const std::string devices = level.devices == index_max ? "all" : std::to_string(level.devices);
-        text += fmt::format("level {} devices {} message {} bandwidth {}", level.name, devices,
-                            format_time(level.latency_ps), format_rate(level.bytes_per_second));
-        if (level.start_ps != 0) text += fmt::format(" start {}", format_time(level.start_ps));
-        if (level.shared) text += " shared";
-        if (level.pair_bytes_per_second != 0) text += fmt::format(" pair {}", format_rate(level.pair_bytes_per_second));
-        text += "\n";
+        std::string line;
+#define RESHARD_LEVEL(kind, name, text, needed) \
+    if (needed || level.name != Level{}.name) line += " " #text + format_##kind(level.name);
+#include "src/tables/levels.def"
+        text += line.substr(1) + "\n";
     }
-    text += fmt::format("copy {}", format_rate(machine.copy_bytes_per_second));
-    if (machine.copy_run_ps != 0) text += fmt::format(" run {}", format_time(machine.copy_run_ps));
+    text += fmt::format("copy{}", format_rate(machine.copy_bytes_per_second));
+    if (machine.copy_run_ps != 0) text += fmt::format(" run{}", format_time(machine.copy_run_ps));
     text += '\n';
     if (machine.piece_ps != 0 || machine.slowed_percent != 100)
-        text += fmt::format("piece {} slowed {}%\n", format_time(machine.piece_ps), machine.slowed_percent);
+        text += fmt::format("piece{} slowed {}%\n", format_time(machine.piece_ps), machine.slowed_percent);
     return text;
 }
 

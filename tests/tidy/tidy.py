@@ -63,7 +63,8 @@ HEADERS = {
     "files/convert": ["files/checkpoint"],
     "files/load": ["files/convert", "backends/backend"],
     "reshard": ["redistribute", "text"],
-    "c/base": [],
+    "c/tables": [],
+    "c/base": ["c/tables"],
     "c/layout": ["c/base"],
     "c/plan": ["c/layout"],
     "c/rows": ["c/layout"],
@@ -91,7 +92,7 @@ TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/data",
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
-    "src/tables": ([], ["layout"]),
+    "src/tables": ([], ["problem"]),
     "src/layout": ([], ["planner/view", "planner/refinement", "planner/normalize_devices"]),
     "src/plan": ([], ["planner/refinement", "planner/simulate", "planner/step", "check"]),
     "src/price/tiles": ([], ["planner/refinement", "layout"]),
@@ -126,7 +127,8 @@ ROOMS = {
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
 }
-ROOMS = {room: ([ground for ground in ("src/base", "src/tables") if room not in ("src/base", ground)] + below, public)
+GROUND = ["src/base", "src/tables"]
+ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *below], public)
          for room, (below, public) in ROOMS.items()}
 FREE = ("tests/", "bench/")  # these see everything
 

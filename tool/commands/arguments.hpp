@@ -16,36 +16,37 @@ struct Arguments {
     Result<int> (*command)(const Arguments&) = nullptr;  ///< one of commands.hpp
     Question question;
     bool json = false;
-    bool batch = false;    ///< plan: problems on stdin, one a line
-    std::string list;      ///< plan, run: a file of problems that are moved together; none when empty
-    std::string staging;   ///< plan, run: of a list's limit, what is kept free for the backend
-    std::string rules;     ///< plan: a file that says where the tensors of a list are and go; none when empty
-    std::string rows;      ///< plan: a folder for the rows of every rank; none when empty
-    std::string side;      ///< plan: whose rows, send or receive; send when empty
-    bool certify = false;  ///< plan: ask the proved checker as well
-    std::string checker;   ///< plan: that checker, found by itself when empty
-    bool times = false;    ///< explain: how long each rule took
-    std::string log;       ///< explain: a training log whose complaints are explained; none when empty
-    std::optional<double> waste_max = {};  ///< explain: of a log, bytes over those needed from which on the tool fails
+    bool batch = false;                    ///< plan: problems on stdin, one a line
+    std::string list;                      ///< plan, run: a file of problems that are moved together; none when empty
+    std::string staging;                   ///< plan, run: how much of a list's limit is kept free for the backend
+    std::string rules;                     ///< plan: a file with the layouts of the tensors of a list; none when empty
+    std::string rows;                      ///< plan: a folder for the rows of every rank; none when empty
+    std::string side;                      ///< plan: whose rows, send or receive; send when empty
+    bool certify = false;                  ///< plan: ask the proved checker as well
+    std::string checker;                   ///< plan: that checker, found by itself when empty
+    bool times = false;                    ///< explain: how long each rule took
+    std::string log;                       ///< explain: a training log whose complaints are explained; none when empty
+    std::optional<double> waste_max = {};  ///< explain --log: fail if XLA receives more than so many times the bytes
     bool svg = false;                      ///< draw
-    /// local, mpi or nccl. plan, explain, draw: that the plan is for, empty for any; run, bench: empty to choose by how
-    /// the tool was started.
+    /// local, mpi or nccl. plan, explain, draw: the backend of the plan, empty for any. run, bench: empty to
+    /// choose by how the tool was started.
     std::string backend;
-    Index ranks_per_node = 0;  ///< plan, explain, draw, run, bench: of mpi, 0 for all; run, bench: for as they are
-    Index timeout = 300;       ///< run, bench, calibrate: seconds that a rank waits for another, under MPI
-    std::string input;         ///< run: an npy file, generated data when empty
-    std::string output;        ///< run: an npy file; calibrate: a machine file; none when empty
-    std::string tiles;         ///< run: a folder, none when empty
-    std::string dtype;         ///< run: what the raw elements of the input are
-    std::string to;            ///< translate: the notation to write; emit: the framework
-    Index rounds = 7;          ///< bench, calibrate
-    std::string from;          ///< convert, inspect: a checkpoint
-    std::string into;          ///< convert: what is to be made
-    std::string form;          ///< convert: how, see files::Form; empty for what the name says
-    std::string memory;        ///< convert: bytes; 1GiB when empty
-    std::string granule;       ///< convert: bytes; 1MiB when empty
-    std::string disk;          ///< calibrate: a folder of it
-    std::string file_bytes;    ///< convert: most bytes of a file; 5GB when empty
+    Index ranks_per_node =
+        0;                ///< plan, explain, draw, run, bench: mpi: ranks of a node; 0: all, or as found (run, bench)
+    Index timeout = 300;  ///< run, bench, calibrate: seconds that a rank waits for another, under MPI
+    std::string input;    ///< run: an npy file, generated data when empty
+    std::string output;   ///< run: an npy file; calibrate: a machine file; none when empty
+    std::string tiles;    ///< run: a folder, none when empty
+    std::string dtype;    ///< run: the type of the raw elements of the input
+    std::string to;       ///< translate: the notation to write; emit: the framework
+    Index rounds = 7;     ///< bench, calibrate
+    std::string from;     ///< convert, inspect: a checkpoint
+    std::string into;     ///< convert: the output
+    std::string form;     ///< convert: a files::Form; chosen by the name when empty
+    std::string memory;   ///< convert: bytes; 1GiB when empty
+    std::string granule;  ///< convert: bytes; 1MiB when empty
+    std::string disk;     ///< calibrate: a folder of it
+    std::string file_bytes;          ///< convert: most bytes of a file; 5GB when empty
     std::vector<std::string> casts;  ///< convert: DTYPE or PATTERN=DTYPE
     std::string tensor;              ///< inspect: draw this one
     Index jobs = 0;                  ///< convert: threads, 0 for as many as processors
@@ -59,8 +60,7 @@ struct Arguments {
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.
 [[nodiscard]] Result<Request> request_for(const Arguments& arguments);
 
-/// Completes the help of the program and of every subcommand that it has by now: what values of options are called,
-/// examples, exit codes.
+/// Completes the help of the program and of every subcommand that it has by now: examples and exit codes.
 void complete_help(CLI::App& app);
 
 /// nullopt when help or the version was asked for and has been printed. Errors: usage.

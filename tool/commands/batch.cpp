@@ -73,7 +73,7 @@ int batch() {
         const Json solved = solve(input);
         if (solved.contains("error")) code = exit_wrong;
         answer(line(solved));
-        if (!heard()) break;  // sent off, for whoever waits for it before asking the next question; or nobody listens
+        if (!heard()) break;  // a caller may wait for this answer before the next question; or nobody listens
     }
     return code;
 }

@@ -24,7 +24,7 @@ constexpr const char* naive_name = "gather, then slice";
 constexpr const char* callers_name = "caller's memory";
 constexpr const char* registered_name = "registered";
 
-// Without a question of its own: 256 MiB from row blocks to column blocks over all ranks.
+// The default question: 256 MiB from row blocks to column blocks over all ranks.
 Question with_default_problem(Question question, Index ranks) {
     question.mesh = fmt::format("x={}", ranks);
     question.source = "f32[8192@x,8192]";
@@ -90,7 +90,7 @@ double naive_seconds(const std::vector<Score>& scores) {
     return naive == nullptr ? 0 : median(naive->seconds);
 }
 
-// Moves from which on registering the caller's memory, and ending that, has taken less than it saved; 0: never.
+// The number of moves after which registering the caller's memory has paid for itself; 0: never.
 Index moves_that_pay(const std::vector<Score>& scores) {
     const Score* const callers = measured(scores, callers_name);
     const Score* const registered = measured(scores, registered_name);
@@ -176,7 +176,7 @@ Json json_of(const Score& score, double naive) {
     return json;
 }
 
-// What is asked of every rank, and how the answers end the program.
+// Measures on every rank. Rank 0 reports.
 Result<int> bench_rank(Rank& rank, const Arguments& arguments, const Request& asked, const Synthesis& made,
                        const Ranks& ranks) {
     const std::vector<Score> scores = measure(rank, asked, made, arguments.rounds);

@@ -10,7 +10,7 @@
 
 namespace reshard::cli {
 
-/// What the checker derived; bytes a device. No lower bound is proved where the target has unreduced axes.
+/// The result of the checker, in bytes of a device. No lower bound is proved if the target has unreduced axes.
 struct Certified {
     Index peak_bytes = 0;
     Index received_bytes = 0;

@@ -1,4 +1,4 @@
-// The subcommands. Each prints its answer and returns the exit code, or why there is none.
+// The subcommands. Each prints its answer and returns the exit code, or an error.
 #pragma once
 
 #include "tool/commands/arguments.hpp"

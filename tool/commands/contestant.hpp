@@ -10,7 +10,7 @@
 
 namespace reshard::cli {
 
-/// What is measured of a contestant. Equal on all ranks.
+/// The measurements of a contestant, equal on all ranks.
 struct Score {
     std::string name;
     std::optional<Error> error;   ///< why it did not take part
@@ -22,8 +22,8 @@ struct Score {
     double register_seconds = 0;  ///< there and back; the slowest rank's
 };
 
-/// What runs a contestant's plan: the rank's own backend, or MPI as a program without this library would use it.
-/// The last two: the own backend on the program's own memory, as it is and registered.
+/// How a contestant's plan runs: on the rank's own backend, or with MPI as a program without this library would use it.
+/// The last two run the own backend on the program's own memory, unregistered and registered.
 enum class Carrier { own, messages, alltoallw, messages_of_boxes, broadcasts, reductions, callers_memory, registered };
 
 class Contestant {

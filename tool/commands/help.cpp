@@ -52,54 +52,6 @@ constexpr auto examples = std::to_array<Pair>({
      "  reshard convert whole.npy columns.zarr --chunks 64,16 --memory 128MiB --verify\n"},
 });
 
-// What the help calls the value of an option; an option that is not here takes text.
-constexpr auto values = std::to_array<Pair>({
-    {"source", "LAYOUT"},
-    {"target", "LAYOUT"},
-    {"layout", "LAYOUT"},
-    {"--mesh", "MESH"},
-    {"--target-mesh", "MESH"},
-    {"--notation", "NOTATION"},
-    {"--from", "NOTATION"},
-    {"--to", "NOTATION"},
-    {"--array", "ARRAY"},
-    {"--target-array", "ARRAY"},
-    {"--vocabulary", "STEPS"},
-    {"--objective", "OBJECTIVE"},
-    {"--machine", "MACHINE"},
-    {"--peak-bytes-max", "BYTES"},
-    {"--footprint-bytes-max", "BYTES"},
-    {"--staging-bytes", "BYTES"},
-    {"--first", "STEP"},
-    {"--backend", "BACKEND"},
-    {"--timeout", "SECONDS"},
-    {"--input", "FILE"},
-    {"--output", "FILE"},
-    {"--disk", "FOLDER"},
-    {"--tiles", "FOLDER"},
-    {"--dtype", "DTYPE"},
-    {"--list", "FILE"},
-    {"--checker", "PROGRAM"},
-    {"--rounds", "ROUNDS"},
-    {"--without", "RULES"},
-    {"--rows", "FOLDER"},
-    {"--rules", "FILE"},
-    {"--side", "SIDE"},
-    {"path", "PATH"},
-    {"from", "PATH"},
-    {"into", "PATH"},
-    {"--tensor", "NAME"},
-    {"--cast", "CAST"},
-    {"--memory", "BYTES"},
-    {"--granule", "BYTES"},
-    {"--file-bytes", "BYTES"},
-    {"--jobs", "THREADS"},
-    {"--chunks", "INDICES"},
-    {"--shards", "INDICES"},
-    {"--log", "FILE"},
-    {"--waste-max", "RATIO"},
-});
-
 }  // namespace
 
 void complete_help(CLI::App& app) {
@@ -107,11 +59,6 @@ void complete_help(CLI::App& app) {
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
         for (const auto& [name, lines] : examples)
             if (command->get_name() == name) command->footer(fmt::format("Examples:\n{}\n{}", lines, footer));
-        for (const auto& [option, value] : values)
-            if (CLI::Option* found = command->get_option_no_throw(option)) found->type_name(value);
-        // Of these it is no notation.
-        if (command->get_name() == "emit") command->get_option("--to")->type_name("FRAMEWORK");
-        if (command->get_name() == "convert") command->get_option("--to")->type_name("FORM");
     }
 }
 

@@ -27,7 +27,7 @@ Index bytes_of(const files::StoredTensor& tensor) {
     return bytes;
 }
 
-// Where boxes begin in a dimension, and where the last ends.
+// The indices at which boxes begin and end in a dimension.
 std::vector<Index> cuts_of(const files::StoredTensor& tensor, std::size_t dim) {
     std::set<Index> cuts;
     for (const files::StoredBox& stored : tensor.boxes) {
@@ -63,7 +63,7 @@ std::string head_text(const files::Checkpoint& checkpoint) {
                        format_bytes(in_files));
 }
 
-// Of the ranks' files only rules can say what a tensor is; here stands what each rank has.
+// For files of ranks only rules can say what a tensor is. The table shows what each rank has.
 std::string ranks_text(const files::Checkpoint& checkpoint) {
     Table table({{"tensor"}, {"on a rank"}, {"bytes of all", Table::Align::right}, {"ranks", Table::Align::right}});
     const auto ranks = static_cast<std::size_t>(checkpoint.ranks);

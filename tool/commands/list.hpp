@@ -21,13 +21,13 @@ struct RequestList {
 /// The file that --list names, or stdin. Errors: io.
 [[nodiscard]] Result<std::string> read_list_text(const std::string& path);
 
-/// What a problem of a list is called: its id, or its number.
+/// The name of a problem of a list: its id, or its number.
 [[nodiscard]] std::string id_text(const Json& id, std::size_t array);
 
-/// As many as the largest device of any problem needs.
+/// The ranks that the largest device of any problem needs.
 [[nodiscard]] Index rank_count(const RequestList& list);
 
-/// What the judge stated, as a table of buckets and two lines for the whole.
+/// The judge's verdict, as a table of buckets and two lines for the whole.
 [[nodiscard]] std::string list_text(const RequestList& asked, const ListSynthesis& made);
 [[nodiscard]] Json list_json(const RequestList& asked, const ListSynthesis& made);
 

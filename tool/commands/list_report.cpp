@@ -1,4 +1,4 @@
-// What a list costs before it runs.
+// The cost of a list before it runs.
 #include <fmt/format.h>
 
 #include "report/list_table.hpp"

@@ -1,4 +1,4 @@
-// `reshard plan`: what will happen, what it costs and how good that is, before a byte moves.
+// `reshard plan`: the steps, their cost and how good they are, before a byte moves.
 
 #include <chrono>
 

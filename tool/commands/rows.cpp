@@ -14,7 +14,7 @@
 namespace reshard::cli {
 namespace {
 
-/// What is moved, and what it is called at both ends.
+/// The rows of a move, and the names of its tensors at both ends.
 struct Asked {
     RowSchedule schedule;
     std::vector<std::pair<std::string, std::string>> names;

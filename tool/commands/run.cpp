@@ -106,7 +106,7 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     RunReport report = report_of(rank, job, *mover, growth);
     report.seconds = seconds;
     report.verified = verified;
-    // What is wrong is not written: a file under its own name is a file that was verified.
+    // A wrong array is not written: each output file was verified.
     if (verified.wrong > 0) return report;
     RESHARD_CHECK(write_files(rank, job, opened, *mover));
     return report;

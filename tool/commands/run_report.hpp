@@ -1,4 +1,4 @@
-// What a run tells: right or wrong, predicted beside measured.
+// The report of a run: right or wrong, predicted beside measured.
 #pragma once
 
 #include <string>

@@ -32,8 +32,13 @@ std::string escaped(std::string_view text) {
 }  // namespace
 
 int exit_code(Code code) {
-    if (code == Code::infeasible || code == Code::plan) return exit_wrong;
-    return code == Code::backend ? exit_backend : exit_usage;
+    switch (code) {
+#define RESHARD_CODE(name, fortran, ending, ...) \
+    case Code::name:                             \
+        return exit_##ending;
+#include "src/tables/codes.def"
+    }
+    return exit_usage;
 }
 
 Error readable(const Error& error) {

@@ -1,4 +1,4 @@
-// What the tool knows of its surroundings: who prints, how wide a line is, whether colour and progress are wanted.
+// The surroundings of the tool: which rank prints, the width of a line, whether colour and progress are wanted.
 #pragma once
 
 #include <chrono>

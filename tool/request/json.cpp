@@ -25,10 +25,30 @@ Json steps_json(const Synthesis& made) {
     return steps;
 }
 
+// An answer repeats the options that are chosen by name.
+template <class T>
+void echo(Json& json, const char* option, const T& value) {
+    if constexpr (std::is_enum_v<T>) json[option] = name(value);
+    if constexpr (std::is_same_v<T, Machine>) json[option] = value.name;
+}
+
+template <class T>
+void show(Json& json, std::string_view field, const T& value) {
+    if (field == "_") return;
+    const std::string key(field);
+    if constexpr (std::is_same_v<T, Execution>) {
+        json[key] = name(value);
+    } else if constexpr (std::is_same_v<T, std::optional<Index>>) {
+        if (value) json[key] = *value;
+    } else {
+        json[key] = value;
+    }
+}
+
 }  // namespace
 
 Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std::optional<Index> synthesis_us) {
-    const Verdict& verdict = made.verdict();
+    const Options& options = asked.options;
     Json json;
     json["schema"] = 1;
     json["id"] = id;
@@ -36,32 +56,14 @@ Json plan_json(const Json& id, const Request& asked, const Synthesis& made, std:
     json["source"] = format(asked.problem.source);
     json["target"] = format(asked.problem.target);
     json["target_mesh"] = format(asked.problem.target.mesh);
-    json["objective"] = name(asked.options.objective);
-    json["vocabulary"] = name(asked.options.vocabulary);
-    json["machine"] = asked.options.machine.name;
+#define RESHARD_OPTION(kind, option, member, ...) echo(json, #option, options.member);
+#include "src/tables/options.def"
     json["rule"] = made.rule;
     json["steps"] = steps_json(made);
-    json["peak_bytes"] = verdict.peak_bytes;
-    json["floor_bytes"] = verdict.floor_bytes;
-    json["footprint_bytes"] = verdict.footprint_bytes;
-    json["donate"] = asked.options.limits.memory.donate;
-    json["execution"] = name(made.execution());
-    json["pieces"] = piece_count(made.execution());
-    json["received_bytes"] = verdict.received_bytes;
-    json["received_bytes_max_device"] = verdict.received_bytes_max_device;
-    json["sent_bytes_max_device"] = verdict.sent_bytes_max_device;
-    json["lower_bound_bytes"] = verdict.lower_bound_bytes;
-    json["optimal"] = made.optimal;
-    json["search_complete"] = made.search_complete;
-    json["stop_reason"] = name(made.stop_reason);
-    json["seconds_estimate"] = static_cast<double>(made.picoseconds) * 1e-12;
-    json["picoseconds_estimate"] = made.picoseconds;
-    if (overlaps(made.execution()))  // one step after the other
-        json["serial_picoseconds_estimate"] = plan_picoseconds(made.plan(), verdict, asked.options.machine);
-    json["states"] = made.states;
+#define RESHARD_SHOWN(slot, c, field, python, kind, value, about) show(json, #field, value);
+#include "src/tables/verdict.def"
     if (synthesis_us) json["synthesis_us"] = *synthesis_us;
-    json["fingerprint"] =
-        fmt::format("{:016x}", fingerprint(made.plan(), made.execution(), asked.options.limits.memory));
+    json["fingerprint"] = fmt::format("{:016x}", fingerprint(made.plan(), made.execution(), options.limits.memory));
     json["checked"] = true;
     if (!asked.note.empty()) json["note"] = asked.note;
     return json;

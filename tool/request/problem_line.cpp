@@ -4,12 +4,61 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <map>
 #include <set>
 
 #include "files/formats/json_text.hpp"
 
 namespace reshard::cli {
 namespace {
+
+// How the value of a key is read. `read` returns false for a value of another type than the one that is wanted.
+struct Field {
+    const char* wanted;
+    std::function<bool(Question&, const Json&)> read;
+    bool list = false;  // an array, whose elements are read one by one
+};
+using Fields = std::map<std::string, Field, std::less<>>;
+
+// The field whose text goes to `member`. The text of a limit may be a number.
+template <class Owner, class Text>
+Field field_of(Text Owner::*member, bool limit = false) {
+    constexpr bool flag = std::is_same_v<Text, bool>;
+    constexpr bool list = std::is_same_v<Text, std::vector<std::string>>;
+    const auto read = [member, limit](Question& question, const Json& given) {
+        const bool right = flag ? given.is_boolean() : given.is_string() || (limit && given.is_number_integer());
+        if (!right) return false;
+        if constexpr (flag) {
+            question.*member = given.get<bool>();
+        } else if constexpr (list) {
+            (question.*member).push_back(given.get<std::string>());
+        } else {
+            question.*member = given.is_string() ? given.get<std::string>() : given.dump();
+        }
+        return true;
+    };
+    return {flag ? "true or false" : list ? "an array of strings" : limit ? "a size in bytes" : "a string", read, list};
+}
+
+const Fields& fields_of(bool options) {
+    static const Fields of_options = {
+#define RESHARD_OPTION(kind, name, ...) {#name, field_of(&Question::name, std::string_view(#kind) == "limit")},
+#define RESHARD_OTHER_OPTION(...)
+#include "src/tables/options.def"
+    };
+    static const auto never = [](Question&, const Json&) { return false; };
+    static const Fields of_problem = {{"id", {"a string or a number", never}},
+                                      {"mesh", field_of(&Question::mesh)},
+                                      {"source", field_of(&Question::source)},
+                                      {"target", field_of(&Question::target)},
+                                      {"target_mesh", field_of(&Question::target_mesh)},
+                                      {"notation", field_of(&Question::notation)},
+                                      {"array", field_of(&Question::array)},
+                                      {"target_array", field_of(&Question::target_array)},
+                                      {"options", {"an object", never}}};
+    return options ? of_options : of_problem;
+}
 
 class Reader : public nlohmann::json_sax<Json> {
 public:
@@ -39,7 +88,7 @@ public:
     }
     bool start_array(std::size_t) override {
         if (depth_ == 0) return refuse("a problem is an object, this line is an array");
-        if (key_ != "without" || in_list_) return refuse(wrong_type("an array"));
+        if (!field().list || in_list_) return refuse(wrong_type("an array"));
         return in_list_ = true;
     }
     bool end_array() override {
@@ -49,8 +98,8 @@ public:
 
     bool key(string_t& name) override {
         key_ = name;
-        const bool known = depth_ == 1 ? known_fields().count(name) > 0 : known_options().count(name) > 0;
-        if (!known) return refuse(fmt::format("unknown {} \"{}\"", depth_ == 1 ? "field" : "option", name));
+        if (fields_of(depth_ == 2).count(name) == 0)
+            return refuse(fmt::format("unknown {} \"{}\"", depth_ == 1 ? "field" : "option", name));
         if (!seen_.insert(name).second) return refuse(fmt::format("\"{}\" is given twice", name));
         if (depth_ == 1 && name == "options") seen_outside_ = seen_;
         return true;
@@ -64,16 +113,7 @@ public:
     [[nodiscard]] bool empty() const { return seen_.empty(); }
 
 private:
-    static const std::set<std::string>& known_fields() {
-        static const std::set<std::string> names = {"id",       "mesh",  "source",       "target", "target_mesh",
-                                                    "notation", "array", "target_array", "options"};
-        return names;
-    }
-    static const std::set<std::string>& known_options() {
-        static const std::set<std::string> names = {"vocabulary",          "objective", "machine", "peak_bytes_max",
-                                                    "footprint_bytes_max", "donate",    "without"};
-        return names;
-    }
+    [[nodiscard]] const Field& field() const { return fields_of(depth_ == 2).find(key_)->second; }
 
     bool refuse(std::string message) {
         if (!error) error = Error{Code::syntax, std::move(message)};
@@ -81,14 +121,7 @@ private:
     }
 
     [[nodiscard]] std::string wrong_type(const std::string& given) const {
-        const bool size = key_ == "peak_bytes_max" || key_ == "footprint_bytes_max";
-        const char* wanted = depth_ == 1 && key_ == "id"        ? "a string or a number"
-                             : depth_ == 1 && key_ == "options" ? "an object"
-                             : key_ == "donate"                 ? "true or false"
-                             : key_ == "without"                ? "an array of strings"
-                             : size                             ? "a size in bytes"
-                                                                : "a string";
-        return fmt::format("\"{}\" must be {}, it is {}", key_, wanted, given);
+        return fmt::format("\"{}\" must be {}, it is {}", key_, field().wanted, given);
     }
 
     bool value(const Json& given, const char* type) {
@@ -97,41 +130,9 @@ private:
             id = given;
             return true;
         }
-        if (key_ == "donate" && given.is_boolean()) {
-            question.donate = given.get<bool>();
-            return true;
-        }
-        if (in_list_ && given.is_string()) {
-            question.without.push_back(given.get<std::string>());
-            return true;
-        }
         if (given.is_null() && !in_list_ && (key_ == "target_mesh" || depth_ == 2)) return true;
-        if (key_ == "peak_bytes_max" || key_ == "footprint_bytes_max") return size(given, type);
-        return text(given, type);
-    }
-
-    bool size(const Json& given, const char* type) {
-        if (!given.is_number_integer() && !given.is_string()) return refuse(wrong_type(type));
-        auto& limit = key_ == "peak_bytes_max" ? question.peak_bytes_max : question.footprint_bytes_max;
-        limit = given.is_string() ? given.get<std::string>() : given.dump();
-        return true;
-    }
-
-    bool text(const Json& given, const char* type) {
-        if (!given.is_string() || key_ == "options" || key_ == "donate" || key_ == "without")
-            return refuse(wrong_type(type));
-        auto words = given.get<std::string>();
-        if (key_ == "mesh") question.mesh = std::move(words);
-        if (key_ == "target_mesh") question.target_mesh = std::move(words);
-        if (key_ == "source") question.source = std::move(words);
-        if (key_ == "target") question.target = std::move(words);
-        if (key_ == "notation") question.notation = std::move(words);
-        if (key_ == "array") question.array = std::move(words);
-        if (key_ == "target_array") question.target_array = std::move(words);
-        if (key_ == "vocabulary") question.vocabulary = std::move(words);
-        if (key_ == "objective") question.objective = std::move(words);
-        if (key_ == "machine") question.machine = std::move(words);
-        return true;
+        const bool read = field().list == in_list_ && field().read(question, given);
+        return read || refuse(wrong_type(type));
     }
 
     int depth_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/try.hpp"
+#include "src/tables/capabilities.hpp"
 #include "tool/console/exit.hpp"
 
 namespace reshard::cli {
@@ -50,16 +51,30 @@ Result<void> read(const char* name, const std::optional<std::string>& text, cons
     return {};
 }
 
+// Reads an option by the type of its field in Options.
+Result<void> read(const char* name, const std::optional<std::string>& text, Objective& into) {
+    return read(name, text, parse_objective, into);
+}
+Result<void> read(const char* name, const std::optional<std::string>& text, Vocabulary& into) {
+    return read(name, text, parse_vocabulary, into);
+}
+Result<void> read(const char* name, const std::optional<std::string>& text, Machine& into) {
+    return read(name, text, read_machine, into);
+}
+Result<void> read(const char* name, const std::optional<std::string>& text, std::optional<Index>& into) {
+    return read(name, text, parse_bytes, into);
+}
+template <class T>
+Result<void> read(const char*, const T& given, T& into) {
+    into = given;
+    return {};
+}
+
 Result<void> read_options(const Question& question, Options& options) {
-    options.without = question.without;
-    Limits& limits = options.limits;
-    limits.memory.donate = question.donate;
-    RESHARD_CHECK(read("vocabulary", question.vocabulary, parse_vocabulary, options.vocabulary));
-    RESHARD_CHECK(read("objective", question.objective, parse_objective, options.objective));
-    RESHARD_CHECK(read("machine", question.machine, read_machine, options.machine));
-    RESHARD_CHECK(read("peak_bytes_max", question.peak_bytes_max, parse_bytes, limits.peak_bytes_max));
-    auto& footprint = limits.memory.footprint_bytes_max;
-    return read("footprint_bytes_max", question.footprint_bytes_max, parse_bytes, footprint);
+#define RESHARD_OPTION(kind, name, member, ...) RESHARD_CHECK(read(#name, question.name, options.member));
+#define RESHARD_OTHER_OPTION(...)
+#include "src/tables/options.def"
+    return {};
 }
 
 // `kind layout`: how a plan writes its steps.
@@ -97,13 +112,9 @@ Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, In
     if (ranks_per_node != 0 && backend != "mpi") return fail(Code::usage, "--ranks-per-node is for --backend mpi");
     const Index per_node = ranks_per_node == 0 ? ranks : std::min(ranks_per_node, ranks);
     if (backend.empty()) return Capabilities{};
-    if (backend == "local") return Capabilities{.ranks_per_node = ranks};
-    if (backend == "nccl") return Capabilities{.native_collectives = true};
-    if (backend == "mpi")
-        return Capabilities{.one_exchange = per_node == ranks,
-                            .native_collectives = per_node != ranks,
-                            .steps_overlap = per_node != ranks,
-                            .ranks_per_node = per_node};
+#define RESHARD_BACKEND(name, ...) \
+    if (backend == #name) return tables::name##_capabilities(per_node == ranks, per_node);
+#include "src/tables/capabilities.def"
     return fail(Code::usage, fmt::format("there is no backend '{}'; there are local, mpi and nccl", backend));
 }
 

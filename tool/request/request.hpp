@@ -10,15 +10,20 @@
 
 namespace reshard::cli {
 
-/// What else is asked of a problem, still text.
+/// The type of an option that is still text, by its kind in src/tables/options.def.
+namespace option_text {
+using choice = std::optional<std::string>;
+using limit = std::optional<std::string>;
+using machine = std::optional<std::string>;  ///< one that is built in, or a machine's text
+using flag = bool;
+using names = std::vector<std::string>;
+}  // namespace option_text
+
+/// The options of a question, still text.
 struct QuestionOptions {
-    std::optional<std::string> vocabulary;
-    std::optional<std::string> objective;
-    std::optional<std::string> machine;  ///< one that is built in, or a machine's text
-    std::optional<std::string> peak_bytes_max;
-    std::optional<std::string> footprint_bytes_max;
-    bool donate = false;
-    std::vector<std::string> without;  ///< rules by name
+#define RESHARD_OPTION(kind, name, ...) option_text::kind name{};
+#define RESHARD_OTHER_OPTION(...)
+#include "src/tables/options.def"
     friend bool operator==(const QuestionOptions&, const QuestionOptions&) = default;
 };
 
@@ -42,18 +47,18 @@ struct Request {
     std::string note = {};  ///< note_on what is written
 };
 
-/// Whether what is written in it says its mesh.
+/// Whether texts in this notation contain their mesh.
 [[nodiscard]] bool brings_mesh(Notation notation);
 
 /// One layout in the question's notation. `mesh` may be empty where the text brings its own. Errors: as the parsers.
 [[nodiscard]] Result<Layout> read_layout(const Question& question, const std::string& mesh,
                                          const std::optional<std::string>& array, const std::string& text);
 
-/// What a backend would say that it can do with so many ranks, without asking it: mpi with `ranks_per_node` of them on
-/// each node, 0 for all of them on one. Of no backend nothing. Errors: usage.
+/// The capabilities that a backend would report for so many ranks, or the defaults if `backend` is empty. mpi has
+/// `ranks_per_node` ranks on each node, 0 for all of them on one. Errors: usage.
 [[nodiscard]] Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, Index ranks_per_node);
 
-/// As many ranks as its devices need.
+/// The ranks that the devices of a problem need.
 [[nodiscard]] Index rank_count(const Problem& problem);
 
 /// Parses every part. Errors: as the parsers of the parts, the message led by the name of the part.

@@ -52,7 +52,7 @@ Result<std::vector<Index>> extents_of(const int64_t* extents, int64_t dims, cons
     return std::vector<Index>(extents, extents + count);
 }
 
-// `path`: of what is written.
+// `path`: the output.
 Result<files::ConvertOptions> files_options_of(const reshard_files_options* given, std::string_view path) {
     RESHARD_TRY(const auto& asked,
                 structure<reshard_files_options>(given, RESHARD_FILES_OPTIONS_INITIALIZER, "reshard_files_options"));
@@ -125,7 +125,7 @@ Result<files::SavedTile> saved_tile_of(const reshard_files_tile& given) {
     return tile;
 }
 
-// What save is told.
+// The arguments of save.
 struct Saving {
     std::string path;
     files::ConvertOptions options;

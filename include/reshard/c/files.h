@@ -13,22 +13,22 @@ extern "C" {
 /// How files are written and read; each call says what it uses. Texts are read during the call; NULL: none.
 typedef struct reshard_files_options {
     size_t size;             ///< sizeof(reshard_files_options)
-    const char* form;        ///< of what is written: single, index, dcp, ranks, npy, zarr; NULL: as its path ends
+    const char* form;        ///< the form to write: single, index, dcp, ranks, npy, zarr; NULL: as its path ends
     const char* rules;       ///< where tensors are and belong
     const char* list;        ///< whole tensors of ranks' files, `name dtype[shape]` a line
     const char* casts;       ///< `dtype` or `pattern=dtype` a line; the first that fits a floating tensor counts
-    int64_t memory_bytes;    ///< of anonymous memory in all (convert), or of buffers on each rank (load, save)
-    int64_t granule_bytes;   ///< that the disk moves at once
-    int64_t file_bytes_max;  ///< of a file of the form index, as far as tensors allow
-    const int64_t* chunks;   ///< of the form zarr, indices per dimension; NULL: all in one
-    const int64_t* shards;   ///< of the form zarr, multiples of the chunks; NULL: a file for each chunk
-    int64_t dims;            ///< of `chunks` and of `shards`
+    int64_t memory_bytes;    ///< anonymous memory in all (convert), or buffers on each rank (load, save)
+    int64_t granule_bytes;   ///< bytes that the disk moves at once
+    int64_t file_bytes_max;  ///< the largest file of the form index, as far as tensors allow
+    const int64_t* chunks;   ///< for zarr, indices per dimension; NULL: all in one
+    const int64_t* shards;   ///< for zarr, multiples of the chunks; NULL: a file for each chunk
+    int64_t dims;            ///< entries of `chunks` and of `shards`
     int64_t jobs;            ///< threads; 0: as many as processors, at most 8
     int32_t verify;          ///< not 0: convert reads all again and compares checksums
     int32_t resume;          ///< not 0: convert goes on where an earlier run of the same job ended
     int32_t dry_run;         ///< not 0: convert only plans
     int32_t reserved;        ///< 0
-    /// Called by convert from time to time, by one thread; NULL: nobody is.
+    /// Called by one thread of convert from time to time; NULL: no call.
     void (*progress)(int64_t written_bytes, int64_t target_bytes, void* context);
     void* context;  ///< for `progress`
 } reshard_files_options;
@@ -40,20 +40,20 @@ typedef struct reshard_files_options {
             0, 0, 0, NULL, NULL                                                                                      \
     }
 
-/// What a conversion did, or would do.
+/// The result of a conversion, or of a dry run.
 typedef struct reshard_files_converted {
     size_t size;              ///< sizeof(reshard_files_converted)
-    int64_t source_bytes;     ///< that the target needs, each once
-    int64_t target_bytes;     ///< of all target files
-    int64_t files;            ///< of the target
-    int64_t tensors;          ///< of the target
-    int64_t read_bytes;       ///< in all, with what lay between
-    int64_t batches;          ///< the memory was filled so often
-    int64_t granules;         ///< read and written
-    int64_t granules_bound;   ///< that both ends have, each once
-    int64_t resumed;          ///< batches that an earlier run had done
-    int32_t finished_before;  ///< 1: an earlier run had ended it
-    int32_t verified;         ///< 1: all was read again and is as it was written
+    int64_t source_bytes;     ///< source bytes that the target needs, each once
+    int64_t target_bytes;     ///< bytes of all target files
+    int64_t files;            ///< target files
+    int64_t tensors;          ///< target tensors
+    int64_t read_bytes;       ///< bytes read in all, with gaps between tensors
+    int64_t batches;          ///< how often the memory was filled
+    int64_t granules;         ///< granules read and written
+    int64_t granules_bound;   ///< granules that both ends have, each once
+    int64_t resumed;          ///< batches that an earlier run finished
+    int32_t finished_before;  ///< 1: an earlier run finished the conversion
+    int32_t verified;         ///< 1: all files were read again, and their checksums agree
 } reshard_files_converted;
 
 /// To be filled.
@@ -66,7 +66,7 @@ typedef struct reshard_files_converted {
 int reshard_files_convert(const char* from, const char* to, const reshard_files_options* options,
                           reshard_files_converted* converted, reshard_error** error);
 
-/// What the headers of files say.
+/// The tensors and files that the headers of a checkpoint list.
 typedef struct reshard_checkpoint reshard_checkpoint;
 
 /// Reads the headers of a file or a folder of any form. Errors: io, unsupported (types of elements).
@@ -75,7 +75,7 @@ int reshard_checkpoint_open(const char* path, reshard_checkpoint** checkpoint, r
 const char* reshard_checkpoint_format(const reshard_checkpoint* checkpoint);  ///< in words; NULL for NULL
 int64_t reshard_checkpoint_files(const reshard_checkpoint* checkpoint);       ///< how many; -1 for NULL
 int64_t reshard_checkpoint_tensors(const reshard_checkpoint* checkpoint);     ///< how many; -1 for NULL
-/// So many ranks have files of their own, and tensors are what one rank has; 0: whole tensors. -1 for NULL.
+/// How many ranks have files of their own, each with its part of the tensors; 0: whole tensors. -1 for NULL.
 int64_t reshard_checkpoint_ranks(const reshard_checkpoint* checkpoint);
 
 /// A tensor in files.
@@ -85,8 +85,8 @@ typedef struct reshard_checkpoint_tensor {
     const char* dtype;     ///< f32, bf16, ...
     const int64_t* shape;  ///< in elements
     int64_t dims;          ///< of `shape`
-    int64_t boxes;         ///< in which it lies
-    int64_t missing;       ///< elements that no box has; 0 where boxes overlap, then it is not counted
+    int64_t boxes;         ///< boxes that hold it
+    int64_t missing;       ///< elements that no box has; not counted (0) if boxes overlap
     int32_t twice;         ///< 1: some element is in two boxes
     int32_t reserved;      ///< 0
 } reshard_checkpoint_tensor;
@@ -118,7 +118,7 @@ typedef struct reshard_checkpoint_box {
 int reshard_checkpoint_box_at(const reshard_checkpoint* checkpoint, int64_t tensor, int64_t number,
                               reshard_checkpoint_box* box, reshard_error** error);
 
-/// What a rank has of a tensor, dense and row-major.
+/// A rank's tile of a tensor, dense and row-major.
 typedef struct reshard_files_tile {
     size_t size;           ///< sizeof(reshard_files_tile)
     const char* name;      ///< of the tensor
@@ -137,20 +137,20 @@ typedef struct reshard_files_tile {
 /// The tiles of this rank, in memory that peers reach.
 typedef struct reshard_loaded reshard_loaded;
 
-/// Fills this rank's tiles, as `target` lines of the rules say; without them each rank gets all. Collective: each byte
-/// is read once, by all ranks together. Used of the options are rules, list, casts, memory_bytes, granule_bytes and
-/// jobs, the same on all ranks. Errors, on all ranks: as reshard_files_convert; mismatch (options that differ, more
+/// Fills this rank's tiles, as `target` lines of the rules say; without rules each rank gets all. Collective: all ranks
+/// together read each byte once. It uses the options rules, list, casts, memory_bytes, granule_bytes and jobs, which
+/// are the same on all ranks. Errors, on all ranks: as reshard_files_convert; mismatch (options that differ, more
 /// ranks asked for than there are), backend.
 int reshard_files_load(reshard_backend* backend, const char* path, const reshard_files_options* options,
                        reshard_loaded** loaded, reshard_error** error);
-int64_t reshard_loaded_count(const reshard_loaded* loaded);       ///< of tiles, the same on all ranks; -1 for NULL
-int64_t reshard_loaded_read_bytes(const reshard_loaded* loaded);  ///< of tensors, by this rank; -1 for NULL
+int64_t reshard_loaded_count(const reshard_loaded* loaded);  ///< number of tiles, the same on all ranks; -1 for NULL
+int64_t reshard_loaded_read_bytes(const reshard_loaded* loaded);  ///< bytes that this rank read; -1 for NULL
 /// Fills `tile` with number `number`, from 0, in the same order on all ranks. Errors: usage (no such tile).
 int reshard_loaded_tile(const reshard_loaded* loaded, int64_t number, reshard_files_tile* tile, reshard_error** error);
 
-/// Writes the tensors of which ranks have tiles, `count` of them, as `source` lines of the rules say. Collective: what
-/// several ranks have is written once, but in the form ranks. Used of the options are form, rules, casts, memory_bytes,
-/// granule_bytes, file_bytes_max, chunks, shards and jobs. All ranks see one file system. Errors, on all ranks: as
+/// Writes `count` tensors from the tiles of all ranks, as `source` lines of the rules say. Collective. Replicas are
+/// written once, except in the form ranks. It uses the options form, rules, casts, memory_bytes, granule_bytes,
+/// file_bytes_max, chunks, shards and jobs. All ranks see one file system. Errors, on all ranks: as
 /// reshard_files_convert; mismatch (tiles of another size than the rules say, tensors or options that differ), usage
 /// (rules without `source` lines), backend.
 int reshard_files_save(reshard_backend* backend, const char* path, const reshard_files_options* options,

@@ -1,5 +1,5 @@
 /// \file
-/// A move as data: which bytes of which rank go where, as a flat array, for a transport of one's own.
+/// A move as data: a flat array of byte ranges with their ranks, for a transport of your own.
 #ifndef RESHARD_C_ROWS_H
 #define RESHARD_C_ROWS_H
 
@@ -9,24 +9,25 @@
 extern "C" {
 #endif
 
-/// So many runs of bytes, at one distance on each side: run i is `run_bytes` from source_offset + i * source_stride of
-/// the sender's source tile on, and goes to target_offset + i * target_stride of the receiver's target tile. All in
-/// bytes. Eight integers for good: it is an element of an array and has no size of its own.
+/// Runs of bytes at a constant distance on each side. Run i has `run_bytes` bytes. It begins at source_offset +
+/// i * source_stride of the sender's source tile, and goes to target_offset + i * target_stride of the receiver's
+/// target tile. All numbers are bytes. The structure is an element of an array, so it never grows and has no size
+/// field.
 typedef struct reshard_row {
     int64_t array;          ///< which array of the list
-    int64_t peer;           ///< the rank at the other end; this rank itself for what stays
+    int64_t peer;           ///< the rank at the other end; this rank for local copies
     int64_t source_offset;  ///< from the start of the sender's source tile
     int64_t target_offset;  ///< from the start of the receiver's target tile
     int64_t run_bytes;      ///< at least 1
     int64_t runs;           ///< at least 1
-    int64_t source_stride;  ///< from one run to the next; 0 where there is one run
+    int64_t source_stride;  ///< from one run to the next; 0 for a single run
     int64_t target_stride;  ///< the same of the target
 } reshard_row;
 
 /// Whose rows. Local copies are in both.
 enum reshard_side {
-    RESHARD_SEND = 0,    ///< of the bytes that a rank sends
-    RESHARD_RECEIVE = 1  ///< of those that it receives
+    RESHARD_SEND = 0,    ///< rows of the bytes that a rank sends
+    RESHARD_RECEIVE = 1  ///< rows of the bytes that it receives
 };
 
 /// The rows of the exchange of one or many arrays, on any rank. All ranks that make it from the same layouts get rows
@@ -34,17 +35,17 @@ enum reshard_side {
 /// replicas share the work. Tiles are dense and row-major.
 typedef struct reshard_row_schedule reshard_row_schedule;
 
-/// Of `count` arrays. Errors: mismatch (element types or numbers of elements differ); unsupported (unreduced axes: a
-/// sum is no copy); usage.
+/// Makes the rows of `count` arrays. Errors: mismatch (element types or numbers of elements differ); unsupported
+/// (unreduced axes: a sum is no copy); usage.
 int reshard_row_schedule_make(const reshard_layout* const* sources, const reshard_layout* const* targets, int64_t count,
                               reshard_row_schedule** schedule, reshard_error** error);
-int64_t reshard_row_schedule_ranks(const reshard_row_schedule* schedule);   ///< that may have rows; -1 for NULL
-int64_t reshard_row_schedule_arrays(const reshard_row_schedule* schedule);  ///< of the list; -1 for NULL
+int64_t reshard_row_schedule_ranks(const reshard_row_schedule* schedule);   ///< ranks that may have rows; -1 for NULL
+int64_t reshard_row_schedule_arrays(const reshard_row_schedule* schedule);  ///< arrays of the list; -1 for NULL
 
 /// Rows of one rank, by array, then by peer.
 typedef struct reshard_rows reshard_rows;
 
-/// What a rank sends or receives (a ::reshard_side); no rows for ranks that hold nothing. Several threads may ask.
+/// The rows of a rank and a ::reshard_side; no rows for ranks that hold nothing. Several threads may call.
 int reshard_row_schedule_rows(const reshard_row_schedule* schedule, int64_t rank, int side, reshard_rows** rows,
                               reshard_error** error);
 /// The same of one array in one call.

@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-/// What ranks of this process are made with.
+/// How ranks of this process are made.
 typedef struct reshard_local_options {
     size_t size;         ///< sizeof(reshard_local_options)
-    int64_t timeout_ms;  ///< a wait that no peer ever joins ends after so many milliseconds
+    int64_t timeout_ms;  ///< milliseconds after which a wait for an absent peer fails
 } reshard_local_options;
 
 /// The defaults; a NULL in place of options means the same.
@@ -67,9 +67,9 @@ int64_t reshard_memory_bytes(const reshard_memory* memory);  ///< at least what 
 /// Memory of the caller's that peers reach without a copy.
 typedef struct reshard_registration reshard_registration;
 
-/// Whether a process that this one forks sees registered memory.
+/// Whether a forked process sees registered memory.
 enum reshard_on_fork {
-    RESHARD_FORK_SHARES = 0,    ///< it does, and both see what either writes, until either ends the registration
+    RESHARD_FORK_SHARES = 0,    ///< it does, and both see all writes until either ends the registration
     RESHARD_FORK_WITHHOLDS = 1  ///< it has no such memory: a touch there ends it
 };
 
@@ -79,12 +79,12 @@ enum reshard_on_fork {
 /// ::reshard_on_fork), backend (memory or a limit does not suffice); then the memory is as it was.
 int reshard_memory_register(reshard_backend* backend, void* address, int64_t bytes, int on_fork,
                             reshard_registration** registration, reshard_error** error);
-/// The memory is as any other again, to be called before it is freed or resized; done already, nothing. Releasing the
-/// handle does the same and says nothing. Errors: usage (a run is in flight that uses it), backend (it was freed or
+/// Ends the registration. Call it before the memory is freed or resized; a second call does nothing. Releasing the
+/// handle does the same without an error. Errors: usage (a run is in flight that uses it), backend (it was freed or
 /// mapped anew meanwhile, or the system does not say): then it may be ended again.
 int reshard_registration_end(reshard_registration* registration, reshard_error** error);
 
-/// Where a tile lies in a buffer: element (i_0, ...) lies at offset + sum of i_k * strides[k], in elements.
+/// The place of a tile in a buffer: element (i_0, ...) lies at offset + sum of i_k * strides[k], in elements.
 typedef struct reshard_storage {
     size_t size;             ///< sizeof(reshard_storage)
     int64_t offset;          ///< elements from the start of the buffer to the first of the tile
@@ -113,18 +113,18 @@ int reshard_executor_make_list(reshard_backend* backend, const reshard_list* lis
 int reshard_executor_make_as(reshard_backend* backend, const reshard_plan* plan, const char* execution,
                              const reshard_storage* source, const reshard_storage* target, reshard_executor** executor,
                              reshard_error** error);
-/// What reshard_ticket_arrived ends at: the pieces of an overlapped split, or the buckets of a list; -1 for NULL.
+/// The last value of reshard_ticket_arrived: the pieces of an overlapped split, or the buckets of a list; -1 for NULL.
 int64_t reshard_executor_arrivals(const reshard_executor* executor);
 
-/// What an executor needs on this rank, in bytes.
+/// The memory that an executor needs on this rank, in bytes.
 typedef struct reshard_sizes {
     size_t size;              ///< sizeof(reshard_sizes)
-    int64_t arrays;           ///< that it moves
-    int64_t buckets;          ///< in which they run
-    int64_t source_bytes;     ///< of all source buffers together, at least
-    int64_t target_bytes;     ///< of all target buffers together, at least
-    int64_t workspace_bytes;  ///< of the workspace, which its arrays share
-    int64_t staging_bytes;    ///< what the backend holds beyond all those
+    int64_t arrays;           ///< arrays that it moves
+    int64_t buckets;          ///< buckets of its list
+    int64_t source_bytes;     ///< least size of all source buffers together
+    int64_t target_bytes;     ///< least size of all target buffers together
+    int64_t workspace_bytes;  ///< the workspace, which its arrays share
+    int64_t staging_bytes;    ///< memory of the backend beyond all of the above
     int64_t footprint_bytes;  ///< the most that this rank holds
 } reshard_sizes;
 
@@ -132,7 +132,7 @@ typedef struct reshard_sizes {
 #define RESHARD_SIZES_INITIALIZER \
     { sizeof(reshard_sizes), 0, 0, 0, 0, 0, 0, 0 }
 
-/// Fills `sizes`, whose size says which fields there are.
+/// Fills `sizes`, up to its size.
 int reshard_executor_sizes(const reshard_executor* executor, reshard_sizes* sizes, reshard_error** error);
 /// How bytes move, for people.
 int reshard_executor_describe(const reshard_executor* executor, reshard_text** text, reshard_error** error);
@@ -146,12 +146,12 @@ int reshard_executor_run(reshard_executor* executor, const void* source, int64_t
 /// The memory of one array.
 typedef struct reshard_buffers {
     size_t size;              ///< sizeof(reshard_buffers)
-    const void* source;       ///< is read; NULL where `donated` is given
+    const void* source;       ///< is read; NULL if `donated` is given
     void* donated;            ///< the source of a plan that was made with `donate`: it may be written
     int64_t source_bytes;     ///< of either
     void* target;             ///< is written
     int64_t target_bytes;     ///< of it
-    void* workspace;          ///< NULL: one is allocated where it is needed
+    void* workspace;          ///< NULL: one is allocated if it is needed
     int64_t workspace_bytes;  ///< of it
 } reshard_buffers;
 
@@ -171,22 +171,22 @@ int reshard_executor_bind_bucket(reshard_executor* executor, int64_t bucket, con
                                  int64_t count, reshard_bound** bound, reshard_error** error);
 /// Begins a run. Errors: backend.
 int reshard_bound_start(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error);
-/// The same of sources that are made meanwhile: no piece sets out before reshard_ticket_offer. All ranks may differ.
+/// The same for sources that are still computed: no piece travels before reshard_ticket_offer. Ranks may differ.
 int reshard_bound_start_withheld(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error);
-/// The same in the order of a queue: of NCCL a cudaStream_t. Errors: unsupported by backends without queues.
+/// The same in the order of a queue, a cudaStream_t for NCCL. Errors: unsupported (a backend without queues).
 int reshard_bound_start_on(reshard_bound* bound, void* queue, reshard_ticket** ticket, reshard_error** error);
 
 /// `*done` is 1 once all is delivered on this rank; makes progress, never blocks. Errors: backend.
 int reshard_ticket_test(reshard_ticket* ticket, int* done, reshard_error** error);
-/// Returns when all is delivered on this rank. Errors: backend; usage where it waits for nothing but offers.
+/// Returns when all is delivered on this rank. Errors: backend; usage if only unoffered pieces remain.
 int reshard_ticket_wait(reshard_ticket* ticket, reshard_error** error);
 /// The same, but `*done` is 0 when that takes longer than about so many microseconds.
 int reshard_ticket_wait_for(reshard_ticket* ticket, int64_t microseconds, int* done, reshard_error** error);
-/// `*pieces` of the target are complete on this rank, in the order in which they travel, and may be read. Takes all
-/// that is there and never blocks: call it about every half millisecond while you compute. Errors: backend.
+/// The first `*pieces` pieces of the target, in the order of travel, are complete on this rank and may be read. Takes
+/// all data that has come and never blocks: call it about every half millisecond while you compute. Errors: backend.
 int reshard_ticket_arrived(reshard_ticket* ticket, int64_t* pieces, reshard_error** error);
-/// This rank's source of a piece, counted from 0, is made: it sets out when it and all that travel before it are
-/// offered on every rank. Never blocks. Errors: usage (nothing is withheld, no such piece, offered before); the run
+/// The source of a piece, counted from 0, is ready on this rank. A piece travels once all ranks have offered it and all
+/// pieces before it. Never blocks. Errors: usage (nothing is withheld, no such piece, offered before); the run
 /// goes on.
 int reshard_ticket_offer(reshard_ticket* ticket, int64_t piece, reshard_error** error);
 

@@ -11,13 +11,10 @@ struct Capabilities {
     /// All ranks reach each other's memory. One exchange between all ranks is then as good as any steps: it receives no
     /// more, holds nothing between source and target, and passes over the memory once.
     bool one_exchange = false;
-    bool native_collectives = false;  ///< a library's own all_gather, reduce_scatter and all_reduce run such steps
     /// While one overlapping piece (Split) is in a step, another is in the next. A run then takes as long as its
     /// busiest level of the network. Arrays of a list share messages. False if the same cores would do all steps.
     bool steps_overlap = false;
     Index ranks_per_node = 1;  ///< ranks on this rank's node, which reach each other's memory
-    /// The most that is held beside the caller's memory while it is registered or released. No plan depends on it.
-    Index registration_bytes = 0;
     friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 

@@ -68,7 +68,7 @@ Result<Mover> exchange(Rank& rank, const Mesh& mesh, const char* axis, Index til
     return std::move(mover);
 }
 
-/// Collective: seconds of each round of each, in turn, so that who else is on the machine slows all alike.
+/// Collective: seconds of each round of each mover. Movers take turns, so other load slows all of them equally.
 Result<std::vector<std::vector<double>>> rounds_of(Rank& rank, const std::vector<Mover>& movers, Index rounds) {
     std::vector<std::vector<double>> times(movers.size());
     for (Index round = 0; round <= rounds; ++round)
@@ -144,7 +144,7 @@ Result<Machine> calibrated(Rank& rank, Index rounds) {
         Level level{name, devices};
         RESHARD_CHECK(measure(rank, mesh, axis, members, machine.copy_bytes_per_second, rounds, level));
         machine.levels.push_back(level);
-        // Of the innermost level, where the least is beside it.
+        // Measured on the innermost level, which adds least to it.
         if (machine.levels.size() == 1) {
             RESHARD_ASSIGN(machine.copy_run_ps, run_picoseconds(rank, mesh, axis, members, rounds));
         }

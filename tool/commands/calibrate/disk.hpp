@@ -1,4 +1,4 @@
-// What a disk moves at once, measured in a folder of it.
+// How much a disk moves at once, measured in one of its folders.
 #pragma once
 
 #include "tool/commands/arguments.hpp"

@@ -20,7 +20,7 @@ double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Sums over what a second cache holds, which a transfer shares, as often as is asked.
+// Arithmetic on as much memory as the second cache holds. A transfer shares that cache.
 class Arithmetic {
 public:
     void run(Index times) {

@@ -1,4 +1,4 @@
-// What a run in pieces costs beside its price, measured through the backend.
+// The overhead of a run in pieces beside its price, measured through the backend.
 #pragma once
 
 #include "reshard/planner/cost.hpp"

@@ -10,11 +10,11 @@
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
+#include "tool/commands/explain/xla_log.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/files/file.hpp"
 #include "tool/request/json.hpp"
-#include "tool/commands/explain/xla_log.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -31,7 +31,7 @@ struct Row {
     Index bytes = 0;
     Index peak = 0;
     std::string steps;
-    std::optional<Error> error;  // why there is no plan
+    std::optional<Error> error;  // if no plan was found
 
     [[nodiscard]] Index saved() const { return error ? 0 : xla_bytes - bytes; }
     [[nodiscard]] double waste() const {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view complaint = "Involuntary full rematerialization";
 
-// The text in braces at the beginning, inner ones included; empty where there is none.
+// The text in braces at the beginning, with inner braces; empty if the text does not begin with one.
 std::string_view braced(std::string_view text) {
     Index depth = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
