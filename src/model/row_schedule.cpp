@@ -6,6 +6,7 @@
 
 #include "reshard/planner/normalize_devices.hpp"
 #include "reshard/planner/view.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 #include "src/model/rows.hpp"
 #include "src/schedule/exchange.hpp"
@@ -142,10 +143,10 @@ Result<Question> understood(const Problem& problem) {
                       {std::make_shared<const Layout>(problem.target)});
 }
 
-// FNV-1a over words, of what decides the rows; names do not.
+// Hashes everything that decides the rows. Names do not.
 struct PartHash {
-    std::uint64_t state = 0xcbf29ce484222325U;
-    void add(Index word) { state = (state ^ static_cast<std::uint64_t>(word)) * 0x100000001b3U; }
+    std::uint64_t state = 0;
+    void add(Index word) { mix(state, static_cast<std::uint64_t>(word)); }
     void add(const Layout& layout) {
         add(size_of(layout.dtype));
         for (const Axis& axis : layout.mesh.axes) add(axis.size);
