@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "files/engine/unfinished.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/wanted.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -23,16 +23,12 @@ constexpr Index boxes_always = 4096;              // that are listed before `sha
 constexpr Index plan_bytes_min = Index{8} << 20;  // of a process of this library
 
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
-    const std::string rules = with_ends(options.rules, options.form);
+    RESHARD_TRY(auto& asked, ask(from, with_ends(options.rules, options.form), options));
     Job job;
-    RESHARD_ASSIGN(job.source, open_checkpoint(from));
-    RESHARD_ASSIGN(job.source, joined(std::move(job.source), rules, options.list));
-    RESHARD_TRY(const auto& list, list_of(job.source));
-    RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
+    job.source = std::move(asked.source);
     const Index boxes_max = std::max<Index>((options.memory - plan_bytes_min) / box_bytes, boxes_always);
-    RESHARD_ASSIGN(job.target, new_files(wanted.targets, options, file, job.source.rest, boxes_max));
-    job.moves = std::move(wanted.moves);
-    RESHARD_CHECK(covered(job.source, job.moves));
+    RESHARD_ASSIGN(job.target, new_files({asked.wanted.targets, options, file, job.source.rest, boxes_max}));
+    job.moves = std::move(asked.wanted.moves);
     complete(job, options);
     return job;
 }
@@ -72,9 +68,9 @@ std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::s
                             status.st_mtim.tv_nsec);
     }
     for (const StoredFile& file : job.target.what.files) text += fmt::format("{} {}\n", file.path, file.bytes);
-    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-    return fmt::format("{:016x}", hash);
+    Hash hash;
+    hash.add(text);
+    return fmt::format("{:016x}", hash.value());
 }
 
 // Adds up what batches read and write.
@@ -181,13 +177,9 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
 }  // namespace
 
 Result<Converted> convert(const std::string& from, const std::string& path, const ConvertOptions& options) {
-    if (options.granule < 1 || options.file_bytes_max < 1)
-        return fail(Code::usage, "a granule and a file have at least one byte");
     RESHARD_CHECK(sensible(options));
-    std::string to = path;
-    while (to.size() > 1 && to.back() == '/') to.pop_back();
-    const std::string file = std::filesystem::path(to).filename().string();
-    if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", path));
+    RESHARD_TRY(const auto& into, new_path(path));
+    const auto& [to, file] = into;
     RESHARD_TRY(const auto& job, make_job(from, file, options));
     RESHARD_TRY(const auto& shares, share(job, options.memory));
     RESHARD_TRY(const auto& batches, make_batches(job, shares.batch_bytes));

@@ -1,12 +1,14 @@
 #include "files/wanted.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "files/base/cast.hpp"
 #include "files/base/crc32c.hpp"
+#include "files/formats/formats.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
@@ -47,13 +49,30 @@ Result<void> covered(const StoredTensor& tensor) {
 
 }  // namespace
 
+Result<Cast> parse_cast(std::string_view text) {
+    const std::size_t equals = text.rfind('=');
+    const bool all = equals == std::string_view::npos;
+    RESHARD_TRY(const auto& dtype, parse_dtype(all ? text : text.substr(equals + 1)));
+    return Cast{all ? "*" : std::string(text.substr(0, equals)), dtype};
+}
+
 Result<void> sensible(const ConvertOptions& options) {
     constexpr Index jobs_max = 1024;
+    if (options.granule < 1 || options.file_bytes_max < 1)
+        return fail(Code::usage, "a granule and a file have at least one byte");
     if (options.jobs < 0 || options.jobs > jobs_max)
         return fail(Code::usage, fmt::format("{} jobs; 0 to {} are wanted", options.jobs, jobs_max));
     if (options.memory < 0)
         return fail(Code::usage, fmt::format("{} bytes of memory; at least 0 are wanted", options.memory));
     return {};
+}
+
+Result<NewPath> new_path(const std::string& given) {
+    std::string to = given;
+    while (to.size() > 1 && to.back() == '/') to.pop_back();
+    std::string file = std::filesystem::path(to).filename().string();
+    if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", given));
+    return NewPath{std::move(to), std::move(file)};
 }
 
 bool says_end(std::string_view rules, std::string_view word) {
@@ -68,9 +87,8 @@ bool says_end(std::string_view rules, std::string_view word) {
 }
 
 std::string with_ends(std::string rules, Form form) {
-    const bool whole = form != Form::ranks && form != Form::dcp;
     if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
-    if (whole && !says_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
+    if (format_of(form).whole && !says_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
     return rules;
 }
 
@@ -105,12 +123,17 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     return wanted;
 }
 
-Result<void> covered(const Checkpoint& source, std::span<const Move> moves) {
-    std::vector<bool> used(source.tensors.size(), false);
-    for (const Move& move : moves) used[move.source] = true;
+Result<Asked> ask(const std::string& path, const std::string& rules, const ConvertOptions& options) {
+    Asked asked;
+    RESHARD_ASSIGN(asked.source, open_checkpoint(path));
+    RESHARD_ASSIGN(asked.source, joined(std::move(asked.source), rules, options.list));
+    RESHARD_TRY(const auto& list, list_of(asked.source));
+    RESHARD_ASSIGN(asked.wanted, wanted_of(rules, list, options.casts));
+    std::vector<bool> used(asked.source.tensors.size(), false);
+    for (const Move& move : asked.wanted.moves) used[move.source] = true;
     for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) RESHARD_CHECK(covered(source.tensors[i]));
-    return {};
+        if (used[i]) RESHARD_CHECK(covered(asked.source.tensors[i]));
+    return asked;
 }
 
 void complete(Job& job, const ConvertOptions& options) {

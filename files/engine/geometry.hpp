@@ -2,7 +2,8 @@
 #pragma once
 
 #include "files/engine/job.hpp"
-#include "src/copy/copy.hpp"
+#include "files/formats/safetensors.hpp"
+#include "src/copy/box_runs.hpp"
 
 namespace reshard::files {
 
@@ -61,28 +62,12 @@ struct Geometry {
 /// Calls visit(bytes of the file from begin to end, where in memory they begin) for each run.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_run(const WriteRuns& runs, const Visit& visit) {
-    const Region region = coalesce(runs.in_file);
-    std::vector<Index> extents = region.extents;
-    std::vector<Index> strides = region.strides_bytes;
-    Index run = region.element_bytes;
-    if (!extents.empty() && strides.back() == run) {
-        run *= extents.back();
-        extents.pop_back();
-        strides.pop_back();
-    }
-    std::vector<Index> at(extents.size(), 0);
-    Index offset = region.offset_bytes;
-    for (Index memory = runs.memory;; memory += run) {
-        if (auto done = visit(offset, offset + run, memory); !done) return done;
-        std::size_t k = extents.size();
-        for (; k > 0; --k) {
-            offset += strides[k - 1];
-            if (++at[k - 1] < extents[k - 1]) break;
-            offset -= strides[k - 1] * extents[k - 1];
-            at[k - 1] = 0;
-        }
-        if (k == 0) return {};
-    }
+    const Region& in_file = runs.in_file;
+    const Region in_memory{runs.memory, in_file.element_bytes, in_file.extents,
+                           dense_strides(in_file.extents, in_file.element_bytes)};
+    return reshard::for_each_run(in_file, in_memory, [&](Index begin, Index memory, Index bytes) {
+        return visit(begin, begin + bytes, memory);
+    });
 }
 
 /// Counts granules: those of ranges that come by file and place, one that two in turn share once.

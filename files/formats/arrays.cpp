@@ -203,45 +203,65 @@ Result<Checkpoint> open_zarr(const std::string& folder) {
     std::string text(static_cast<std::size_t>(bytes), '\0');
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
     auto array = parse_zarr(text);
-    if (!array) return fail(array.error().code, fmt::format("'{}': {}", folder, array.error().message));
+    if (!array) return in_file(folder, array.error());
     return ZarrReader(folder, *std::move(array)).read();
 }
 
-Result<Checkpoint> open_npy(const std::string& path) {
+Result<OpenedNpy> open_npy_header(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
     std::string start(static_cast<std::size_t>(std::min(bytes, npy_start_max)), '\0');
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(start)), 0));
-    const auto named = [&](Error error) { return fail(error.code, fmt::format("'{}': {}", path, error.message)); };
-    const auto header = parse_npy(start, bytes);
-    if (!header) return named(header.error());
+    auto header = parse_npy(start, bytes);
+    if (!header) return in_file(path, header.error());
     RESHARD_TRY(const auto& element, parse_descr(header->descr));
-    if (element.kind == 'V') return named({Code::unsupported, "its elements are raw; no type is known of them"});
-    if (element.big_endian && element.bytes > 1) return named({Code::unsupported, "its elements are big-endian"});
+    return OpenedNpy{*std::move(header), element, bytes};
+}
+
+Result<Checkpoint> open_npy(const std::string& path) {
+    RESHARD_TRY(const auto& npy, open_npy_header(path));
+    const auto& [header, element, bytes] = npy;
+    if (element.kind == 'V') return in_file(path, {Code::unsupported, "its elements are raw, of no known type"});
+    if (element.big_endian && element.bytes > 1)
+        return in_file(path, {Code::unsupported, "its elements are big-endian"});
     const auto dtype = dtype_of(element, std::nullopt);
-    if (!dtype) return named(dtype.error());
-    std::vector<Index> strides = dense_strides(header->shape, element.bytes);
-    if (header->fortran_order) {
+    if (!dtype) return in_file(path, dtype.error());
+    std::vector<Index> strides = dense_strides(header.shape, element.bytes);
+    if (header.fortran_order) {
         Index stride = element.bytes;
         for (std::size_t k = 0; k < strides.size(); ++k) {
             strides[k] = stride;
-            stride = saturating_multiply(stride, header->shape[k]);
+            stride = saturating_multiply(stride, header.shape[k]);
         }
     }
-    Checkpoint made{"npy", {{path, bytes}}, {{stem_of(path), *dtype, header->shape, {}, ""}}, 0, ""};
-    if (bytes > header->data_offset)
-        made.tensors[0].boxes.push_back({whole_box(header->shape), 0, header->data_offset, std::move(strides)});
+    Checkpoint made{"npy", {{path, bytes}}, {{stem_of(path), *dtype, header.shape, {}, ""}}, 0, ""};
+    if (bytes > header.data_offset)
+        made.tensors[0].boxes.push_back({whole_box(header.shape), 0, header.data_offset, std::move(strides)});
     return made;
 }
 
-Result<NewFiles> new_npy(const NewTensor& tensor, const std::string& file) {
+namespace {
+
+// The one tensor that files of an array hold.
+Result<NewTensor> only_tensor(const NewContents& contents) {
+    if (contents.tensors.size() != 1)
+        return fail(Code::mismatch, fmt::format("{} holds one array, and there are {}", name(contents.options.form),
+                                                contents.tensors.size()));
+    RESHARD_CHECK(is_whole(contents.tensors[0], contents.options));
+    return contents.tensors[0];
+}
+
+}  // namespace
+
+Result<NewFiles> new_npy(const NewContents& contents) {
+    RESHARD_TRY(const auto& tensor, only_tensor(contents));
     NewFiles made;
     if (tensor.shape.size() > 32) return fail(Code::unsupported, "an .npy file of more than 32 dimensions");
     const std::string head = npy_header(descr_of(tensor.dtype), false, tensor.shape);
     RESHARD_TRY(const auto& bytes, dense_bytes(tensor.dtype, tensor.shape));
     const auto all = checked_add(std::ssize(head), bytes);
     if (!all) return fail(Code::overflow, "a file would have more bytes than 64 bits can count");
-    made.what.files.push_back({file, *all});
+    made.what.files.push_back({contents.file, *all});
     made.fixed.push_back({0, 0, head});
     made.summed.push_back({0, std::ssize(head), *all, tensor.name});
     made.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}, ""});
@@ -300,8 +320,9 @@ Result<void> countable(const ZarrArray& array, const std::vector<Index>& grid) {
 
 }  // namespace
 
-Result<NewFiles> new_zarr(const NewTensor& tensor, const ConvertOptions& options, const std::string& rest) {
-    RESHARD_TRY(const auto& array, wanted_array(tensor, options, rest));
+Result<NewFiles> new_zarr(const NewContents& contents) {
+    RESHARD_TRY(const auto& tensor, only_tensor(contents));
+    RESHARD_TRY(const auto& array, wanted_array(tensor, contents.options, contents.rest));
     RESHARD_TRY(const auto& grid, grid_of(array.shape, array.files));
     RESHARD_CHECK(grid_of(array.shape, array.chunks));
     RESHARD_TRY(const auto& chunk_bytes, dense_bytes(array.dtype, array.chunks));

@@ -1,9 +1,13 @@
 // A folder of .safetensors files, and one such file.
 #pragma once
 
+#include "files/formats/formats.hpp"
 #include "files/formats/safetensors.hpp"
 
 namespace reshard::files {
+
+/// The error with the path in front.
+[[nodiscard]] tl::unexpected<Error> in_file(const std::string& path, const Error& error);
 
 /// The names in a folder that are plain, in order. Errors: io.
 [[nodiscard]] Result<std::vector<std::string>> names_in(const std::string& folder);
@@ -23,6 +27,19 @@ using SavedOffsets = std::map<std::string, std::vector<Index>>;
 [[nodiscard]] Result<std::optional<SavedOffsets>> saved_offsets(const SafetensorsHeader& header);
 /// The metadata that says them.
 [[nodiscard]] std::map<std::string, std::string> dcp_metadata(const SavedOffsets& offsets);
+
+/// The .safetensors files among the names.
+[[nodiscard]] std::vector<std::string> safetensors_in(const Found& found);
+
+/// The forms of safetensors: how each is opened and created. Errors: as open_checkpoint, as new_files.
+[[nodiscard]] Result<Checkpoint> open_single(const Found& found);
+[[nodiscard]] Result<Checkpoint> open_index(const Found& found);
+[[nodiscard]] Result<Checkpoint> open_ranks(const Found& found);
+[[nodiscard]] Result<Checkpoint> open_folder(const Found& found);  ///< of torch DCP, or of whole tensors
+[[nodiscard]] Result<NewFiles> new_single(const NewContents& contents);
+[[nodiscard]] Result<NewFiles> new_index(const NewContents& contents);
+[[nodiscard]] Result<NewFiles> new_ranks(const NewContents& contents);
+[[nodiscard]] Result<NewFiles> new_dcp(const NewContents& contents);
 
 inline constexpr const char* index_name = "model.safetensors.index.json";
 

@@ -39,11 +39,20 @@ struct NewFiles {
 /// Boxes of tensors that files of ranks have at most, if the memory does not say less.
 inline constexpr Index new_boxes_max = Index{1} << 22;
 
-/// `file`: the name of the one file, where it is one. `rest`: as Checkpoint::rest. `boxes_max`: of files of ranks.
-/// Errors: unsupported (more than 65536 ranks), overflow, infeasible (more boxes), mismatch (a tensor that is cut where
-/// the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
-[[nodiscard]] Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options,
-                                         const std::string& file, const std::string& rest,
-                                         Index boxes_max = new_boxes_max);
+/// What new files are to hold. It refers to its parts.
+struct NewContents {
+    std::span<const NewTensor> tensors;
+    const ConvertOptions& options;
+    const std::string& file;          ///< its name, if the form is one file
+    const std::string& rest;          ///< as Checkpoint::rest
+    Index boxes_max = new_boxes_max;  ///< in files of ranks
+};
+
+/// Errors: unsupported (more than 65536 ranks), overflow, infeasible (more boxes), mismatch (a tensor that is cut, if
+/// the form holds whole ones; ranks that are not 0 to n - 1), io (a tensor twice).
+[[nodiscard]] Result<NewFiles> new_files(const NewContents& contents);
+
+/// Fails unless the layout of the tensor is whole on each device. Errors: mismatch.
+[[nodiscard]] Result<void> is_whole(const NewTensor& tensor, const ConvertOptions& options);
 
 }  // namespace reshard::files

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "reshard/files/convert.hpp"
+#include "src/base/odometer.hpp"
 
 namespace reshard::files {
 
@@ -28,22 +29,6 @@ inline constexpr Index zarr_chunks_max = Index{1} << 22;
 
 /// The path of a file in the folder, by its place in the grid of files.
 [[nodiscard]] std::string zarr_key(const ZarrArray& array, std::span<const Index> place);
-/// Calls visit(place) for every place of a grid, row-major.
-template <class Visit>
-[[nodiscard]] Result<void> for_each_place(const std::vector<Index>& counts, const Visit& visit) {
-    for (const Index count : counts)
-        if (count == 0) return {};
-    std::vector<Index> place(counts.size(), 0);
-    while (true) {
-        if (auto done = visit(place); !done) return done;
-        std::size_t k = counts.size();
-        for (; k > 0; --k) {
-            if (++place[k - 1] < counts[k - 1]) break;
-            place[k - 1] = 0;
-        }
-        if (k == 0) return {};
-    }
-}
 /// Places in the grid of `step` over `shape`. Errors: unsupported (more than zarr_chunks_max).
 [[nodiscard]] Result<std::vector<Index>> grid_of(std::span<const Index> shape, std::span<const Index> step);
 

@@ -5,13 +5,14 @@
 #include "files/formats/tile_boxes.hpp"
 #include "files/ranks/company.hpp"
 #include "files/ranks/exchange.hpp"
+#include "src/base/hash.hpp"
 
 namespace reshard::files {
 
-/// The hash with the text in it.
-[[nodiscard]] std::uint64_t mixed(std::uint64_t hash, std::string_view text);
-/// Of what all ranks bring alike.
-[[nodiscard]] std::uint64_t number_of(const ConvertOptions& options, std::string_view more);
+/// Adds a text and a byte that ends it.
+void add_text(Hash& hash, std::string_view text);
+/// Hashes the options, which must be the same on all ranks, and another text.
+[[nodiscard]] Hash hash_of(const ConvertOptions& options, std::string_view more);
 
 /// Errors: unsupported.
 [[nodiscard]] Result<void> host_only(const Backend& backend);

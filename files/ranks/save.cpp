@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -113,7 +112,7 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
     RESHARD_TRY(const auto& list, list_of(tiles));
     RESHARD_TRY(const auto& wanted, wanted_of(with_ends(options.rules, options.form), list, options.casts));
     RESHARD_ASSIGN(saving.tensors, tensors_of(tiles, wanted, backend));
-    RESHARD_ASSIGN(saving.job.target, new_files(wanted.targets, options, file, ""));
+    RESHARD_ASSIGN(saving.job.target, new_files({wanted.targets, options, file, {}}));
     for (const StoredTensor& tensor : saving.job.target.what.tensors) saving.job.target_boxes.emplace_back(tensor);
     RESHARD_TRY(auto& parts, parts_of(saving.job, wanted));
     RESHARD_TRY(const auto& room, room_of(options.memory, 0, options, backend));
@@ -201,18 +200,13 @@ private:
 Result<Saved> save(Backend& backend, const std::string& path, std::span<const SavedTile> tiles,
                    const ConvertOptions& options) {
     Company company(backend);
-    std::string to = path;
-    while (to.size() > 1 && to.back() == '/') to.pop_back();
-    const std::string file = std::filesystem::path(to).filename().string();
-    const auto named = [&]() -> Result<Saving> {
-        if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", path));
-        return prepare(backend, file, tiles, options);
-    };
-    RESHARD_TRY(const auto& saving, company.all_have(named()));
+    RESHARD_TRY(const auto& into, company.all_have(new_path(path)));
+    const auto& [to, file] = into;
+    RESHARD_TRY(const auto& saving, company.all_have(prepare(backend, file, tiles, options)));
     std::string list;
     for (const SavedTile& tile : tiles)
         list += fmt::format("{} {}[{}]\n", tile.name, name(tile.dtype), fmt::join(tile.shape, ","));
-    const std::uint64_t number = number_of(options, list + file);
+    const std::uint64_t number = hash_of(options, list + file).value();
     RESHARD_CHECK(company.agree(number, "options, or names, types and shapes of tensors,"));
     const std::string fingerprint = fmt::format("{:016x}", number);
     RESHARD_TRY(auto& unfinished, company.all_have(begun(backend, saving, to, fingerprint, options)));

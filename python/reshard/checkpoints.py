@@ -70,7 +70,7 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
     tiles: name -> this rank's tile, row-major on the host, the same names in the same order on all ranks.
     rules: `source` and a mesh, then where tensors are; `target` lines where the form holds parts (dcp, ranks).
     shapes: of whole tensors, in elements; a tensor that is not in it is whole on each rank.
-    form: single, index, dcp, ranks, npy or zarr; None: as the path ends, else index.
+    form: a name of `reshard convert --to`; None: as the path ends, else index.
     What several ranks have is written once (form ranks: in each rank's file). Nothing has its final name before all is
     on the disk; reshard.json has the checksums. cast, memory, jobs and errors: as load.
     """

@@ -68,10 +68,6 @@ Result<files::ConvertOptions> files_options_of(const reshard_files_options* give
         options.casts.push_back(std::move(cast));
         return {};
     }));
-    RESHARD_CHECK(need_count(asked.memory_bytes, 1, "memory_bytes"));
-    RESHARD_CHECK(need_count(asked.granule_bytes, 1, "granule_bytes"));
-    RESHARD_CHECK(need_count(asked.file_bytes_max, 1, "file_bytes_max"));
-    RESHARD_CHECK(need_count(asked.jobs, 0, "jobs"));
     options.memory = asked.memory_bytes;
     options.granule = asked.granule_bytes;
     options.file_bytes_max = asked.file_bytes_max;

@@ -13,7 +13,7 @@ extern "C" {
 /// How files are written and read; each call says what it uses. Texts are read during the call; NULL: none.
 typedef struct reshard_files_options {
     size_t size;             ///< sizeof(reshard_files_options)
-    const char* form;        ///< of what is written: single, index, dcp, ranks, npy, zarr; NULL: as its path ends
+    const char* form;        ///< of the target, a name of `reshard convert --to`; NULL: as its path ends
     const char* rules;       ///< where tensors are and belong
     const char* list;        ///< whole tensors of ranks' files, `name dtype[shape]` a line
     const char* casts;       ///< `dtype` or `pattern=dtype` a line; the first that fits a floating tensor counts

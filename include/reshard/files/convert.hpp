@@ -18,7 +18,7 @@ enum class Form {
     dcp,     ///< shard-0000R-model-00001-of-00001.safetensors with the offsets of torch DCP; replicas once
 };
 
-/// single, index, ranks, npy, zarr, dcp.
+/// The name of the form, as its enumerator.
 [[nodiscard]] std::string_view name(Form form);
 /// The form of that name. Errors: usage.
 [[nodiscard]] Result<Form> parse_form(std::string_view text);
@@ -26,7 +26,11 @@ enum class Form {
 [[nodiscard]] Form form_of_path(std::string_view path);
 
 /// True for forms that are one file and no folder.
-[[nodiscard]] constexpr bool is_one_file(Form form) { return form == Form::single || form == Form::npy; }
+[[nodiscard]] bool is_one_file(Form form);
+/// The names of all forms, each with the end of a path that asks for it.
+[[nodiscard]] std::string forms_in_words();
+/// All that open_checkpoint reads: "an .npy file, a .safetensors file, ...".
+[[nodiscard]] std::string paths_in_words();
 
 /// Which tensors become which element type.
 struct Cast {
