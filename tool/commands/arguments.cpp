@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "reshard/files/convert.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -111,22 +112,19 @@ void add_translate(CLI::App& app, Arguments& arguments) {
 
 void add_inspect(CLI::App& app, Arguments& arguments) {
     CLI::App* command = add_command(app, arguments, inspect, "inspect", "what is in a checkpoint, and in which files");
-    command->add_option("path", arguments.from, "a .safetensors or .npy file, a folder of .safetensors, or of zarr")
-        ->required();
+    command->add_option("path", arguments.from, files::paths_in_words())->required();
     command->add_option("--tensor", arguments.tensor, "draw which file holds what of this tensor");
 }
 
 void add_convert(CLI::App& app, Arguments& arguments) {
     CLI::App* command =
         add_command(app, arguments, convert, "convert", "a checkpoint in one sharding becomes one in another");
-    command->add_option("from", arguments.from, "a .safetensors or .npy file, a folder of .safetensors, or of zarr")
-        ->required();
+    command->add_option("from", arguments.from, files::paths_in_words())->required();
     command->add_option("into", arguments.into, "what is made; nothing may be there yet")->required();
     command->add_option("--rules", arguments.rules,
                         "lines pattern = layout of a target; of a source, where files are of ranks");
     command->add_option("--to", arguments.form,
-                        "single (a name that ends in .safetensors), npy (.npy), zarr (.zarr), index (else), ranks or "
-                        "dcp");
+                        "how it is written; the end of its name says it when not given: " + files::forms_in_words());
     command->add_option("--chunks", arguments.chunks, "of zarr: indices of a chunk in each dimension, 1,90,180")
         ->delimiter(',')
         ->allow_extra_args(false);

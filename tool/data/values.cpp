@@ -3,14 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/copy/copy.hpp"
+#include "src/copy/box_runs.hpp"
 #include "tool/data/exact_values.hpp"
-#include "tool/files/box_runs.hpp"
 
 namespace reshard::cli {
 namespace {
 
 std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
+
+// The layout's whole array as a box.
+Box box_of(const Layout& layout) {
+    Box box;
+    for (const Dim& dim : layout.dims) box.push_back({0, dim.extent});
+    return box;
+}
 
 template <std::size_t width>
 void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
@@ -27,22 +33,20 @@ void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
 // Every bit of every element is moved and compared, whatever number it would be.
 class Hashed final : public Values {
 public:
-    Hashed(DType dtype, std::vector<Index> shape, std::uint64_t first)
-        : dtype_(dtype), shape_(std::move(shape)), first_(first) {}
+    Hashed(DType dtype, Box whole, std::uint64_t first) : dtype_(dtype), whole_(std::move(whole)), first_(first) {}
 
     Result<void> part(const Box& box, Index, std::span<std::byte> into) override { return total(box, into); }
 
     Result<void> total(const Box& box, std::span<std::byte> into) override {
-        return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
-            fill(run, into.data() + run.in_tile * size_of(dtype_));
+        return for_each_run(whole_, box, [&](Index number, Index at, Index elements) -> Result<void> {
+            fill(first_ + static_cast<std::uint64_t>(number), unsigned_of(elements),
+                 &into[unsigned_of(at * size_of(dtype_))]);
             return {};
         });
     }
 
 private:
-    void fill(const Run& run, std::byte* into) const {
-        const auto first = first_ + static_cast<std::uint64_t>(run.in_array);
-        const std::size_t elements = unsigned_of(run.elements);
+    void fill(std::uint64_t first, std::size_t elements, std::byte* into) const {
         if (dtype_ == DType::boolean) {
             for (std::size_t i = 0; i < elements; ++i) into[i] = std::byte(mixed(first + i) & 1);
             return;
@@ -62,17 +66,16 @@ private:
     }
 
     DType dtype_;
-    std::vector<Index> shape_;
+    Box whole_;
     std::uint64_t first_;  // number of the array's first element
 };
 
 // Numbers small enough that what all summands combine to is exact.
 class Reducible final : public Values {
 public:
-    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction, Index divisor,
-              std::uint64_t first)
+    Reducible(DType dtype, Box whole, Index summands, Reduction reduction, Index divisor, std::uint64_t first)
         : dtype_(dtype),
-          shape_(std::move(shape)),
+          whole_(std::move(whole)),
           first_(first),
           summands_(summands),
           reduction_(reduction),
@@ -123,10 +126,10 @@ private:
     template <class Value>
     Result<void> each(const Box& box, std::span<std::byte> into, Value value) {
         const std::size_t size = unsigned_of(size_of(dtype_));
-        return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
-            for (Index i = 0; i < run.elements; ++i) {
-                const auto index = first_ + static_cast<std::uint64_t>(run.in_array + i);
-                const auto element = into.subspan(unsigned_of(run.in_tile + i) * size, size);
+        return for_each_run(whole_, box, [&](Index number, Index at, Index elements) -> Result<void> {
+            for (Index i = 0; i < elements; ++i) {
+                const auto index = first_ + static_cast<std::uint64_t>(number + i);
+                const auto element = into.subspan(unsigned_of(at + i) * size, size);
                 encode(dtype_, value(index), element);
                 // Of complex numbers the parts are alike and add up each by itself; they multiply by themselves only
                 // where there is but one.
@@ -138,7 +141,7 @@ private:
     }
 
     DType dtype_;
-    std::vector<Index> shape_;
+    Box whole_;
     std::uint64_t first_;
     Index summands_;
     Reduction reduction_;
@@ -179,9 +182,9 @@ private:
 
 std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array) {
     const std::uint64_t first = array << 40;
-    if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source), first);
+    if (!reduced) return std::make_unique<Hashed>(source.dtype, box_of(source), first);
     const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
-    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, divisor(source),
+    return std::make_unique<Reducible>(source.dtype, box_of(source), summand_count(source), reduction, divisor(source),
                                        first);
 }
 

@@ -4,7 +4,9 @@
 
 #include <memory>
 
-#include "tool/files/array_file.hpp"
+#include "src/base/hash.hpp"
+#include "src/copy/box_runs.hpp"
+#include "tool/data/array_file.hpp"
 
 namespace reshard::cli {
 
@@ -27,12 +29,11 @@ public:
 /// pre: not an avg, nor a prod of complex numbers, which may round.
 [[nodiscard]] std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction);
 
-/// Mixes a 64-bit number so that every input bit reaches every output bit (SplitMix64's finalizer).
-[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
+/// Calls visit(number of the first element in the array, number of it in the dense box, elements) for the longest runs
+/// that lie in one piece in both. pre: `box` is inside `whole`.
+template <class Visit>
+[[nodiscard]] Result<void> for_each_run(const Box& whole, const Box& box, const Visit& visit) {
+    return reshard::for_each_run(within(packed_region(whole, 1), whole, box), packed_region(box, 1), visit);
 }
 
 }  // namespace reshard::cli

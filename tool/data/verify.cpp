@@ -8,8 +8,8 @@
 
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
+#include "src/schedule/box_cut.hpp"
 #include "tool/data/exact_values.hpp"
-#include "tool/files/box_runs.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -47,14 +47,13 @@ Result<void> beside(Values& values, const Layout& target, const Tile& held, std:
 
 // The sum of weight x value over a tile, modulo 2^64. It is linear, so the devices of a group may be added up without
 // bringing their tiles together; an element that is wrong goes unseen once in 2^60 at the most.
-std::uint64_t weighted(const std::vector<Index>& shape, const Box& piece, std::span<const std::byte> elements,
-                       DType dtype) {
+std::uint64_t weighted(const Box& whole, const Box& piece, std::span<const std::byte> elements, DType dtype) {
     const std::size_t size = unsigned_of(size_of(dtype));
     std::uint64_t sum = 0;
-    (void)for_each_run(shape, piece, [&](const Run& run) -> Result<void> {
-        for (Index i = 0; i < run.elements; ++i) {
-            const auto element = elements.subspan(unsigned_of(run.in_tile + i) * size, size);
-            const auto weight = mixed(static_cast<std::uint64_t>(run.in_array + i)) | 1U;
+    (void)for_each_run(whole, piece, [&](Index number, Index at, Index count_of_run) -> Result<void> {
+        for (Index i = 0; i < count_of_run; ++i) {
+            const auto element = elements.subspan(unsigned_of(at + i) * size, size);
+            const auto weight = mixed(static_cast<std::uint64_t>(number + i)) | 1U;
             sum += weight * static_cast<std::uint64_t>(decode(dtype, element));
         }
         return {};
@@ -160,7 +159,8 @@ Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool f
                         std::span<const std::byte> tile, Progress& progress) {
     const bool inside = position_of(target.mesh, rank.index()).has_value();
     const Tile held = storage_tile(target, rank.index(), fortran_order);
-    std::vector<Index> ordered = shape(target);
+    Box ordered;
+    for (const Index extent : shape(target)) ordered.push_back({0, extent});
     if (fortran_order) std::reverse(ordered.begin(), ordered.end());
     const bool sums = summand_count(target) > 1;
     if (sums && combine_of(target.reduction) != Combine::sum) return verify_combined(rank, values, target, held, tile);

@@ -10,11 +10,11 @@
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
+#include "tool/commands/explain/xla_log.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 #include "tool/request/json.hpp"
-#include "tool/commands/explain/xla_log.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reshard/model/rows.hpp"
-#include "tool/files/new_file.hpp"
+#include "tool/output/new_file.hpp"
 
 namespace reshard::cli {
 

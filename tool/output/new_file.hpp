@@ -3,10 +3,13 @@
 
 #include <optional>
 
-#include "tool/files/file.hpp"
-#include "tool/files/litter.hpp"
+#include "files/base/file.hpp"
+#include "tool/output/temporary_path.hpp"
 
 namespace reshard::cli {
+
+using files::cannot;
+using files::File;
 
 /// What a folder is for: rank7.source.npy, rank7.target.npy and rank7.json, or rank7.rows.npy and arrays.tsv.
 enum class Contents { tiles, rows };
@@ -44,11 +47,11 @@ public:
     [[nodiscard]] Result<void> commit();
 
 private:
-    NewFile(Destination destination, File file, Litter litter);
+    NewFile(Destination destination, File file, TemporaryPath partial);
 
     Destination destination_;
     File file_;
-    Litter partial_;
+    TemporaryPath partial_;
 };
 
 class NewFolder {
@@ -61,17 +64,22 @@ public:
     [[nodiscard]] Result<void> commit();
 
 private:
-    NewFolder(Destination destination, Litter litter);
+    NewFolder(Destination destination, TemporaryPath partial);
 
     Destination destination_;
-    Litter partial_;
+    TemporaryPath partial_;
 };
 
-/// How litter is removed.
-void remove_file(const std::string& path);
-void remove_tiles(const std::string& folder);  ///< its tiles, and itself when nothing else is in it
+/// A folder that is not committed yet.
+struct PartialFolder {
+    std::string path;
+    std::string shown;  ///< its final path, for errors
+};
+/// Writes a new file, head first, to a partial folder. Errors: io.
+[[nodiscard]] Result<void> write_file(const PartialFolder& folder, const std::string& name, const std::string& head,
+                                      std::span<const std::byte> body);
 
-/// A text, whole or not at all; into a stream as it is. Errors: io.
+/// Writes a text: to a file whole or not at all, to a stream as it is. Errors: io.
 [[nodiscard]] Result<void> write_text(const Destination& destination, const std::string& text);
 
 }  // namespace reshard::cli

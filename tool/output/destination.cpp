@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "src/base/try.hpp"
-#include "tool/files/new_file.hpp"
+#include "tool/output/new_file.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "reshard/plan.hpp"
-#include "tool/files/array_file.hpp"
-#include "tool/files/new_file.hpp"
+#include "tool/output/new_file.hpp"
 #include "tool/ranks/ranks.hpp"
 
 namespace reshard::cli {
