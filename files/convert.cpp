@@ -1,4 +1,4 @@
-// The whole way: what is there, what is wanted, how it fits the memory, and doing it.
+// A conversion from its question to its files.
 #include "reshard/files/convert.hpp"
 
 #include <sys/stat.h>
@@ -19,11 +19,11 @@ namespace reshard::files {
 namespace {
 
 constexpr Index box_bytes = 1024;                 // of a plan
-constexpr Index boxes_always = 4096;              // that are listed before `share` says what is too little
+constexpr Index boxes_always = 4096;              // are always listed, before `share` checks the memory
 constexpr Index plan_bytes_min = Index{8} << 20;  // of a process of this library
 
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
-    RESHARD_TRY(auto& asked, ask(from, with_ends(options.rules, options.form), options));
+    RESHARD_TRY(auto& asked, open_source(from, with_ends(options.rules, options.form), options));
     Job job;
     job.source = std::move(asked.source);
     const Index boxes_max = std::max<Index>((options.memory - plan_bytes_min) / box_bytes, boxes_always);
@@ -33,7 +33,7 @@ Result<Job> make_job(const std::string& from, const std::string& file, const Con
     return job;
 }
 
-// What a process of this library and a plan of so many boxes take beside buffers.
+// Returns the memory, without buffers, of a process of this library and of the plan's boxes.
 Index plan_bytes(const Job& job) {
     Index boxes = 0;
     for (const StoredTensor& tensor : job.source.tensors) boxes += std::ssize(tensor.boxes) + 1;
@@ -45,7 +45,7 @@ Result<MemoryShares> share(const Job& job, Index memory) {
     const Index plan = plan_bytes(job);
     MemoryShares shares;
     shares.stretch_bytes = std::clamp<Index>((memory - plan) / (8 * job.workers), 1 << 16, 1 << 22) / 4096 * 4096;
-    // An eighth is for the lists of what is read and where it goes.
+    // An eighth is for the lists of reads and of their places.
     shares.batch_bytes = memory - plan - job.workers * (shares.stretch_bytes + 4096);
     shares.batch_bytes -= shares.batch_bytes / 8;
     constexpr Index least = 1 << 20;
@@ -55,7 +55,7 @@ Result<MemoryShares> share(const Job& job, Index memory) {
                                               plan + job.workers * ((1 << 16) + 4096) + 2 * least));
 }
 
-// What makes two runs the same job: the same files, as they were, and the same question.
+// Two runs do the same job if their files are unchanged and their questions are equal.
 std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::size_t batches) {
     std::string text = fmt::format("{} {} {} {} {} {}\n{}\n", name(options.form), options.memory, options.granule,
                                    options.file_bytes_max, job.workers, batches, options.rules);
@@ -73,11 +73,11 @@ std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::s
     return fmt::format("{:016x}", hash.value());
 }
 
-// Adds up what batches read and write.
+// Adds up the bytes and granules that batches read and write.
 class Account {
 public:
     explicit Account(const Job& job) : job_(job), heads_(job.granule) {
-        // A file whose first byte is of no tensor has a header, which was read.
+        // If no tensor has a file's first byte, the file has a header, and the header was read.
         headed_.assign(job.source.files.size(), true);
         for (const StoredTensor& tensor : job.source.tensors)
             for (const StoredBox& stored : tensor.boxes)
@@ -133,7 +133,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
     RESHARD_TRY(auto& reader, SourceReader::make(job, shares.stretch_bytes));
     done.resumed = unfinished.journal().batches();
-    // While a batch is written the disk reads some of the next, as much as the system keeps gladly.
+    // While a batch is written, the disk reads a part of the next one, which the system can keep.
     const Index ahead_bytes = ahead_max + shares.batch_bytes / 8;
     Geometry next = batches.empty() ? Geometry() : make_geometry(job, batches[0]);
     std::unique_ptr<Ahead> ahead = reader.ahead_of(next);
@@ -153,7 +153,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
         if (!resumed) {
             RESHARD_CHECK(reader.read(geometry, memory.at(), *ahead));
         }
-        geometry.overlaps = {};  // there is memory for the lists of one
+        geometry.overlaps = {};  // the memory has room for the lists of one batch
         if (i + 1 < batches.size()) next = make_geometry(job, batches[i + 1]);
         ahead = reader.ahead_of(next);
         if (resumed) continue;

@@ -123,17 +123,17 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     return wanted;
 }
 
-Result<Asked> ask(const std::string& path, const std::string& rules, const ConvertOptions& options) {
-    Asked asked;
-    RESHARD_ASSIGN(asked.source, open_checkpoint(path));
-    RESHARD_ASSIGN(asked.source, joined(std::move(asked.source), rules, options.list));
-    RESHARD_TRY(const auto& list, list_of(asked.source));
-    RESHARD_ASSIGN(asked.wanted, wanted_of(rules, list, options.casts));
-    std::vector<bool> used(asked.source.tensors.size(), false);
-    for (const Move& move : asked.wanted.moves) used[move.source] = true;
+Result<OpenedSource> open_source(const std::string& path, const std::string& rules, const ConvertOptions& options) {
+    OpenedSource opened;
+    RESHARD_ASSIGN(opened.source, open_checkpoint(path));
+    RESHARD_ASSIGN(opened.source, joined(std::move(opened.source), rules, options.list));
+    RESHARD_TRY(const auto& list, list_of(opened.source));
+    RESHARD_ASSIGN(opened.wanted, wanted_of(rules, list, options.casts));
+    std::vector<bool> used(opened.source.tensors.size(), false);
+    for (const Move& move : opened.wanted.moves) used[move.source] = true;
     for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) RESHARD_CHECK(covered(asked.source.tensors[i]));
-    return asked;
+        if (used[i]) RESHARD_CHECK(covered(opened.source.tensors[i]));
+    return opened;
 }
 
 void complete(Job& job, const ConvertOptions& options) {
@@ -154,7 +154,7 @@ std::string manifest_of(const Job& job, const std::string& made_by, const std::s
     for (std::size_t i = 0; i < sums.size(); ++i) {
         const SummedBytes& one = job.target.summed[i];
         const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
-        // No file has bytes of a tensor in two places.
+        // No file has bytes of one tensor in two places.
         append(tensors[static_cast<std::size_t>(one.file)], one.tensor,
                {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}});
     }

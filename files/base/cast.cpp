@@ -7,7 +7,7 @@
 namespace reshard::files {
 namespace {
 
-// A float of 8 bits: sign, exponent, `mantissa` bits. `finite`: all bits set is NaN, and there is no infinity.
+// A float of 8 bits: sign, exponent, `mantissa` bits. If `finite`, all bits set mean NaN, and infinity does not exist.
 template <int mantissa, int bias, bool finite>
 float from_f8(std::uint8_t bits) {
     constexpr int exponent_max = (1 << (7 - mantissa)) - 1;

@@ -1,12 +1,12 @@
-// Elements of one float type as those of another.
+// Casts elements of one float type to another.
 #pragma once
 
 #include "src/copy/copy.hpp"
 
 namespace reshard::files {
 
-/// Between f32, bf16, f16, f8_e4m3fn and f8_e5m2: to nearest, ties to even, once. What is too large becomes infinity,
-/// in f8_e4m3fn, which has none, NaN; a NaN stays one.
+/// True between f32, bf16, f16, f8_e4m3fn and f8_e5m2. A cast rounds once, to nearest, ties to even. Values that are
+/// too large become infinity, or NaN in f8_e4m3fn, which has no infinity. NaN stays NaN.
 [[nodiscard]] bool can_cast(DType from, DType to);
 
 /// Casts the elements of one region into another. pre: can_cast; same extents.

@@ -1,4 +1,4 @@
-// A batch as reads, copies and writes: which bytes of which file, and where they lie in memory meanwhile.
+// A batch as reads, copies and writes: the bytes of each file, and their places in memory.
 #pragma once
 
 #include "files/engine/job.hpp"
@@ -18,7 +18,7 @@ struct Overlap {
     Index end = 0;
 };
 
-/// Bytes of a source file that are read in one go, and the overlaps that begin in them.
+/// Bytes of a source file that are read together, and the overlaps that begin in them.
 struct ReadRange {
     Index file = 0;
     Index begin = 0;
@@ -42,7 +42,7 @@ struct WriteRuns {
     Index memory = 0;
 };
 
-/// Elements in memory that no source file may have.
+/// Elements in memory that get the fill value, because perhaps no source file holds them.
 struct FilledBox {
     Region in_memory;
     Pattern element;
@@ -59,7 +59,7 @@ struct Geometry {
 
 [[nodiscard]] Geometry make_geometry(const Job& job, const Batch& batch);
 
-/// Calls visit(bytes of the file from begin to end, where in memory they begin) for each run.
+/// Calls visit(begin in the file, end in the file, begin in memory) for each run.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_run(const WriteRuns& runs, const Visit& visit) {
     const Region& in_file = runs.in_file;
@@ -70,7 +70,8 @@ template <class Visit>
     });
 }
 
-/// Counts granules: those of ranges that come by file and place, one that two in turn share once.
+/// Counts the granules that ranges touch. Ranges must come by file and place. A granule that two neighbours share
+/// counts once.
 class GranuleCount {
 public:
     explicit GranuleCount(Index granule) : granule_(granule) {}

@@ -45,7 +45,7 @@ void append_sum(std::string& bytes) {
     for (int i = 0; i < 4; ++i) bytes += static_cast<char>((sum >> (8 * i)) & 0xffU);
 }
 
-// What a grid's step has at a place, clipped to the shape.
+// The box of a grid's step at a place, clipped to the shape.
 Box box_at(std::span<const Index> begin, std::span<const Index> place, std::span<const Index> step,
            std::span<const Index> shape) {
     Box box;
@@ -83,7 +83,7 @@ public:
     }
 
 private:
-    // The places of a grid whose files are there, which may be few of very many.
+    // The places of a grid whose files exist. They may be few among very many places.
     Result<std::vector<std::vector<Index>>> places_there(const std::vector<Index>& grid) const {
         std::vector<std::vector<Index>> places;
         if (std::ranges::find(grid, 0) != grid.end()) return places;
@@ -132,7 +132,7 @@ private:
         return place;
     }
 
-    // A file that is not there has the fill value in all of its elements.
+    // A missing file has the fill value in all of its elements.
     Result<void> add(const std::vector<Index>& place) {
         const std::string path = folder_ + "/" + zarr_key(array_, place);
         struct stat status {};
@@ -178,7 +178,7 @@ private:
             const Index offset = read_number(index, entry);
             const Index size = read_number(index, entry + 8);
             entry += 16;
-            if (offset == -1 && size == -1) return {};  // not there
+            if (offset == -1 && size == -1) return {};  // a missing chunk
             if (size != chunk_bytes_)
                 return lies(fmt::format("has a chunk of {} bytes, and one has {}", size, chunk_bytes_));
             if (offset < 0 || offset > bytes - size) return lies("has a chunk that ends behind the file");
@@ -242,7 +242,7 @@ Result<Checkpoint> open_npy(const std::string& path) {
 
 namespace {
 
-// The one tensor that files of an array hold.
+// Returns the only tensor. Fails if there are several, or if it is cut.
 Result<NewTensor> only_tensor(const NewContents& contents) {
     if (contents.tensors.size() != 1)
         return fail(Code::mismatch, fmt::format("{} holds one array, and there are {}", name(contents.options.form),
@@ -296,8 +296,8 @@ Result<ZarrArray> wanted_array(const NewTensor& tensor, const ConvertOptions& op
     return array;
 }
 
-// Fails if the indices of all shards have too many entries, or all files too many bytes. A shard has an entry for each
-// chunk, even if the chunk is outside the array.
+// Fails if the indices of all shards have too many entries, or if all files have too many bytes. A shard has an entry
+// for each chunk, even if the chunk is outside the array.
 Result<void> countable(const ZarrArray& array, const std::vector<Index>& grid) {
     RESHARD_TRY(const auto& bytes, dense_bytes(array.dtype, array.files));
     Index files = 1;

@@ -6,7 +6,7 @@
 
 namespace reshard::files {
 
-/// What the header of an .npy file says.
+/// The header of an .npy file, and its size.
 struct OpenedNpy {
     NpyHeader header;
     Element element;
@@ -15,11 +15,12 @@ struct OpenedNpy {
 /// Errors: as parse_npy, with the file's name.
 [[nodiscard]] Result<OpenedNpy> open_npy_header(const std::string& path);
 
-/// An .npy file as a checkpoint of one tensor, named after the file. Errors: as parse_npy; unsupported (big-endian).
+/// Opens an .npy file as a checkpoint of one tensor, which is named after the file. Errors: as parse_npy; unsupported
+/// (raw or big-endian elements).
 [[nodiscard]] Result<Checkpoint> open_npy(const std::string& path);
 
-/// The files of one tensor in Form::npy and Form::zarr. `rest`: what an array of zarr says beside, as JSON.
-/// Errors: unsupported, overflow; usage (chunks and shards that do not fit the array).
+/// Describe the files of one tensor in Form::npy and Form::zarr. Errors: mismatch (several tensors, or a cut one);
+/// unsupported; overflow; usage (chunks and shards that do not fit the array).
 [[nodiscard]] Result<NewFiles> new_npy(const NewContents& contents);
 [[nodiscard]] Result<NewFiles> new_zarr(const NewContents& contents);
 

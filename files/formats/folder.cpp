@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view ending = ".safetensors";
 constexpr const char* dcp_key = "DCP_SHARDING_INFO";
 
-// A decimal number without sign at the start of the text, which is taken off.
+// Takes a decimal number without sign off the start of the text.
 std::optional<Index> take_number(std::string_view& text) {
     Index number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

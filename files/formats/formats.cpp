@@ -26,7 +26,7 @@ bool is_folder_of_ranks(const Found& found) {
     return !files.empty() && std::ranges::all_of(files, [](const auto& name) { return rank_in(name).has_value(); });
 }
 
-// A format: one row. The order is that in which formats are asked whether they have a path.
+// A format is one row. open_checkpoint asks the rows in this order.
 constexpr std::array table = {
     Format{Form::npy, "npy", ".npy", "an .npy file", true, true,
            [](const Found& found) { return !found.folder && found.path.ends_with(".npy"); },

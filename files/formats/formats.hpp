@@ -1,11 +1,11 @@
-// The table of formats. All that opens, creates or names a checkpoint asks it.
+// The table of formats. All code that opens, creates or names a checkpoint asks it.
 #pragma once
 
 #include "files/formats/new_files.hpp"
 
 namespace reshard::files {
 
-/// A path and what is there.
+/// A path, and what it names.
 struct Found {
     std::string path;
     bool folder = false;

@@ -1,4 +1,4 @@
-// The files that checkpoints of safetensors are written as.
+// The files of new checkpoints of safetensors.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@ constexpr Index ranks_max = Index{1} << 16;  // that have files of their own
 
 bool is_empty(const NewTensor& tensor) { return std::ranges::find(tensor.shape, 0) != tensor.shape.end(); }
 
-// The part of a tensor that one file is to hold.
+// The part of a tensor that one file will hold.
 struct Held {
     std::size_t tensor = 0;
     Tile tile;
@@ -138,11 +138,11 @@ private:
                         boxes_max_));
     }
 
-    // Each tile of the tensor to that of its holders which has least so far.
+    // Gives each tile of the tensor to the holder with the fewest bytes so far.
     Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) {
         const Layout& layout = *tensors_[i].layout;
-        std::vector<std::pair<Tile, std::size_t>> tiles;  // and who writes it
-        std::map<std::vector<Index>, std::size_t> known;  // of those, by their shards
+        std::vector<std::pair<Tile, std::size_t>> tiles;  // and the rank that writes it
+        std::map<std::vector<Index>, std::size_t> known;  // the tiles by their shards
         for (std::size_t rank = 0; rank < files.size(); ++rank) {
             Tile tile = real_tile(layout, tensors_[i].shape, static_cast<Index>(rank));
             if (count(tile) == 0) continue;
@@ -169,7 +169,8 @@ private:
         return {};
     }
 
-    // Larger elements first, so that all are aligned; else in the order asked for.
+    // Adds a file. Larger elements come first, so that all are aligned. Tensors with elements of one size keep their
+    // order.
     Result<void> add(const std::string& name, std::vector<Held> held, const std::map<std::string, std::string>& extra) {
         std::ranges::stable_sort(held, std::greater(),
                                  [&](const Held& one) { return size_of(tensors_[one.tensor].dtype); });

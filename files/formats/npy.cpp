@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view magic("\x93NUMPY", 6);
 
-// The header is a Python dictionary literal of three known keys. This reads that and no more of Python.
+// Reads the header: a Python dictionary literal of three known keys, and no other Python.
 class Dictionary {
 public:
     Dictionary(std::string_view text, NpyHeader& header) : scanner_(text, notation::Spaces::lines), header_(header) {}
@@ -121,7 +121,7 @@ std::size_t little_endian(std::string_view bytes) {
     return value;
 }
 
-// A header that promises another size than the file has would make every offset a lie.
+// Fails if the header and the file disagree about the size. Every offset would be wrong.
 Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
     RESHARD_TRY(const auto& element, parse_descr(header.descr));
     std::optional<Index> bytes = element.bytes;
@@ -180,7 +180,7 @@ Result<Element> parse_descr(std::string_view descr) {
     if (error != std::errc() || end != digits.data() + digits.size()) return unknown();
     const std::string_view kind = descr.substr(1);
     if (kind != "V1" && kind != "V2" && std::ranges::find(pairs, kind, &Pair::numpy) == pairs.end()) return unknown();
-    // '|' says that byte order has no meaning, which is true of single bytes and of raw ones only.
+    // '|' says that byte order has no meaning. This is true only of single bytes and of raw elements.
     const bool orderless = element.bytes == 1 || element.kind == 'V';
     const bool order_known = descr[0] == '<' || descr[0] == '>' || descr[0] == '=' || (descr[0] == '|' && orderless);
     if (!order_known) return unknown();

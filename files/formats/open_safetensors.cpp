@@ -32,7 +32,8 @@ public:
         by_name_.reserve(expected);
     }
 
-    // A file of whole tensors, or of boxes with offsets. `wanted`: those tensors and no others.
+    // Adds a file of whole tensors, or of boxes with offsets. If `wanted` is given, the file must have exactly those
+    // tensors.
     Result<void> add(const std::string& name, const std::set<std::string_view>* wanted = nullptr) {
         const std::string path = folder_.empty() ? name : folder_ + "/" + name;
         RESHARD_TRY(const auto& opened, open_safetensors(path));
@@ -115,7 +116,7 @@ Result<Checkpoint> open_index(const Found& found) {
     return reader.made();
 }
 
-// Each rank's files are a checkpoint of their own; tensors of one name follow each other, by rank.
+// Each rank's files are a checkpoint of their own. Tensors of one name follow each other, by rank.
 Result<Checkpoint> open_ranks(const Found& found) {
     const std::string& folder = found.path;
     std::map<Index, std::vector<std::string>> by_rank;

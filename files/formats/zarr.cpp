@@ -29,7 +29,7 @@ std::string bytes_of(T value) {
     return bytes;
 }
 
-// A float as JSON has it: a number, or NaN, Infinity, -Infinity in quotes.
+// Reads a float: a number, or NaN, Infinity or -Infinity in quotes.
 std::optional<double> float_of(const Json& json) {
     if (json.is_number()) return json.get<double>();
     if (json == "NaN") return std::numeric_limits<double>::quiet_NaN();
@@ -115,7 +115,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 15> types = {{{"bool", 
                                                                        {"complex64", DType::c64},
                                                                        {"complex128", DType::c128}}};
 
-// What a member says; null where it is not there.
+// Returns the value of a member, or null if the member is missing.
 const Json& member(const Json& json, const char* key) {
     static const Json none;
     return json.is_object() && json.contains(key) ? json[key] : none;

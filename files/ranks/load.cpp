@@ -13,9 +13,9 @@ namespace reshard::files {
 
 namespace {
 
-// What a rank knows before anything is read.
+// Everything that a rank knows before it reads.
 struct Loading {
-    Job job;  // whose target are the rank's shares, a file for each round
+    Job job;  // its target is the rank's shares, a file for each round
     std::vector<NewTensor> targets;
     std::vector<Round> rounds;
     std::vector<std::vector<Index>> offsets;  // of each part's share, by round
@@ -36,7 +36,7 @@ Result<std::vector<Part>> parts_of(const Checkpoint& source, const Wanted& wante
     return parts;
 }
 
-// A target file for each round, in which the rank's shares follow each other, larger elements first.
+// Adds a target file for each round. The rank's shares follow each other in it, larger elements first.
 void add_rounds(Loading& loading, Index rank) {
     NewFiles& target = loading.job.target;
     for (Round& round : loading.rounds) {
@@ -62,7 +62,7 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     RESHARD_CHECK(host_only(backend));
     RESHARD_CHECK(sensible(options));
     Loading loading;
-    RESHARD_TRY(auto& asked, ask(path, with_target_ranks(options.rules, backend.size()), options));
+    RESHARD_TRY(auto& asked, open_source(path, with_target_ranks(options.rules, backend.size()), options));
     for (const StoredFile& file : asked.source.files)
         add_text(hash, fmt::format("{} {}", std::filesystem::path(file.path).filename().string(), file.bytes));
     Wanted& wanted = asked.wanted;
@@ -77,7 +77,7 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     add_rounds(loading, backend.rank());
     complete(loading.job, options);
     loading.job.workers = workers_of(options, backend);
-    loading.job.granule = 1;  // what lies between is another rank's to read
+    loading.job.granule = 1;  // other ranks read the bytes between
     loading.targets = std::move(wanted.targets);
     return loading;
 }

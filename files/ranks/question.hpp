@@ -1,4 +1,4 @@
-// What load and save have in common: a question that all ranks ask, and what a rank may use.
+// The steps that load and save share: the question, which must be the same on all ranks, and a rank's resources.
 #pragma once
 
 #include "files/formats/safetensors.hpp"
@@ -19,14 +19,14 @@ void add_text(Hash& hash, std::string_view text);
 /// Errors: mismatch.
 [[nodiscard]] Result<void> enough_ranks(const Backend& backend, const Layout& layout);
 
-/// The layout of another element type.
+/// Returns the layout with another element type.
 [[nodiscard]] std::shared_ptr<const Layout> in_dtype(const std::shared_ptr<const Layout>& layout, DType dtype);
 
-/// Threads of this rank.
+/// Returns the threads of this rank.
 [[nodiscard]] Index workers_of(const ConvertOptions& options, const Backend& backend);
-/// What a worker reads at once.
+/// Returns the bytes that a worker reads at once.
 [[nodiscard]] Index stretch_bytes_of(Index memory);
-/// What `memory` leaves for shares. Errors: infeasible.
+/// Returns the bytes that `memory` leaves for shares. Errors: infeasible.
 [[nodiscard]] Result<Index> room_of(Index memory, Index stretch_bytes, const ConvertOptions& options,
                                     const Backend& backend);
 

@@ -31,7 +31,7 @@ nb::object array_of_tile(files::LoadedTile& tile) {
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(tile.bytes.data(), {tile.bytes.size()}, owner));
 }
 
-// Of each tensor its name, element type, the shape of this rank's tile, and its bytes.
+// Returns, for each tensor, its name, its element type, the shape of this rank's tile, and the tile's bytes.
 nb::list load(std::uintptr_t address, const std::string& path, const std::string& rules, const std::string& list,
               const Casts& casts, Index memory, Index jobs) {
     const auto backend = backend_at(address);
@@ -47,7 +47,7 @@ nb::list load(std::uintptr_t address, const std::string& path, const std::string
     return tiles;
 }
 
-// Whole shapes of the tensors, and this rank's tiles, which are made dense.
+// `shapes` are of whole tensors, `arrays` are this rank's tiles.
 void save(std::uintptr_t address, const std::string& path, const std::vector<std::string>& names,
           const std::vector<std::vector<Index>>& shapes, const nb::list& arrays, const std::string& form,
           const std::string& rules, const Casts& casts, Index memory, Index jobs) {

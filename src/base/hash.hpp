@@ -1,4 +1,4 @@
-// The hashes of this library. Neither resists a forger.
+// The hashes of this library. They do not resist forgers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace reshard {
 
-/// FNV-1a. Fingerprints of plans and the journals of conversions have its values, so these may not change.
+/// FNV-1a. Fingerprints of plans and journals of conversions contain its values, so they may not change.
 class Hash {
 public:
     constexpr void add(std::string_view bytes) {
@@ -36,7 +36,8 @@ private:
 /// A hash and one more word. The order of the words counts, and sums of such hashes hardly ever cancel.
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) { return mixed(hash ^ word); }
 
-/// Adds a word to a hash, in one multiplication. Users see fingerprints that hold its values, so these may not change.
+/// Adds a word to a hash, with one multiplication. Fingerprints that users see contain its values, so they may not
+/// change.
 constexpr void mix(std::uint64_t& hash, std::uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15U + (hash >> 29);
 }

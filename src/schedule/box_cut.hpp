@@ -14,7 +14,7 @@ namespace reshard {
 /// same way.
 [[nodiscard]] std::vector<Box> slabs(const Box& box, Index elements_max);
 
-/// Cuts a tile into boxes of at most `elements_max` elements, each of which lies in one piece in the dense tile. Calls
+/// Cuts a tile into boxes of at most `elements_max` elements. Each box is contiguous in the dense tile. Calls
 /// visit(box, number of its first element in the dense tile) in that order. Stops at the first error.
 [[nodiscard]] Result<void> for_each_piece(const Tile& tile, Index elements_max,
                                           const std::function<Result<void>(const Box& piece, Index first)>& visit);

@@ -13,7 +13,8 @@ Index whole(double value) {
     return std::abs(value) < 1e15 && value == std::floor(value) ? static_cast<Index>(value) : Index{-1};
 }
 
-// What both parts of a complex number are, or the one that others have.
+// Returns the value of both parts of a complex number, or of the one part of other numbers. Returns -1 if the parts
+// differ.
 template <class T, class Number>
 Index decoded(std::span<const std::byte> element, Number number) {
     T part;

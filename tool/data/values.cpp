@@ -11,7 +11,7 @@ namespace {
 
 std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
 
-// The layout's whole array as a box.
+// Returns the layout's whole array as a box.
 Box box_of(const Layout& layout) {
     Box box;
     for (const Dim& dim : layout.dims) box.push_back({0, dim.extent});
@@ -30,7 +30,7 @@ void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
     }
 }
 
-// Every bit of every element is moved and compared, whatever number it would be.
+// All bits of all elements are random, so every bit is moved and compared, whatever number it would be.
 class Hashed final : public Values {
 public:
     Hashed(DType dtype, Box whole, std::uint64_t first) : dtype_(dtype), whole_(std::move(whole)), first_(first) {}
@@ -70,7 +70,7 @@ private:
     std::uint64_t first_;  // number of the array's first element
 };
 
-// Numbers small enough that what all summands combine to is exact.
+// Numbers so small that the combination of all summands is exact.
 class Reducible final : public Values {
 public:
     Reducible(DType dtype, Box whole, Index summands, Reduction reduction, Index divisor, std::uint64_t first)
@@ -113,12 +113,12 @@ private:
             case Reduction::prod:  // at most 2^4; of bool, seldom false
                 if (dtype_ == DType::boolean) return below(8) > 0 ? 1 : 0;
                 return summand < 4 ? 1 + below(2) : 1;
-            case Reduction::avg:  // one summand is a multiple of what their sum is divided by, the rest hold 0
+            case Reduction::avg:  // one summand holds a multiple of the divisor, the rest hold 0
                 return home ? divisor_ * below(largest_ + 1) : 0;
             case Reduction::sum:
                 break;
         }
-        // With more summands than the dtype can add, one of each element holds 1 and the rest hold 0.
+        // If the dtype cannot add so many summands, one of them holds 1 and the rest hold 0.
         if (largest_ == 0) return home ? 1 : 0;
         return below(largest_ + 1);
     }
@@ -131,8 +131,8 @@ private:
                 const auto index = first_ + static_cast<std::uint64_t>(number + i);
                 const auto element = into.subspan(unsigned_of(at + i) * size, size);
                 encode(dtype_, value(index), element);
-                // Of complex numbers the parts are alike and add up each by itself; they multiply by themselves only
-                // where there is but one.
+                // Both parts of a complex number are equal, and add up separately. For products the imaginary part is
+                // 0.
                 if (reduction_ == Reduction::prod && is_complex(dtype_))
                     std::ranges::fill(element.subspan(size / 2), std::byte{0});
             }

@@ -14,19 +14,19 @@ class Values {
 public:
     virtual ~Values() = default;
 
-    /// What a device whose summand is `summand` holds of the box, dense. Boxes in storage order. Errors: io.
+    /// Writes the elements of the box on a device with this summand, dense. Boxes are in storage order. Errors: io.
     [[nodiscard]] virtual Result<void> part(const Box& box, Index summand, std::span<std::byte> into) = 0;
 
-    /// The array itself: what the summands combine to.
+    /// Writes the array's own elements: the combination of all summands.
     [[nodiscard]] virtual Result<void> total(const Box& box, std::span<std::byte> into) = 0;
 };
 
-/// A deterministic hash of the global index: all bits of the elements, or, when `reduced` says that either end has
-/// summands, small whole numbers that differ from summand to summand. Other arrays have other numbers.
+/// Values that are a deterministic hash of the global index. They are random bits, or, if `reduced` (an end has
+/// summands), small whole numbers that differ between summands. Other arrays have other numbers.
 [[nodiscard]] std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array = 0);
 
-/// The elements of a file; summand 0 holds them, the others hold the neutral element, so that every bit stays.
-/// pre: not an avg, nor a prod of complex numbers, which may round.
+/// The elements of a file. Summand 0 holds them, the others hold the neutral element, so every bit stays. pre: not an
+/// avg, nor a prod of complex numbers, which may round.
 [[nodiscard]] std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction);
 
 /// Calls visit(number of the first element in the array, number of it in the dense box, elements) for the longest runs

@@ -27,7 +27,7 @@ Index differences(std::span<const std::byte> a, std::span<const std::byte> b, st
     return different;
 }
 
-// Pieces of a tile beside what they must be.
+// Compares pieces of a tile with their expected elements.
 using Compare = std::function<void(const Box& piece, std::span<const std::byte> have, std::span<const std::byte> want)>;
 
 Result<void> beside(Values& values, const Layout& target, const Tile& held, std::span<const std::byte> tile,
@@ -45,8 +45,8 @@ Result<void> beside(Values& values, const Layout& target, const Tile& held, std:
     });
 }
 
-// The sum of weight x value over a tile, modulo 2^64. It is linear, so the devices of a group may be added up without
-// bringing their tiles together; an element that is wrong goes unseen once in 2^60 at the most.
+// Returns the sum of weight x value over a piece, modulo 2^64. It is linear, so the sums of a group's devices add up
+// without moving their tiles. A wrong element goes unseen at most once in 2^60.
 std::uint64_t weighted(const Box& whole, const Box& piece, std::span<const std::byte> elements, DType dtype) {
     const std::size_t size = unsigned_of(size_of(dtype));
     std::uint64_t sum = 0;
@@ -83,13 +83,13 @@ Result<Verified> verify_sums(Rank& rank, const Layout& target, Index elements, c
         group.have += std::stoull(theirs.substr(first + 1));
         group.want = std::stoull(theirs.substr(second + 1));
     }
-    const auto times = static_cast<std::uint64_t>(divisor(target));  // the sum is so many times the array
+    const auto times = static_cast<std::uint64_t>(divisor(target));  // the sum is the array times this
     const bool right = key < 0 || groups[key].have == times * groups[key].want;
     const std::vector<Index> totals = sum(rank, {right ? 0 : elements, elements});
     return Verified{totals[0], totals[1]};
 }
 
-// Bytes of one piece of every rank, combined over the devices that differ only on unreduced atoms from this one.
+// Combines the bytes of one piece over the devices that differ from this one only on unreduced atoms.
 std::vector<std::byte> combined_piece(const Layout& target, Index rank, const std::vector<std::string>& all) {
     std::vector<std::byte> combined;
     for (std::size_t other = 0; other < all.size(); ++other) {
@@ -105,7 +105,7 @@ std::vector<std::byte> combined_piece(const Layout& target, Index rank, const st
     return combined;
 }
 
-// What no weights add up: every group brings its tiles together, piece by piece.
+// Verifies reductions that no weights can check. Every group brings its tiles together, piece by piece.
 Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& target, const Tile& held,
                                  std::span<const std::byte> tile) {
     const Index size = size_of(target.dtype);

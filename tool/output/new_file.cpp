@@ -18,7 +18,7 @@ std::string folder_of(const std::string& path) {
     return folder.empty() ? "." : folder;
 }
 
-// The name itself is to last too. What cannot be flushed has nothing to wait for.
+// Brings the names in a folder to the disk. Ignores folders that cannot be flushed.
 void sync_folder(const std::string& folder) {
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return;
@@ -26,7 +26,7 @@ void sync_folder(const std::string& folder) {
     ::close(descriptor);
 }
 
-// As an editor does: who may read and write it stays, as far as one may give away what is one's own.
+// Keeps owner, group and permissions of the replaced file, as editors do, as far as the user may give files away.
 void take_over(int descriptor, const Destination& destination) {
     if (destination.kind != Destination::Kind::old) return;
     const bool given = ::fchown(descriptor, destination.user, destination.group) == 0;
@@ -34,7 +34,7 @@ void take_over(int descriptor, const Destination& destination) {
     [[maybe_unused]] const int kept = ::fchmod(descriptor, destination.mode & 0777U);
 }
 
-// Replaces what is there, or exchanges it for the folder `from`; true when what was there is now at `from`.
+// Moves the folder `from` to its destination. Returns true if the old folder is now at `from`.
 Result<bool> rename_folder(const std::string& from, const Destination& destination) {
     const char* const to = destination.path.c_str();
     if (std::rename(from.c_str(), to) == 0) return false;  // nothing was there, or an empty folder
@@ -42,7 +42,7 @@ Result<bool> rename_folder(const std::string& from, const Destination& destinati
     if (!full) return cannot("create folder", destination.path);
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_EXCHANGE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return cannot("replace folder", destination.path);
-    // Where two folders cannot be exchanged at once, the name means nothing for a moment.
+    // If two folders cannot be exchanged at once, the name does not exist for a moment.
     const std::string aside = temporary_name(folder_of(destination.path));
     if (std::rename(to, aside.c_str()) != 0) return cannot("replace folder", destination.path);
     if (std::rename(from.c_str(), to) != 0) {
@@ -58,7 +58,7 @@ void remove_file(const std::string& path) { ::unlink(path.c_str()); }
 
 // Removes the files that belong there, and the folder if nothing else is in it.
 void remove_contents(const std::string& folder) {
-    // Other ranks may still be making tiles: they find no folder soon.
+    // Other ranks may still be making tiles. Soon they find no folder.
     for (int times = 0; times < 100; ++times) {
         std::error_code error;
         for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -101,7 +101,7 @@ Result<void> NewFile::commit() {
         const auto name = [&](const char* to) {
             return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0;
         };
-        // A name that is taken is taken over by another name only.
+        // Only a rename replaces a name that is taken.
         const bool named = destination_.kind == Destination::Kind::fresh && name(path);
         const std::string partial = temporary_name(folder_of(destination_.path));
         if (!named && !name(partial.c_str())) return cannot("create", destination_.path);
@@ -111,7 +111,7 @@ Result<void> NewFile::commit() {
         if (std::rename(partial_.path().c_str(), path) != 0) return cannot("create", destination_.path);
         partial_.release();
     }
-    held.unlock();  // a signal is not to wait for a disk
+    held.unlock();  // a signal need not wait for a disk
     sync_folder(folder_of(destination_.path));
     return {};
 }
@@ -134,7 +134,7 @@ Result<NewFolder> NewFolder::begin(Destination destination) {
 Result<void> NewFolder::commit() {
     sync_folder(partial_.path());
     auto held = hold_signals();
-    // Another run or a person may have put something there meanwhile.
+    // Somebody may have put something there meanwhile.
     RESHARD_TRY(const auto& now, destination_of_folder(destination_.path, destination_.contents));
     RESHARD_TRY(const auto& exchanged, rename_folder(partial_.path(), now));
     held.unlock();  // a signal that comes while the disk is waited for removes the old tiles

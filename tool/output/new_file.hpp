@@ -1,4 +1,4 @@
-// Files and folders that take their name when they are whole. Until then the name means what it meant before.
+// Files and folders that get their name when they are complete. Until then the name keeps its old meaning.
 #pragma once
 
 #include <optional>
@@ -11,39 +11,39 @@ namespace reshard::cli {
 using files::cannot;
 using files::File;
 
-/// What a folder is for: rank7.source.npy, rank7.target.npy and rank7.json, or rank7.rows.npy and arrays.tsv.
+/// The contents of a folder: rank7.source.npy, rank7.target.npy and rank7.json, or rank7.rows.npy and arrays.tsv.
 enum class Contents { tiles, rows };
-/// A file of that name is one of those.
+/// True if a file of that name is one of these.
 [[nodiscard]] bool belongs(Contents contents, std::string_view name);
 
-/// Where an output goes. Symbolic links are followed, so what they lead to is replaced; other hard links of a file that
-/// is replaced keep what they had.
+/// The destination of an output. Symbolic links are followed, and their target is replaced. Other hard links of a
+/// replaced file keep its old contents.
 struct Destination {
     enum class Kind { fresh, old, stream };
     Kind kind = Kind::fresh;  ///< a stream, a pipe or a device, is written where it is
     std::string path;
-    unsigned mode = 0;  ///< of what is replaced, as are the next two
+    unsigned mode = 0;  ///< of the replaced file or folder, as are the next two
     unsigned user = 0;
     unsigned group = 0;
     Contents contents = Contents::tiles;  ///< of a folder
 };
 
-/// Errors: io; for a folder, a socket, a disk, a link to nothing, a file that may not be written, and for stdout, which
-/// has the report.
+/// Errors: io (a folder, a socket, a disk, a link to nothing, a file that may not be written; stdout, which has the
+/// report).
 [[nodiscard]] Result<Destination> destination_of_file(const std::string& path);
 
-/// A folder of such files. Errors: io; for one that has others, and for those that cannot be exchanged.
+/// A folder of such files. Errors: io (a folder with other files, or one that cannot be exchanged).
 [[nodiscard]] Result<Destination> destination_of_folder(const std::string& path, Contents contents);
 
 class NewFile {
 public:
-    /// pre: no stream. With `other_processes` that write it too it has a name meanwhile, else none where the file
-    /// system can do that. Errors: io.
+    /// Begins a file. If `other_processes` write it too, it has a temporary name, and otherwise no name if the file
+    /// system can do that. pre: no stream. Errors: io.
     [[nodiscard]] static Result<NewFile> begin(Destination destination, bool other_processes);
 
     [[nodiscard]] File& file() { return file_; }
     [[nodiscard]] std::string way() const;  ///< for File::open_again, of other ranks
-    /// To the disk, and named. Errors: io.
+    /// Brings the file to the disk and gives it its name. Errors: io.
     [[nodiscard]] Result<void> commit();
 
 private:
@@ -60,7 +60,7 @@ public:
     [[nodiscard]] static Result<NewFolder> begin(Destination destination);
 
     [[nodiscard]] const std::string& path() const { return partial_.path(); }  ///< until it is committed
-    /// To the disk, and named; a folder that it replaces goes. Errors: io.
+    /// Brings the folder to the disk, gives it its name, and removes the folder that it replaces. Errors: io.
     [[nodiscard]] Result<void> commit();
 
 private:

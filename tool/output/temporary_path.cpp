@@ -72,7 +72,7 @@ void watch() {
 
 }  // namespace
 
-// From the first call on signals wait for the mutex.
+// After the first call, signals wait for the mutex.
 std::unique_lock<std::recursive_mutex> hold_signals() {
     static std::once_flag once;
     std::call_once(once, watch);

@@ -26,8 +26,8 @@ private:
     Remove remove_ = nullptr;
 };
 
-/// While this is held, no signal ends the process. It guards the moments in which a temporary path is made, removed or
-/// given its final name.
+/// While this is held, no signal ends the process. Hold it while a temporary path is made, removed or given its final
+/// name.
 [[nodiscard]] std::unique_lock<std::recursive_mutex> hold_signals();
 
 /// Draws a name in the folder that nobody can guess: reshard-<16 digits>.partial.

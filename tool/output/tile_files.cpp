@@ -23,7 +23,7 @@ bool writes_array(const Layout& layout, Index rank) {
 
 constexpr Index round_bytes = Index{1} << 20;
 
-// What a rank writes of the array, in the order of the file.
+// Returns the tile of the array that a rank writes, in the order of the file.
 Tile written_tile(const Layout& layout, Index rank, bool fortran_order) {
     if (!writes_array(layout, rank)) return nothing(layout.dims.size());
     Tile held = tile(layout, rank);
@@ -31,7 +31,7 @@ Tile written_tile(const Layout& layout, Index rank, bool fortran_order) {
     return held;
 }
 
-// The whole array, in the order of the file.
+// Returns the whole array as a box, in the order of the file.
 Box whole_box(const Layout& layout, bool fortran_order) {
     Box whole;
     for (const Index extent : shape(layout)) whole.push_back({0, extent});
@@ -46,7 +46,7 @@ Slot dense(const Tile& tile) {
     return slot;
 }
 
-// Copies what two tiles have in common between the first, dense, and a string where it lies box after box.
+// Copies the common part of two tiles between the first tile, which is dense, and bytes that hold it box after box.
 void copy_common(const Tile& tile, const Tile& other, Index size, const std::byte* from, std::byte* to, bool pack) {
     const Slot slot = dense(tile);
     for (const Box& box : boxes_of(intersect(tile, other))) {
@@ -112,7 +112,7 @@ Result<void> write_boxes(const File& file, Index data_offset, const Box& whole, 
     return {};
 }
 
-// By the way that rank 0 named.
+// Opens the file by the path that rank 0 named.
 Result<void> add_my_tile(Rank& rank, const std::string& way, const std::string& path, const Layout& target,
                          const FileStyle& style, Index data_offset, std::span<const std::byte> tile_bytes) {
     if (!writes_array(target, rank.index())) return {};
@@ -137,14 +137,14 @@ Result<void> write_stream(Rank& rank, const std::string& path, const Layout& tar
     return agree(rank, stream ? stream->finish() : Result<void>());
 }
 
-// One tile of one rank, and what its JSON says of it.
+// Writes one tile of one rank, and returns its JSON.
 Result<Json> write_tile(const PartialFolder& folder, const std::string& file, const Layout& layout, Index rank,
                         const FileStyle& style, std::span<const std::byte> bytes) {
     const Tile held = tile(layout, rank);
     const auto used = bytes.first(static_cast<std::size_t>(count(held) * size_of(layout.dtype)));
     RESHARD_CHECK(write_file(folder, file, header_of(style, extents(held)), used));
     Json json = {{"file", file}, {"layout", format(layout)}, {"summand", summand(layout, rank)}};
-    // Where the tile lies in the array; of sides with several intervals all of them, in the order of the tile.
+    // The tile's place in the array. Sides with several intervals list all of them, in the order of the tile.
     const bool plain = std::ranges::all_of(held, [](const Side& side) { return side.intervals.size() < 2; });
     if (plain) {
         for (const Interval& interval : as_box(held)) {
@@ -171,7 +171,7 @@ Result<void> write_my_tiles(Index rank, const PartialFolder& folder, const Plan&
     return write_file(folder, stem + ".json", line(json), {});
 }
 
-// A tile file of a whole array beside the tiles would be in a folder that holds tiles alone.
+// Fails if the file of the whole array lies in the folder of the tiles, which may hold only tiles.
 Result<void> apart(const std::string& output, const std::string& tiles) {
     std::error_code unknown;
     const auto folder = std::filesystem::weakly_canonical(tiles + "/", unknown);
@@ -205,7 +205,7 @@ Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, 
         return begin_array(destination, !rank.one_process(), header, head + global_bytes(target));
     };
     RESHARD_TRY(auto& array, agree(rank, begin()));
-    const std::string way = rank.share(array ? array->way() : "").front();  // none to a stream
+    const std::string way = rank.share(array ? array->way() : "").front();  // empty for a stream
     RESHARD_CHECK(way.empty() ? write_stream(rank, path, target, style, tile_bytes)
                               : agree(rank, add_my_tile(rank, way, path, target, style, head, tile_bytes)));
     return std::move(array);

@@ -1,4 +1,4 @@
-// Files of the C interface: what is in them, conversions, and tiles of ranks.
+// Files of the C interface: their headers, conversions, and tiles of ranks.
 #include "reshard/c/files.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ struct reshard_checkpoint final : reshard::c::Handle {
     [[nodiscard]] const char* kind() const override { return name; }
     const reshard::files::Checkpoint found;
     std::vector<std::string> dtypes;  // of each tensor
-    // Of each tensor where boxes begin, one box after the other, and how long they are.
+    // For each tensor, the begins of its boxes, one box after another, and their extents.
     std::vector<std::vector<int64_t>> begins;
     std::vector<std::vector<int64_t>> shapes;
 };
@@ -32,7 +32,7 @@ namespace {
 
 std::string_view text_or_none(const char* text) { return text == nullptr ? std::string_view() : text; }
 
-// The lines of a text that have something in them.
+// Calls visit for each line that is not empty.
 template <class Visit>
 Result<void> for_each_line(std::string_view text, const Visit& visit) {
     while (!text.empty()) {
@@ -52,7 +52,7 @@ Result<std::vector<Index>> extents_of(const int64_t* extents, int64_t dims, cons
     return std::vector<Index>(extents, extents + count);
 }
 
-// `path`: of what is written.
+// `path` is the target.
 Result<files::ConvertOptions> files_options_of(const reshard_files_options* given, std::string_view path) {
     RESHARD_TRY(const auto& asked,
                 structure<reshard_files_options>(given, RESHARD_FILES_OPTIONS_INITIALIZER, "reshard_files_options"));
@@ -121,7 +121,7 @@ Result<files::SavedTile> saved_tile_of(const reshard_files_tile& given) {
     return tile;
 }
 
-// What save is told.
+// The arguments of save.
 struct Saving {
     std::string path;
     files::ConvertOptions options;

@@ -1,6 +1,6 @@
-/// \file
-/// Checkpoints and arrays on disk: what is in them, from one sharding to another, and to and from the memory of ranks.
-/// A library of its own, reshard_c_files. docs/checkpoints.md has the forms of files, the rules and what runs cost.
+/// \file Checkpoints and arrays on disk: reads their headers, converts their sharding, and moves them to and from the
+/// memory of ranks. A library of its own, reshard_c_files. docs/checkpoints.md has the forms of files, the rules and
+/// what runs cost.
 #ifndef RESHARD_C_FILES_H
 #define RESHARD_C_FILES_H
 
@@ -19,54 +19,54 @@ typedef struct reshard_files_options {
     const char* casts;       ///< `dtype` or `pattern=dtype` a line; the first that fits a floating tensor counts
     int64_t memory_bytes;    ///< of anonymous memory in all (convert), or of buffers on each rank (load, save)
     int64_t granule_bytes;   ///< that the disk moves at once
-    int64_t file_bytes_max;  ///< of a file of the form index, as far as tensors allow
+    int64_t file_bytes_max;  ///< of a file of the form index; a larger tensor has a file of its own
     const int64_t* chunks;   ///< of the form zarr, indices per dimension; NULL: all in one
     const int64_t* shards;   ///< of the form zarr, multiples of the chunks; NULL: a file for each chunk
     int64_t dims;            ///< of `chunks` and of `shards`
     int64_t jobs;            ///< threads; 0: as many as processors, at most 8
-    int32_t verify;          ///< not 0: convert reads all again and compares checksums
-    int32_t resume;          ///< not 0: convert goes on where an earlier run of the same job ended
+    int32_t verify;          ///< not 0: convert reads the new files again and compares checksums
+    int32_t resume;          ///< not 0: convert continues an earlier run of the same job
     int32_t dry_run;         ///< not 0: convert only plans
     int32_t reserved;        ///< 0
-    /// Called by convert from time to time, by one thread; NULL: nobody is.
+    /// Convert calls it from time to time, from one thread. May be NULL.
     void (*progress)(int64_t written_bytes, int64_t target_bytes, void* context);
     void* context;  ///< for `progress`
 } reshard_files_options;
 
-/// The defaults; a NULL in place of options means the same.
+/// The defaults. NULL in place of options means the same.
 #define RESHARD_FILES_OPTIONS_INITIALIZER                                                                            \
     {                                                                                                                \
         sizeof(reshard_files_options), NULL, NULL, NULL, NULL, 1073741824, 1048576, 5000000000, NULL, NULL, 0, 0, 0, \
             0, 0, 0, NULL, NULL                                                                                      \
     }
 
-/// What a conversion did, or would do.
+/// The result of a conversion, or of its plan.
 typedef struct reshard_files_converted {
     size_t size;              ///< sizeof(reshard_files_converted)
-    int64_t source_bytes;     ///< that the target needs, each once
+    int64_t source_bytes;     ///< that the target needs, each counted once
     int64_t target_bytes;     ///< of all target files
     int64_t files;            ///< of the target
     int64_t tensors;          ///< of the target
-    int64_t read_bytes;       ///< in all, with what lay between
-    int64_t batches;          ///< the memory was filled so often
+    int64_t read_bytes;       ///< in all, including gaps
+    int64_t batches;          ///< number of times that the memory was filled
     int64_t granules;         ///< read and written
-    int64_t granules_bound;   ///< that both ends have, each once
-    int64_t resumed;          ///< batches that an earlier run had done
-    int32_t finished_before;  ///< 1: an earlier run had ended it
-    int32_t verified;         ///< 1: all was read again and is as it was written
+    int64_t granules_bound;   ///< of both ends, each counted once
+    int64_t resumed;          ///< batches from an earlier run
+    int32_t finished_before;  ///< 1: an earlier run had finished it
+    int32_t verified;         ///< 1: the new files were read again, and their checksums are right
 } reshard_files_converted;
 
 /// To be filled.
 #define RESHARD_FILES_CONVERTED_INITIALIZER \
     { sizeof(reshard_files_converted), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/// Converts `from` to `to`. Nothing has its final name before it is whole and on the disk. `converted` may be NULL.
-/// Errors: io (what cannot be read or lies about itself, a full disk, `to` is there), mismatch, syntax (rules, lists),
-/// infeasible (less memory than any way needs), unsupported, usage.
+/// Converts `from` to `to`. The target gets its name when it is complete and on the disk. `converted` may be NULL.
+/// Errors: io (a file that cannot be read or contradicts its header, a full disk, `to` exists), mismatch, syntax
+/// (rules, lists), infeasible (too little memory), unsupported, usage.
 int reshard_files_convert(const char* from, const char* to, const reshard_files_options* options,
                           reshard_files_converted* converted, reshard_error** error);
 
-/// What the headers of files say.
+/// The headers of files.
 typedef struct reshard_checkpoint reshard_checkpoint;
 
 /// Reads the headers of a file or a folder of any form. Errors: io, unsupported (types of elements).
@@ -75,7 +75,8 @@ int reshard_checkpoint_open(const char* path, reshard_checkpoint** checkpoint, r
 const char* reshard_checkpoint_format(const reshard_checkpoint* checkpoint);  ///< in words; NULL for NULL
 int64_t reshard_checkpoint_files(const reshard_checkpoint* checkpoint);       ///< how many; -1 for NULL
 int64_t reshard_checkpoint_tensors(const reshard_checkpoint* checkpoint);     ///< how many; -1 for NULL
-/// So many ranks have files of their own, and tensors are what one rank has; 0: whole tensors. -1 for NULL.
+/// The number of ranks that have files of their own; each tensor is then one rank's part. 0: whole tensors. -1 for
+/// NULL.
 int64_t reshard_checkpoint_ranks(const reshard_checkpoint* checkpoint);
 
 /// A tensor in files.
@@ -85,8 +86,8 @@ typedef struct reshard_checkpoint_tensor {
     const char* dtype;     ///< f32, bf16, ...
     const int64_t* shape;  ///< in elements
     int64_t dims;          ///< of `shape`
-    int64_t boxes;         ///< in which it lies
-    int64_t missing;       ///< elements that no box has; 0 where boxes overlap, then it is not counted
+    int64_t boxes;         ///< number of its boxes
+    int64_t missing;       ///< elements that no box has; not counted, and 0, if boxes overlap
     int32_t twice;         ///< 1: some element is in two boxes
     int32_t reserved;      ///< 0
 } reshard_checkpoint_tensor;
@@ -118,7 +119,7 @@ typedef struct reshard_checkpoint_box {
 int reshard_checkpoint_box_at(const reshard_checkpoint* checkpoint, int64_t tensor, int64_t number,
                               reshard_checkpoint_box* box, reshard_error** error);
 
-/// What a rank has of a tensor, dense and row-major.
+/// A rank's tile of a tensor, dense and row-major.
 typedef struct reshard_files_tile {
     size_t size;           ///< sizeof(reshard_files_tile)
     const char* name;      ///< of the tensor
@@ -126,7 +127,7 @@ typedef struct reshard_files_tile {
     const int64_t* shape;  ///< of the whole tensor, in elements
     const int64_t* tile;   ///< of this rank's tile, in elements; save does not read it
     int64_t dims;          ///< of both
-    void* address;         ///< of the tile; NULL where it has no bytes
+    void* address;         ///< of the tile; NULL if it has no bytes
     int64_t bytes;         ///< of the tile
 } reshard_files_tile;
 
@@ -134,13 +135,13 @@ typedef struct reshard_files_tile {
 #define RESHARD_FILES_TILE_INITIALIZER \
     { sizeof(reshard_files_tile), NULL, NULL, NULL, NULL, 0, NULL, 0 }
 
-/// The tiles of this rank, in memory that peers reach.
+/// The tiles of this rank, in memory that peers can reach.
 typedef struct reshard_loaded reshard_loaded;
 
-/// Fills this rank's tiles, as `target` lines of the rules say; without them each rank gets all. Collective: each byte
-/// is read once, by all ranks together. Used of the options are rules, list, casts, memory_bytes, granule_bytes and
-/// jobs, the same on all ranks. Errors, on all ranks: as reshard_files_convert; mismatch (options that differ, more
-/// ranks asked for than there are), backend.
+/// Fills this rank's tiles, as `target` lines of the rules say. Without such lines each rank gets whole tensors.
+/// Collective: all ranks together read each byte once. Uses these options, which must be equal on all ranks: rules,
+/// list, casts, memory_bytes, granule_bytes, jobs. Errors, on all ranks: as reshard_files_convert; mismatch (options
+/// that differ, rules for more ranks than the backend has), backend.
 int reshard_files_load(reshard_backend* backend, const char* path, const reshard_files_options* options,
                        reshard_loaded** loaded, reshard_error** error);
 int64_t reshard_loaded_count(const reshard_loaded* loaded);       ///< of tiles, the same on all ranks; -1 for NULL
@@ -148,9 +149,9 @@ int64_t reshard_loaded_read_bytes(const reshard_loaded* loaded);  ///< of tensor
 /// Fills `tile` with number `number`, from 0, in the same order on all ranks. Errors: usage (no such tile).
 int reshard_loaded_tile(const reshard_loaded* loaded, int64_t number, reshard_files_tile* tile, reshard_error** error);
 
-/// Writes the tensors of which ranks have tiles, `count` of them, as `source` lines of the rules say. Collective: what
-/// several ranks have is written once, but in the form ranks. Used of the options are form, rules, casts, memory_bytes,
-/// granule_bytes, file_bytes_max, chunks, shards and jobs. All ranks see one file system. Errors, on all ranks: as
+/// Writes the tensors of `count` tiles, placed by `source` lines of the rules. Collective. Replicas are written once,
+/// but the form ranks has them in every file. All ranks must see one file system. Uses these options: form, rules,
+/// casts, memory_bytes, granule_bytes, file_bytes_max, chunks, shards, jobs. Errors, on all ranks: as
 /// reshard_files_convert; mismatch (tiles of another size than the rules say, tensors or options that differ), usage
 /// (rules without `source` lines), backend.
 int reshard_files_save(reshard_backend* backend, const char* path, const reshard_files_options* options,
