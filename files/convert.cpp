@@ -1,9 +1,8 @@
-// The whole way: what is there, what is wanted, how it fits the memory, and doing it.
+// A conversion from its question to its files.
 #include "reshard/files/convert.hpp"
 
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "files/engine/unfinished.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/wanted.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -19,25 +19,21 @@ namespace reshard::files {
 namespace {
 
 constexpr Index box_bytes = 1024;                 // of a plan
-constexpr Index boxes_always = 4096;              // that are listed before `share` says what is too little
+constexpr Index boxes_always = 4096;              // are always listed, before `share` checks the memory
 constexpr Index plan_bytes_min = Index{8} << 20;  // of a process of this library
 
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
-    const std::string rules = with_ends(options.rules, options.form);
+    RESHARD_TRY(auto& asked, open_source(from, with_ends(options.rules, options.form), options));
     Job job;
-    RESHARD_ASSIGN(job.source, open_checkpoint(from));
-    RESHARD_ASSIGN(job.source, joined(std::move(job.source), rules, options.list));
-    RESHARD_TRY(const auto& list, list_of(job.source));
-    RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
+    job.source = std::move(asked.source);
     const Index boxes_max = std::max<Index>((options.memory - plan_bytes_min) / box_bytes, boxes_always);
-    RESHARD_ASSIGN(job.target, new_files(wanted.targets, options, file, job.source.rest, boxes_max));
-    job.moves = std::move(wanted.moves);
-    RESHARD_CHECK(covered(job.source, job.moves));
+    RESHARD_ASSIGN(job.target, new_files({asked.wanted.targets, options, file, job.source.rest, boxes_max}));
+    job.moves = std::move(asked.wanted.moves);
     complete(job, options);
     return job;
 }
 
-// What a process of this library and a plan of so many boxes take beside buffers.
+// Returns the memory, without buffers, of a process of this library and of the plan's boxes.
 Index plan_bytes(const Job& job) {
     Index boxes = 0;
     for (const StoredTensor& tensor : job.source.tensors) boxes += std::ssize(tensor.boxes) + 1;
@@ -49,7 +45,7 @@ Result<MemoryShares> share(const Job& job, Index memory) {
     const Index plan = plan_bytes(job);
     MemoryShares shares;
     shares.stretch_bytes = std::clamp<Index>((memory - plan) / (8 * job.workers), 1 << 16, 1 << 22) / 4096 * 4096;
-    // An eighth is for the lists of what is read and where it goes.
+    // An eighth is for the lists of reads and of their places.
     shares.batch_bytes = memory - plan - job.workers * (shares.stretch_bytes + 4096);
     shares.batch_bytes -= shares.batch_bytes / 8;
     constexpr Index least = 1 << 20;
@@ -59,7 +55,7 @@ Result<MemoryShares> share(const Job& job, Index memory) {
                                               plan + job.workers * ((1 << 16) + 4096) + 2 * least));
 }
 
-// What makes two runs the same job: the same files, as they were, and the same question.
+// Two runs do the same job if their files are unchanged and their questions are equal.
 std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::size_t batches) {
     std::string text = fmt::format("{} {} {} {} {} {}\n{}\n", name(options.form), options.memory, options.granule,
                                    options.file_bytes_max, job.workers, batches, options.rules);
@@ -72,16 +68,16 @@ std::string fingerprint_of(const Job& job, const ConvertOptions& options, std::s
                             status.st_mtim.tv_nsec);
     }
     for (const StoredFile& file : job.target.what.files) text += fmt::format("{} {}\n", file.path, file.bytes);
-    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-    return fmt::format("{:016x}", hash);
+    Hash hash;
+    hash.add(text);
+    return fmt::format("{:016x}", hash.value());
 }
 
-// Adds up what batches read and write.
+// Adds up the bytes and granules that batches read and write.
 class Account {
 public:
     explicit Account(const Job& job) : job_(job), heads_(job.granule) {
-        // A file whose first byte is of no tensor has a header, which was read.
+        // If no tensor has a file's first byte, the file has a header, and the header was read.
         headed_.assign(job.source.files.size(), true);
         for (const StoredTensor& tensor : job.source.tensors)
             for (const StoredBox& stored : tensor.boxes)
@@ -137,7 +133,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
     RESHARD_TRY(auto& reader, SourceReader::make(job, shares.stretch_bytes));
     done.resumed = unfinished.journal().batches();
-    // While a batch is written the disk reads some of the next, as much as the system keeps gladly.
+    // While a batch is written, the disk reads a part of the next one, which the system can keep.
     const Index ahead_bytes = ahead_max + shares.batch_bytes / 8;
     Geometry next = batches.empty() ? Geometry() : make_geometry(job, batches[0]);
     std::unique_ptr<Ahead> ahead = reader.ahead_of(next);
@@ -157,7 +153,7 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
         if (!resumed) {
             RESHARD_CHECK(reader.read(geometry, memory.at(), *ahead));
         }
-        geometry.overlaps = {};  // there is memory for the lists of one
+        geometry.overlaps = {};  // the memory has room for the lists of one batch
         if (i + 1 < batches.size()) next = make_geometry(job, batches[i + 1]);
         ahead = reader.ahead_of(next);
         if (resumed) continue;
@@ -181,13 +177,9 @@ Result<void> write_all(const Job& job, const std::vector<Batch>& batches, const 
 }  // namespace
 
 Result<Converted> convert(const std::string& from, const std::string& path, const ConvertOptions& options) {
-    if (options.granule < 1 || options.file_bytes_max < 1)
-        return fail(Code::usage, "a granule and a file have at least one byte");
     RESHARD_CHECK(sensible(options));
-    std::string to = path;
-    while (to.size() > 1 && to.back() == '/') to.pop_back();
-    const std::string file = std::filesystem::path(to).filename().string();
-    if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", path));
+    RESHARD_TRY(const auto& into, new_path(path));
+    const auto& [to, file] = into;
     RESHARD_TRY(const auto& job, make_job(from, file, options));
     RESHARD_TRY(const auto& shares, share(job, options.memory));
     RESHARD_TRY(const auto& batches, make_batches(job, shares.batch_bytes));

@@ -1,4 +1,4 @@
-// What a checkpoint holds of each tensor, and what the files of ranks are together.
+// Checks that boxes cover a tensor, and puts the files of ranks together.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,7 +26,8 @@ void sort_along(std::size_t dim, std::span<const Box*> boxes) {
     std::ranges::sort(boxes, {}, [&](const Box* box) { return (*box)[dim].begin; });
 }
 
-// How many of the boxes come before the first that begins where all before it have ended. pre: sorted along it.
+// Returns the number of boxes before the first one that begins after all earlier ones have ended. pre: sorted along the
+// dimension.
 std::size_t first_run(std::size_t dim, std::span<const Box* const> boxes) {
     Index end = (*boxes[0])[dim].end;
     std::size_t count = 1;
@@ -35,7 +36,7 @@ std::size_t first_run(std::size_t dim, std::span<const Box* const> boxes) {
     return count;
 }
 
-// Boxes that no cut parts, held against each other until one begins where another ends.
+// Compares boxes that no cut separates, until one begins after another has ended.
 bool overlap_along(std::size_t dim, std::span<const Box*> boxes) {
     sort_along(dim, boxes);
     for (std::size_t i = 0; i < boxes.size(); ++i)
@@ -44,8 +45,8 @@ bool overlap_along(std::size_t dim, std::span<const Box*> boxes) {
     return false;
 }
 
-// True when two of the boxes have an index in common. Cuts the boxes apart in one dimension after the other, so that a
-// grid takes no more than sorting it in each.
+// True if two of the boxes have an element in common. Separates the boxes in one dimension after the other, so a grid
+// costs one sort for each dimension.
 bool overlap(std::span<const Box*> boxes, int cuts_left = 64) {
     if (boxes.size() < 2) return false;
     const std::size_t rank = boxes[0]->size();
@@ -132,7 +133,7 @@ public:
 private:
     std::size_t ranks() const { return static_cast<std::size_t>(checkpoint_.ranks); }
 
-    // If no list is given, the rules are matched with the shapes of tiles, which they may not fit.
+    // If no list is given, the rules are matched with the shapes of tiles, and may not fit them.
     Result<std::vector<PlacedTensor>> place(const std::vector<ListedTensor>& list) {
         auto placed = place_sources(rules_, list);
         if (placed || listed_) return placed;
@@ -143,7 +144,7 @@ private:
 
     static bool there(const StoredTensor& tensor) { return !tensor.shape.empty() || !tensor.boxes.empty(); }
 
-    // The list with the extents that the tiles of all ranks have together.
+    // Returns the list with the extents of all ranks' tiles together.
     Result<std::vector<ListedTensor>> added_up() {
         std::vector<ListedTensor> list;
         for (std::size_t i = 0; i < checkpoint_.tensors.size(); i += ranks()) {
@@ -158,7 +159,7 @@ private:
             const auto real = real_dims(layout, list[i].shape);
             for (std::size_t k = 0; k < layout.dims.size(); ++k) {
                 if (!real[k]) continue;
-                std::map<Index, Index> extents;  // of the shards that ranks have
+                std::map<Index, Index> extents;  // of the shards that ranks hold
                 for (std::size_t rank = 0; rank < ranks(); ++rank) {
                     const StoredTensor& own = checkpoint_.tensors[i * ranks() + rank];
                     const auto position = position_of(layout.mesh, static_cast<Index>(rank));

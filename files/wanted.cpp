@@ -1,12 +1,14 @@
 #include "files/wanted.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include <fmt/ranges.h>
 
 #include "files/base/cast.hpp"
 #include "files/base/crc32c.hpp"
+#include "files/formats/formats.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
@@ -53,13 +55,30 @@ Result<void> covered(const StoredTensor& tensor) {
 
 }  // namespace
 
+Result<Cast> parse_cast(std::string_view text) {
+    const std::size_t equals = text.rfind('=');
+    const bool all = equals == std::string_view::npos;
+    RESHARD_TRY(const auto& dtype, parse_dtype(all ? text : text.substr(equals + 1)));
+    return Cast{all ? "*" : std::string(text.substr(0, equals)), dtype};
+}
+
 Result<void> sensible(const ConvertOptions& options) {
     constexpr Index jobs_max = 1024;
+    if (options.granule < 1 || options.file_bytes_max < 1)
+        return fail(Code::usage, "a granule and a file have at least one byte");
     if (options.jobs < 0 || options.jobs > jobs_max)
         return fail(Code::usage, fmt::format("{} jobs; 0 to {} are wanted", options.jobs, jobs_max));
     if (options.memory < 0)
         return fail(Code::usage, fmt::format("{} bytes of memory; at least 0 are wanted", options.memory));
     return {};
+}
+
+Result<NewPath> new_path(const std::string& given) {
+    std::string to = given;
+    while (to.size() > 1 && to.back() == '/') to.pop_back();
+    std::string file = std::filesystem::path(to).filename().string();
+    if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", given));
+    return NewPath{std::move(to), std::move(file)};
 }
 
 bool says_end(std::string_view rules, std::string_view word) {
@@ -73,17 +92,14 @@ bool says_end(std::string_view rules, std::string_view word) {
     return false;
 }
 
-std::string with_ends(std::string rules, Form form) {
-    const bool whole = form != Form::ranks && form != Form::dcp;
+std::string with_ends(std::string rules, std::string_view target) {
     if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
-    if (whole && !says_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
+    if (!target.empty() && !says_end(rules, "target")) rules += fmt::format("\ntarget {}\notherwise = -\n", target);
     return rules;
 }
 
-std::string with_target_ranks(std::string rules, Index ranks) {
-    if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
-    if (!says_end(rules, "target")) rules += fmt::format("\ntarget ranks={}\notherwise = -\n", ranks);
-    return rules;
+std::string with_ends(std::string rules, Form form) {
+    return with_ends(std::move(rules), format_of(form).whole ? "file=1" : "");
 }
 
 Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor> list, std::span<const Cast> casts) {
@@ -111,12 +127,17 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     return wanted;
 }
 
-Result<void> covered(const Checkpoint& source, std::span<const Move> moves) {
-    std::vector<bool> used(source.tensors.size(), false);
-    for (const Move& move : moves) used[move.source] = true;
+Result<OpenedSource> open_source(const std::string& path, const std::string& rules, const ConvertOptions& options) {
+    OpenedSource opened;
+    RESHARD_ASSIGN(opened.source, open_checkpoint(path));
+    RESHARD_ASSIGN(opened.source, joined(std::move(opened.source), rules, options.list));
+    RESHARD_TRY(const auto& list, list_of(opened.source));
+    RESHARD_ASSIGN(opened.wanted, wanted_of(rules, list, options.casts));
+    std::vector<bool> used(opened.source.tensors.size(), false);
+    for (const Move& move : opened.wanted.moves) used[move.source] = true;
     for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) RESHARD_CHECK(covered(source.tensors[i]));
-    return {};
+        if (used[i]) RESHARD_CHECK(covered(opened.source.tensors[i]));
+    return opened;
 }
 
 void complete(Job& job, const ConvertOptions& options) {
@@ -137,7 +158,7 @@ std::string manifest_of(const Job& job, const std::string& made_by, const std::s
     for (std::size_t i = 0; i < sums.size(); ++i) {
         const SummedBytes& one = job.target.summed[i];
         const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
-        // No file has bytes of a tensor in two places.
+        // No file has bytes of one tensor in two places.
         append(tensors[static_cast<std::size_t>(one.file)], one.tensor,
                {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}});
     }

@@ -1,4 +1,4 @@
-// What rules make of a list of tensors, as tensors that are wanted and moves to them; and what is common to all jobs.
+// Applies rules to a list of tensors: the wanted tensors, and the moves to them. Also the steps that all jobs share.
 #pragma once
 
 #include "files/engine/job.hpp"
@@ -12,27 +12,42 @@ struct Wanted {
     std::vector<PartProblem> parts;     ///< of each move, before casts
 };
 
-/// Fails unless memory and jobs are numbers that a job can have. Errors: usage.
+/// Checks all numbers among the options but chunks and shards. Errors: usage.
 [[nodiscard]] Result<void> sensible(const ConvertOptions& options);
 
-/// True when a line of the rules begins with the word: source or target.
-[[nodiscard]] bool says_end(std::string_view rules, std::string_view word);
-/// The rules with what files say: where all is; and of a form of whole tensors, how all is wanted.
-[[nodiscard]] std::string with_ends(std::string rules, Form form);
-/// The same for ranks: each has all where nothing else is wanted.
-[[nodiscard]] std::string with_target_ranks(std::string rules, Index ranks);
+/// The path of a new file or folder.
+struct NewPath {
+    std::string path;  ///< without slashes at its end
+    std::string name;  ///< of the file or folder
+};
+/// Errors: usage (a path that ends in no plain name).
+[[nodiscard]] Result<NewPath> new_path(const std::string& given);
 
-/// Errors: as apply_rules; unsupported (a cast of types that are not cast).
+/// True if a line of the rules begins with the word: source or target.
+[[nodiscard]] bool says_end(std::string_view rules, std::string_view word);
+/// Adds the ends that rules do not say. Sources are whole in the files. Targets are whole on the mesh `target`, unless
+/// it is empty.
+[[nodiscard]] std::string with_ends(std::string rules, std::string_view target);
+[[nodiscard]] std::string with_ends(std::string rules, Form form);  ///< a form of whole tensors has a target
+
+/// Applies the rules. Errors: as apply_rules; unsupported (a cast between types that cannot be cast).
 [[nodiscard]] Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor> list,
                                        std::span<const Cast> casts);
 
-/// Errors: io (boxes of a tensor that is moved overlap or leave gaps).
-[[nodiscard]] Result<void> covered(const Checkpoint& source, std::span<const Move> moves);
+/// A source, and the result of the rules.
+struct OpenedSource {
+    Checkpoint source;
+    Wanted wanted;
+};
+/// Opens a checkpoint and applies the rules to it. Errors: as open_checkpoint, joined and wanted_of; io (boxes of a
+/// moved tensor overlap or leave gaps).
+[[nodiscard]] Result<OpenedSource> open_source(const std::string& path, const std::string& rules,
+                                               const ConvertOptions& options);
 
-/// The rest of a job whose source, target and moves are set. The checkpoints stay where they are from here on.
+/// Completes a job whose source, target and moves are set. The job may not move in memory after it.
 void complete(Job& job, const ConvertOptions& options);
 
-/// The text of reshard.json.
+/// Returns the text of reshard.json.
 [[nodiscard]] std::string manifest_of(const Job& job, const std::string& made_by, const std::string& fingerprint,
                                       std::span<const std::uint32_t> sums);
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t polynomial = 0x82f63b78U;  // reflected
 
 using Table = std::array<std::array<std::uint32_t, 256>, 8>;
 
-// Table k is what a byte does to the sum when k bytes follow it.
+// Table k has the effect of a byte on the sum if k bytes follow it.
 constexpr Table make_table() {
     Table table{};
     for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -19,7 +20,7 @@
 namespace reshard::files {
 namespace {
 
-constexpr std::chrono::seconds timeout{10};  // of a pipe's writer, for a reader
+constexpr std::chrono::seconds timeout{10};  // that a pipe's writer waits for a reader
 
 const char* kind_of(unsigned mode) {
     if (S_ISDIR(mode)) return "a folder";
@@ -30,7 +31,7 @@ const char* kind_of(unsigned mode) {
 
 }  // namespace
 
-// Devices are not opened even to look: for some that is an act.
+// Opens no device, not even to look. Some devices act when they are opened.
 Result<unsigned> mode_of(const std::string& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return cannot("read", path);
@@ -138,6 +139,13 @@ Result<void> File::read(std::span<std::byte> into, Index offset) const {
     return {};
 }
 
+Result<std::string> File::start(Index bytes_max) const {
+    RESHARD_TRY(const auto& bytes, size());
+    std::string text(static_cast<std::size_t>(std::min(bytes, bytes_max)), '\0');
+    RESHARD_CHECK(read(std::as_writable_bytes(std::span(text)), 0));
+    return text;
+}
+
 Result<void> File::write(std::span<const std::byte> from, Index offset) const {
     while (!from.empty()) {
         const ssize_t put = ::pwrite(descriptor_, from.data(), from.size(), offset);
@@ -151,7 +159,7 @@ Result<void> File::write(std::span<const std::byte> from, Index offset) const {
 
 Result<void> File::write_out(std::span<const std::byte> from, Index offset) const {
     static std::atomic<bool> uncached{true};
-    constexpr int rwf_dontcache = 0x80;  // of Linux 6.14, which older headers do not name
+    constexpr int rwf_dontcache = 0x80;  // Linux 6.14; older headers lack the name
     while (!from.empty() && uncached) {
         const iovec part{const_cast<std::byte*>(from.data()), from.size()};
         const ssize_t put = ::pwritev2(descriptor_, &part, 1, offset, rwf_dontcache);
@@ -188,7 +196,7 @@ Result<void> File::reserve(Index bytes) const {
 }
 
 Result<void> File::sync() const {
-    // What cannot be flushed says EINVAL; there is nothing to wait for then.
+    // A file that cannot be flushed reports EINVAL. The caller has nothing to wait for then.
     const bool done = ::fsync(descriptor_) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP;
     return done ? Result<void>() : failed("write");
 }

@@ -10,45 +10,46 @@
 
 namespace reshard::files {
 
-/// The error of a system call that has just failed: cannot `what` 'path': why.
+/// Returns the error of a system call that has just failed: cannot `what` 'path': why.
 [[nodiscard]] tl::unexpected<Error> cannot(const char* what, const std::string& path);
 
-/// The error that a path is there but no regular file, as `mode` says. Errors of mode_of: io.
+/// Returns the error for a path to something other than a regular file. `mode` is its mode. Errors of mode_of: io.
 [[nodiscard]] tl::unexpected<Error> not_regular(const std::string& path, unsigned mode);
 [[nodiscard]] Result<unsigned> mode_of(const std::string& path);
 
 class File {
 public:
-    /// A regular file. For anything else, which has no places to read at, the error says what it is. Never waits.
-    /// Errors: io.
+    /// Opens a regular file. For anything else the error says what it is. Never waits. Errors: io.
     [[nodiscard]] static Result<File> open_to_read(const std::string& path);
 
-    /// What is written to the second is read from the first. Errors: io.
+    /// Makes a pipe: the first end reads the bytes that the second writes. Errors: io.
     [[nodiscard]] static Result<std::pair<File, File>> pipe();
 
-    /// Whatever it is, without waiting for a pipe's writer. Errors: io.
+    /// Opens any kind of file, without waiting for a pipe's writer. Errors: io.
     [[nodiscard]] static Result<File> open_now(const std::string& path);
 
-    /// Files to write, called `shown` in errors. Errors: io.
+    /// Open files to write. Errors call them `shown`. Errors: io.
     [[nodiscard]] static Result<File> create(const std::string& path, const std::string& shown);  ///< nothing is there
     [[nodiscard]] static Result<File> unnamed(const std::string& folder, const std::string& shown);
     [[nodiscard]] static Result<File> open_again(const std::string& path, const std::string& shown);  ///< no link
 
-    /// A pipe or a device, written from its beginning to its end. A pipe has some seconds to find its reader.
+    /// Opens a pipe or a device, which is written from its beginning to its end. Waits some seconds for a pipe's
+    /// reader.
     [[nodiscard]] static Result<File> open_stream(const std::string& path);
 
     File(File&& other) noexcept;
     File& operator=(File&& other) noexcept;
     ~File();
 
-    /// A path to the open file in this process, whether it has a name or not.
+    /// Returns a path to the open file in this process, whether it has a name or not.
     [[nodiscard]] std::string in_this_process() const;
     [[nodiscard]] int descriptor() const { return descriptor_; }
     [[nodiscard]] Result<Index> size() const;
     [[nodiscard]] Result<void> read(std::span<std::byte> into, Index offset) const;  ///< all of it, or an error
+    [[nodiscard]] Result<std::string> start(Index bytes_max = index_max) const;      ///< its first bytes, or all
     [[nodiscard]] Result<void> write(std::span<const std::byte> from, Index offset) const;
-    /// The same of what is not read again: the disk begins at once, and its pages do not push out those of others, as
-    /// far as the system can do that.
+    /// Writes bytes that nobody reads again soon. The disk begins at once. As far as the system can, it leaves the
+    /// cached pages of other files in memory.
     [[nodiscard]] Result<void> write_out(std::span<const std::byte> from, Index offset) const;
     [[nodiscard]] Result<void> append(std::span<const std::byte> from) const;  ///< at the end of a stream
     [[nodiscard]] Result<void> reserve(Index bytes) const;  ///< makes the file this long and its space certain

@@ -16,7 +16,7 @@
 namespace reshard::files {
 namespace {
 
-// A link is ELOOP where a file is wanted, and ENOTDIR where a folder is.
+// A link gives ELOOP if a file is wanted, and ENOTDIR if a folder is wanted.
 tl::unexpected<Error> no_folder(const std::string& path, int folder, const std::string& name) {
     const int why = errno;
     struct stat status {};
@@ -46,7 +46,7 @@ std::vector<std::string> names_at(DIR* stream) {
     return names;
 }
 
-// The stream of a descriptor of its own, so that closing it leaves the folder open.
+// The stream has a descriptor of its own, so closing the stream leaves the folder open.
 DIR* stream_of(int folder, const char* name) {
     const int descriptor = open_folder(folder, name);
     DIR* const stream = descriptor < 0 ? nullptr : ::fdopendir(descriptor);

@@ -1,5 +1,5 @@
-// An open folder. Everything in it is named from its descriptor, and a symbolic link in it is never followed: what
-// others plant under a name that can be guessed is refused, whenever they do it.
+// An open folder. Everything in it is named from its descriptor, and no symbolic link in it is followed. A link that
+// others plant under a name that can be guessed is refused, whenever they plant it.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace reshard::files {
 
 class OpenFolder {
 public:
-    /// The folder that has `path` in it. Links on the way to that folder are followed. Errors: io.
+    /// Opens the folder that holds `path`. Links on the way to that folder are followed. Errors: io.
     [[nodiscard]] static Result<OpenFolder> parent_of(const std::string& path);
 
-    /// A folder in this one. Errors: io (nothing is there, a link, no folder).
+    /// Opens a folder in this one. Errors: io (nothing has the name, or a link or a file has it).
     [[nodiscard]] Result<OpenFolder> folder(const std::string& name) const;
-    /// True when the folder was made, false when something has the name already. Errors: io.
+    /// Makes a folder. Returns false if something has the name already. Errors: io.
     [[nodiscard]] Result<bool> make_folder(const std::string& name, unsigned mode) const;
 
     /// How a file in it is opened.
@@ -27,26 +27,26 @@ public:
         take,    ///< to read and to write, made if nothing is there
         create   ///< to write; nothing is there
     };
-    /// A regular file that has no other name; `name` may lead through folders in this one, as in c/0/1. Never waits.
-    /// Errors: io (a link, no regular file, a second name).
+    /// Opens a regular file that has no other name. `name` may lead through folders in this one, as in c/0/1. Never
+    /// waits. Errors: io (a link, no regular file, a second name).
     [[nodiscard]] Result<File> file(const std::string& name, Way way) const;
     /// Makes the folders that `name` leads through. Errors: io.
     [[nodiscard]] Result<void> make_parents(const std::string& name) const;
 
-    [[nodiscard]] Result<std::vector<std::string>> names() const;  ///< of all that is in it. Errors: io
+    [[nodiscard]] Result<std::vector<std::string>> names() const;  ///< of everything in it. Errors: io
     [[nodiscard]] bool has(const std::string& name) const;         ///< a link counts as itself
     [[nodiscard]] bool is_own() const;                             ///< it belongs to the user of this process
-    /// A regular file of the user of this process is there.
+    /// True if a regular file of this process's user has the name.
     [[nodiscard]] bool has_own_file(const std::string& name) const;
 
-    /// Removes what has the name, if anything, and all that is in it. Errors: io.
+    /// Removes the file or folder of that name, with everything in it. Nothing may have the name. Errors: io.
     [[nodiscard]] Result<void> remove(const std::string& name) const;
     [[nodiscard]] Result<void> remove_empty(const std::string& name) const;  ///< a folder. Errors: io
-    /// Moves `name` to another folder, under another name. Replaces a file of that name if `replace`; else that is an
+    /// Moves `name` to another folder, under another name. If `replace`, replaces a file of that name; else that is an
     /// error. Errors: io.
     [[nodiscard]] Result<void> rename(const std::string& name, const OpenFolder& to, const std::string& other,
                                       bool replace) const;
-    /// Names in it last from then on, as far as the file system can do that.
+    /// Brings the names in the folder to the disk, as far as the file system can.
     void sync() const;
     [[nodiscard]] Result<void> sync_everything() const;  ///< all of its file system. Errors: io
 

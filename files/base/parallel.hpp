@@ -1,4 +1,4 @@
-// The same work on many numbers, by a few threads.
+// A few threads do the same work on many numbers.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace reshard::files {
 
-/// Calls work(number, worker) for 0 <= number < count, ascending, on at most `workers` threads, this one among them.
-/// The first error ends it and is returned.
+/// Calls work(number, worker) for 0 <= number < count, ascending, on at most `workers` threads. The calling thread is
+/// one of them. Stops at the first error and returns it.
 template <class Work>
 [[nodiscard]] Result<void> for_each_number(Index count, Index workers, const Work& work) {
     std::atomic<Index> next{0};
@@ -36,7 +36,7 @@ template <class Work>
         try {
             threads.emplace_back(run, worker);
         } catch (const std::system_error&) {
-            break;  // those that are there do it
+            break;  // the threads that were started do the work
         }
     }
     run(0);

@@ -31,7 +31,7 @@ Index target_bytes(const Job& job, const Block& block) {
 
 namespace {
 
-// Ways to cut a tensor that were looked at.
+// Ways to cut a tensor, with their costs.
 struct Looked {
     Index tried = 0;
     Index priced = 0;
@@ -59,7 +59,7 @@ private:
         return put_bands(std::move(whole));
     }
 
-    // Bands of the first dimension, each as wide as the memory that is left.
+    // Cuts bands of the first dimension. Each is as wide as the remaining memory allows.
     Result<void> put_bands(Block whole) {
         const Interval all = whole.box.empty() ? Interval{0, 1} : whole.box[0];
         for (Index begin = all.begin; begin < all.end;) {
@@ -102,7 +102,8 @@ private:
         }
     }
 
-    // Sides of equal blocks that fit the memory and touch fewer granules than bands; none where bands do.
+    // Returns the sides of equal blocks that fit the memory and touch fewer granules than bands. Returns nothing if
+    // bands touch as few.
     std::vector<Index> best_cut(const Block& whole, Index bytes) {
         if (whole.box.empty()) return {};
         Block row = whole;
@@ -136,7 +137,7 @@ private:
         for (std::size_t k = 0; k < halvings.size(); ++k) {
             const Index extent = whole.box[k].size();
             Index side = std::max<Index>(ceil_divide(extent, Index{1} << std::min<Index>(halvings[k], 40)), 1);
-            // A cut where target files are cut anyway leaves them whole.
+            // A cut at a border of target files leaves the files whole.
             const Index step = job_.target.grain.empty()
                                    ? job_.target.what.tensors[whole.tensor].boxes.front().box[k].size()
                                    : job_.target.grain[k];
@@ -146,7 +147,7 @@ private:
         return sides;
     }
 
-    // All ways to halve the dimensions, each so often, from which no halving can be left out.
+    // Lists the ways to halve dimensions repeatedly so that the block fits. A way with a needless halving is left out.
     template <class Visit>
     void cut_further(const Block& whole, std::vector<Index>& halvings, std::size_t k, Looked& looked,
                      const Visit& visit) {
@@ -171,7 +172,7 @@ private:
         halvings[k] = 0;
     }
 
-    // Granules of the whole when it is cut so, from one block in the middle of it.
+    // Estimates the granules of the whole for this cut from one block in the middle.
     double price(const Block& whole, const std::vector<Index>& sides) const {
         Block block = whole;
         double blocks = 1;
@@ -184,8 +185,8 @@ private:
         return blocks * static_cast<double>(granules_of(make_geometry(job_, {block}), job_.granule));
     }
 
-    // Into the batch that is open, or the next. A block that holds more than others do, as where more ranks have
-    // replicas, is halved until it fits.
+    // Adds a block to the open batch, or to the next. If a block is too large, because more ranks hold replicas of it,
+    // it is halved until it fits.
     Result<void> put(Block block) {
         const Index bytes = target_bytes(job_, block);
         if (bytes == 0) return {};

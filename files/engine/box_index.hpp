@@ -24,7 +24,7 @@ public:
         for (const StoredBox& stored : tensor.boxes) longest_ = std::max(longest_, stored.box[along_].size());
     }
 
-    /// visit(stored box, what it shares with `box`), for those that share something.
+    /// Calls visit(stored box, its common part with `box`) for each stored box that has elements in common with `box`.
     template <class Visit>
     void meeting(const Box& box, const Visit& visit) const {
         const auto begin_of = [&](std::uint32_t i) { return tensor_->boxes[i].box[along_].begin; };
@@ -41,7 +41,7 @@ public:
 
 private:
     const StoredTensor* tensor_;
-    std::vector<std::uint32_t> order_;  // of the boxes, by where they begin in one dimension
+    std::vector<std::uint32_t> order_;  // the boxes by their begin in one dimension
     std::size_t along_ = 0;
     Index longest_ = 0;
 };

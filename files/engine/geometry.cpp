@@ -9,7 +9,7 @@ namespace reshard::files {
 
 namespace {
 
-// What a block has of one stored box of the target.
+// The common part of a block and one stored box of the target.
 struct Piece {
     std::size_t tensor = 0;
     Box box;
@@ -58,7 +58,7 @@ public:
     }
 
 private:
-    // Pieces whose spans overlap in the file lie in memory as they do there when they leave no hole; else each is
+    // If pieces whose spans overlap in the file leave no hole, they lie in memory as in the file. Otherwise each is
     // dense.
     std::size_t place_group(std::size_t first) {
         std::size_t last = first;
@@ -156,7 +156,7 @@ private:
         append(std::move(overlap));
     }
 
-    // Elements with holes of a granule between them are read one by one.
+    // Splits an overlap whose holes are longer than gap_max, so that its parts are read one by one.
     void append(Overlap overlap) {
         const Region& region = overlap.in_file;
         std::size_t outer = 0;
@@ -182,7 +182,7 @@ private:
         made_.overlaps.push_back(std::move(overlap));
     }
 
-    // A hole up to so long is read rather than left out.
+    // A hole up to this length is read rather than left out.
     Index gap_max() const { return job_.granule / 8; }
 
     void join_reads() {

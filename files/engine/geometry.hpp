@@ -1,8 +1,9 @@
-// A batch as reads, copies and writes: which bytes of which file, and where they lie in memory meanwhile.
+// A batch as reads, copies and writes: the bytes of each file, and their places in memory.
 #pragma once
 
 #include "files/engine/job.hpp"
-#include "src/copy/copy.hpp"
+#include "files/formats/safetensors.hpp"
+#include "src/copy/box_runs.hpp"
 
 namespace reshard::files {
 
@@ -17,7 +18,7 @@ struct Overlap {
     Index end = 0;
 };
 
-/// Bytes of a source file that are read in one go, and the overlaps that begin in them.
+/// Bytes of a source file that are read together, and the overlaps that begin in them.
 struct ReadRange {
     Index file = 0;
     Index begin = 0;
@@ -41,7 +42,7 @@ struct WriteRuns {
     Index memory = 0;
 };
 
-/// Elements in memory that no source file may have.
+/// Elements in memory that get the fill value, because perhaps no source file holds them.
 struct FilledBox {
     Region in_memory;
     Pattern element;
@@ -58,34 +59,19 @@ struct Geometry {
 
 [[nodiscard]] Geometry make_geometry(const Job& job, const Batch& batch);
 
-/// Calls visit(bytes of the file from begin to end, where in memory they begin) for each run.
+/// Calls visit(begin in the file, end in the file, begin in memory) for each run.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_run(const WriteRuns& runs, const Visit& visit) {
-    const Region region = coalesce(runs.in_file);
-    std::vector<Index> extents = region.extents;
-    std::vector<Index> strides = region.strides_bytes;
-    Index run = region.element_bytes;
-    if (!extents.empty() && strides.back() == run) {
-        run *= extents.back();
-        extents.pop_back();
-        strides.pop_back();
-    }
-    std::vector<Index> at(extents.size(), 0);
-    Index offset = region.offset_bytes;
-    for (Index memory = runs.memory;; memory += run) {
-        if (auto done = visit(offset, offset + run, memory); !done) return done;
-        std::size_t k = extents.size();
-        for (; k > 0; --k) {
-            offset += strides[k - 1];
-            if (++at[k - 1] < extents[k - 1]) break;
-            offset -= strides[k - 1] * extents[k - 1];
-            at[k - 1] = 0;
-        }
-        if (k == 0) return {};
-    }
+    const Region& in_file = runs.in_file;
+    const Region in_memory{runs.memory, in_file.element_bytes, in_file.extents,
+                           dense_strides(in_file.extents, in_file.element_bytes)};
+    return reshard::for_each_run(in_file, in_memory, [&](Index begin, Index memory, Index bytes) {
+        return visit(begin, begin + bytes, memory);
+    });
 }
 
-/// Counts granules: those of ranges that come by file and place, one that two in turn share once.
+/// Counts the granules that ranges touch. Ranges must come by file and place. A granule that two neighbours share
+/// counts once.
 class GranuleCount {
 public:
     explicit GranuleCount(Index granule) : granule_(granule) {}

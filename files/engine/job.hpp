@@ -1,5 +1,4 @@
-// A job: boxes of source files that become boxes of target files, and how they are grouped into batches that fit the
-// memory.
+// A job: boxes of source files become boxes of target files, in batches that fit the memory.
 #pragma once
 
 #include "files/engine/box_index.hpp"
@@ -13,7 +12,7 @@ struct Move {
     std::size_t target = 0;
     Box from;
     Box to;
-    /// Of each dimension of the target that of the source; none where only the target has it, with extent 1.
+    /// The source dimension of each target dimension. Empty for a dimension of extent 1 that only the target has.
     std::vector<std::optional<std::size_t>> source_dims;
 };
 
@@ -28,7 +27,7 @@ struct Job {
     Index workers = 1;
 };
 
-/// The dimensions of a move; nullopt when the boxes differ in other extents than 1.
+/// Returns the dimensions of a move, or nullopt if the boxes differ in extents other than 1.
 [[nodiscard]] std::optional<std::vector<std::optional<std::size_t>>> match_dims(const Box& from, const Box& to);
 
 /// A box of a target tensor whose bytes are in memory together.
@@ -37,15 +36,15 @@ struct Block {
     Box box;
 };
 
-/// What the memory holds at once.
+/// The blocks that are in memory together.
 using Batch = std::vector<Block>;
 
-/// All of the target, each byte in one batch, none of more than `capacity` bytes: tensors in order, those that do not
-/// fit cut so that few granules are touched, along the first dimension where that is as good as any. Errors: infeasible
-/// (an element of all ranks does not fit).
+/// Divides the target into batches of at most `capacity` bytes, tensors in order. A tensor that does not fit is cut so
+/// that few granules are touched, along the first dimension if no other cut is better. Errors: infeasible (an element
+/// of all ranks does not fit).
 [[nodiscard]] Result<std::vector<Batch>> make_batches(const Job& job, Index capacity);
 
-/// Bytes that the block has in all target files.
+/// Returns the bytes of the block in all target files.
 [[nodiscard]] Index target_bytes(const Job& job, const Block& block);
 
 }  // namespace reshard::files

@@ -17,7 +17,7 @@ namespace reshard::files {
 
 namespace {
 
-// Until the machine is started anew what was written is there, on the disk or not.
+// Written bytes stay readable until the machine restarts, even if they are not on the disk.
 std::string boot() {
     const auto file = File::open_now("/proc/sys/kernel/random/boot_id");
     std::array<char, 36> text{};
@@ -30,7 +30,7 @@ std::string with_sum(const std::string& line) {
     return fmt::format("{} {:08x}\n", line, raw);
 }
 
-// The next field of a line, which is taken off.
+// Takes the next field off a line.
 std::string_view next_field(std::string_view& line) {
     const std::size_t end = std::min(line.find(' '), line.size());
     const std::string_view word = line.substr(0, end);
@@ -49,7 +49,7 @@ bool read_number(std::string_view text, Number& number, int base) {
 Result<Journal> Journal::take(const OpenFolder& folder) {
     RESHARD_TRY(auto& file, folder.file(name, OpenFolder::Way::take));
     struct stat status {};
-    // The process that held the lock may just have ended and removed the file.
+    // The process that held the lock may have ended and removed the file meanwhile.
     const bool taken = ::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file.descriptor(), &status) == 0 &&
                        status.st_nlink > 0;
     if (taken) return Journal(std::move(file));

@@ -1,5 +1,5 @@
-// What a run has done, so that a later one goes on there: one line for each batch that is written, with the checksums
-// that it changed. A line that is not whole does not count.
+// The progress of a run. A later run continues from it. It has one line for each written batch, with the checksums that
+// the batch changed. An incomplete line does not count.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ class Journal {
 public:
     static constexpr const char* name = "journal";  ///< of its file
 
-    /// Takes the journal in a folder, made if nothing is there, and reads and writes nothing. Errors: io (a link, no
-    /// regular file; another process has it).
+    /// Locks the journal in a folder, and makes it if it does not exist. Reads and writes nothing. Errors: io (a link,
+    /// no regular file; another process has it).
     [[nodiscard]] static Result<Journal> take(const OpenFolder& folder);
     /// Reads the entries of the job. Forgets the entries of another job and those from before the machine was last
     /// started. If `anew`, forgets all. Errors: io.
@@ -24,10 +24,10 @@ public:
     [[nodiscard]] Result<Index> bytes() const { return file_.size(); }  ///< of its file. Errors: io
     [[nodiscard]] Result<void> empty();                                 ///< forgets all. Errors: io
 
-    [[nodiscard]] Index batches() const { return batches_; }  ///< that are written, the first ones
+    [[nodiscard]] Index batches() const { return batches_; }  ///< written so far, from the first on
     [[nodiscard]] const std::vector<std::uint32_t>& sums() const { return sums_; }
 
-    /// One more batch is written, and these are the checksums. Errors: io.
+    /// Adds a line: one more batch is written, and these are the checksums. Errors: io.
     [[nodiscard]] Result<void> add(std::span<const std::uint32_t> sums);
 
 private:

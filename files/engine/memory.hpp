@@ -1,4 +1,4 @@
-// Memory of the system's own pages, all of it or none.
+// Memory in pages of the system. An allocation gets all of it or fails.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ public:
         void* const at = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) return fail(Code::infeasible, "out of memory");
-        // Pages of 2 MiB, where the system gives them, are made 500 at a time.
+        // With pages of 2 MiB, if the system gives them, one fault makes the memory of 512 small pages.
         (void)::madvise(at, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
         return Pages(static_cast<std::byte*>(at), bytes);
     }

@@ -1,4 +1,4 @@
-// Files that several threads read or write, opened when they are first needed; few are open at once.
+// Files that several threads read or write. Each is opened at its first use, and few are open together.
 #pragma once
 
 #include <functional>

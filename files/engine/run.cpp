@@ -13,7 +13,7 @@ namespace reshard::files {
 
 namespace {
 
-constexpr Index overhang = 16;  // the longest element begins before the end of a stretch and ends behind it
+constexpr Index overhang = 16;  // bytes after a stretch, for an element that begins in it
 constexpr Index write_max = Index{8} << 20;
 constexpr Index write_out_min = Index{1} << 20;
 
@@ -49,7 +49,7 @@ public:
         const Index extent = source.extents[outer];
         const Index stride = source.strides_bytes[outer];
         const Index inner = last - (extent - 1) * stride - source.offset_bytes;
-        // Indices of this dimension that are wholly within, from first to beyond.
+        // The indices of this dimension from `first` to `beyond` are wholly inside.
         const Index first = source.offset_bytes >= begin_ ? 0 : ceil_divide(begin_ - source.offset_bytes, stride);
         const Index room = end_ - inner - source.offset_bytes;
         const Index beyond = room <= 0 ? 0 : std::min(extent, ceil_divide(room, stride));
@@ -83,11 +83,11 @@ private:
     std::byte* memory_;
 };
 
-// What is written at once. A file takes one writer at a time, so that each worker is given one of its own: as many
-// files as there are workers in turn.
+// Divides the writes into parts. A file takes one writer at a time, so each worker gets a file of its own, in groups of
+// as many files as workers.
 std::vector<WriteRange> parts_of(const std::vector<WriteRange>& writes, Index workers) {
     struct Turn {
-        Index group;   // of as many files as there are workers
+        Index group;   // of as many files as workers
         Index number;  // of the part in its file
         WriteRange part;
     };
@@ -163,7 +163,7 @@ Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory, Ahe
         return {};
     }));
     const std::vector<Stretch>& stretches = ahead.stretches();
-    // Of each overlap how far those up to it reach: where one must begin to look.
+    // The furthest end among the overlaps up to each one. A binary search in it finds the first overlap of a stretch.
     std::vector<Index> reach;
     for (const ReadRange& range : geometry.reads)
         for (std::size_t i = range.first; i < range.last; ++i) {
@@ -192,7 +192,7 @@ Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory, Ahe
 }
 
 void place_from_memory(const Job& job, const Geometry& geometry, const std::byte* source, std::byte* memory) {
-    // Nothing fails: there are no fills without a file, and no bytes that are not there.
+    // This cannot fail: the source is memory, and nothing is filled.
     (void)for_each_number(std::ssize(geometry.overlaps), job.workers, [&](Index number, Index) -> Result<void> {
         const Overlap& overlap = geometry.overlaps[static_cast<std::size_t>(number)];
         Placer(overlap, 0, overlap.end, source, memory).place(overlap.in_file, overlap.in_memory);
@@ -228,7 +228,7 @@ Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memo
 
 Result<void> TargetWriter::put(Index number, Index begin, std::span<const std::byte> bytes) {
     RESHARD_TRY(const auto& file, files_->at(number));
-    // Pages that are written in small parts are whole only later.
+    // Small parts leave pages incomplete, so the disk does not begin with them yet.
     RESHARD_CHECK(std::ssize(bytes) >= write_out_min ? file->write_out(bytes, begin) : file->write(bytes, begin));
     sum(number, begin, bytes);
     return {};
@@ -259,7 +259,7 @@ Result<void> read_again(const Job& job, const OpenFolder& folder, std::span<cons
     return for_each_number(std::ssize(job.target.summed), job.workers, [&](Index number, Index worker) -> Result<void> {
         const SummedBytes& one = job.target.summed[static_cast<std::size_t>(number)];
         RESHARD_TRY(const auto& file, files.at(one.file));
-        // Pages that are on the disk already are read from there.
+        // Drops cached pages, so that pages that are on the disk are read from the disk.
         (void)::posix_fadvise(file->descriptor(), one.begin, one.end - one.begin, POSIX_FADV_DONTNEED);
         std::uint32_t raw = 0;
         for (Index begin = one.begin; begin < one.end;) {

@@ -1,4 +1,4 @@
-// Batches carried out: read once in the order of the source files, put in place in memory, written in the order of the
+// Runs batches. Each is read once in the order of the source files, placed in memory, and written in the order of the
 // target files.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace reshard::files {
 
-/// What a job does with its memory.
+/// How a job divides its memory.
 struct MemoryShares {
-    Index stretch_bytes = 0;  ///< read at once, by each worker
+    Index stretch_bytes = 0;  ///< that each worker reads at once
     Index batch_bytes = 0;    ///< of the target
 };
 
-/// Bytes that the disk is asked for before they are read.
+/// Bytes that are requested from the disk before they are read.
 constexpr Index ahead_max = Index{64} << 20;
 
 /// A part of a read range, read at once.
@@ -29,12 +29,12 @@ struct Stretch {
     std::size_t range = 0;  ///< its number
 };
 
-/// Asks the disk for stretches before they are read, so that it always has many to do. Any thread may ask.
+/// Requests stretches from the disk before they are read, so that the disk always has several requests. Thread-safe.
 class Ahead {
 public:
     Ahead(std::vector<Stretch> stretches, OpenFiles& files) : stretches_(std::move(stretches)), files_(&files) {}
 
-    /// So many bytes from the first on have been asked for after it.
+    /// Requests stretches until `bytes` bytes from the first on have been requested.
     void reach(Index bytes);
     [[nodiscard]] const std::vector<Stretch>& stretches() const { return stretches_; }
 
@@ -45,16 +45,18 @@ private:
     std::atomic<Index> asked_bytes_{0};
 };
 
-/// Reads source files, each byte of a batch once in the order of the files, and puts it in place.
+/// Reads source files and places their elements in memory. Each byte of a batch is read once, in the order of the
+/// files.
 class SourceReader {
 public:
     /// Reads at most `stretch_bytes` at once with each worker. Errors: infeasible.
     [[nodiscard]] static Result<SourceReader> make(const Job& job, Index stretch_bytes);
 
-    /// Of what `read` will read.
+    /// The stretches that `read` will read.
     [[nodiscard]] std::unique_ptr<Ahead> ahead_of(const Geometry& geometry);
 
-    /// All that the geometry has in memory. `ahead` is its own, and may have asked for some of it. Errors: io.
+    /// Reads everything that the geometry has in memory. `ahead` comes from ahead_of this geometry, and may have
+    /// requested some of it. Errors: io.
     [[nodiscard]] Result<void> read(const Geometry& geometry, std::byte* memory);
     [[nodiscard]] Result<void> read(const Geometry& geometry, std::byte* memory, Ahead& ahead);
 
@@ -67,21 +69,21 @@ private:
     std::unique_ptr<OpenFiles> files_;
 };
 
-/// The same where the one source file is memory from `source` on.
+/// Does the same for a job whose one source file is memory that begins at `source`.
 void place_from_memory(const Job& job, const Geometry& geometry, const std::byte* source, std::byte* memory);
 
-/// Writes target files, and sums up what it writes.
+/// Writes target files, and computes the checksums of the bytes that it writes.
 class TargetWriter {
 public:
-    /// `folder`: where the target files are, all of their full size.
+    /// `folder` holds the target files, all in their full size.
     TargetWriter(const Job& job, const OpenFolder& folder);
 
-    /// What the geometry has in memory. `wrote`, which may be empty, is told bytes as they are written, by any thread.
-    /// Errors: io.
+    /// Writes everything that the geometry has in memory. Any thread calls `wrote`, which may be empty, with the number
+    /// of bytes that it has written. Errors: io.
     [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory,
                                      const std::function<void(Index)>& wrote = {});
 
-    /// The raw checksum of each of the job's summed bytes, of what has been written so far.
+    /// The raw checksum of each of the job's summed bytes, over the bytes written so far.
     std::vector<std::uint32_t> sums;
 
 private:

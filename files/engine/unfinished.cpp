@@ -29,14 +29,14 @@ Result<void> write_whole(const OpenFolder& folder, const std::string& name, cons
     return file.finish();
 }
 
-// Fails unless the folder is what a run of this library leaves: its name can be guessed, and whatever else is there is
-// somebody's. Before it is marked a run makes no more than an empty journal.
+// Fails unless a run of this library left the folder. Anybody can guess its name, so any other contents belong to
+// somebody. Before a run marks the folder, it makes no more than an empty journal.
 Result<void> made_here(const OpenFolder& folder, const std::string& path) {
     const auto refuse = [&](const std::string& why) {
         return fail(Code::io, fmt::format("'{}' {}; remove it, or name another target", path, why));
     };
     if (!folder.is_own()) return refuse("belongs to another user");
-    // Another run may mark it, or remove it, at this moment.
+    // Another run may mark or remove it at this moment.
     const bool before = folder.has_own_file(mark_name);
     RESHARD_TRY(const auto& names, folder.names());
     const bool marked = before || folder.has_own_file(mark_name);
@@ -51,7 +51,8 @@ Result<void> made_here(const OpenFolder& folder, const std::string& path) {
     return {};
 }
 
-// The folder and its journal. It may be made; one that is there already must have been made here.
+// Opens the folder and its journal. If `make`, makes the folder. A folder that exists already must come from this
+// library.
 Result<std::pair<OpenFolder, Journal>> take_partial(const OpenFolder& beside, const std::string& name, bool make) {
     bool made = false;
     if (make) {
@@ -63,13 +64,11 @@ Result<std::pair<OpenFolder, Journal>> take_partial(const OpenFolder& beside, co
     return std::pair(partial, std::move(journal));
 }
 
-// The manifest of a target, if the user of this process wrote it and it is one.
+// Reads the manifest of a target. Fails unless it is a manifest that the user of this process wrote.
 Result<Json> own_manifest(const OpenFolder& folder, const std::string& name) {
     if (!folder.has_own_file(name)) return fail(Code::io, "no file of this user");
     RESHARD_TRY(const auto& file, folder.file(name, OpenFolder::Way::read));
-    RESHARD_TRY(const auto& bytes, file.size());
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(const auto& text, file.start());
     return parse_object(text, "the manifest");
 }
 
@@ -129,7 +128,7 @@ Unfinished::~Unfinished() {
     if (!keep_) remove();
 }
 
-// In such an order that whatever is left of it, if the process ends meanwhile, is known as made here.
+// The order matters: if the process ends meanwhile, the rest is still recognized as made by this library.
 void Unfinished::remove() {
     const bool gone =
         partial_.remove(files_name) && journal_.empty() && partial_.remove(mark_name) && partial_.remove(Journal::name);
@@ -188,7 +187,7 @@ Result<void> Unfinished::reserve(const NewFiles& files) {
 
 Result<void> sync_files(const OpenFolder& folder, const NewFiles& files, std::span<const Index> numbers,
                         Index workers) {
-    // Many files, and the folders that they are in, reach the disk by one call.
+    // One call brings many files and their folders to the disk.
     if (std::ssize(numbers) > files_synced_max) return folder.sync_everything();
     return for_each_number(std::ssize(numbers), workers, [&](Index number, Index) -> Result<void> {
         const auto which = static_cast<std::size_t>(numbers[static_cast<std::size_t>(number)]);

@@ -46,7 +46,7 @@ void append_sum(std::string& bytes) {
     for (int i = 0; i < 4; ++i) bytes += static_cast<char>((sum >> (8 * i)) & 0xffU);
 }
 
-// What a grid's step has at a place, clipped to the shape.
+// The box of a grid's step at a place, clipped to the shape.
 Box box_at(std::span<const Index> begin, std::span<const Index> place, std::span<const Index> step,
            std::span<const Index> shape) {
     Box box;
@@ -84,7 +84,7 @@ public:
     }
 
 private:
-    // The places of a grid whose files are there, which may be few of very many.
+    // The places of a grid whose files exist. They may be few among very many places.
     Result<std::vector<std::vector<Index>>> places_there(const std::vector<Index>& grid) const {
         std::vector<std::vector<Index>> places;
         if (std::ranges::find(grid, 0) != grid.end()) return places;
@@ -133,7 +133,7 @@ private:
         return place;
     }
 
-    // A file that is not there has the fill value in all of its elements.
+    // A missing file has the fill value in all of its elements.
     Result<void> add(const std::vector<Index>& place) {
         const std::string path = folder_ + "/" + zarr_key(array_, place);
         struct stat status {};
@@ -179,7 +179,7 @@ private:
             const Index offset = read_number(index, entry);
             const Index size = read_number(index, entry + 8);
             entry += 16;
-            if (offset == -1 && size == -1) return {};  // not there
+            if (offset == -1 && size == -1) return {};  // a missing chunk
             if (size != chunk_bytes_)
                 return lies(fmt::format("has a chunk of {} bytes, and one has {}", size, chunk_bytes_));
             if (offset < 0 || offset > bytes - size) return lies("has a chunk that ends behind the file");
@@ -198,51 +198,66 @@ private:
 
 Result<Checkpoint> open_zarr(const std::string& folder) {
     const std::string path = folder + "/zarr.json";
-    RESHARD_TRY(const auto& file, File::open_to_read(path));
-    RESHARD_TRY(const auto& bytes, file.size());
-    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(const auto& text, json_of(path));
     auto array = parse_zarr(text);
-    if (!array) return fail(array.error().code, fmt::format("'{}': {}", folder, array.error().message));
+    if (!array) return in_file(folder, array.error());
     return ZarrReader(folder, *std::move(array)).read();
 }
 
-Result<Checkpoint> open_npy(const std::string& path) {
+Result<OpenedNpy> open_npy_header(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
-    std::string start(static_cast<std::size_t>(std::min(bytes, npy_start_max)), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(start)), 0));
-    const auto named = [&](Error error) { return fail(error.code, fmt::format("'{}': {}", path, error.message)); };
-    const auto header = parse_npy(start, bytes);
-    if (!header) return named(header.error());
+    RESHARD_TRY(const auto& start, file.start(npy_start_max));
+    auto header = parse_npy(start, bytes);
+    if (!header) return in_file(path, header.error());
     RESHARD_TRY(const auto& element, parse_descr(header->descr));
-    if (element.kind == 'V') return named({Code::unsupported, "its elements are raw; no type is known of them"});
-    if (element.big_endian && element.bytes > 1) return named({Code::unsupported, "its elements are big-endian"});
+    return OpenedNpy{*std::move(header), element, bytes};
+}
+
+Result<Checkpoint> open_npy(const std::string& path) {
+    RESHARD_TRY(const auto& npy, open_npy_header(path));
+    const auto& [header, element, bytes] = npy;
+    if (element.kind == 'V') return in_file(path, {Code::unsupported, "its elements are raw, of no known type"});
+    if (element.big_endian && element.bytes > 1)
+        return in_file(path, {Code::unsupported, "its elements are big-endian"});
     const auto dtype = dtype_of(element, std::nullopt);
-    if (!dtype) return named(dtype.error());
-    std::vector<Index> strides = dense_strides(header->shape, element.bytes);
-    if (header->fortran_order) {
+    if (!dtype) return in_file(path, dtype.error());
+    std::vector<Index> strides = dense_strides(header.shape, element.bytes);
+    if (header.fortran_order) {
         Index stride = element.bytes;
         for (std::size_t k = 0; k < strides.size(); ++k) {
             strides[k] = stride;
-            stride = saturating_multiply(stride, header->shape[k]);
+            stride = saturating_multiply(stride, header.shape[k]);
         }
     }
-    Checkpoint made{"npy", {{path, bytes}}, {{stem_of(path), *dtype, header->shape, {}, ""}}, 0, ""};
-    if (bytes > header->data_offset)
-        made.tensors[0].boxes.push_back({whole_box(header->shape), 0, header->data_offset, std::move(strides)});
+    Checkpoint made{"npy", {{path, bytes}}, {{stem_of(path), *dtype, header.shape, {}, ""}}, 0, ""};
+    if (bytes > header.data_offset)
+        made.tensors[0].boxes.push_back({whole_box(header.shape), 0, header.data_offset, std::move(strides)});
     return made;
 }
 
-Result<NewFiles> new_npy(const NewTensor& tensor, const std::string& file) {
+namespace {
+
+// Returns the only tensor. Fails if there are several, or if it is cut.
+Result<NewTensor> only_tensor(const NewContents& contents) {
+    if (contents.tensors.size() != 1)
+        return fail(Code::mismatch, fmt::format("{} holds one array, and there are {}", name(contents.options.form),
+                                                contents.tensors.size()));
+    RESHARD_CHECK(is_whole(contents.tensors[0], contents.options));
+    return contents.tensors[0];
+}
+
+}  // namespace
+
+Result<NewFiles> new_npy(const NewContents& contents) {
+    RESHARD_TRY(const auto& tensor, only_tensor(contents));
     NewFiles made;
     if (tensor.shape.size() > 32) return fail(Code::unsupported, "an .npy file of more than 32 dimensions");
     const std::string head = npy_header(descr_of(tensor.dtype), false, tensor.shape);
     RESHARD_TRY(const auto& bytes, dense_bytes(tensor.dtype, tensor.shape));
     const auto all = checked_add(std::ssize(head), bytes);
     if (!all) return fail(Code::overflow, "a file would have more bytes than 64 bits can count");
-    made.what.files.push_back({file, *all});
+    made.what.files.push_back({contents.file, *all});
     made.fixed.push_back({0, 0, head});
     made.summed.push_back({0, std::ssize(head), *all, tensor.name});
     made.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}, ""});
@@ -277,8 +292,8 @@ Result<ZarrArray> wanted_array(const NewTensor& tensor, const ConvertOptions& op
     return array;
 }
 
-// Fails if the indices of all shards have too many entries, or all files too many bytes. A shard has an entry for each
-// chunk, even if the chunk is outside the array.
+// Fails if the indices of all shards have too many entries, or if all files have too many bytes. A shard has an entry
+// for each chunk, even if the chunk is outside the array.
 Result<void> countable(const ZarrArray& array, const std::vector<Index>& grid) {
     RESHARD_TRY(const auto& bytes, dense_bytes(array.dtype, array.files));
     Index files = 1;
@@ -301,8 +316,9 @@ Result<void> countable(const ZarrArray& array, const std::vector<Index>& grid) {
 
 }  // namespace
 
-Result<NewFiles> new_zarr(const NewTensor& tensor, const ConvertOptions& options, const std::string& rest) {
-    RESHARD_TRY(const auto& array, wanted_array(tensor, options, rest));
+Result<NewFiles> new_zarr(const NewContents& contents) {
+    RESHARD_TRY(const auto& tensor, only_tensor(contents));
+    RESHARD_TRY(const auto& array, wanted_array(tensor, contents.options, contents.rest));
     RESHARD_TRY(const auto& grid, grid_of(array.shape, array.files));
     RESHARD_CHECK(grid_of(array.shape, array.chunks));
     RESHARD_TRY(const auto& chunk_bytes, dense_bytes(array.dtype, array.chunks));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view ending = ".safetensors";
 constexpr const char* dcp_key = "DCP_SHARDING_INFO";
 
-// A decimal number without sign at the start of the text, which is taken off.
+// Takes a decimal number without sign off the start of the text.
 std::optional<Index> take_number(std::string_view& text) {
     Index number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -27,6 +27,17 @@ std::optional<Index> take_number(std::string_view& text) {
 }
 
 }  // namespace
+
+tl::unexpected<Error> in_file(const std::string& path, const Error& error) {
+    return fail(error.code, fmt::format("'{}': {}", path, error.message));
+}
+
+Result<std::string> json_of(const std::string& path) {
+    RESHARD_TRY(const auto& file, File::open_to_read(path));
+    RESHARD_TRY(const auto& bytes, file.size());
+    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
+    return file.start();
+}
 
 Result<std::vector<std::string>> names_in(const std::string& folder) {
     std::vector<std::string> names;
@@ -44,21 +55,16 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
 Result<OpenedSafetensors> open_safetensors(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
-    std::string text(static_cast<std::size_t>(std::min<Index>(bytes, other_format_bytes)), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
-    const auto named = [&](Error error) {
-        error.message = fmt::format("'{}': {}", path, error.message);
-        return tl::unexpected(std::move(error));
-    };
+    RESHARD_TRY(auto& text, file.start(other_format_bytes));
     const auto length = safetensors_header_bytes(text, bytes);
     if (!length || *length == 0 || std::string_view("{ \t\r\n").find(text[8]) == std::string_view::npos)
         if (const auto other = other_format(text))
             return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(path), *other));
-    if (!length) return named(length.error());
+    if (!length) return in_file(path, length.error());
     text.resize(static_cast<std::size_t>(*length));
     RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 8));
     auto header = parse_safetensors(text, bytes);
-    if (!header) return named(header.error());
+    if (!header) return in_file(path, header.error());
     return OpenedSafetensors{*std::move(header), bytes};
 }
 

@@ -20,7 +20,8 @@ constexpr std::size_t few = 16;
 const std::string& first_of(const Json::object_t::value_type& member) { return member.first; }
 constexpr std::size_t member_bytes = 160;
 
-// Makes values from events, because a value that is parsed as a whole is as deep and as large as its text says.
+// Makes values from events and checks depth and memory. A value that is parsed as a whole is as deep and as large as
+// its text wants.
 class MemberReader : public nlohmann::json_sax<Json> {
 public:
     // `keeps`: what was visited stays in memory.
@@ -64,7 +65,7 @@ private:
     // True between the members of a visited object: the outermost one, or the object named `within`.
     [[nodiscard]] bool visits() const { return open_.empty(); }
 
-    // True if the open object has the name; else remembers it. A short object is searched member by member.
+    // Returns true if the open object has the name, and else remembers it. Searches a short object member by member.
     bool known(const std::string& name) {
         std::set<std::string>& names = names_.back();
         if (!visits()) {
@@ -126,7 +127,8 @@ private:
         return !visits() || deliver(depth() == 1 ? "" : within_);
     }
 
-    // The place of a value in the list or object that is open, or as the member that is visited; null: too large.
+    // Returns the place of a value in the open list or object, or of the visited member. Returns null if it is too
+    // large.
     Json* put(Json made) {
         if (!take(value_bytes)) return nullptr;
         if (visits()) return &(member_ = std::move(made));

@@ -1,4 +1,4 @@
-// JSON that comes from outside: an object, no key twice, whole, and bounded in depth and in memory while it is read.
+// JSON from outside: a complete object, no key twice, bounded in depth and in memory while it is read.
 #pragma once
 
 #include <functional>
@@ -32,28 +32,28 @@ using VisitMember = std::function<Result<void>(const JsonMember&)>;
 [[nodiscard]] Result<void> read_members(std::string_view text, std::string_view what, std::string_view within,
                                         const VisitMember& visit);
 
-/// The object that the text is. Errors: as read_members.
+/// Reads a text that is one object. Errors: as read_members.
 [[nodiscard]] Result<Json> parse_object(std::string_view text, std::string_view what);
 
-/// A byte that JSON does not allow and that its reader would take for a blank or for the end. nullopt if the text has
-/// none.
+/// A byte that JSON does not allow, but that the JSON reader would take for a blank or for the end. nullopt if the text
+/// has no such byte.
 struct HiddenByte {
     std::size_t place = 0;  ///< from 1
     const char* what = "";
 };
 [[nodiscard]] std::optional<HiddenByte> hidden_byte(std::string_view text);
 
-/// The sentence of a parse error, without the name of its type.
+/// Returns the sentence of a parse error, without the name of its type.
 [[nodiscard]] std::string sentence_of(const nlohmann::detail::exception& thrown);
 
 /// Adds a member at the end, in constant time. pre: the object has no member of that name.
 void append(Json& object, std::string name, Json value);
 
-/// A whole number from 0 to 2^63 - 1; none for anything else.
+/// Returns a whole number from 0 to 2^63 - 1, and nullopt for anything else.
 [[nodiscard]] std::optional<std::int64_t> whole_number(const Json& json);
 [[nodiscard]] std::optional<std::vector<std::int64_t>> whole_numbers(const Json& json);
 
-/// A name that is one step within a folder: no /, not . or .., no bytes below a blank, not empty, at most 255 bytes.
+/// True for a name of something in a folder: not empty, at most 255 bytes, not . or .., no /, no bytes below a blank.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
 }  // namespace reshard::files

@@ -1,16 +1,16 @@
-// Files that are to be written: how long each is, where tensors lie in them, and what else they have.
+// Files that will be written: their lengths, the places of tensors in them, and their other bytes.
 #pragma once
 
 #include "reshard/files/convert.hpp"
 
 namespace reshard::files {
 
-/// A tensor that files are to hold as its layout says.
+/// A tensor that files will hold as its layout says.
 struct NewTensor {
     std::string name;
     DType dtype = DType::f32;
     std::vector<Index> shape;
-    std::shared_ptr<const Layout> layout;  ///< of whatever element type
+    std::shared_ptr<const Layout> layout;  ///< of any element type
 };
 
 /// Bytes that are known before any tensor is read.
@@ -20,7 +20,7 @@ struct FixedBytes {
     std::string bytes;
 };
 
-/// Bytes of a file that have a checksum: a tensor, or what a rank has of it.
+/// Bytes of a file that have a checksum: a tensor, or a rank's part of it.
 struct SummedBytes {
     Index file = 0;
     Index begin = 0;
@@ -29,21 +29,30 @@ struct SummedBytes {
 };
 
 struct NewFiles {
-    Checkpoint what;                  ///< tensors as they were asked for; files by their names within the folder
+    Checkpoint what;                  ///< tensors in the order of NewContents; files by their names in the folder
     std::vector<FixedBytes> fixed;    ///< headers
     std::vector<SummedBytes> summed;  ///< by file and place
     std::vector<std::pair<std::string, std::string>> texts;  ///< small files: name, text
-    std::vector<Index> grain = {};  ///< of one tensor: cut at multiples of these, files stay whole
+    std::vector<Index> grain = {};  ///< of one tensor: cuts at multiples of these leave files whole
 };
 
-/// Boxes of tensors that files of ranks have at most, if the memory does not say less.
+/// The most boxes of tensors that files of ranks have, unless the memory allows fewer.
 inline constexpr Index new_boxes_max = Index{1} << 22;
 
-/// `file`: the name of the one file, where it is one. `rest`: as Checkpoint::rest. `boxes_max`: of files of ranks.
-/// Errors: unsupported (more than 65536 ranks), overflow, infeasible (more boxes), mismatch (a tensor that is cut where
-/// the form holds whole ones, ranks that are not 0 to n - 1), io (a tensor twice).
-[[nodiscard]] Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options,
-                                         const std::string& file, const std::string& rest,
-                                         Index boxes_max = new_boxes_max);
+/// The contents of new files. Refers to its parts.
+struct NewContents {
+    std::span<const NewTensor> tensors;
+    const ConvertOptions& options;
+    const std::string& file;          ///< its name, if the form is one file
+    const std::string& rest;          ///< as Checkpoint::rest
+    Index boxes_max = new_boxes_max;  ///< in files of ranks
+};
+
+/// Describes the files of a checkpoint. Errors: unsupported (more than 65536 ranks), overflow, infeasible (more boxes),
+/// mismatch (a cut tensor in a form of whole ones; ranks that are not 0 to n - 1), io (a tensor twice).
+[[nodiscard]] Result<NewFiles> new_files(const NewContents& contents);
+
+/// Fails unless each device holds the whole tensor. Errors: mismatch.
+[[nodiscard]] Result<void> is_whole(const NewTensor& tensor, const ConvertOptions& options);
 
 }  // namespace reshard::files

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view magic("\x93NUMPY", 6);
 
-// The header is a Python dictionary literal of three known keys. This reads that and no more of Python.
+// Reads the header: a Python dictionary literal of three known keys, and no other Python.
 class Dictionary {
 public:
     Dictionary(std::string_view text, NpyHeader& header) : scanner_(text, notation::Spaces::lines), header_(header) {}
@@ -103,7 +103,7 @@ std::size_t little_endian(std::string_view bytes) {
     return value;
 }
 
-// A header that promises another size than the file has would make every offset a lie.
+// Fails if the header and the file disagree about the size. Every offset would be wrong.
 Result<void> adds_up(const NpyHeader& header, Index file_bytes) {
     RESHARD_TRY(const auto& element, parse_descr(header.descr));
     std::optional<Index> bytes = element.bytes;

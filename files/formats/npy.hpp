@@ -1,4 +1,4 @@
-// The header of an .npy file, versions 1.0 to 3.0: what it says, and whether the file can be what it says.
+// The header of an .npy file, versions 1.0 to 3.0.
 #pragma once
 
 #include <string>
@@ -16,31 +16,31 @@ struct NpyHeader {
     Index data_offset = 0;  ///< bytes before the first element
 };
 
-/// What a descr comes to. `kind` is numpy's letter; complex numbers have two components.
+/// An element type. `kind` is numpy's letter. Complex numbers have two components.
 struct Element {
     char kind = 'f';
     Index bytes = 4;
     bool big_endian = false;
 };
 
-/// `start` are the first bytes of a file of `file_bytes` bytes: npy_start_max of them, or the whole of a shorter file.
-/// Errors: io when it is no npy, is cut short, breaks the grammar, or does not add up to file_bytes; overflow;
-/// unsupported for element types that are not numbers.
+/// Reads a header. `start` is the first npy_start_max bytes of a file of `file_bytes` bytes, or all of a shorter file.
+/// Errors: io (no npy, a file that is cut short, another grammar, a size other than file_bytes); overflow; unsupported
+/// (elements that are not numbers).
 inline constexpr Index npy_start_max = Index{1} << 20;
 [[nodiscard]] Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes);
 
 /// Errors: unsupported.
 [[nodiscard]] Result<Element> parse_descr(std::string_view descr);
 
-/// The dtype of the elements. `as` says what raw elements (V or u) are; it must have their size.
-/// Errors: mismatch, unsupported.
+/// Returns the dtype of the elements. `as` is the type of raw elements (V or u), and must have their size. Errors:
+/// mismatch, unsupported.
 [[nodiscard]] Result<DType> dtype_of(const Element& element, std::optional<DType> as);
 
-/// How numpy describes a dtype, little-endian; types that numpy does not have are raw bytes of their size.
+/// Returns numpy's text for a dtype, little-endian. Types that numpy lacks are raw bytes of their size.
 [[nodiscard]] std::string descr_of(DType dtype);
 
-/// A version 1.0 header that ends on a multiple of 64 bytes; a descr that begins with [ is of records. pre: the shape
-/// has few enough dimensions for one.
+/// Returns a version 1.0 header that ends on a multiple of 64 bytes. A descr that begins with [ describes records. pre:
+/// the dimensions fit into such a header.
 [[nodiscard]] std::string npy_header(const std::string& descr, bool fortran_order, const std::vector<Index>& shape);
 
 }  // namespace reshard::files

@@ -39,7 +39,7 @@ constexpr std::array<Known, 15> known = {
      {"%PDF"sv, "a PDF document: give a .safetensors file, an .npy file or a folder"},
      {"{"sv, "a text of JSON: give the folder that an index or a zarr.json is in, not that file"}}};
 
-// Protocols 2 to 5 begin so. A byte after them that is 0 is no pickle but the length of a safetensors header.
+// True for the first bytes of protocols 2 to 5. If the next byte is 0, they are the length of a safetensors header.
 bool is_pickle(std::string_view start) {
     return start.size() > 2 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 && start[2] != 0;
 }

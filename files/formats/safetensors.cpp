@@ -16,7 +16,7 @@ tl::unexpected<Error> lies(const std::string& name, std::string_view what) {
     return fail(Code::io, fmt::format("{} {}", in_quotes(name), what));
 }
 
-// An entry of the JSON; begin and end count from the end of the header.
+// Reads an entry of the JSON. Its begin and end count from the end of the header.
 Result<SafetensorsEntry> read_entry(const std::string& name, const Json& json) {
     if (!json.is_object()) return lies(name, "is no object");
     for (const char* const key : {"dtype", "shape", "data_offsets"})

@@ -26,27 +26,26 @@ inline constexpr Index safetensors_header_max = 100'000'000;
 
 inline constexpr Index dims_max = 255;  ///< of an array in a file of any form
 
-/// The length of the JSON. `start` are the first 8 bytes of a file of `file_bytes`. Errors: io.
+/// Returns the length of the JSON. `start` is the first 8 bytes of a file of `file_bytes`. Errors: io.
 [[nodiscard]] Result<Index> safetensors_header_bytes(std::string_view start, Index file_bytes);
 
-/// `text` is the JSON. Errors: io where the file cannot be what it says: keys twice, offsets that overlap, leave holes,
-/// or do not end with the file, sizes that do not fit shapes or 64 bits; unsupported for unknown element types and more
-/// than dims_max dimensions.
+/// Reads the JSON. Errors: io (a key twice; offsets that overlap, leave holes, or do not end with the file; sizes that
+/// do not fit shapes or 64 bits); unsupported (unknown element types, more than dims_max dimensions).
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, Index file_bytes);
 
-/// The first bytes of a file whose tensors follow each other in this order; begin and end are set from it. The length
-/// is a multiple of 8. Errors: overflow; unsupported (a type that the format has no name for, a header that is too
+/// Returns the first bytes of a file whose tensors follow each other in this order, and sets each begin and end. Their
+/// length is a multiple of 8. Errors: overflow; unsupported (a type without a name in the format, a header that is too
 /// long).
 [[nodiscard]] Result<std::string> write_safetensors(std::vector<SafetensorsEntry>& tensors,
                                                     const std::map<std::string, std::string>& metadata);
 
-/// The bytes of a dense tensor. Errors: overflow.
+/// Returns the bytes of a dense tensor. Errors: overflow.
 [[nodiscard]] Result<Index> dense_bytes(DType dtype, std::span<const Index> shape);
 
-/// Row-major strides in bytes.
+/// Returns row-major strides in bytes.
 [[nodiscard]] std::vector<Index> dense_strides(std::span<const Index> extents, Index element_bytes);
 
-/// From 0 to the extents.
+/// Returns the box from 0 to the extents.
 [[nodiscard]] Box whole_box(std::span<const Index> shape);
 
 }  // namespace reshard::files

@@ -7,14 +7,14 @@
 
 namespace reshard::files {
 
-/// Of each dimension of a layout that of the tensor; none where rules have put in a dimension of 1 that the tensor does
-/// not have, as {e}@axes does.
+/// Returns the tensor's dimension for each dimension of a layout. Empty for a dimension of 1 that only the rules put
+/// in, as {e}@axes does.
 [[nodiscard]] std::vector<std::optional<std::size_t>> real_dims(const Layout& layout, std::span<const Index> shape);
 
-/// What a rank has of a tensor, in the tensor's own dimensions; an empty side where it has nothing.
+/// Returns a rank's tile in the tensor's own dimensions. It has an empty side if the rank holds nothing.
 [[nodiscard]] Tile real_tile(const Layout& layout, std::span<const Index> shape, Index rank);
 
-/// The boxes of a tile that lies dense and row-major from `offset` on.
+/// Returns the boxes of a tile that is dense and row-major and begins at `offset`.
 [[nodiscard]] std::vector<StoredBox> boxes_in_file(const Tile& tile, Index file, Index offset, Index element_bytes);
 
 }  // namespace reshard::files

@@ -29,7 +29,7 @@ std::string bytes_of(T value) {
     return bytes;
 }
 
-// A float as JSON has it: a number, or NaN, Infinity, -Infinity in quotes.
+// Reads a float: a number, or NaN, Infinity or -Infinity in quotes.
 std::optional<double> float_of(const Json& json) {
     if (json.is_number()) return json.get<double>();
     if (json == "NaN") return std::numeric_limits<double>::quiet_NaN();

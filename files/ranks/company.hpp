@@ -1,4 +1,4 @@
-// How ranks that read and write files learn of each other's failures, and add up checksums.
+// Ranks that read or write files together. They learn of each other's failures, and combine checksums.
 #pragma once
 
 #include "reshard/redistribute.hpp"
@@ -11,9 +11,9 @@ public:
 
     [[nodiscard]] Backend& backend() const { return *backend_; }
 
-    /// Collective. This rank's failure; where it has none, that of the first rank that failed, by its number.
+    /// Collective. Returns this rank's failure. If it has not failed, returns the failure of the lowest rank that has.
     [[nodiscard]] Result<void> all_well(const Result<void>& own);
-    /// Collective: all_well, with the value.
+    /// Collective. As all_well, with the value.
     template <class T>
     [[nodiscard]] Result<T> all_have(Result<T> own) {
         auto well = all_well(own ? Result<void>() : tl::unexpected(own.error()));
@@ -22,11 +22,11 @@ public:
     }
     /// Collective. Errors: mismatch (`what` differs between ranks).
     [[nodiscard]] Result<void> agree(std::uint64_t number, std::string_view what);
-    /// Collective: of each number the exclusive or over all ranks.
+    /// Collective. Returns the exclusive or over all ranks, for each number.
     [[nodiscard]] Result<std::vector<std::uint32_t>> combined(std::span<const std::uint32_t> numbers);
 
 private:
-    /// What all ranks bring, one after another; each as many bytes.
+    /// Gathers the bytes of all ranks, in rank order. Each brings equally many.
     [[nodiscard]] Result<std::vector<std::byte>> gathered(std::span<const std::byte> own);
 
     Backend* backend_;

@@ -9,11 +9,11 @@ namespace reshard::files {
 
 namespace {
 
-// A part of a tensor as an array of its own, in this rank's tile of the tensor.
+// A part of a tensor as an array of its own, in this rank's tile.
 struct PartTile {
     Layout layout;
-    Storage storage;               // from its first element on
-    std::span<std::byte> bytes{};  // from there on
+    Storage storage;               // which begins at its first element
+    std::span<std::byte> bytes{};  // which begin there
 };
 
 Result<PartTile> part_tile(const RankTensor& tensor, const Box& held, Index rank) {
@@ -30,14 +30,14 @@ Result<PartTile> part_tile(const RankTensor& tensor, const Box& held, Index rank
     return part;
 }
 
-// True when the part is a run of bytes in every tile.
+// True if the part is one run of bytes in every tile.
 bool is_band(const Box& held, const Layout& layout) {
     for (std::size_t k = 1; k < held.size(); ++k)
         if (held[k].size() != layout.dims[k].extent) return false;
     return true;
 }
 
-// Parts of one tensor whose bytes lie among each other are not written at once.
+// Two parts of one tensor are not written together if their bytes are interleaved.
 std::vector<std::vector<std::size_t>> buckets_of(const Round& round, Exchange::Way way,
                                                  std::span<const RankTensor> tensors) {
     std::vector<std::vector<std::size_t>> buckets(1);
@@ -67,7 +67,7 @@ Result<void> Exchange::run(const Round& round, Way way, std::span<const RankTens
         const SharedPart& shared = round[i];
         RESHARD_TRY(const auto& part, part_tile(tensors[shared.part.tensor], shared.part.held, rank));
         const auto bytes = static_cast<std::size_t>(share_bytes(shared, rank));
-        // Nothing lies nowhere: behind the last share is another's memory.
+        // An empty share has no place. Memory behind the last share belongs to others.
         const std::span<std::byte> share =
             bytes == 0 ? std::span<std::byte>() : shares.subspan(static_cast<std::size_t>(offsets[i]), bytes);
         const bool out = way == Way::to_tiles;

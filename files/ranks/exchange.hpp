@@ -1,5 +1,5 @@
-// A round between the ranks' shares, which they read or write, and the tiles that they have: plans of synthesize, run
-// by the executor.
+// Moves a round between shares, which ranks read or write, and the tiles of ranks. The executor runs plans of
+// synthesize.
 #pragma once
 
 #include "files/ranks/parts.hpp"
@@ -9,18 +9,19 @@ namespace reshard::files {
 
 /// A tensor on this rank.
 struct RankTensor {
-    std::shared_ptr<const Layout> layout;  ///< in its element type on the ranks
-    std::span<std::byte> bytes;            ///< of this rank's tile, dense and row-major; only read when it is saved
+    std::shared_ptr<const Layout> layout;  ///< with the element type on the ranks
+    std::span<std::byte> bytes;            ///< of this rank's tile, dense and row-major; a save only reads them
 };
 
 class Exchange {
 public:
     explicit Exchange(Backend& backend) : backend_(&backend) {}
 
-    /// Which way a round goes.
+    /// The direction of a round.
     enum class Way { to_tiles, to_shares };
 
-    /// Collective. Part i's share is at offsets[i] of `shares`, dense. Errors: as synthesize and Executor; backend.
+    /// Collective. Moves a round. The share of part i is dense and begins at offsets[i] of `shares`. Errors: as
+    /// synthesize and Executor; backend.
     [[nodiscard]] Result<void> run(const Round& round, Way way, std::span<const RankTensor> tensors,
                                    std::span<std::byte> shares, std::span<const Index> offsets);
 

@@ -13,9 +13,9 @@ namespace reshard::files {
 
 namespace {
 
-// What a rank knows before anything is read.
+// Everything that a rank knows before it reads.
 struct Loading {
-    Job job;  // whose target are the rank's shares, a file for each round
+    Job job;  // its target is the rank's shares, a file for each round
     std::vector<NewTensor> targets;
     std::vector<Round> rounds;
     std::vector<std::vector<Index>> offsets;  // of each part's share, by round
@@ -36,7 +36,7 @@ Result<std::vector<Part>> parts_of(const Checkpoint& source, const Wanted& wante
     return parts;
 }
 
-// A target file for each round, in which the rank's shares follow each other, larger elements first.
+// Adds a target file for each round. The rank's shares follow each other in it, larger elements first.
 void add_rounds(Loading& loading, Index rank) {
     NewFiles& target = loading.job.target;
     for (Round& round : loading.rounds) {
@@ -58,19 +58,16 @@ void add_rounds(Loading& loading, Index rank) {
     }
 }
 
-Result<Loading> prepare(const Backend& backend, const std::string& path, const ConvertOptions& options,
-                        std::uint64_t& number) {
+Result<Loading> prepare(const Backend& backend, const std::string& path, const ConvertOptions& options, Hash& hash) {
     RESHARD_CHECK(host_only(backend));
     RESHARD_CHECK(sensible(options));
-    const std::string rules = with_target_ranks(options.rules, backend.size());
     Loading loading;
-    RESHARD_ASSIGN(loading.job.source, open_checkpoint(path));
-    for (const StoredFile& file : loading.job.source.files)
-        number = mixed(number, fmt::format("{} {}", std::filesystem::path(file.path).filename().string(), file.bytes));
-    RESHARD_ASSIGN(loading.job.source, joined(std::move(loading.job.source), rules, options.list));
-    RESHARD_TRY(const auto& list, list_of(loading.job.source));
-    RESHARD_TRY(auto& wanted, wanted_of(rules, list, options.casts));
-    RESHARD_CHECK(covered(loading.job.source, wanted.moves));
+    RESHARD_TRY(auto& asked,
+                open_source(path, with_ends(options.rules, fmt::format("ranks={}", backend.size())), options));
+    for (const StoredFile& file : asked.source.files)
+        add_text(hash, fmt::format("{} {}", std::filesystem::path(file.path).filename().string(), file.bytes));
+    Wanted& wanted = asked.wanted;
+    loading.job.source = std::move(asked.source);
     for (NewTensor& target : wanted.targets) {
         RESHARD_CHECK(enough_ranks(backend, *target.layout));
         target.layout = in_dtype(target.layout, target.dtype);
@@ -81,7 +78,7 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     add_rounds(loading, backend.rank());
     complete(loading.job, options);
     loading.job.workers = workers_of(options, backend);
-    loading.job.granule = 1;  // what lies between is another rank's to read
+    loading.job.granule = 1;  // other ranks read the bytes between
     loading.targets = std::move(wanted.targets);
     return loading;
 }
@@ -113,9 +110,9 @@ Batch blocks_of(const Job& job, std::size_t first, std::size_t count_of_parts) {
 
 Result<Loaded> load(Backend& backend, const std::string& path, const ConvertOptions& options) {
     Company company(backend);
-    std::uint64_t number = number_of(options, "");
-    RESHARD_TRY(const auto& loading, company.all_have(prepare(backend, path, options, number)));
-    RESHARD_CHECK(company.agree(number, "options, or the files that are seen,"));
+    Hash hash = hash_of(options, "");
+    RESHARD_TRY(const auto& loading, company.all_have(prepare(backend, path, options, hash)));
+    RESHARD_CHECK(company.agree(hash.value(), "options, or the files that are seen,"));
     RESHARD_TRY(auto& loaded, company.all_have(allocated(backend, loading.targets)));
     std::vector<RankTensor> tensors;
     for (const LoadedTile& tile : loaded.tiles) tensors.push_back({tile.layout, tile.bytes});

@@ -49,9 +49,9 @@ public:
     }
 
 private:
-    static constexpr std::ptrdiff_t parts_max = 256;  // whose buffers are compared with each other
+    static constexpr std::ptrdiff_t parts_max = 256;  // compared in one round
 
-    // In the dimension that is outermost in files: what a rank gets lies together there.
+    // Cuts the dimension that is outermost in files, so that a rank's share is contiguous there.
     Result<Layout> share_of(const Part& part) const {
         const std::vector<Index> extents = extents_of(part.held);
         const Index ranks = std::ssize(dealt_);
@@ -65,7 +65,8 @@ private:
         return make_layout(Mesh{{"ranks", ranks}}, part.dtype, extents, spec);
     }
 
-    // The outermost dimension, if it has so many indices; else the first that has, or the longest.
+    // Returns the outermost dimension if it has enough indices. Otherwise returns the first dimension that has, or the
+    // longest.
     static std::size_t cut_of(const Part& part, Index indices) {
         const std::vector<Index> extents = extents_of(part.held);
         for (std::size_t k = 0; k < extents.size(); ++k)

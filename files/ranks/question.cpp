@@ -7,20 +7,21 @@
 
 namespace reshard::files {
 
-std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
-    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;  // FNV-1a
-    return (hash ^ 0xffU) * 0x100000001b3U;
+void add_text(Hash& hash, std::string_view text) {
+    hash.add(text);
+    hash.add("\xff");
 }
 
-std::uint64_t number_of(const ConvertOptions& options, std::string_view more) {
-    std::uint64_t number = mixed(0xcbf29ce484222325U, options.rules);
-    number = mixed(number,
-                   fmt::format("{} {} {} {} {} {}", name(options.form), options.memory, options.granule,
+Hash hash_of(const ConvertOptions& options, std::string_view more) {
+    Hash hash;
+    add_text(hash, options.rules);
+    add_text(hash, fmt::format("{} {} {} {} {} {}", name(options.form), options.memory, options.granule,
                                options.file_bytes_max, fmt::join(options.chunks, ","), fmt::join(options.shards, ",")));
-    for (const Cast& cast : options.casts) number = mixed(number, cast.pattern + "=" + std::string(name(cast.dtype)));
+    for (const Cast& cast : options.casts) add_text(hash, fmt::format("{}={}", cast.pattern, name(cast.dtype)));
     for (const ListedTensor& tensor : options.list)
-        number = mixed(number, fmt::format("{} {}[{}]", tensor.name, name(tensor.dtype), fmt::join(tensor.shape, ",")));
-    return mixed(number, more);
+        add_text(hash, fmt::format("{} {}[{}]", tensor.name, name(tensor.dtype), fmt::join(tensor.shape, ",")));
+    add_text(hash, more);
+    return hash;
 }
 
 Result<void> host_only(const Backend& backend) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -17,15 +16,15 @@ namespace reshard::files {
 
 namespace {
 
-// What a rank knows before anything moves. The job's source is its shares, all in one file that is memory; its tensors
-// are parts, in the order of the rounds.
+// Everything that a rank knows before anything moves. The job's source is the rank's shares, all in one file that is
+// memory. Its tensors are parts, in the order of the rounds.
 struct Saving {
     Job job;
     std::vector<RankTensor> tensors;
     std::vector<Round> rounds;
     std::vector<std::vector<Index>> offsets;  // of each part's share, by round
     Index share_bytes = 0;                    // of the largest round
-    Index batch_bytes = 0;                    // that the largest round has in files
+    Index batch_bytes = 0;                    // of the largest round in files
 };
 
 Result<std::vector<ListedTensor>> list_of(std::span<const SavedTile> tiles) {
@@ -50,7 +49,7 @@ Result<std::vector<RankTensor>> tensors_of(std::span<const SavedTile> tiles, con
         if (bytes != tiles[i].bytes.size())
             return fail(Code::mismatch, fmt::format("the tile of {} has {} bytes by the rules, and {} are given",
                                                     in_quotes(tiles[i].name), bytes, tiles[i].bytes.size()));
-        // Only read: the exchange goes from the tiles to the shares.
+        // The bytes are only read, because the exchange goes from tiles to shares.
         auto* const first = const_cast<std::byte*>(tiles[i].bytes.data());
         tensors.push_back({layout, {first, bytes}});
     }
@@ -91,14 +90,14 @@ Result<void> add_rounds(Saving& saving, Index rank) {
                 {source.tensors.size(), part.stored, whole_box(shape(shared.share)), part.in_file, *dims});
             source.tensors.push_back(std::move(tensor));
             offsets.push_back(end);
-            // Elements are aligned, whatever is before them.
+            // Each share is aligned for all element types.
             end += ceil_divide(share_bytes(shared, rank), 16) * 16;
         }
         saving.share_bytes = std::max(saving.share_bytes, end);
         saving.batch_bytes = std::max(saving.batch_bytes, batch);
     }
     source.files.push_back({"", saving.share_bytes});
-    // A job has its moves by target; parts of one keep the order of the rounds.
+    // A job has its moves by target. Parts of one target keep the order of the rounds.
     std::ranges::stable_sort(saving.job.moves, {}, &Move::target);
     return {};
 }
@@ -113,7 +112,7 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
     RESHARD_TRY(const auto& list, list_of(tiles));
     RESHARD_TRY(const auto& wanted, wanted_of(with_ends(options.rules, options.form), list, options.casts));
     RESHARD_ASSIGN(saving.tensors, tensors_of(tiles, wanted, backend));
-    RESHARD_ASSIGN(saving.job.target, new_files(wanted.targets, options, file, ""));
+    RESHARD_ASSIGN(saving.job.target, new_files({wanted.targets, options, file, {}}));
     for (const StoredTensor& tensor : saving.job.target.what.tensors) saving.job.target_boxes.emplace_back(tensor);
     RESHARD_TRY(auto& parts, parts_of(saving.job, wanted));
     RESHARD_TRY(const auto& room, room_of(options.memory, 0, options, backend));
@@ -129,7 +128,7 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
     return saving;
 }
 
-// The files are made by one rank, which gives them their names, too.
+// One rank makes the files and gives them their names.
 Result<std::optional<Unfinished>> begun(const Backend& backend, const Saving& saving, const std::string& to,
                                         const std::string& fingerprint, const ConvertOptions& options) {
     std::optional<Unfinished> made;
@@ -201,18 +200,13 @@ private:
 Result<Saved> save(Backend& backend, const std::string& path, std::span<const SavedTile> tiles,
                    const ConvertOptions& options) {
     Company company(backend);
-    std::string to = path;
-    while (to.size() > 1 && to.back() == '/') to.pop_back();
-    const std::string file = std::filesystem::path(to).filename().string();
-    const auto named = [&]() -> Result<Saving> {
-        if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", path));
-        return prepare(backend, file, tiles, options);
-    };
-    RESHARD_TRY(const auto& saving, company.all_have(named()));
+    RESHARD_TRY(const auto& into, company.all_have(new_path(path)));
+    const auto& [to, file] = into;
+    RESHARD_TRY(const auto& saving, company.all_have(prepare(backend, file, tiles, options)));
     std::string list;
     for (const SavedTile& tile : tiles)
         list += fmt::format("{} {}[{}]\n", tile.name, name(tile.dtype), fmt::join(tile.shape, ","));
-    const std::uint64_t number = number_of(options, list + file);
+    const std::uint64_t number = hash_of(options, list + file).value();
     RESHARD_CHECK(company.agree(number, "options, or names, types and shapes of tensors,"));
     const std::string fingerprint = fmt::format("{:016x}", number);
     RESHARD_TRY(auto& unfinished, company.all_have(begun(backend, saving, to, fingerprint, options)));

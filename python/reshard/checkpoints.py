@@ -43,7 +43,7 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
          memory: int = 1 << 28, jobs: int = 0) -> dict[str, numpy.ndarray]:
     """Loads a checkpoint: returns the tiles of this rank by name, in memory that peers reach. Collective.
 
-    path: safetensors (a file, a folder with an index, of torch DCP, or of ranks), .npy, or a folder of zarr v3.
+    path: a checkpoint in any form that `reshard inspect` reads.
     rules: their text. Each rank gets whole tensors if no line begins with `target`. list: the whole tensors, a line `name
     dtype[shape]` each, if the files of ranks do not describe them.
     cast: an element type for all floating tensors, or {pattern: element type}; the first pattern that matches counts.
@@ -70,7 +70,7 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
     tiles: name -> tile of this rank, row-major on the host, with the same names in the same order on all ranks.
     rules: `source` and a mesh, then the layouts of tensors; also `target` lines if the form holds parts (dcp, ranks).
     shapes: of whole tensors, in elements. A tensor that is not listed is whole on each rank.
-    form: single, index, dcp, ranks, npy or zarr; None: by the suffix of the path, else index.
+    form: a name of `reshard convert --to`; None: by the suffix of the path, else index.
     Data that several ranks hold is written once (form ranks: in the file of each rank). No file gets its final name
     before all data is on the disk. reshard.json has the checksums. cast, memory, jobs and errors: as load.
     """

@@ -1,5 +1,5 @@
-// Whether a process that was forked off uses what belongs to its parent: threads that held its locks are gone there,
-// and peers know of one process only.
+// Detects a forked process that uses objects of its parent. Threads that held their locks do not exist in it, and peers
+// know of one process only.
 #pragma once
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ private:
     long process_ = getpid();
 };
 
-/// Never frees what it is given: in a process that was forked off.
+/// Moves an object to memory that is never freed, for a forked process.
 template <class T>
 void leave(T& held) {
     static_cast<void>(new T(std::move(held)));

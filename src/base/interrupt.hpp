@@ -1,4 +1,4 @@
-// Whether a wait for other ranks is to end before its time, because its caller wants so.
+// Lets a caller end waits for other ranks early.
 #pragma once
 
 #include <chrono>
@@ -7,21 +7,20 @@
 
 namespace reshard {
 
-/// While one lives, the waits of its thread ask it whether they are to end. The one that was made last is asked.
+/// While an Interrupt lives, the waits of its thread ask it whether they must end. They ask the one that was made last.
 class Interrupt {
 public:
     using Clock = std::chrono::steady_clock;
     static constexpr std::chrono::milliseconds interval{100};  ///< between two questions
 
-    /// `asked` returns true when waits are to end, and is not called again then. `raised`: they are to end from the
-    /// begin.
+    /// `asked` returns true if waits must end, and is not called again then. If `raised`, they must end at once.
     explicit Interrupt(std::function<bool()> asked, bool raised = false)
         : asked_(std::move(asked)), before_(std::exchange(last(), this)), raised_(raised) {}
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
     ~Interrupt() { last() = before_; }
 
-    /// True when the waits of this thread are to end: this one, and all that follow while the Interrupt lives.
+    /// True if the waits of this thread must end: this one, and all others while the Interrupt lives.
     [[nodiscard]] static bool raised() { return last() != nullptr && last()->ask(); }
 
     /// The message of a wait that was interrupted; its code is backend.

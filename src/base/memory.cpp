@@ -20,11 +20,11 @@ namespace reshard {
 
 namespace {
 
-/// Less is there wherever a process still runs, and asking would cost more than taking it.
+/// A machine that runs a process has this much. A question would cost more than the allocation.
 constexpr Index asked_bytes_min = Index{4} << 20;
-/// One byte in so many is left for programs that allocate without a claim.
+/// One byte in this many is left for programs that allocate without a claim.
 constexpr Index left_one_in = 32;
-/// So many claims at once are safe without a line.
+/// This many claims at once are safe without a line.
 constexpr Index claims_at_once = 128;
 constexpr auto longest_wait = std::chrono::seconds(60);
 

@@ -1,4 +1,4 @@
-// How much memory there is before it is taken. Linux promises more than it has, and kills who believes it.
+// The available memory, before it is allocated. Linux promises more than it has, and kills processes that believe it.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct AvailableMemory {
 /// read below `root`, which tests set.
 [[nodiscard]] AvailableMemory available_memory(const std::string& root = "");
 
-/// Memory that is about to be taken. Claims of one machine stand in line: each holds its place until its bytes are
-/// taken, so that what it was promised is not promised to another process as well. Small claims do not wait.
+/// Memory that is about to be allocated. Claims of one machine stand in line. Each holds its place until its bytes are
+/// allocated, so no other process is promised the same bytes. Small claims do not wait.
 class MemoryClaim {
 public:
     MemoryClaim() = default;  ///< of nothing
@@ -36,8 +36,8 @@ private:
     int place_ = -1;  // a descriptor with the lock of the line
 };
 
-/// Takes the pages of so many bytes at `start`, so that what is missing is missing now. pre: page-aligned, anonymous.
-/// False when there is not that much.
+/// Makes the system provide the pages of `bytes` bytes at `start` now. Returns false if it lacks them. pre:
+/// page-aligned, anonymous.
 [[nodiscard]] bool take_anonymous(void* start, Index bytes);
 
 }  // namespace reshard

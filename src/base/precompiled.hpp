@@ -1,5 +1,5 @@
-// Compiled once for the sources of all libraries (reshard_precompile). It is no header to include: each source includes
-// what it uses, and a build of this project inside another one precompiles nothing.
+// Compiled once for the sources of all libraries (reshard_precompile). Do not include it. Each source includes the
+// headers that it uses, because a build inside another project precompiles nothing.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Text that came from a file or a user, as a terminal may show it.
+// Makes text from a file or a user safe for a terminal.
 #pragma once
 
 #include <cstddef>

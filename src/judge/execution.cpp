@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reshard/check.hpp"
+#include "src/base/hash.hpp"
 #include "src/judge/live_bytes.hpp"
 #include "src/plan/buffer_assignment.hpp"
 #include "src/plan/split_run.hpp"
@@ -68,10 +69,6 @@ Execution choose_execution(const Plan& plan, const Capabilities& capabilities, c
     if (!capabilities.one_exchange && !memory.footprint_bytes_max) return AsSteps{};
     if (!check(plan)) return AsSteps{};
     return choose_within(plan, capabilities, workspace_room(memory, full_ends(plan)), memory.donate, vocabulary);
-}
-
-void mix(std::uint64_t& fingerprint, std::uint64_t word) {
-    fingerprint = (fingerprint ^ word) * 0x9e3779b97f4a7c15u + (fingerprint >> 29);
 }
 
 void mix(std::uint64_t& fingerprint, const MemoryPolicy& memory) {

@@ -16,8 +16,7 @@ namespace reshard {
 [[nodiscard]] Execution choose_within(const Plan& plan, const Capabilities& capabilities, Index workspace_bytes_max,
                                       bool donate, Vocabulary vocabulary);
 
-/// Takes a word into a fingerprint.
-void mix(std::uint64_t& fingerprint, std::uint64_t word);
-void mix(std::uint64_t& fingerprint, const MemoryPolicy& memory);  ///< nothing of the policy that asks for nothing
+/// Adds a policy to a fingerprint. The default policy adds nothing.
+void mix(std::uint64_t& fingerprint, const MemoryPolicy& memory);
 
 }  // namespace reshard

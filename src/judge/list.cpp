@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 #include "src/judge/device_sets.hpp"
 #include "src/judge/execution.hpp"

@@ -12,7 +12,7 @@ namespace reshard::notation {
 
 namespace {
 
-// Names of a list are many, and so are counts that were meant as something else.
+// The most numbers that a {name:count} runs through. A larger count was probably meant as something else.
 constexpr Index count_max = Index{1} << 20;
 
 constexpr std::array<std::string_view, 10> star_names = {"*0", "*1", "*2", "*3", "*4", "*5", "*6", "*7", "*8", "*9"};
@@ -90,7 +90,7 @@ void NamePattern::set_count(std::string_view name, Index count) {
 
 namespace {
 
-// Tries tokens from left to right. What did not fit once, a token at a place, does not fit later.
+// Tries tokens from left to right. If a token did not fit at a place once, it does not fit there later.
 class Match {
 public:
     Match(std::span<const NamePattern::Token> tokens, std::string_view name, Bindings& bindings)

@@ -10,7 +10,7 @@
 
 namespace reshard::notation {
 
-/// What a * or a {name} of a pattern stands for.
+/// The value of a * or a {name} of a pattern.
 struct Binding {
     std::string_view name;  ///< *0, *1, ... for stars
     std::string_view value;
@@ -18,7 +18,7 @@ struct Binding {
 };
 using Bindings = std::vector<Binding>;
 
-/// The value of a name; empty when it has none. pre: names differ.
+/// Returns the value of a name, empty if it has no value. pre: names differ.
 [[nodiscard]] std::string_view value_in(const Bindings& bindings, std::string_view name);
 
 class NamePattern {
@@ -31,32 +31,32 @@ public:
         friend bool operator==(const Token&, const Token&) = default;
     };
 
-    /// The longest pattern at the scanner's place. The text must outlive it. Errors: syntax, unsupported (a count of
-    /// more than 2^20).
+    /// Reads the longest pattern at the scanner's place. The text must outlive it. Errors: syntax, unsupported (a count
+    /// of more than 2^20).
     [[nodiscard]] static Result<NamePattern> scan(Scanner& scanner);
 
     [[nodiscard]] std::span<const Token> tokens() const { return tokens_; }
-    [[nodiscard]] const Token* find(std::string_view name) const;  ///< the * or {name} of that name; null: none
-    void set_count(std::string_view name, Index count);            ///< where the pattern has that name
+    [[nodiscard]] const Token* find(std::string_view name) const;  ///< the * or {name} of that name, or null
+    void set_count(std::string_view name, Index count);            ///< if the pattern has that name
 
-    /// What its names stand for in `name`, in their order; false when it does not fit. Of several ways the one in which
-    /// the first * or {name} is shortest, then the second.
+    /// Sets the values of the pattern's names in `name`, in their order. Returns false if the pattern does not fit. If
+    /// several ways fit, the first * or {name} is as short as possible, then the second.
     [[nodiscard]] bool match(std::string_view name, Bindings& bindings) const;
 
-    /// The name with every * and {name} replaced. pre: all have values.
+    /// Returns the name with every * and {name} replaced. pre: all have values.
     [[nodiscard]] std::string written(const Bindings& bindings) const;
 
 private:
     std::vector<Token> tokens_;
 };
 
-/// Finds the patterns that a name may fit without trying all of them: rules may be as many as tensors.
+/// Finds the patterns that a name may fit, without trying all of them. There may be as many rules as tensors.
 class PatternIndex {
 public:
     /// pre: the pattern's text outlives the index.
     void add(const NamePattern& pattern, std::size_t number);
 
-    /// The numbers of the patterns that `name` fits or that begin as it does, ascending.
+    /// Returns the numbers of the patterns that equal `name` or whose fixed beginning `name` has, ascending.
     [[nodiscard]] std::vector<std::size_t> near(std::string_view name) const;
 
 private:
@@ -66,7 +66,7 @@ private:
     std::set<std::size_t> lengths_;  // of those texts
 };
 
-/// The number that a text is, without leading zeros, when it is below `count`; -1 otherwise.
+/// Reads a number without leading zeros. Returns -1 unless the text is one and it is below `count`.
 [[nodiscard]] Index number_below(std::string_view text, Index count);
 
 }  // namespace reshard::notation

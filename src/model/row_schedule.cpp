@@ -1,4 +1,4 @@
-// The rows of a list: each question that differs is kept once, with its ends as one array.
+// The rows of a list. Equal questions are kept once, with their ends as one array.
 #include <algorithm>
 #include <unordered_map>
 
@@ -6,6 +6,7 @@
 
 #include "reshard/planner/normalize_devices.hpp"
 #include "reshard/planner/view.hpp"
+#include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 #include "src/model/rows.hpp"
 #include "src/schedule/exchange.hpp"
@@ -14,12 +15,13 @@ namespace reshard {
 
 namespace {
 
-// One end of a question: the array, and how the tiles in which it lies are stored.
+// One end of a question: the array, and the storage of its tiles.
 struct End {
     Layout array;
-    std::optional<TensorPart> part = {};                // of a tensor; none: the array is the tensor
-    std::vector<std::optional<std::size_t>> dims = {};  // of a part: the tensor's dimension of each of the array's
-    std::vector<Storage> storages = {};                 // by rank; none: row-major
+    std::optional<TensorPart> part = {};  // of a tensor; empty: the array is the tensor
+    std::vector<std::optional<std::size_t>> dims =
+        {};                              // for a part: the tensor's dimension for each dimension of the array
+    std::vector<Storage> storages = {};  // by rank; empty: row-major
 };
 
 Index own_indices_before(const Side& side, Index index) {
@@ -29,7 +31,7 @@ Index own_indices_before(const Side& side, Index index) {
     return before;
 }
 
-// The array's storage on `rank`: it begins where the tensor's tile has its first indices of the box.
+// Returns the array's storage on `rank`. It begins at the tensor tile's first element in the box.
 Storage storage_on(const End& end, const Tile& array, Index rank) {
     if (!end.storages.empty()) return end.storages[static_cast<std::size_t>(rank)];
     if (!end.part) return row_major(array);
@@ -97,8 +99,8 @@ namespace {
 
 using Question = RowSchedule::Question;
 
-// Both arrays with the same dimensions: one of extent 1 that only one end has is put into the other, too. False when
-// other extents differ.
+// Gives both arrays the same dimensions. If only one end has a dimension of extent 1, the other end gets it too.
+// Returns false if other extents differ.
 bool align(End& source, End& target) {
     const std::vector<Dim> left = std::exchange(source.array.dims, {});
     const std::vector<Dim> right = std::exchange(target.array.dims, {});
@@ -142,10 +144,10 @@ Result<Question> understood(const Problem& problem) {
                       {std::make_shared<const Layout>(problem.target)});
 }
 
-// FNV-1a over words, of what decides the rows; names do not.
+// Hashes everything that decides the rows. Names do not decide them.
 struct PartHash {
-    std::uint64_t state = 0xcbf29ce484222325U;
-    void add(Index word) { state = (state ^ static_cast<std::uint64_t>(word)) * 0x100000001b3U; }
+    std::uint64_t state = 0;
+    void add(Index word) { mix(state, static_cast<std::uint64_t>(word)); }
     void add(const Layout& layout) {
         add(size_of(layout.dtype));
         for (const Axis& axis : layout.mesh.axes) add(axis.size);
@@ -206,7 +208,7 @@ Result<RowSchedule> RowSchedule::make(std::span<const PartProblem> parts) { retu
 
 namespace {
 
-// One storage for each rank of the layout, and none that leaves 64 bits.
+// Checks that each rank of the layout has a storage, and that all offsets fit 64 bits.
 Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
     if (storages.empty()) return {};
     if (std::ssize(storages) < world_size(layout.mesh))
@@ -244,7 +246,7 @@ Result<RowSchedule> RowSchedule::make(const Problem& array, RankStorages storage
 
 namespace {
 
-// The rows of one question, as if it were array 0.
+// Returns the rows of one question, as array 0.
 void append_rows(const Question& question, Index rank, RowSide side, std::vector<Row>& rows) {
     const Layout& source = question.source.array;
     const Layout& target = question.target.array;

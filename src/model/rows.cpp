@@ -8,7 +8,8 @@ namespace reshard {
 
 namespace {
 
-// Where boxes of a slot's tile lie, however many intervals its sides have: what comes before each is counted once.
+// Finds the places of boxes in a slot's tile, whose sides may have several intervals. The elements before each interval
+// are counted once.
 class Places {
 public:
     Places(const Slot& slot, Index element_bytes) : slot_(slot), element_bytes_(element_bytes) {
@@ -45,7 +46,8 @@ private:
     std::vector<std::vector<Index>> before_;
 };
 
-// The longest loop becomes the runs, of equals the innermost; the others are taken index by index.
+// The longest loop becomes the runs of a row. If several are equally long, the innermost does. The other loops are
+// taken index by index.
 void append_box(Row row, LoopNest nest, std::vector<Row>& rows) {
     if (nest.empty) return;
     row.run_bytes = take_run(nest);
@@ -78,7 +80,7 @@ void append_box(Row row, LoopNest nest, std::vector<Row>& rows) {
     }
 }
 
-// One run that continues another becomes one with it.
+// Joins a run with the run that it continues.
 bool join_runs(Row& row, const Row& next) {
     if (row.runs != 1 || next.runs != 1) return false;
     if (next.source_offset - row.source_offset != row.run_bytes) return false;
@@ -104,7 +106,7 @@ bool join_strides(Row& row, const Row& next) {
     return true;
 }
 
-// Joins what continues each other from `first` on.
+// Joins the rows from `first` on that continue each other.
 template <class Join>
 void join(std::vector<Row>& rows, std::size_t first, Join joins) {
     std::size_t last = first;

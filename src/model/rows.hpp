@@ -8,7 +8,7 @@
 
 namespace reshard {
 
-/// Appends the rows of boxes that lie in both slots. `row` says the array and the peer.
+/// Appends the rows of boxes that lie in both slots. `row` has the array and the peer.
 void append_rows(Row row, std::span<const Box> boxes, const Slot& source, const Slot& target, Index element_bytes,
                  std::vector<Row>& rows);
 

@@ -11,10 +11,10 @@ namespace reshard::notation {
 
 namespace {
 
-// So many pieces are an answer to read and to keep.
+// The most pieces that a layout of a rule may have.
 constexpr Index layout_pieces_max = Index{1} << 22;
 
-// Parts that follow each other, each cut by ceil-div. nullopt where layout_pieces_max is passed.
+// Cuts each of several consecutive parts by ceil-div. Returns nullopt if the pieces exceed layout_pieces_max.
 std::optional<Dim> cut_in_parts(Index extent, AtomList atoms, std::span<const Index> parts) {
     const Index shards = combinations(atoms);
     if (saturating_multiply(std::ssize(parts), shards) > layout_pieces_max) return std::nullopt;
@@ -104,7 +104,7 @@ private:
         return *std::move(made);
     }
 
-    // {e}@axes: the tensor is number e of so many, which the axes share out. It is no dimension of the tensor.
+    // {e}@axes: the tensor is number e of a count, which the axes divide. It adds no dimension to the tensor.
     Result<void> home(std::size_t begin) {
         const std::string_view name = scanner_.word();
         RESHARD_CHECK(scanner_.expect('}'));
@@ -129,7 +129,7 @@ private:
     std::size_t dim_ = 0;
 };
 
-// What the layout depends on beside the shape: the names in it.
+// The values of the names in the entries. The layout depends on them and on the shape.
 std::vector<std::string> axes_in(const Rule& rule, const Asked& asked) {
     std::vector<std::string> values;
     if (asked.names == nullptr) return values;

@@ -1,4 +1,4 @@
-// The layouts that rules say, once the shapes of the tensors are known.
+// Makes the layouts of rules for tensors of known shapes.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@
 
 namespace reshard::notation {
 
-/// A tensor of which a rule is to say the layout.
+/// A tensor that gets its layout from a rule.
 struct Asked {
     DType dtype = DType::f32;
     std::vector<Index> shape;
     std::size_t along = 0;            ///< the dimension in which parts follow each other
-    std::vector<Index> parts = {};    ///< that are cut by themselves; none: the dimension is cut as one
-    const Bindings* names = nullptr;  ///< what the rule's pattern stands for
+    std::vector<Index> parts = {};    ///< each is cut by itself; empty: the dimension is cut as one
+    const Bindings* names = nullptr;  ///< the values of the names in the rule's pattern
 };
 
 /// The layouts of one end, each kept once.
@@ -25,9 +25,10 @@ public:
     using Shared = std::shared_ptr<const Layout>;
     explicit EndLayouts(const RuleEnd& end) : end_(end) {}
 
-    /// As the entries of rule number `rule` say. Errors: as apply_rules.
+    /// Returns the layout of the entries of rule number `rule`. Errors: as apply_rules.
     [[nodiscard]] Result<Shared> said(std::size_t rule, const Asked& asked);
-    /// In blocks of another tensor's indices: a cut of that one is a cut between two blocks. Errors: as apply_rules.
+    /// Returns the layout of a tensor whose indices are blocks of another tensor's. A cut of the other tensor must be
+    /// between two blocks. Errors: as apply_rules.
     [[nodiscard]] Result<Shared> in_blocks(std::size_t rule, const Asked& asked, const Shared& of);
 
 private:

@@ -62,7 +62,7 @@ public:
     }
 
 private:
-    // A word that a tensor may have as its name, too, where '=' follows.
+    // Takes a word, unless '=' follows. Then it is the name of a tensor.
     bool keyword(std::string_view word) {
         const std::size_t before = scanner_.place();
         const std::string_view rest = scanner_.text().substr(before);
@@ -95,7 +95,7 @@ private:
         return {};
     }
 
-    // Entries only as far as to where they end.
+    // Reads a layout. Entries are skipped until the extents are known.
     Result<void> layout(Rule& rule) {
         rule.layout_offset = scanner_.place();
         if (scanner_.take('-')) return {};
@@ -171,7 +171,7 @@ private:
         return scanner_.expect(']');
     }
 
-    // Names mean one thing in all of a line: each has one count, and what only one side has is counted.
+    // A name has one meaning in a line. It has one count, and a name that only one side has must have a count.
     Result<void> agree(Rule& rule) {
         for (const RulePart& part : rule.parts) RESHARD_CHECK(agree_on_counts(rule, part));
         for (RulePart& part : rule.parts)

@@ -1,4 +1,4 @@
-// The lines of a rules text, read but not yet asked of any tensor. Grammar in reshard/model/rules.hpp.
+// The lines of a rules text, read but not yet applied to tensors. reshard/model/rules.hpp has the grammar.
 #pragma once
 
 #include "reshard/planner/tile.hpp"
@@ -10,10 +10,10 @@ namespace reshard::notation {
 struct RuleLine {
     std::string_view text;         ///< without comment and the blanks at its end
     std::size_t number = 0;        ///< from 1
-    const char* of = "the rules";  ///< what it is a line of
-    /// "line 3 of the rules: ...", with the line and the place.
+    const char* of = "the rules";  ///< the text that has the line
+    /// Returns the error "line 3 of the rules: ...", with the line and the place.
     [[nodiscard]] tl::unexpected<Error> error(Code code, std::string_view message, std::size_t offset) const;
-    /// The same result, its error with the number of the line.
+    /// Returns the result, and adds the number of the line to its error.
     template <class T>
     [[nodiscard]] Result<T> numbered(Result<T> result) const {
         if (!result) result = error(result.error().code, result.error().message, result.error().offset);
@@ -21,17 +21,17 @@ struct RuleLine {
     }
 };
 
-/// Takes the next line off the text; what follows a # says nothing, nor do empty lines. False at the end.
+/// Takes the next line off the text. Skips comments, which begin with #, and empty lines. Returns false at the end.
 [[nodiscard]] bool next_line(std::string_view& text, RuleLine& line);
 
 /// One dimension of a slice.
 struct Slice {
-    std::optional<Interval> indices;  ///< from and to; neither this nor a name: all
-    bool drops = false;               ///< an index, whose dimension goes
+    std::optional<Interval> indices;  ///< from and to; without this and a name: all
+    bool drops = false;               ///< an index; its dimension is dropped
     std::string_view name = {};       ///< {name}: the index that it stands for
 };
 
-/// One tensor of which a target is made.
+/// One tensor that becomes a part of a target.
 struct RulePart {
     NamePattern pattern;
     std::size_t offset = 0;  ///< in the line
@@ -40,7 +40,7 @@ struct RulePart {
 
 /// blocks n of pattern
 struct BlocksOf {
-    std::vector<Index> blocks;  ///< of each dimension; one: of all but that of a stack
+    std::vector<Index> blocks;  ///< for each dimension, or one for all dimensions but a stack's
     NamePattern pattern;
     std::size_t offset = 0;
 };
@@ -48,11 +48,11 @@ struct BlocksOf {
 struct Rule {
     RuleLine line;
     std::size_t offset = 0;              ///< of the pattern
-    std::optional<NamePattern> pattern;  ///< none: otherwise
+    std::optional<NamePattern> pattern;  ///< empty for `otherwise`
     bool also = false;
     std::size_t layout_offset = 0;   ///< of "-" or "["; entries are read when extents are known
-    std::optional<BlocksOf> blocks;  ///< instead of entries
-    std::vector<RulePart> parts;     ///< none: the tensors of the same name
+    std::optional<BlocksOf> blocks;  ///< in place of entries
+    std::vector<RulePart> parts;     ///< empty: the tensor of the same name
     bool cut_whole = false;          ///< ++
     std::size_t along = 0;           ///< the dimension in which parts follow each other, without that of a stack
     std::string_view stack = {};     ///< the name over which parts are stacked, if any
@@ -71,7 +71,7 @@ struct RuleText {
     RuleEnd target;
 };
 
-/// pre: the text outlives what is made of it. Errors: as apply_rules.
+/// Reads rules. pre: the text outlives the result. Errors: as apply_rules.
 [[nodiscard]] Result<RuleText> read_rules(std::string_view text);
 
 }  // namespace reshard::notation

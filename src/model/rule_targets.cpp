@@ -13,10 +13,10 @@ namespace reshard::notation {
 
 namespace {
 
-// A part of a source tensor, as a line takes it.
+// The part of a source tensor that a line takes.
 struct Taken {
     std::size_t tensor = 0;
-    std::optional<Box> box;    // none: all of it
+    std::optional<Box> box;    // empty: all of it
     std::vector<Index> shape;  // without the dimensions of indices
     std::size_t rule = 0;
 };
@@ -25,10 +25,10 @@ struct Taken {
 struct Made {
     std::size_t rule = 0;
     Bindings names;                           // of the rule's pattern, in its order
-    std::vector<std::optional<Taken>> parts;  // of a stack those of its first place first
+    std::vector<std::optional<Taken>> parts;  // of a stack: the parts of its first place come first
 };
 
-// The box of a slice. Errors without a place.
+// Returns the box of a slice. Its errors have no place.
 Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, const RulePart& part, const Bindings& names) {
     Taken taken{tensor, std::nullopt, listed.shape, 0};
     if (!part.slices) return taken;
@@ -117,7 +117,7 @@ private:
         return drops;
     }
 
-    // Every line that takes the tensor, or parts of it.
+    // Applies every line that takes the tensor, or parts of it.
     Result<void> take(std::size_t tensor) {
         const std::string& name = tensors_[tensor].name;
         for (const std::size_t i : patterns_.near(name)) {
@@ -172,13 +172,13 @@ private:
         return {};
     }
 
-    // As text, which stays.
+    // Returns the number as text that stays alive.
     std::string_view spelled(Index number) {
         while (std::ssize(numbers_) <= number) numbers_.push_back(std::to_string(numbers_.size()));
         return numbers_[static_cast<std::size_t>(number)];
     }
 
-    // What the names of a rule's pattern stand for, of all that is bound.
+    // Returns the values of the names in a rule's pattern, selected from all bound names.
     static Bindings names_of(const Rule& rule, const Bindings& names) {
         Bindings own;
         if (!rule.pattern) return own;
@@ -218,7 +218,7 @@ private:
         return {};
     }
 
-    // Nothing of a tensor goes to two places unless a line says 'also'.
+    // Fails if an element of a tensor goes to two places, unless a line says 'also'.
     Result<void> taken_once(std::size_t tensor) {
         for (std::size_t i = 0; i < taken_.size(); ++i)
             for (std::size_t j = 0; j < i; ++j)
@@ -264,7 +264,7 @@ private:
         return {};
     }
 
-    // The shape of a tensor whose parts are all there: they follow each other in one dimension, and are stacked in a
+    // Returns the shape of a tensor from all its parts. They follow each other in one dimension, or are stacked in a
     // new first one.
     Result<Asked> shape_of(std::size_t target) {
         const Made& made = made_[target];
@@ -288,7 +288,7 @@ private:
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
             if (tensors_[part.tensor].dtype != asked.dtype) return wrong(part, "has another element type than");
-            // Of a stack each place has what the first has.
+            // All places of a stack have the same parts as the first one.
             std::vector<Index> like = i < parts ? first.shape : made.parts[i % parts]->shape;
             if (i < parts && parts > 1 && part.shape.size() == like.size()) like[rule.along] = part.shape[rule.along];
             if (part.shape != like) return wrong(part, "has another shape than");
@@ -307,7 +307,7 @@ private:
         return asked;
     }
 
-    // The name of the tensor that would be a part.
+    // Returns the name of a missing tensor that would be a part.
     std::string missing(std::size_t target, std::size_t place) {
         const Rule& rule = end_.rules[made_[target].rule];
         const NamePattern& pattern = rule.parts[place % rule.parts.size()].pattern;
@@ -349,7 +349,7 @@ private:
     }
 
     static constexpr Index made_max = Index{1} << 20;   // parts of one
-    static constexpr Index split_max = Index{1} << 12;  // their slices are held against each other
+    static constexpr Index split_max = Index{1} << 12;  // their slices are compared with each other
 
     const RuleEnd& end_;
     std::span<const ListedTensor> tensors_;

@@ -1,4 +1,4 @@
-// What the target's rules make of the tensors of a list.
+// Applies the rules of the target to the tensors of a list.
 #pragma once
 
 #include "reshard/model/rules.hpp"
@@ -6,7 +6,7 @@
 
 namespace reshard::notation {
 
-/// Adds targets, ends and moves to a model that has its sources, which are `tensors`. Errors: as apply_rules.
+/// Adds targets, ends and moves to a model whose sources are `tensors`. Errors: as apply_rules.
 [[nodiscard]] Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model);
 
 }  // namespace reshard::notation

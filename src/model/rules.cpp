@@ -1,4 +1,4 @@
-// Rules applied to a list of tensors: where each is, what it becomes, and what is missing or said twice.
+// Applies rules to a list of tensors. They say the place of each and its target. Reports missing and repeated tensors.
 #include "reshard/model/rules.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Result<std::vector<ListedTensor>> parse_tensors(std::string_view text) {
 
 namespace {
 
-// The rule of each tensor of the source, and its layout.
+// Finds the rule and the layout of each source tensor.
 class Sources {
 public:
     Sources(const RuleEnd& end, std::span<const ListedTensor> tensors) : end_(end), tensors_(tensors), layouts_(end) {
@@ -71,7 +71,7 @@ public:
     }
 
 private:
-    // Leaves what the pattern's names stand for in names_.
+    // Leaves the values of the pattern's names in names_.
     Result<std::size_t> rule_of(const ListedTensor& tensor) {
         std::optional<std::size_t> found;
         Bindings names;
@@ -117,7 +117,7 @@ private:
         return {};
     }
 
-    // An error of a layout says of which tensor.
+    // Adds the name of the tensor to an error of its layout.
     template <class T>
     Result<T> named(const ListedTensor& tensor, Result<T> result) const {
         if (!result) result.error().message += fmt::format(" ('{}')", tensor.name);

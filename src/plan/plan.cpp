@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "src/base/hash.hpp"
+
 namespace reshard {
 
 Result<void> validate(const Network& network) {
@@ -27,15 +29,8 @@ Index world_size(const Plan& plan) {
 
 namespace {
 
-// FNV-1a over 64-bit words: small, stable, and enough to tell two plans of one program apart.
-struct Hash {
-    std::uint64_t state = 0xcbf29ce484222325u;
-    void add(Index word) {
-        for (int byte = 0; byte < 8; ++byte) {
-            state ^= static_cast<std::uint64_t>(word) >> (8 * byte) & 0xff;
-            state *= 0x100000001b3u;
-        }
-    }
+struct PlanHash : Hash {
+    using Hash::add;
     void add(const AtomList& atoms) {
         add(static_cast<Index>(atoms.size()));
         for (const Atom& atom : atoms) {
@@ -67,7 +62,7 @@ struct Hash {
 }  // namespace
 
 std::uint64_t fingerprint(const Plan& plan) {
-    Hash hash;
+    PlanHash hash;
     hash.add(static_cast<Index>(plan.source.dtype));
     hash.add(plan.source.mesh);
     hash.add(static_cast<Index>(plan.source.dims.size()));
@@ -85,7 +80,7 @@ std::uint64_t fingerprint(const Plan& plan) {
         add_mesh(step.layout);
     }
     for (const Index block : plan.network) hash.add(block);
-    return hash.state;
+    return hash.value();
 }
 
 }  // namespace reshard

@@ -2,52 +2,72 @@
 
 #include <algorithm>
 
+#include "src/base/odometer.hpp"
+#include "src/base/try.hpp"
+
 namespace reshard {
 
-Slabs::Slabs(const Box& box, Index elements_max) : box_(box), slab_(box) {
+namespace {
+
+// Calls visit(slab) for each slab of the box.
+template <class Visit>
+Result<void> for_each_slab(const Box& box, Index elements_max, const Visit& visit) {
     const Index most = std::max<Index>(elements_max, 1);
     Index row = count(box);  // elements of one index of the dimension that is cut
-    if (row == 0) parts_ = 0;
-    if (row == 0 || box.empty()) return;
-    while ((row /= box[cut_].size()) > most) ++cut_;
-    parts_ = ceil_divide(box[cut_].size(), std::min(box[cut_].size(), most / row));
-    for (std::size_t k = 0; k < cut_; ++k) slab_[k].end = slab_[k].begin + 1;
-}
-
-Interval Slabs::part(Index number) const {
-    const Interval& whole = box_[cut_];
-    const auto border = [&](Index at) {
-        return whole.begin + whole.size() / parts_ * at + std::min(at, whole.size() % parts_);
+    if (row == 0) return {};
+    if (box.empty()) return visit(box);
+    std::size_t cut = 0;  // the dimensions before it are taken index by index
+    while ((row /= box[cut].size()) > most) ++cut;
+    const Interval whole = box[cut];
+    const Index parts = ceil_divide(whole.size(), std::min(whole.size(), most / row));
+    std::vector<Index> counts;
+    for (std::size_t k = 0; k < cut; ++k) counts.push_back(box[k].size());
+    counts.push_back(parts);
+    const auto border = [&](Index part) {
+        return whole.begin + whole.size() / parts * part + std::min(part, whole.size() % parts);
     };
-    return {border(number), border(number + 1)};
+    Box slab = box;
+    return for_each_place(counts, [&](std::span<const Index> place) {
+        for (std::size_t k = 0; k < cut; ++k) slab[k] = {box[k].begin + place[k], box[k].begin + place[k] + 1};
+        slab[cut] = {border(place[cut]), border(place[cut] + 1)};
+        return visit(slab);
+    });
 }
 
-// False when all dimensions before the one that is cut have come round.
-bool Slabs::next_outer() {
-    for (std::size_t k = cut_; k-- > 0;) {
-        slab_[k] = {slab_[k].end, slab_[k].end + 1};
-        if (slab_[k].end <= box_[k].end) return true;
-        slab_[k] = {box_[k].begin, box_[k].begin + 1};
-    }
-    return false;
-}
-
-const Box* Slabs::next() {
-    if (number_ == parts_) {
-        if (!next_outer()) parts_ = 0;
-        number_ = 0;
-    }
-    if (parts_ == 0) return nullptr;
-    if (!box_.empty()) slab_[cut_] = part(number_);
-    ++number_;
-    return &slab_;
-}
+}  // namespace
 
 std::vector<Box> slabs(const Box& box, Index elements_max) {
     std::vector<Box> all;
-    Slabs cut(box, elements_max);
-    while (const Box* slab = cut.next()) all.push_back(*slab);
+    (void)for_each_slab(box, elements_max, [&](const Box& slab) {
+        all.push_back(slab);
+        return Result<void>();
+    });
     return all;
+}
+
+Result<void> for_each_piece(const Tile& tile, Index elements_max,
+                            const std::function<Result<void>(const Box&, Index)>& visit) {
+    if (count(tile) == 0) return {};
+    // The last dimension with several intervals is taken interval by interval, those before it index by index.
+    std::size_t split = tile.size();
+    while (split > 0 && tile[split - 1].intervals.size() == 1) --split;
+    std::vector<Index> counts;
+    for (std::size_t d = 0; d < split; ++d)
+        counts.push_back(d + 1 < split ? tile[d].size() : std::ssize(tile[d].intervals));
+    Box box;
+    for (const Side& side : tile) box.push_back(side.intervals.front());
+    Index first = 0;
+    return for_each_place(counts, [&](std::span<const Index> place) {
+        for (std::size_t d = 0; d < split; ++d) {
+            const Index index = d + 1 < split ? tile[d].at(place[d]) : 0;
+            box[d] = d + 1 < split ? Interval{index, index + 1} : tile[d].intervals[static_cast<std::size_t>(place[d])];
+        }
+        return for_each_slab(box, elements_max, [&](const Box& slab) {
+            const Index begin = first;
+            first += count(slab);
+            return visit(slab, begin);
+        });
+    });
 }
 
 }  // namespace reshard

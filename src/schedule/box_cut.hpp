@@ -1,31 +1,22 @@
 // A box cut into smaller ones, the same on every rank.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "reshard/planner/tile.hpp"
+#include "reshard/result.hpp"
 
 namespace reshard {
 
-/// Boxes of at most so many elements (at least one) that make up a box, one after another in row-major order: slabs, as
-/// even as can be, of the outermost dimension that must be cut. An empty box has none. Boxes of one shape are cut
-/// alike.
-class Slabs {
-public:
-    Slabs(const Box& box, Index elements_max);
-    [[nodiscard]] const Box* next();  ///< until the next call; null after the last
+/// Cuts a box into boxes of at most `elements_max` elements (at least one), in row-major order. They are slabs, as even
+/// as possible, of the outermost dimension that must be cut. An empty box has none. Boxes of one shape are cut in the
+/// same way.
+[[nodiscard]] std::vector<Box> slabs(const Box& box, Index elements_max);
 
-private:
-    [[nodiscard]] Interval part(Index number) const;
-    [[nodiscard]] bool next_outer();
-
-    Box box_;
-    Box slab_;
-    std::size_t cut_ = 0;  // the dimension that is cut; those before it are taken index by index
-    Index parts_ = 1;      // of it
-    Index number_ = 0;     // the next of them
-};
-
-[[nodiscard]] std::vector<Box> slabs(const Box& box, Index elements_max);  ///< all of them
+/// Cuts a tile into boxes of at most `elements_max` elements. Each box is contiguous in the dense tile. Calls
+/// visit(box, number of its first element in the dense tile) in that order. Stops at the first error.
+[[nodiscard]] Result<void> for_each_piece(const Tile& tile, Index elements_max,
+                                          const std::function<Result<void>(const Box& piece, Index first)>& visit);
 
 }  // namespace reshard

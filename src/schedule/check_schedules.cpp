@@ -1,4 +1,4 @@
-// The judge of schedules. It re-derives nothing from the way schedules are made: only tiles, summands and boxes.
+// The judge of schedules. It uses only tiles, summands and boxes, and nothing from the code that makes schedules.
 #include <algorithm>
 #include <map>
 
@@ -19,7 +19,7 @@ std::string print(const Box& box) {
 
 bool overlap(const Box& a, const Box& b) { return count(intersect(a, b)) > 0; }
 
-// True when the boxes, all inside `whole`, cover it and each element once.
+// True if the boxes, all inside `whole`, cover each element once.
 bool partitions(const Tile& whole, const std::vector<Box>& boxes) {
     Index elements = 0;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -44,8 +44,8 @@ struct Judge {
         return fail(Code::plan, fmt::format("schedule of rank {}: {}", rank, why));
     }
 
-    // A box's sender must hold it, of a summand that belongs to what the receiver wants. In a zero_fill one replica
-    // keeps its values, the same in every group: else devices that replicate a summand would hold different values.
+    // A box's sender must hold it, with a summand that belongs to the receiver's. In a zero_fill one replica keeps its
+    // values, the same one in every group. Otherwise devices that replicate a summand would hold different values.
     bool holds(Index peer, Index rank, const Box& box) const {
         if (!position_of(before.mesh, peer) || !contains(tile(before, peer), box)) return false;
         if (fills())
@@ -76,8 +76,8 @@ struct Judge {
         return {};
     }
 
-    // An avg keeps its meaning: what was summed is divided by as much as its divisor falls, what becomes a summand is
-    // multiplied by as much as it rises. Nothing else is scaled.
+    // An avg keeps its meaning. If the divisor falls by a factor, the sum is divided by that factor. If it rises, the
+    // new summand is multiplied by that factor. Nothing else is scaled.
     Result<void> scales(const Schedule& schedule) const {
         Scale factor;
         if (adds()) factor.over = divisor(before) / divisor(after());

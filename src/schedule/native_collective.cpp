@@ -11,7 +11,8 @@ bool all_of_one_shape(const std::vector<Box>& boxes) {
     return std::ranges::all_of(boxes, [&](const Box& box) { return same_shape(box, boxes.front()); });
 }
 
-// The one box per member, in their order. Null when a member has none or several, or a stranger has one.
+// Returns one box per member, in the members' order. Returns null if a member has no box or several, or if a stranger
+// has one.
 std::optional<std::vector<Box>> boxes_of(const std::vector<Transfer>& transfers, const std::vector<Index>& members) {
     if (transfers.size() != members.size()) return {};
     std::vector<Box> boxes;
@@ -23,7 +24,7 @@ std::optional<std::vector<Box>> boxes_of(const std::vector<Transfer>& transfers,
     return boxes;
 }
 
-// Its own share is a receive only.
+// The rank's own share is only a receive.
 std::vector<Transfer> sends_with_own(const Schedule& schedule, const Box& own) {
     std::vector<Transfer> sends = schedule.sends;
     sends.push_back({schedule.rank, own});
@@ -35,7 +36,7 @@ const Box* own_receive(const Schedule& schedule) {
     return found == schedule.receives.end() ? nullptr : &found->box;
 }
 
-// In the order in which the blocks lie, so that the result may be gathered in place.
+// Orders the members as their blocks lie in memory, so that the result may be gathered in place.
 std::optional<NativeCollective> gather(const Schedule& schedule) {
     std::vector<Transfer> blocks = schedule.receives;
     std::ranges::sort(blocks, [](const Transfer& a, const Transfer& b) {

@@ -1,5 +1,5 @@
-// Which schedules are one call of a library of collectives, and what a rank gives and takes in it: blocks of one shape,
-// one for each member, or one for all.
+// Recognizes schedules that are one call of a library of collectives. A rank gives and takes blocks of one shape: one
+// for each member, or one for all.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ struct NativeCollective {
     std::vector<Box> takes;                ///< of the target tile, one per member or one
 };
 
-/// Null when the schedule is none on this rank. Whether it is one at all the members must agree.
+/// Returns null if the schedule is no such call on this rank. Members must still agree about this, because one rank
+/// sees only its own side.
 [[nodiscard]] std::optional<NativeCollective> native_collective(const Schedule& schedule);
 
 }  // namespace reshard

@@ -20,7 +20,7 @@ std::vector<Transfer> part_of(const std::vector<Transfer>& whole, const Split& s
 
 bool inside(const Box& box, const Box& whole) { return intersect(box, whole) == box; }
 
-// All boxes of the piece lie in it, by the definition and not by the geometry that cuts.
+// Checks that all boxes lie in the piece, by the piece's definition and not by the geometry that cuts.
 bool has(const Split& split, std::size_t piece, const Interval& indices) {
     const Index begin = piece == 0 ? 0 : split.ends[piece - 1];
     const Index first = indices.begin % split.block;

@@ -1,4 +1,4 @@
-// The part of a schedule that one piece of a split is.
+// The part of a schedule for one piece of a split.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace reshard {
 
-/// The same step for the elements of a piece alone: each transfer is cut to what the piece has of its box, in order, so
-/// that both of its ranks cut alike. The tiles stay whole. pre: the schedule copies and fills nothing.
+/// Returns the step for the elements of one piece. Each transfer is cut to the part of its box in the piece, in order,
+/// so both of its ranks cut in the same way. The tiles stay whole. pre: the schedule copies and fills nothing.
 [[nodiscard]] Schedule schedule_of(const Schedule& whole, const Split& split, std::size_t piece);
 
-/// The judge of such parts, of one rank: with each peer, either way, every element of a whole transfer is in exactly
-/// one box of one piece, which is the piece that has it, and nothing else is. Code::plan with the peer if not.
+/// Judges these parts on one rank. For each peer and direction, each element of a whole transfer must be in exactly one
+/// box, in the piece that has it, and no box may hold others. Fails with Code::plan and the peer.
 [[nodiscard]] Result<void> check_pieces(const Schedule& whole, const Split& split, std::span<const Schedule> pieces);
 
 }  // namespace reshard

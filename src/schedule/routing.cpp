@@ -21,7 +21,7 @@ Tile tile_of(const Layout& layout, const TileNumber& number) {
 
 namespace {
 
-// The shards of one dimension that a side touches, ascending.
+// Returns the shards of one dimension that a side touches, ascending.
 std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     std::vector<Index> shards;
     if (dim.pieces.empty()) {
@@ -69,7 +69,7 @@ std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& n
     Index position = team_.empty() ? 0 : with_value(team_, 0, value_of(team_, *position_of(layout.mesh, rank_)));
     position = with_value(layout.unreduced, position, summand);
     for (std::size_t i = 0; i < number.size(); ++i) position = with_value(layout.dims[i].atoms, position, number[i]);
-    // Replicas differ in the unused digits; most major first makes them ascend.
+    // Replicas differ in the unused digits. The most major digit first makes them ascend.
     AtomList fixed = used_atoms(layout);
     fixed.insert(fixed.end(), team_.begin(), team_.end());
     std::vector<Index> devices = group_of(complement(fixed, device_count(layout)), position);
@@ -151,7 +151,7 @@ void append_range(Box& box, std::size_t dim, Index begin, Index end, std::vector
 }  // namespace
 
 std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end) {
-    // First as if every side were one interval, counted in its own indices.
+    // First treats every side as one interval, counted in its own indices.
     Box own;
     for (const Side& side : tile) own.push_back({0, side.size()});
     std::vector<Box> parts;

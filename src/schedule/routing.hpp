@@ -1,4 +1,4 @@
-// The senders of each device in a permute and in an exchange: the part of a schedule on which all ranks must agree.
+// The senders of each device in a permute and in an exchange. All ranks must agree on them.
 #pragma once
 
 #include "reshard/planner/step.hpp"
@@ -31,15 +31,16 @@ public:
     /// ascending.
     [[nodiscard]] std::vector<Index> devices_of(const Layout& layout, const TileNumber& number, Index summand) const;
 
-    /// The device that holds in `theirs` what the rank holds in `mine`, one to one over all devices (partners). pre:
-    /// `mine` and `theirs` are before and after or after and before, and their tiles agree in shape and number.
+    /// Returns the device whose tile in `theirs` is the rank's tile in `mine`, one to one over all devices (partners).
+    /// pre: `mine` and `theirs` are before and after, or after and before, and their tiles agree in shape and number.
     [[nodiscard]] Index partner(const Layout& mine, const Layout& theirs) const;
 
-    /// Who wants what of a source tile, and which of its holders share it.
+    /// The receivers of a source tile's parts, and the holders that share it.
     [[nodiscard]] std::vector<Stripes> stripes_of(const TileNumber& number, Index summand,
                                                   std::vector<Index> holders) const;
 
-    /// Who serves the rank its piece of a source tile. With one holder no other device is looked at.
+    /// Returns the device that serves the rank its piece of a source tile. With one holder no other device is looked
+    /// at.
     [[nodiscard]] std::vector<Share> shares_of(const TileNumber& number, Index summand,
                                                const std::vector<Index>& holders) const;
 

@@ -1,4 +1,4 @@
-// A step on one rank, as boxes and peers. Both ends compute their side alone; they agree because both walk the same
+// A step on one rank, as boxes and peers. Both ends compute their side alone. They agree because both walk the same
 // tiles in the same order.
 #include "reshard/planner/schedule.hpp"
 
@@ -31,15 +31,15 @@ bool in_one_run(const Tile& tile) {
     return std::ranges::all_of(tile, [](const Side& side) { return side.intervals.size() <= 1; });
 }
 
-// Each member sends to each other what that one wants of its tile. Reductions are no different: every member holds
-// what the others want, and the receiver adds up.
+// Each member sends each other member the part of its tile that the other needs. Reductions are the same: every member
+// holds a summand of the others' parts, and the receiver adds up.
 void schedule_group(Schedule& schedule, const Layout& before, const Layout& after, const AtomList& group) {
     const std::vector<Index> members = group_of(before, group, schedule.rank);
     for (const Index peer : members) {
         receive(schedule, peer, boxes_of(intersect(tile(before, peer), schedule.target_tile)));
         send(schedule, peer, boxes_of(intersect(schedule.source_tile, tile(after, peer))));
     }
-    // Tiles of several intervals are no regular collective's business.
+    // Regular collectives do not handle tiles of several intervals.
     if (in_one_run(schedule.source_tile) && in_one_run(schedule.target_tile)) schedule.group = members;
 }
 

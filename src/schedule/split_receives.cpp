@@ -7,7 +7,8 @@ namespace {
 
 bool is_empty(const Box& box) { return count(box) == 0; }
 
-// box without hole, as disjoint boxes: in each dimension what lies below and above, then inwards. pre: hole in box.
+// Returns `box` without `hole`, as disjoint boxes. Takes the parts below and above the hole in each dimension, then
+// goes inwards. pre: hole in box.
 std::vector<Box> around(Box box, const Box& hole) {
     assert(intersect(box, hole) == hole);
     std::vector<Box> rest;
@@ -24,7 +25,7 @@ std::vector<Box> around(Box box, const Box& hole) {
     return rest;
 }
 
-// Cuts `box` by the disjoint boxes that are covered already; what was not covered joins them.
+// Cuts `box` by the disjoint boxes that are covered already, and adds the new parts to them.
 std::vector<SplitReceive> cut(const Box& box, std::vector<Box>& covered) {
     std::vector<SplitReceive> cuts;
     std::vector<Box> fresh = {box};

@@ -1,4 +1,5 @@
-// Which part of a received box stores and which adds: the first receive to cover an element stores it, later ones add.
+// Divides received boxes into parts that store and parts that add. The first receive that covers an element stores it,
+// later ones add.
 #pragma once
 
 #include "reshard/planner/schedule.hpp"
@@ -7,12 +8,12 @@ namespace reshard {
 
 struct SplitReceive {
     Box box;
-    bool adds = false;  ///< to what earlier receives stored; else it stores
+    bool adds = false;  ///< to the result of earlier receives; else it stores
     friend bool operator==(const SplitReceive&, const SplitReceive&) = default;
 };
 
-/// For each receive, in order, the boxes into which it falls. With Combine::copy each is one box that stores. With any
-/// other Combine the boxes are disjoint, and each lies wholly inside or wholly outside of what earlier receives cover.
+/// Returns the boxes of each receive, in order. With Combine::copy each receive is one box that stores. With any other
+/// Combine the boxes are disjoint, and earlier receives cover each of them wholly or not at all.
 [[nodiscard]] std::vector<std::vector<SplitReceive>> arrivals(const Schedule& schedule);
 
 }  // namespace reshard

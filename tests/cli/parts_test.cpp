@@ -7,18 +7,21 @@
 #include <fstream>
 #include <set>
 
+#include "files/formats/npy.hpp"
 #include "report/numbers.hpp"
 #include "report/table.hpp"
 #include "reshard/text.hpp"
+#include "src/schedule/box_cut.hpp"
 #include "tool/data/exact_values.hpp"
 #include "tool/data/verify.hpp"
-#include "tool/files/box_runs.hpp"
-#include "tool/files/new_file.hpp"
-#include "tool/files/npy.hpp"
+#include "tool/output/new_file.hpp"
 #include "tool/ranks/ranks.hpp"
 
 namespace reshard::cli {
 namespace {
+
+using files::npy_header;
+using files::parse_npy;
 
 // Verifies the layout's tiles after `change` has modified rank 0's tiles.
 Verified verified_after(const char* mesh, const char* text, const std::function<void(std::span<std::byte>)>& change) {
@@ -83,7 +86,7 @@ TEST(Pieces, CoverABoxInOrder) {
     const Box box = {{1, 4}, {2, 7}, {0, 6}};
     for (const Index most : {1, 4, 6, 7, 12, 29, 30, 31, 1000}) {
         Index next = 0;
-        ASSERT_TRUE(for_each_piece(box, most, [&](const Box& piece, Index first) -> Result<void> {
+        ASSERT_TRUE(for_each_piece(as_tile(box), most, [&](const Box& piece, Index first) -> Result<void> {
             EXPECT_EQ(first, next);
             EXPECT_LE(count(piece), most);
             next += count(piece);
@@ -95,22 +98,21 @@ TEST(Pieces, CoverABoxInOrder) {
 
 TEST(Pieces, RunsAreLongAndInOrder) {
     Index runs = 0;
-    const auto visit = [&](const cli::Run& run) -> Result<void> {
-        EXPECT_EQ(run.in_array, (1 + runs) * 30 + 12);
-        EXPECT_EQ(run.in_tile, runs * 12);
-        EXPECT_EQ(run.elements, 12);
+    const auto visit = [&](Index in_array, Index in_tile, Index elements) -> Result<void> {
+        EXPECT_EQ(in_array, (1 + runs) * 30 + 12);
+        EXPECT_EQ(in_tile, runs * 12);
+        EXPECT_EQ(elements, 12);
         ++runs;
         return {};
     };
-    ASSERT_TRUE(for_each_run({4, 5, 6}, {{1, 4}, {2, 4}, {0, 6}}, visit));
+    ASSERT_TRUE(for_each_run({{0, 4}, {0, 5}, {0, 6}}, {{1, 4}, {2, 4}, {0, 6}}, visit));
     EXPECT_EQ(runs, 3);
-    EXPECT_EQ(run_stride({4, 5, 6}, {{1, 4}, {2, 4}, {0, 6}}), 30);
 }
 
 TEST(Pieces, AScalarIsOneRun) {
     Index runs = 0;
-    ASSERT_TRUE(for_each_run({}, {}, [&](const cli::Run& run) -> Result<void> {
-        EXPECT_EQ(run.elements, 1);
+    ASSERT_TRUE(for_each_run(Box{}, Box{}, [&](Index, Index, Index elements) -> Result<void> {
+        EXPECT_EQ(elements, 1);
         ++runs;
         return {};
     }));
@@ -201,7 +203,7 @@ TEST(Files, WhatIsThereIsNeitherFollowedNorOpened) {
 
 TEST(Files, TemporaryNamesAreDrawn) {
     std::set<std::string> names;
-    for (int i = 0; i < 1000; ++i) names.insert(name_in("there"));
+    for (int i = 0; i < 1000; ++i) names.insert(temporary_name("there"));
     EXPECT_EQ(names.size(), 1000U);
     EXPECT_EQ(names.begin()->size(), std::string("there/reshard-0123456789abcdef.partial").size());
 }

@@ -5,13 +5,13 @@
 #include <cstdlib>
 
 #include "files/formats/folder.hpp"
+#include "files/formats/npy.hpp"
 #include "files/formats/zarr.hpp"
 #include "reshard/model/rules.hpp"
 #include "reshard/notations/hlo.hpp"
 #include "reshard/notations/notation.hpp"
 #include "reshard/planner/cost.hpp"
 #include "reshard/synthesize.hpp"
-#include "tool/files/npy.hpp"
 #include "tool/request/problem_line.hpp"
 
 namespace reshard::fuzz {
@@ -109,10 +109,10 @@ void problem(std::string_view bytes) {
 }
 
 void npy(std::string_view bytes) {
-    const auto header = cli::parse_npy(bytes, static_cast<Index>(bytes.size()));
+    const auto header = files::parse_npy(bytes, static_cast<Index>(bytes.size()));
     if (!accepted(header)) return;
-    const auto element = cli::parse_descr(header->descr);
-    if (accepted(element)) static_cast<void>(accepted(cli::dtype_of(*element, std::nullopt)));
+    const auto element = files::parse_descr(header->descr);
+    if (accepted(element)) static_cast<void>(accepted(files::dtype_of(*element, std::nullopt)));
 }
 
 // A whole file. Accepted tensors lie within the file, with no holes, and their description survives write and read.

@@ -87,7 +87,7 @@ TRANSPORT = ["backends/common", "src/execute", "src/schedule", *KERNELS]
 MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
 NCCL = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch", "backends/nccl"]
 FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
-TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/files", "tool/data", "tool/commands", "tool/commands/calibrate",
+TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/calibrate",
         "tool/commands/explain", "tool"]
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
@@ -121,7 +121,7 @@ ROOMS = {
     **{room: ([*KERNELS, "src/text", "src/model", *FILES[:floor]], ["files/load", "redistribute"])
        for floor, room in enumerate(FILES)},
     "report": ([], ALL),
-    **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "backends/baseline", *MPI,
+    **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "backends/baseline", *MPI,
                *TRANSPORT, "report", *TOOL[:floor]], ALL) for floor, room in enumerate(TOOL)},
     **{room: (["report", *C[:floor]], ALL) for floor, room in enumerate(C)},
     "bindings/scalapack": ([], ALL),

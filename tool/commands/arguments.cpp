@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "reshard/files/convert.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -121,24 +122,19 @@ void add_translate(CLI::App& app, Arguments& arguments) {
 
 void add_inspect(CLI::App& app, Arguments& arguments) {
     CLI::App* command = add_command(app, arguments, inspect, "inspect", "what is in a checkpoint, and in which files");
-    option(*command, "path", arguments.from, "PATH",
-           "a .safetensors or .npy file, a folder of .safetensors, or of zarr")
-        ->required();
+    option(*command, "path", arguments.from, "PATH", files::paths_in_words())->required();
     option(*command, "--tensor", arguments.tensor, "NAME", "draw which file holds what of this tensor");
 }
 
 void add_convert(CLI::App& app, Arguments& arguments) {
     CLI::App* command =
         add_command(app, arguments, convert, "convert", "rewrite a checkpoint from one sharding to another");
-    option(*command, "from", arguments.from, "PATH",
-           "a .safetensors or .npy file, a folder of .safetensors, or of zarr")
-        ->required();
+    option(*command, "from", arguments.from, "PATH", files::paths_in_words())->required();
     option(*command, "into", arguments.into, "PATH", "the output; it may not exist yet")->required();
     option(*command, "--rules", arguments.rules, "FILE",
            "lines pattern = layout of the target, and of the source for files of ranks");
     option(*command, "--to", arguments.form, "FORM",
-           "single (a name that ends in .safetensors), npy (.npy), zarr (.zarr), index (else), ranks or "
-           "dcp");
+           "the form to write; the end of the name decides when not given: " + files::forms_in_words());
     option(*command, "--chunks", arguments.chunks, "INDICES", "of zarr: indices of a chunk in each dimension, 1,90,180")
         ->delimiter(',')
         ->allow_extra_args(false);

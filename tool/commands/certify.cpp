@@ -12,11 +12,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "files/base/file.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "src/text/certificate.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -66,11 +67,11 @@ std::string read_all(int fd) {
 
 /// One line to a process on its stdin, the first line of its stdout back; empty when it did not answer.
 std::string converse(const std::string& program, const std::string& line) {
-    auto question = File::pipe();
-    auto reply = File::pipe();
+    auto question = files::File::pipe();
+    auto reply = files::File::pipe();
     if (!question || !reply) return "";
-    std::optional<File> asked(std::move(question->first)), asks(std::move(question->second));
-    std::optional<File> answered(std::move(reply->first)), answers(std::move(reply->second));
+    std::optional<files::File> asked(std::move(question->first)), asks(std::move(question->second));
+    std::optional<files::File> answered(std::move(reply->first)), answers(std::move(reply->second));
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);

@@ -12,7 +12,7 @@
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 
 namespace reshard::cli {
 namespace {

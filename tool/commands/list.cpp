@@ -12,7 +12,7 @@
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 #include "tool/request/problem_line.hpp"
 
 namespace reshard::cli {

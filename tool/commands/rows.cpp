@@ -8,8 +8,8 @@
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
-#include "tool/files/row_files.hpp"
+#include "tool/console/text_file.hpp"
+#include "tool/output/row_files.hpp"
 
 namespace reshard::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/data/verify.hpp"
-#include "tool/files/tile_files.hpp"
+#include "tool/output/tile_files.hpp"
 #include "tool/ranks/memory_use.hpp"
 #include "tool/ranks/session.hpp"
 
@@ -52,7 +52,7 @@ Result<Opened> open_values(const Job& job) {
     if (!job.arguments.input.empty()) return open_input(job);
     const Layout& source = job.asked.problem.source;
     const bool reduced = summand_count(source) > 1 || summand_count(job.asked.problem.target) > 1;
-    return Opened{generated(source, reduced), {descr_of(source.dtype), false}};
+    return Opened{generated(source, reduced), {files::descr_of(source.dtype), false}};
 }
 
 Storages storages_of(const Plan& plan, Index rank, bool fortran_order) {

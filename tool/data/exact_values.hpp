@@ -8,14 +8,15 @@
 
 namespace reshard::cli {
 
-/// The largest n such that all of 0..n are exact.
+/// Returns the largest n such that all of 0..n are exact.
 [[nodiscard]] Index exact_max(DType dtype);
 
-/// pre: 0 <= value <= exact_max(dtype), one element of room. Both parts of a complex number become the value.
+/// Writes a value as an element. Both parts of a complex number become the value. pre: 0 <= value <= exact_max(dtype),
+/// room for one element.
 void encode(DType dtype, Index value, std::span<std::byte> element);
 
-/// The inverse. An element that encode did not make gives another value than the expected one: -1 when it is no whole
-/// number.
+/// The inverse of encode. An element that encode did not make gives another value than the expected one, and -1 if it
+/// is no whole number.
 [[nodiscard]] Index decode(DType dtype, std::span<const std::byte> element);
 
 }  // namespace reshard::cli

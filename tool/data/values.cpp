@@ -1,11 +1,12 @@
 #include "tool/data/values.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
-#include "src/copy/copy.hpp"
+#include "src/copy/box_runs.hpp"
 #include "tool/data/exact_values.hpp"
-#include "tool/files/box_runs.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -24,55 +25,42 @@ void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
     }
 }
 
-// Every bit of every element is moved and compared, whatever number it would be.
+// All bits of all elements are random, so every bit is moved and compared, whatever number it would be.
 class Hashed final : public Values {
 public:
-    Hashed(DType dtype, std::vector<Index> shape, std::uint64_t first)
-        : dtype_(dtype), shape_(std::move(shape)), first_(first) {}
+    Hashed(DType dtype, Box whole, std::uint64_t first) : dtype_(dtype), whole_(std::move(whole)), first_(first) {}
 
     Result<void> part(const Box& box, Index, std::span<std::byte> into) override { return total(box, into); }
 
     Result<void> total(const Box& box, std::span<std::byte> into) override {
-        return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
-            fill(run, into.data() + run.in_tile * size_of(dtype_));
+        return for_each_run(whole_, box, [&](Index number, Index at, Index elements) -> Result<void> {
+            fill(first_ + static_cast<std::uint64_t>(number), unsigned_of(elements),
+                 &into[unsigned_of(at * size_of(dtype_))]);
             return {};
         });
     }
 
 private:
-    void fill(const Run& run, std::byte* into) const {
-        const auto first = first_ + static_cast<std::uint64_t>(run.in_array);
-        const std::size_t elements = unsigned_of(run.elements);
+    void fill(std::uint64_t first, std::size_t elements, std::byte* into) const {
         if (dtype_ == DType::boolean) {
             for (std::size_t i = 0; i < elements; ++i) into[i] = std::byte(mixed(first + i) & 1);
             return;
         }
-        switch (size_of(dtype_)) {
-            case 1:
-                return hash_run<1>(first, elements, into);
-            case 2:
-                return hash_run<2>(first, elements, into);
-            case 4:
-                return hash_run<4>(first, elements, into);
-            case 8:
-                return hash_run<8>(first, elements, into);
-            default:
-                return hash_run<16>(first, elements, into);
-        }
+        constexpr std::array runs = {hash_run<1>, hash_run<2>, hash_run<4>, hash_run<8>, hash_run<16>};
+        runs[std::countr_zero(static_cast<std::uint64_t>(size_of(dtype_)))](first, elements, into);
     }
 
     DType dtype_;
-    std::vector<Index> shape_;
+    Box whole_;
     std::uint64_t first_;  // number of the array's first element
 };
 
-// Numbers small enough that what all summands combine to is exact.
+// Numbers so small that the combination of all summands is exact.
 class Reducible final : public Values {
 public:
-    Reducible(DType dtype, std::vector<Index> shape, Index summands, Reduction reduction, Index divisor,
-              std::uint64_t first)
+    Reducible(DType dtype, Box whole, Index summands, Reduction reduction, Index divisor, std::uint64_t first)
         : dtype_(dtype),
-          shape_(std::move(shape)),
+          whole_(std::move(whole)),
           first_(first),
           summands_(summands),
           reduction_(reduction),
@@ -110,12 +98,12 @@ private:
             case Reduction::prod:  // at most 2^4; of bool, seldom false
                 if (dtype_ == DType::boolean) return below(8) > 0 ? 1 : 0;
                 return summand < 4 ? 1 + below(2) : 1;
-            case Reduction::avg:  // one summand is a multiple of what their sum is divided by, the rest hold 0
+            case Reduction::avg:  // one summand holds a multiple of the divisor, the rest hold 0
                 return home ? divisor_ * below(largest_ + 1) : 0;
             case Reduction::sum:
                 break;
         }
-        // With more summands than the dtype can add, one of each element holds 1 and the rest hold 0.
+        // If the dtype cannot add so many summands, one of them holds 1 and the rest hold 0.
         if (largest_ == 0) return home ? 1 : 0;
         return below(largest_ + 1);
     }
@@ -123,13 +111,13 @@ private:
     template <class Value>
     Result<void> each(const Box& box, std::span<std::byte> into, Value value) {
         const std::size_t size = unsigned_of(size_of(dtype_));
-        return for_each_run(shape_, box, [&](const Run& run) -> Result<void> {
-            for (Index i = 0; i < run.elements; ++i) {
-                const auto index = first_ + static_cast<std::uint64_t>(run.in_array + i);
-                const auto element = into.subspan(unsigned_of(run.in_tile + i) * size, size);
+        return for_each_run(whole_, box, [&](Index number, Index at, Index elements) -> Result<void> {
+            for (Index i = 0; i < elements; ++i) {
+                const auto index = first_ + static_cast<std::uint64_t>(number + i);
+                const auto element = into.subspan(unsigned_of(at + i) * size, size);
                 encode(dtype_, value(index), element);
-                // Of complex numbers the parts are alike and add up each by itself; they multiply by themselves only
-                // where there is but one.
+                // Both parts of a complex number are equal, and add up separately. For products the imaginary part is
+                // 0.
                 if (reduction_ == Reduction::prod && is_complex(dtype_))
                     std::ranges::fill(element.subspan(size / 2), std::byte{0});
             }
@@ -138,7 +126,7 @@ private:
     }
 
     DType dtype_;
-    std::vector<Index> shape_;
+    Box whole_;
     std::uint64_t first_;
     Index summands_;
     Reduction reduction_;
@@ -179,10 +167,10 @@ private:
 
 std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array) {
     const std::uint64_t first = array << 40;
-    if (!reduced) return std::make_unique<Hashed>(source.dtype, shape(source), first);
+    if (!reduced) return std::make_unique<Hashed>(source.dtype, files::whole_box(shape(source)), first);
     const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
-    return std::make_unique<Reducible>(source.dtype, shape(source), summand_count(source), reduction, divisor(source),
-                                       first);
+    return std::make_unique<Reducible>(source.dtype, files::whole_box(shape(source)), summand_count(source), reduction,
+                                       divisor(source), first);
 }
 
 std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction) {

@@ -8,8 +8,8 @@
 
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
+#include "src/schedule/box_cut.hpp"
 #include "tool/data/exact_values.hpp"
-#include "tool/files/box_runs.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -27,7 +27,7 @@ Index differences(std::span<const std::byte> a, std::span<const std::byte> b, st
     return different;
 }
 
-// Pieces of a tile beside what they must be.
+// Compares pieces of a tile with their expected elements.
 using Compare = std::function<void(const Box& piece, std::span<const std::byte> have, std::span<const std::byte> want)>;
 
 Result<void> beside(Values& values, const Layout& target, const Tile& held, std::span<const std::byte> tile,
@@ -45,16 +45,15 @@ Result<void> beside(Values& values, const Layout& target, const Tile& held, std:
     });
 }
 
-// The sum of weight x value over a tile, modulo 2^64. It is linear, so the devices of a group may be added up without
-// bringing their tiles together; an element that is wrong goes unseen once in 2^60 at the most.
-std::uint64_t weighted(const std::vector<Index>& shape, const Box& piece, std::span<const std::byte> elements,
-                       DType dtype) {
+// Returns the sum of weight x value over a piece, modulo 2^64. It is linear, so the sums of a group's devices add up
+// without moving their tiles. A wrong element goes unseen at most once in 2^60.
+std::uint64_t weighted(const Box& whole, const Box& piece, std::span<const std::byte> elements, DType dtype) {
     const std::size_t size = unsigned_of(size_of(dtype));
     std::uint64_t sum = 0;
-    (void)for_each_run(shape, piece, [&](const Run& run) -> Result<void> {
-        for (Index i = 0; i < run.elements; ++i) {
-            const auto element = elements.subspan(unsigned_of(run.in_tile + i) * size, size);
-            const auto weight = mixed(static_cast<std::uint64_t>(run.in_array + i)) | 1U;
+    (void)for_each_run(whole, piece, [&](Index number, Index at, Index count_of_run) -> Result<void> {
+        for (Index i = 0; i < count_of_run; ++i) {
+            const auto element = elements.subspan(unsigned_of(at + i) * size, size);
+            const auto weight = mixed(static_cast<std::uint64_t>(number + i)) | 1U;
             sum += weight * static_cast<std::uint64_t>(decode(dtype, element));
         }
         return {};
@@ -84,13 +83,13 @@ Result<Verified> verify_sums(Rank& rank, const Layout& target, Index elements, c
         group.have += std::stoull(theirs.substr(first + 1));
         group.want = std::stoull(theirs.substr(second + 1));
     }
-    const auto times = static_cast<std::uint64_t>(divisor(target));  // the sum is so many times the array
+    const auto times = static_cast<std::uint64_t>(divisor(target));  // the sum is the array times this
     const bool right = key < 0 || groups[key].have == times * groups[key].want;
     const std::vector<Index> totals = sum(rank, {right ? 0 : elements, elements});
     return Verified{totals[0], totals[1]};
 }
 
-// Bytes of one piece of every rank, combined over the devices that differ only on unreduced atoms from this one.
+// Combines the bytes of one piece over the devices that differ from this one only on unreduced atoms.
 std::vector<std::byte> combined_piece(const Layout& target, Index rank, const std::vector<std::string>& all) {
     std::vector<std::byte> combined;
     for (std::size_t other = 0; other < all.size(); ++other) {
@@ -106,7 +105,7 @@ std::vector<std::byte> combined_piece(const Layout& target, Index rank, const st
     return combined;
 }
 
-// What no weights add up: every group brings its tiles together, piece by piece.
+// Verifies reductions that no weights can check. Every group brings its tiles together, piece by piece.
 Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& target, const Tile& held,
                                  std::span<const std::byte> tile) {
     const Index size = size_of(target.dtype);
@@ -141,7 +140,8 @@ Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& targe
 
 Tile storage_tile(const Layout& layout, Index rank, bool fortran_order) {
     Tile held = tile(layout, rank);
-    return fortran_order ? reversed(std::move(held)) : held;
+    if (fortran_order) std::reverse(held.begin(), held.end());
+    return held;
 }
 
 Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order, std::span<std::byte> tile,
@@ -160,7 +160,7 @@ Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool f
                         std::span<const std::byte> tile, Progress& progress) {
     const bool inside = position_of(target.mesh, rank.index()).has_value();
     const Tile held = storage_tile(target, rank.index(), fortran_order);
-    std::vector<Index> ordered = shape(target);
+    Box ordered = files::whole_box(shape(target));
     if (fortran_order) std::reverse(ordered.begin(), ordered.end());
     const bool sums = summand_count(target) > 1;
     if (sums && combine_of(target.reduction) != Combine::sum) return verify_combined(rank, values, target, held, tile);

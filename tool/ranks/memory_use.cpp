@@ -31,8 +31,8 @@ bool reset_high_water() {
 }  // namespace
 
 ResidentGrowth::ResidentGrowth() {
-    // Memory that the allocator kept from earlier would be taken again without growing. The address sanitizer's
-    // allocator has nothing to trim, and glibc's, never set up then, crashes.
+    // Memory that the allocator has kept would be used again without growth. The address sanitizer's allocator has
+    // nothing to trim, and glibc's, never set up then, crashes.
 #ifndef __SANITIZE_ADDRESS__
     malloc_trim(0);
 #endif

@@ -1,4 +1,4 @@
-// What the operating system says of this process's memory.
+// The operating system's numbers for this process's memory.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace reshard::cli {
 
-/// Growth of the resident set since this was made, at its highest. The kernel's high-water mark is reset at the start
-/// where that is permitted; where not, growth is what the mark rose, and `exact()` says so. Shared memory counts in
+/// The largest growth of the resident set since this was made. The constructor resets the kernel's high-water mark, if
+/// that is permitted. Otherwise growth is the rise of the mark, and `exact()` returns false. Shared memory counts in
 /// every process that touched it.
 class ResidentGrowth {
 public:
@@ -21,7 +21,7 @@ private:
     Index begin_;
 };
 
-/// Tells apart the machines of a run.
+/// Returns a name that differs between the machines of a run.
 [[nodiscard]] std::string machine_name();
 
 }  // namespace reshard::cli

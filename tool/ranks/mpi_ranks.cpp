@@ -1,4 +1,4 @@
-// Ranks as processes under MPI. The tool is the user of MPI here, so it initializes and finalizes it.
+// Ranks as processes under MPI. The tool initializes and finalizes MPI.
 #include "tool/ranks/ranks.hpp"
 
 #ifdef RESHARD_HAS_MPI

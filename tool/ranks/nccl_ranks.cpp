@@ -47,7 +47,7 @@ public:
 
     std::string name() const override { return "nccl"; }
     bool one_process() const override { return true; }
-    // Backends are made on the ranks' threads, and all say this.
+    // The ranks' threads make their backends, and all backends have these capabilities.
     Capabilities capabilities() override { return capabilities_of("nccl", ranks_, 0).value(); }
 
     int drive(const std::function<int(Rank&)>& body) override {
@@ -67,7 +67,7 @@ private:
         }
         ThreadRank rank(**seat.backend(), barrier);
         const int code = body(rank);
-        rank.barrier();  // ends wait for each other's kernels where ranks share a GPU
+        rank.barrier();  // if ranks share a GPU, ends wait for each other's kernels
         return code;
     }
 

@@ -12,21 +12,21 @@
 
 namespace reshard::cli {
 
-/// How MPI programs move boxes without this library: one call for all, Alpa's unit tasks, or one of MPI's reductions
-/// (backends/baseline).
+/// The ways of MPI programs to move boxes without this library (backends/baseline): one call for all, Alpa's unit
+/// tasks, or one of MPI's reductions.
 enum class ByHand { alltoallw, messages_of_boxes, broadcasts, reductions };
 
-/// One rank, as its own code sees it. All verbs but the plain facts are collective.
+/// One rank, as its own code sees it. All functions that do something are collective.
 class Rank {
 public:
     virtual ~Rank() = default;
     [[nodiscard]] virtual Backend& backend() = 0;
-    [[nodiscard]] virtual std::vector<std::string> share(std::string mine) = 0;  ///< what each brought, in rank order
+    [[nodiscard]] virtual std::vector<std::string> share(std::string mine) = 0;  ///< every rank's `mine`, in rank order
     virtual void barrier() = 0;
     [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this one
 
-    /// Backends for baselines: that moves without a plan, and that runs a plan step by step in messages. Not for
-    /// threads.
+    /// Make backends for baselines. by_hand moves without a plan; messages runs a plan step by step in messages. Not
+    /// for threads.
     [[nodiscard]] virtual Result<std::unique_ptr<Backend>> by_hand(ByHand way) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Backend>> messages() = 0;
 
@@ -41,17 +41,17 @@ public:
     [[nodiscard]] virtual std::string name() const = 0;  ///< of the backend: local, mpi
     [[nodiscard]] virtual bool one_process() const = 0;  ///< true when all ranks share this process
     [[nodiscard]] virtual Capabilities capabilities() = 0;
-    /// Runs the body once on every rank driven here and returns the largest of its exit codes. An error, which all
-    /// ranks have, rank 0 writes, as JSON too where that is asked for.
+    /// Runs the body once on every rank driven here and returns the largest of its exit codes. Rank 0 writes an error,
+    /// which all ranks have, also as JSON if `as_json`.
     int each(bool as_json, const std::function<Result<int>(Rank&)>& body);
 
 protected:
     virtual int drive(const std::function<int(Rank&)>& body) = 0;
 };
 
-/// The ranks for `devices` devices. `backend` is local, mpi, nccl, or empty: mpi when an MPI launcher started this
-/// process, else local; `timeout` is of mpi, and so is `ranks_per_node`: so many are taken for a node, 0 for as they
-/// are. Errors: usage, unsupported, mismatch when too few ranks were started, backend.
+/// Makes the ranks for `devices` devices. `backend` is local, mpi or nccl. Empty means mpi if an MPI launcher started
+/// this process, else local. `timeout` and `ranks_per_node` are for mpi: a node counts as so many ranks, and 0 keeps
+/// the real nodes. Errors: usage, unsupported, mismatch (too few ranks were started), backend.
 [[nodiscard]] Result<std::unique_ptr<Ranks>> make_ranks(const std::string& backend, Index devices,
                                                         std::chrono::seconds timeout, Index ranks_per_node = 0);
 
@@ -61,10 +61,10 @@ protected:
 [[nodiscard]] Result<std::unique_ptr<Ranks>> nccl_ranks(Index devices);
 [[nodiscard]] Index nccl_devices();  ///< GPUs that this process sees; 0 without any, or without the backend
 
-/// Ranks that a run without a mesh of its own would have.
+/// Returns the number of ranks for a run that gives no mesh.
 [[nodiscard]] Index default_rank_count(const std::string& backend);
 
-/// Collective: success when it is everyone's, else the error of the lowest rank that has one, on all of them.
+/// Collective: succeeds if all ranks have. Otherwise all ranks get the error of the lowest failed rank.
 [[nodiscard]] Result<void> agree(Rank& rank, const Result<void>& mine);
 template <class T>
 [[nodiscard]] Result<T> agree(Rank& rank, Result<T> mine) {
@@ -72,7 +72,7 @@ template <class T>
     return mine;
 }
 
-/// Collective: element by element over all ranks.
+/// Collective: combine element by element over all ranks.
 [[nodiscard]] std::vector<Index> sum(Rank& rank, const std::vector<Index>& mine);
 [[nodiscard]] std::vector<Index> largest(Rank& rank, const std::vector<Index>& mine);
 [[nodiscard]] std::vector<double> largest(Rank& rank, const std::vector<double>& mine);

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, con
 
 Result<std::unique_ptr<Memory>> Session::own_pages(Index bytes) const {
     auto pages = allocate_pages(bytes);
-    if (pages) std::ranges::fill((*pages)->bytes(), std::byte{0});  // there, as a caller's are
+    if (pages) std::ranges::fill((*pages)->bytes(), std::byte{0});  // touched, as a caller's pages are
     return pages;
 }
 
@@ -90,7 +90,7 @@ Result<void> Session::take_memory(TileMemory tiles) try {
         own_source_.resize(size(accounted_.source));
         own_target_.resize(size(accounted_.target));
     } else {
-        // Memory is not there before it is touched; that is a cost of taking it, not of moving.
+        // The system provides memory only when it is touched. That cost belongs to the allocation, not to the move.
         std::ranges::fill(workspace_->bytes(), std::byte{0});
     }
     Buffers buffers{source_there(), target_there(), workspace_->bytes()};

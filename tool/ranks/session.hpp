@@ -1,4 +1,4 @@
-// A plan made ready on one rank: executor, memory, bound buffers. What `run` and `bench` do alike.
+// A plan made ready on one rank, for `run` and `bench`: executor, memory, bound buffers.
 #pragma once
 
 #include "reshard/execute.hpp"
@@ -18,7 +18,7 @@ struct Accounted {
     }
 };
 
-/// What a run took.
+/// The memory of a run.
 struct MemoryTaken {
     Accounted accounted;     ///< of the rank that accounts for most
     Index growth_bytes = 0;  ///< of the process whose resident set grew most
@@ -28,35 +28,35 @@ struct MemoryTaken {
 /// Collective.
 [[nodiscard]] MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Accounted& mine);
 
-/// Collective: what this rank is about to take, of memory that Linux promises and may not have. Errors, on all ranks:
-/// infeasible when the ranks of one machine need more than it has available.
+/// Collective: checks that the machine has the bytes that its ranks are about to allocate. Linux promises memory that
+/// it may not have. Errors, on all ranks: infeasible (the ranks of one machine need more than is available).
 [[nodiscard]] Result<void> enough_memory(Rank& rank, Index mine);
 
-/// Whose memory the tiles lie in: what the backend allocates, the program's own pages, or those registered.
+/// The memory of the tiles: the backend's, the program's own pages, or those pages registered.
 enum class TileMemory { allocated, callers, registered };
 
 class Session {
 public:
-    /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: those
-    /// of Executor::prepare; infeasible when the machine has not the memory; backend.
+    /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: as
+    /// Executor::prepare; infeasible (the machine lacks the memory); backend.
     [[nodiscard]] static Result<std::unique_ptr<Session>> make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
                                                                const Storages& storages = {},
                                                                TileMemory tiles = TileMemory::allocated);
 
-    /// The tiles in the program's memory. Of a device these are copies, brought there before a move and back after it.
-    /// A move leaves nothing that is promised in a donated source.
+    /// The tiles in the program's memory. If the backend is on a device, they are copies, which a move brings to the
+    /// device and back. After a move the contents of a donated source are unspecified.
     [[nodiscard]] std::span<std::byte> source() { return backend_.on_device() ? own_source_ : source_there(); }
     [[nodiscard]] std::span<std::byte> target() { return backend_.on_device() ? own_target_ : target_there(); }
     [[nodiscard]] const Accounted& accounted() const { return accounted_; }
     [[nodiscard]] const RankPlan& rank_plan() const { return executor_.plans().front(); }
-    /// What it took to register the tiles of this rank and to end that.
+    /// The time to register the tiles of this rank and to end the registration.
     [[nodiscard]] double register_seconds() const { return register_seconds_; }
     [[nodiscard]] std::string transport() const { return executor_.describe(); }
 
-    /// Overwrites the target, so that nothing found there later is what another move brought.
+    /// Overwrites the target, so that its later contents come from the next move.
     void wipe();
 
-    /// Collective: moves once; the seconds from the barrier before to the slowest rank's end.
+    /// Collective: moves once. Returns the seconds from the barrier before it to the slowest rank's end.
     [[nodiscard]] Result<double> move(Rank& rank);
     [[nodiscard]] std::vector<double> step_seconds() const { return bound_->step_seconds(); }
 

@@ -1,4 +1,4 @@
-// Where ranks that are threads of this process meet.
+// The meeting point of ranks that are threads of this process.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace reshard::cli {
 struct Barrier {
     explicit Barrier(Index ranks) : barrier(ranks), brought(static_cast<std::size_t>(ranks)) {}
 
-    /// What each rank brought, in rank order.
+    /// Returns every rank's value, in rank order.
     std::vector<std::string> share(Index rank, std::string mine) {
         brought[static_cast<std::size_t>(rank)] = std::move(mine);
         barrier.arrive_and_wait();
         std::vector<std::string> all = brought;
-        barrier.arrive_and_wait();  // nobody brings the next thing before all have this one
+        barrier.arrive_and_wait();  // no rank brings its next value before all have this one
         return all;
     }
 
@@ -27,7 +27,7 @@ struct Barrier {
     std::vector<std::string> brought;
 };
 
-/// A rank that is a thread of this process; the baselines of MPI are not there.
+/// A rank that is a thread of this process. It has no baselines of MPI.
 class ThreadRank final : public Rank {
 public:
     ThreadRank(Backend& backend, Barrier& barrier) : backend_(backend), barrier_(barrier) {}
@@ -48,7 +48,7 @@ private:
     Barrier& barrier_;
 };
 
-/// Runs body(rank) on a thread for each of `ranks`; the largest exit code.
+/// Runs body(rank) on a thread for each of `ranks`. Returns the largest exit code.
 template <class Body>
 int on_threads(Index ranks, const Body& body) {
     std::vector<int> codes(static_cast<std::size_t>(ranks));

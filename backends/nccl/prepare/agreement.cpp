@@ -5,19 +5,13 @@
 #include <algorithm>
 #include <set>
 
+#include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::nccl {
 namespace {
 
 constexpr Index ranks_named_max = 256;  // up to so many ranks, the error names the two that differ
-
-std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
-    seed ^= value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2);
-    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9u;
-    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebu;
-    return seed ^ (seed >> 31);
-}
 
 std::uint64_t mixed_all(std::uint64_t seed, std::initializer_list<Index> values) {
     for (const Index value : values) seed = mixed(seed, static_cast<std::uint64_t>(value));

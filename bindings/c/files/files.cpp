@@ -1,4 +1,4 @@
-// Files of the C interface: what is in them, conversions, and tiles of ranks.
+// Files of the C interface: their headers, conversions, and tiles of ranks.
 #include "reshard/c/files.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ struct reshard_checkpoint final : reshard::c::Handle {
     [[nodiscard]] const char* kind() const override { return name; }
     const reshard::files::Checkpoint found;
     std::vector<std::string> dtypes;  // of each tensor
-    // Of each tensor where boxes begin, one box after the other, and how long they are.
+    // For each tensor, the begins of its boxes, one box after another, and their extents.
     std::vector<std::vector<int64_t>> begins;
     std::vector<std::vector<int64_t>> shapes;
 };
@@ -32,7 +32,7 @@ namespace {
 
 std::string_view text_or_none(const char* text) { return text == nullptr ? std::string_view() : text; }
 
-// The lines of a text that have something in them.
+// Calls visit for each line that is not empty.
 template <class Visit>
 Result<void> for_each_line(std::string_view text, const Visit& visit) {
     while (!text.empty()) {
@@ -68,10 +68,6 @@ Result<files::ConvertOptions> files_options_of(const reshard_files_options* give
         options.casts.push_back(std::move(cast));
         return {};
     }));
-    RESHARD_CHECK(need_count(asked.memory_bytes, 1, "memory_bytes"));
-    RESHARD_CHECK(need_count(asked.granule_bytes, 1, "granule_bytes"));
-    RESHARD_CHECK(need_count(asked.file_bytes_max, 1, "file_bytes_max"));
-    RESHARD_CHECK(need_count(asked.jobs, 0, "jobs"));
     options.memory = asked.memory_bytes;
     options.granule = asked.granule_bytes;
     options.file_bytes_max = asked.file_bytes_max;

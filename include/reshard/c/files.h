@@ -1,6 +1,6 @@
-/// \file
-/// Checkpoints and arrays on disk: what is in them, from one sharding to another, and to and from the memory of ranks.
-/// A library of its own, reshard_c_files. docs/checkpoints.md has the forms of files, the rules and what runs cost.
+/// \file Checkpoints and arrays on disk: reads their headers, converts their sharding, and moves them to and from the
+/// memory of ranks. A library of its own, reshard_c_files. docs/checkpoints.md has the forms of files, the rules and
+/// what runs cost.
 #ifndef RESHARD_C_FILES_H
 #define RESHARD_C_FILES_H
 
@@ -13,7 +13,7 @@ extern "C" {
 /// How files are written and read; each call says what it uses. Texts are read during the call; NULL: none.
 typedef struct reshard_files_options {
     size_t size;             ///< sizeof(reshard_files_options)
-    const char* form;        ///< the form to write: single, index, dcp, ranks, npy, zarr; NULL: as its path ends
+    const char* form;        ///< the form to write, a name of `reshard convert --to`; NULL: as its path ends
     const char* rules;       ///< where tensors are and belong
     const char* list;        ///< whole tensors of ranks' files, `name dtype[shape]` a line
     const char* casts;       ///< `dtype` or `pattern=dtype` a line; the first that fits a floating tensor counts
@@ -24,8 +24,8 @@ typedef struct reshard_files_options {
     const int64_t* shards;   ///< for zarr, multiples of the chunks; NULL: a file for each chunk
     int64_t dims;            ///< entries of `chunks` and of `shards`
     int64_t jobs;            ///< threads; 0: as many as processors, at most 8
-    int32_t verify;          ///< not 0: convert reads all again and compares checksums
-    int32_t resume;          ///< not 0: convert goes on where an earlier run of the same job ended
+    int32_t verify;          ///< not 0: convert reads the new files again and compares checksums
+    int32_t resume;          ///< not 0: convert continues an earlier run of the same job
     int32_t dry_run;         ///< not 0: convert only plans
     int32_t reserved;        ///< 0
     /// Called by one thread of convert from time to time; NULL: no call.
@@ -33,7 +33,7 @@ typedef struct reshard_files_options {
     void* context;  ///< for `progress`
 } reshard_files_options;
 
-/// The defaults; a NULL in place of options means the same.
+/// The defaults. NULL in place of options means the same.
 #define RESHARD_FILES_OPTIONS_INITIALIZER                                                                            \
     {                                                                                                                \
         sizeof(reshard_files_options), NULL, NULL, NULL, NULL, 1073741824, 1048576, 5000000000, NULL, NULL, 0, 0, 0, \
@@ -60,9 +60,9 @@ typedef struct reshard_files_converted {
 #define RESHARD_FILES_CONVERTED_INITIALIZER \
     { sizeof(reshard_files_converted), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/// Converts `from` to `to`. Nothing has its final name before it is whole and on the disk. `converted` may be NULL.
-/// Errors: io (what cannot be read or lies about itself, a full disk, `to` is there), mismatch, syntax (rules, lists),
-/// infeasible (less memory than any way needs), unsupported, usage.
+/// Converts `from` to `to`. The target gets its name when it is complete and on the disk. `converted` may be NULL.
+/// Errors: io (a file that cannot be read or contradicts its header, a full disk, `to` exists), mismatch, syntax
+/// (rules, lists), infeasible (too little memory), unsupported, usage.
 int reshard_files_convert(const char* from, const char* to, const reshard_files_options* options,
                           reshard_files_converted* converted, reshard_error** error);
 
@@ -126,7 +126,7 @@ typedef struct reshard_files_tile {
     const int64_t* shape;  ///< of the whole tensor, in elements
     const int64_t* tile;   ///< of this rank's tile, in elements; save does not read it
     int64_t dims;          ///< of both
-    void* address;         ///< of the tile; NULL where it has no bytes
+    void* address;         ///< of the tile; NULL if it has no bytes
     int64_t bytes;         ///< of the tile
 } reshard_files_tile;
 
@@ -134,7 +134,7 @@ typedef struct reshard_files_tile {
 #define RESHARD_FILES_TILE_INITIALIZER \
     { sizeof(reshard_files_tile), NULL, NULL, NULL, NULL, 0, NULL, 0 }
 
-/// The tiles of this rank, in memory that peers reach.
+/// The tiles of this rank, in memory that peers can reach.
 typedef struct reshard_loaded reshard_loaded;
 
 /// Fills this rank's tiles, as `target` lines of the rules say; without rules each rank gets all. Collective: all ranks

@@ -1,5 +1,5 @@
-// What is in files: tensors, and where each of their boxes lies. One description for every format, read or to be
-// written.
+// The contents of files: tensors, and the places of their boxes. One description serves every format, to read and to
+// write.
 #pragma once
 
 #include <string>
@@ -25,52 +25,51 @@ struct StoredTensor {
     std::string name;              ///< as the checkpoint calls it
     DType dtype = DType::f32;      ///< of its elements
     std::vector<Index> shape;      ///< in elements
-    std::vector<StoredBox> boxes;  ///< not empty ones
-    std::string fill = {};         ///< bytes of the element that is where no box is; empty: boxes must be everywhere
+    std::vector<StoredBox> boxes;  ///< none of them empty
+    std::string fill = {};  ///< bytes of the element outside of all boxes; empty: the boxes must cover the tensor
 };
 
 /// A file of a checkpoint.
 struct StoredFile {
-    std::string path;  ///< to open it; of one that is to be written, within its folder
+    std::string path;  ///< to open it; of a new file, within its folder
     Index bytes = 0;   ///< its size
 };
 
-/// Files and what is in them.
+/// Files and their contents.
 struct Checkpoint {
     std::string format;                 ///< in words
     std::vector<StoredFile> files;      ///< in the order of their names
-    std::vector<StoredTensor> tensors;  ///< in the order in which the first file has them, then the second, ...
-    /// Not 0: so many ranks have files of their own. Tensors are then what one rank has, `ranks` of them by the same
-    /// name in turn, and only rules say of which boxes of the whole they are.
+    std::vector<StoredTensor> tensors;  ///< in the order of the first file, then of the second, ...
+    /// If not 0, this many ranks have files of their own. Each tensor is then one rank's part, and `ranks` tensors with
+    /// the same name follow each other. Only rules say which boxes of the whole tensor the parts are.
     Index ranks = 0;
-    std::string rest = {};  ///< what the format says beside, for a target of the same format
+    std::string rest = {};  ///< other members of the format, for a target of the same format
 };
 
 /// Reads the headers of a checkpoint: a .safetensors file; a folder with a model.safetensors.index.json; a folder of
 /// .safetensors files, sharded by torch DCP or whole; a folder of model-rank-R-part-P.safetensors, as vLLM writes them;
-/// an .npy file; a folder that is an array of zarr v3, of raw chunks or shards of them. A single array is a tensor that
-/// has the name of its file or folder without what follows the last dot. Errors: io (what cannot be read, or is not
-/// what its header says: lengths, overlaps, gaps, sizes past 64 bits, names that leave the folder); unsupported
-/// (element types that are not known).
+/// an .npy file; a folder that is an array of zarr v3, of raw chunks or shards of them. A single array is a tensor with
+/// the name of its file or folder, up to the last dot. Errors: io (a file that cannot be read or that contradicts its
+/// header: lengths, overlaps, gaps, sizes past 64 bits, names that leave the folder); unsupported (element types that
+/// are not known).
 [[nodiscard]] Result<Checkpoint> open_checkpoint(const std::string& path);
 
-/// Whether the boxes of a tensor make it up.
+/// Tells whether the boxes of a tensor cover it.
 struct Coverage {
-    Index missing = 0;   ///< elements that no box has; 0 where boxes overlap, then it is not counted
+    Index missing = 0;   ///< elements that no box has; not counted, and 0, if boxes overlap
     bool twice = false;  ///< some element is in two boxes
     friend bool operator==(const Coverage&, const Coverage&) = default;
 };
 
-/// Of a tensor whose boxes are in its own indices.
+/// Computes the coverage of a tensor whose boxes are in its own indices.
 [[nodiscard]] Coverage coverage(const StoredTensor& tensor);
 
-/// The list that rules are applied to. Errors: mismatch (a name twice).
+/// Returns the list of tensors for rules. Errors: mismatch (a name twice).
 [[nodiscard]] Result<std::vector<ListedTensor>> list_of(const Checkpoint& checkpoint);
 
-/// The checkpoint with the tensors of its ranks put together as the source lines of the rules say; shapes are those of
-/// the list, or, without one, what the ranks' tiles add up to. Replicas are read from one rank. Of a checkpoint without
-/// ranks itself. Errors: as apply_rules; mismatch (tiles of another shape than the rules say, missing or too many
-/// ranks).
+/// Puts the tensors of ranks together as the source lines of the rules say. Shapes come from the list, or, if it is
+/// empty, from the sum of the ranks' tiles. Replicas are read from one rank. A checkpoint without ranks is returned as
+/// it is. Errors: as apply_rules; mismatch (tiles of another shape than the rules say, missing or too many ranks).
 [[nodiscard]] Result<Checkpoint> joined(Checkpoint checkpoint, std::string_view rules,
                                         std::span<const ListedTensor> list);
 

@@ -1,4 +1,4 @@
-// Between files and the tiles of ranks: each byte is read once, or written once, by all ranks together.
+// Moves tensors between files and the tiles of ranks. All ranks together read or write each byte once.
 #pragma once
 
 #include "reshard/backends/backend.hpp"
@@ -6,12 +6,12 @@
 
 namespace reshard::files {
 
-/// What a rank has of a tensor, dense and row-major.
+/// A rank's tile of a tensor, dense and row-major.
 struct LoadedTile {
     std::string name;                      ///< of the tensor
-    std::shared_ptr<const Layout> layout;  ///< of the whole tensor, in the element type that was asked for
+    std::shared_ptr<const Layout> layout;  ///< of the whole tensor, with the wanted element type
     std::vector<Index> shape;              ///< of this rank's tile, in elements, as tile_shape of the layout
-    std::unique_ptr<Memory> memory;        ///< the backend's, which peers reach; null where the rank has nothing
+    std::unique_ptr<Memory> memory;        ///< from the backend, so peers can reach it; null if the tile is empty
     std::span<std::byte> bytes;            ///< of the tile, in `memory`
 };
 
@@ -22,18 +22,18 @@ struct Loaded {
     Index rounds = 0;               ///< of reading and exchanging
 };
 
-/// Fills the tiles that the rules say each rank has, from what open_checkpoint reads. Collective.
-/// Of every tensor each rank reads about as much as any other and no rank what another reads, in the order of the
-/// files; small tensors are read by one rank each. What was read is cast, then moves by the plans of synthesize. Used
-/// of the options are rules (without `target` lines all ranks get all), list, casts, memory (of buffers on each rank,
-/// beside the tiles), granule (a tensor of fewer bytes is read by one rank) and jobs (threads of each rank; 0: as many
-/// as processors for each rank of a node). All ranks pass the same. Errors, on all ranks and with the reason of the
-/// first one that failed: as open_checkpoint, joined and apply_rules; io (a file that became shorter, or that some rank
-/// does not see as the others do); infeasible (less memory than a row of some tensor takes); mismatch (options that
-/// differ between ranks, more ranks asked for than there are); unsupported (a sum, a device's memory); backend.
+/// Reads a checkpoint into the tiles that the rules give each rank. Collective. All ranks read about equal shares of
+/// every tensor, in the order of the files, and no byte is read twice. One rank reads a small tensor. The elements are
+/// cast, then moved by the plans of synthesize. Uses these options, which must be equal on all ranks: rules (without
+/// `target` lines each rank gets whole tensors), list, casts, memory (of buffers on each rank, beside the tiles),
+/// granule (one rank reads a tensor of fewer bytes), jobs (threads of each rank; 0: the processors of a node, divided
+/// by its ranks). Errors, on all ranks and with the reason of the first failed rank: as open_checkpoint, joined and
+/// apply_rules; io (a file that became shorter, or that differs between ranks); infeasible (less memory than a row of
+/// some tensor takes); mismatch (options that differ between ranks, rules for more ranks than the backend has);
+/// unsupported (a sum, a device's memory); backend.
 [[nodiscard]] Result<Loaded> load(Backend& backend, const std::string& path, const ConvertOptions& options);
 
-/// A tensor that ranks have.
+/// A tensor on ranks.
 struct SavedTile {
     std::string name;                  ///< of the tensor
     DType dtype = DType::f32;          ///< of its elements
@@ -41,7 +41,7 @@ struct SavedTile {
     std::span<const std::byte> bytes;  ///< of this rank's tile, as the rules place it; dense and row-major
 };
 
-/// What save did.
+/// The result of save.
 struct Saved {
     Index target_bytes = 0;   ///< of all files
     Index files = 0;          ///< of the target
@@ -49,13 +49,13 @@ struct Saved {
     Index rounds = 0;         ///< of exchanging and writing
 };
 
-/// Writes the tensors that ranks have, as `source` lines of the rules say, to a checkpoint of options.form. Collective;
-/// all ranks see one file system. Of every tensor each rank writes about as much as any other; what several ranks have
-/// is written once, but for Form::ranks, which has replicas in every file. Used of the options are form, rules, casts,
-/// memory (of buffers on each rank), granule, file_bytes_max, chunks, shards and jobs, as in load. As with convert
-/// nothing has its final name before all is on the disk, and reshard.json has the checksums. Errors, on all ranks and
-/// with the reason of the first one that failed: as convert; usage (rules without `source` lines); mismatch (tiles of
-/// another size than the rules say, tensors or options that differ between ranks).
+/// Writes tensors on ranks, placed by the `source` lines of the rules, to a checkpoint of options.form. Collective. All
+/// ranks must see one file system. They write about equal shares of every tensor. Replicas are written once, but
+/// Form::ranks has them in every file. Uses these options, as load does: form, rules, casts, memory (of buffers on each
+/// rank), granule, file_bytes_max, chunks, shards, jobs. As with convert, the target gets its name when everything is
+/// on the disk, and reshard.json has the checksums. Errors, on all ranks and with the reason of the first failed rank:
+/// as convert; usage (rules without `source` lines); mismatch (tiles of another size than the rules say, tensors or
+/// options that differ between ranks).
 [[nodiscard]] Result<Saved> save(Backend& backend, const std::string& path, std::span<const SavedTile> tiles,
                                  const ConvertOptions& options);
 

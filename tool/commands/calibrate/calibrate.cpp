@@ -13,7 +13,7 @@
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/tile_files.hpp"
+#include "tool/output/tile_files.hpp"
 #include "tool/ranks/session.hpp"
 #include "tool/request/json.hpp"
 

@@ -13,7 +13,7 @@
 #include "tool/commands/explain/xla_log.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {

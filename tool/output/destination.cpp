@@ -1,4 +1,4 @@
-// Where outputs go, and where they may not.
+// Checks the destinations of outputs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "src/base/try.hpp"
-#include "tool/files/new_file.hpp"
+#include "tool/output/new_file.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -19,14 +19,14 @@ tl::unexpected<Error> because(const char* what, const std::string& path, const s
     return fail(Code::io, fmt::format("cannot {} '{}': {}", what, path, why));
 }
 
-/// What a path leads to, as the kernel finds it.
+/// The target of a path, as the kernel finds it.
 struct Found {
     bool there = false;
     struct stat status {};
     std::string path;  // its own, links followed
 };
 
-// The kernel follows the links and not we: it refuses those that others planted in folders like /tmp.
+// Leaves links to the kernel, which refuses links that others planted in folders like /tmp.
 Result<Found> find(const std::string& given, const char* what) {
     Found found;
     struct stat link {};
@@ -57,7 +57,7 @@ Destination old_destination(const Found& found, Destination::Kind kind) {
     return {kind, found.path, found.status.st_mode, found.status.st_uid, found.status.st_gid};
 }
 
-// What follows the number in `rank7...`; empty for other names.
+// Returns the text after the number in `rank7...`, empty for other names.
 std::string_view after_rank(std::string_view name) {
     if (!name.starts_with("rank")) return {};
     name.remove_prefix(4);

@@ -1,13 +1,9 @@
-#include "files/formats/new_files.hpp"
-
+// The files of new checkpoints of safetensors.
 #include <algorithm>
-#include <array>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "files/formats/arrays.hpp"
 #include "files/formats/folder.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/tile_boxes.hpp"
@@ -19,14 +15,9 @@ namespace {
 
 constexpr Index ranks_max = Index{1} << 16;  // that have files of their own
 
-constexpr std::array<std::pair<Form, std::string_view>, 6> forms = {{{Form::single, "single"},
-                                                                     {Form::index, "index"},
-                                                                     {Form::ranks, "ranks"},
-                                                                     {Form::dcp, "dcp"},
-                                                                     {Form::npy, "npy"},
-                                                                     {Form::zarr, "zarr"}}};
+bool is_empty(const NewTensor& tensor) { return std::ranges::find(tensor.shape, 0) != tensor.shape.end(); }
 
-// What one file is to hold of a tensor.
+// The part of a tensor that one file will hold.
 struct Held {
     std::size_t tensor = 0;
     Tile tile;
@@ -34,9 +25,9 @@ struct Held {
 
 class Writer {
 public:
-    Writer(std::span<const NewTensor> tensors, const ConvertOptions& options, Index boxes_max)
-        : tensors_(tensors), options_(options), boxes_max_(boxes_max) {
-        for (const NewTensor& tensor : tensors)
+    explicit Writer(const NewContents& contents)
+        : tensors_(contents.tensors), options_(contents.options), boxes_max_(contents.boxes_max) {
+        for (const NewTensor& tensor : tensors_)
             made_.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
     }
 
@@ -115,19 +106,13 @@ public:
         return std::move(made_);
     }
 
+private:
     Result<Held> whole(std::size_t i) const {
-        const NewTensor& tensor = tensors_[i];
-        const Tile all = as_tile(whole_box(tensor.shape));
-        const Index first = device_at(tensor.layout->mesh, 0);
-        if (!empty(i) && real_tile(*tensor.layout, tensor.shape, first) != all)
-            return fail(Code::mismatch,
-                        fmt::format("{} is cut, and the form {} holds whole tensors: its layout must be -",
-                                    in_quotes(tensor.name), name(options_.form)));
-        return Held{i, all};
+        RESHARD_CHECK(is_whole(tensors_[i], options_));
+        return Held{i, as_tile(whole_box(tensors_[i].shape))};
     }
 
-private:
-    bool empty(std::size_t i) const { return std::ranges::find(tensors_[i].shape, 0) != tensors_[i].shape.end(); }
+    bool empty(std::size_t i) const { return is_empty(tensors_[i]); }
 
     Result<Index> rank_count() const {
         if (tensors_.empty()) return 1;
@@ -153,11 +138,11 @@ private:
                         boxes_max_));
     }
 
-    // Each tile of the tensor to that of its holders which has least so far.
+    // Gives each tile of the tensor to the holder with the fewest bytes so far.
     Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) {
         const Layout& layout = *tensors_[i].layout;
-        std::vector<std::pair<Tile, std::size_t>> tiles;  // and who writes it
-        std::map<std::vector<Index>, std::size_t> known;  // of those, by their shards
+        std::vector<std::pair<Tile, std::size_t>> tiles;  // and the rank that writes it
+        std::map<std::vector<Index>, std::size_t> known;  // the tiles by their shards
         for (std::size_t rank = 0; rank < files.size(); ++rank) {
             Tile tile = real_tile(layout, tensors_[i].shape, static_cast<Index>(rank));
             if (count(tile) == 0) continue;
@@ -184,7 +169,8 @@ private:
         return {};
     }
 
-    // Larger elements first, so that all are aligned; else in the order asked for.
+    // Adds a file. Larger elements come first, so that all are aligned. Tensors with elements of one size keep their
+    // order.
     Result<void> add(const std::string& name, std::vector<Held> held, const std::map<std::string, std::string>& extra) {
         std::ranges::stable_sort(held, std::greater(),
                                  [&](const Held& one) { return size_of(tensors_[one.tensor].dtype); });
@@ -213,56 +199,17 @@ private:
 
 }  // namespace
 
-std::string_view name(Form form) {
-    return std::ranges::find(forms, form, &std::pair<Form, std::string_view>::first)->second;
+Result<void> is_whole(const NewTensor& tensor, const ConvertOptions& options) {
+    const Index first = device_at(tensor.layout->mesh, 0);
+    if (is_empty(tensor) || real_tile(*tensor.layout, tensor.shape, first) == as_tile(whole_box(tensor.shape)))
+        return {};
+    return fail(Code::mismatch, fmt::format("{} is cut, and the form {} holds whole tensors: its layout must be -",
+                                            in_quotes(tensor.name), name(options.form)));
 }
 
-Result<Form> parse_form(std::string_view text) {
-    for (const auto& [form, word] : forms)
-        if (word == text) return form;
-    return fail(Code::usage,
-                fmt::format("there is no form {}; single, index, ranks, dcp, npy and zarr are", in_quotes(text)));
-}
-
-Form form_of_path(std::string_view path) {
-    if (path.ends_with(".safetensors")) return Form::single;
-    if (path.ends_with(".npy")) return Form::npy;
-    return path.ends_with(".zarr") ? Form::zarr : Form::index;
-}
-
-Result<Cast> parse_cast(std::string_view text) {
-    const std::size_t equals = text.rfind('=');
-    const bool all = equals == std::string_view::npos;
-    RESHARD_TRY(const auto& dtype, parse_dtype(all ? text : text.substr(equals + 1)));
-    return Cast{all ? "*" : std::string(text.substr(0, equals)), dtype};
-}
-
-Result<NewFiles> new_files(std::span<const NewTensor> tensors, const ConvertOptions& options, const std::string& file,
-                           const std::string& rest, Index boxes_max) {
-    std::set<std::string_view> names;
-    for (const NewTensor& tensor : tensors)
-        if (!names.insert(tensor.name).second || tensor.name == "__metadata__")
-            return fail(Code::io, fmt::format("{} cannot be the name of {}", in_quotes(tensor.name),
-                                              tensor.name == "__metadata__" ? "a tensor" : "two tensors"));
-    Writer writer(tensors, options, boxes_max);
-    switch (options.form) {
-        case Form::single:
-            return writer.single(file);
-        case Form::index:
-            return writer.index();
-        case Form::ranks:
-            return writer.ranks();
-        case Form::dcp:
-            return writer.dcp();
-        case Form::npy:
-        case Form::zarr:
-            break;
-    }
-    if (tensors.size() != 1)
-        return fail(Code::mismatch,
-                    fmt::format("{} holds one array, and there are {}", name(options.form), tensors.size()));
-    RESHARD_CHECK(writer.whole(0));
-    return options.form == Form::npy ? new_npy(tensors[0], file) : new_zarr(tensors[0], options, rest);
-}
+Result<NewFiles> new_single(const NewContents& contents) { return Writer(contents).single(contents.file); }
+Result<NewFiles> new_index(const NewContents& contents) { return Writer(contents).index(); }
+Result<NewFiles> new_ranks(const NewContents& contents) { return Writer(contents).ranks(); }
+Result<NewFiles> new_dcp(const NewContents& contents) { return Writer(contents).dcp(); }
 
 }  // namespace reshard::files

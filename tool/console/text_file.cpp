@@ -1,4 +1,4 @@
-#include "tool/files/file.hpp"
+#include "tool/console/text_file.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "files/base/file.hpp"
 #include "src/base/try.hpp"
 #include "tool/console/terminal.hpp"
 
@@ -24,7 +25,7 @@ Result<std::string> read_text(const std::string& path, Index bytes_max) {
     if (!pipe && !S_ISREG(mode)) return files::not_regular(path, mode);
     if (pipe && launched_ranks() > 1)
         return fail(Code::io, fmt::format("cannot read '{}': every rank reads it, and a pipe is read once", path));
-    RESHARD_TRY(const auto& file, File::open_now(path));
+    RESHARD_TRY(const auto& file, files::File::open_now(path));
     const int descriptor = file.descriptor();
     std::string text;
     std::array<char, 1 << 16> buffer{};
@@ -39,7 +40,7 @@ Result<std::string> read_text(const std::string& path, Index bytes_max) {
             continue;
         }
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return cannot("read", path);
+        if (got < 0) return files::cannot("read", path);
         text.append(buffer.data(), static_cast<std::size_t>(got));
         if (static_cast<Index>(text.size()) > bytes_max)
             return fail(Code::io, fmt::format("cannot read '{}': it is longer than {} bytes", path, bytes_max));

@@ -1,6 +1,4 @@
-// Which form a path has, and what is in it.
-#include <sys/stat.h>
-
+// Checkpoints of safetensors: one file, a folder with an index, of ranks, or of whole or cut tensors.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -8,11 +6,9 @@
 #include <fmt/format.h>
 
 #include "files/base/file.hpp"
-#include "files/formats/arrays.hpp"
 #include "files/formats/folder.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/other_formats.hpp"
-#include "files/formats/zarr.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -36,7 +32,8 @@ public:
         by_name_.reserve(expected);
     }
 
-    // A file of whole tensors, or of boxes with offsets. `wanted`: those tensors and no others.
+    // Adds a file of whole tensors, or of boxes with offsets. If `wanted` is given, the file must have exactly those
+    // tensors.
     Result<void> add(const std::string& name, const std::set<std::string_view>* wanted = nullptr) {
         const std::string path = folder_.empty() ? name : folder_ + "/" + name;
         RESHARD_TRY(const auto& opened, open_safetensors(path));
@@ -85,15 +82,26 @@ private:
     std::unordered_map<std::string, std::size_t> by_name_;
 };
 
-Result<Checkpoint> open_index(const std::string& folder) {
+}  // namespace
+
+std::vector<std::string> safetensors_in(const Found& found) {
+    std::vector<std::string> names = found.names;
+    std::erase_if(names, [](const std::string& name) { return !name.ends_with(".safetensors"); });
+    return names;
+}
+
+Result<Checkpoint> open_single(const Found& found) {
+    Reader reader("", "one safetensors file");
+    RESHARD_CHECK(reader.add(found.path));
+    return reader.made();
+}
+
+Result<Checkpoint> open_index(const Found& found) {
+    const std::string& folder = found.path;
     const std::string path = folder + "/" + index_name;
-    RESHARD_TRY(const auto& file, File::open_to_read(path));
-    RESHARD_TRY(const auto& bytes, file.size());
-    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(const auto& text, json_of(path));
     const auto index = parse_index(text);
-    if (!index) return fail(index.error().code, fmt::format("'{}': {}", path, index.error().message));
+    if (!index) return in_file(path, index.error());
     std::map<std::string_view, std::set<std::string_view>> by_file;
     for (const auto& [name, where] : *index) {
         std::set<std::string_view>& names = by_file[where];
@@ -104,10 +112,11 @@ Result<Checkpoint> open_index(const std::string& folder) {
     return reader.made();
 }
 
-// Each rank's files are a checkpoint of their own; tensors of one name follow each other, by rank.
-Result<Checkpoint> open_ranks(const std::string& folder, const std::vector<std::string>& names) {
+// Each rank's files are a checkpoint of their own. Tensors of one name follow each other, by rank.
+Result<Checkpoint> open_ranks(const Found& found) {
+    const std::string& folder = found.path;
     std::map<Index, std::vector<std::string>> by_rank;
-    for (const std::string& name : names) by_rank[*rank_in(name)].push_back(name);
+    for (const std::string& name : safetensors_in(found)) by_rank[*rank_in(name)].push_back(name);
     const auto ranks = static_cast<Index>(by_rank.size());
     if (by_rank.rbegin()->first != ranks - 1)
         return fail(Code::io, fmt::format("'{}' has files of {} ranks, the last of them {}", folder, ranks,
@@ -135,28 +144,14 @@ Result<Checkpoint> open_ranks(const std::string& folder, const std::vector<std::
     return made;
 }
 
-}  // namespace
-
-Result<Checkpoint> open_checkpoint(const std::string& path) {
-    RESHARD_TRY(const auto& mode, mode_of(path));
-    if (!S_ISDIR(mode)) {
-        if (path.ends_with(".npy")) return open_npy(path);
-        Reader reader("", "one safetensors file");
-        RESHARD_CHECK(reader.add(path));
-        return reader.made();
-    }
-    RESHARD_TRY(auto& names, names_in(path));
-    if (std::ranges::find(names, "zarr.json") != names.end()) return open_zarr(path);
-    if (std::ranges::find(names, index_name) != names.end()) return open_index(path);
-    const auto other = other_folder(names);
-    std::erase_if(names, [](const std::string& name) { return !name.ends_with(".safetensors"); });
+Result<Checkpoint> open_folder(const Found& found) {
+    const std::vector<std::string> names = safetensors_in(found);
     if (names.empty()) {
-        if (other) return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(path), *other));
-        return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json", in_quotes(path)));
+        if (const auto other = other_folder(found.names))
+            return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(found.path), *other));
+        return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json", in_quotes(found.path)));
     }
-    const auto of_ranks = std::ranges::count_if(names, [](const auto& name) { return rank_in(name).has_value(); });
-    if (of_ranks == std::ssize(names)) return open_ranks(path, names);
-    Reader reader(path, "safetensors files");
+    Reader reader(found.path, "safetensors files");
     for (const std::string& name : names) RESHARD_CHECK(reader.add(name));
     return reader.made();
 }

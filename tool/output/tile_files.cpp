@@ -1,14 +1,16 @@
-#include "tool/files/tile_files.hpp"
+#include "tool/output/tile_files.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "files/formats/npy.hpp"
+#include "files/formats/safetensors.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
-#include "src/copy/copy.hpp"
-#include "tool/files/box_runs.hpp"
+#include "src/copy/box_runs.hpp"
+#include "src/schedule/box_cut.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -22,11 +24,19 @@ bool writes_array(const Layout& layout, Index rank) {
 
 constexpr Index round_bytes = Index{1} << 20;
 
-// What a rank writes of the array, in the order of the file.
+// Returns the tile of the array that a rank writes, in the order of the file.
 Tile written_tile(const Layout& layout, Index rank, bool fortran_order) {
     if (!writes_array(layout, rank)) return nothing(layout.dims.size());
     Tile held = tile(layout, rank);
-    return fortran_order ? reversed(std::move(held)) : held;
+    if (fortran_order) std::reverse(held.begin(), held.end());
+    return held;
+}
+
+// Returns the whole array as a box, in the order of the file.
+Box whole_box(const Layout& layout, bool fortran_order) {
+    Box whole = files::whole_box(shape(layout));
+    if (fortran_order) std::reverse(whole.begin(), whole.end());
+    return whole;
 }
 
 Slot dense(const Tile& tile) {
@@ -36,7 +46,7 @@ Slot dense(const Tile& tile) {
     return slot;
 }
 
-// Copies what two tiles have in common between the first, dense, and a string where it lies box after box.
+// Copies the common part of two tiles between the first tile, which is dense, and bytes that hold it box after box.
 void copy_common(const Tile& tile, const Tile& other, Index size, const std::byte* from, std::byte* to, bool pack) {
     const Slot slot = dense(tile);
     for (const Box& box : boxes_of(intersect(tile, other))) {
@@ -57,31 +67,29 @@ void copy_common(const Tile& tile, const Tile& other, Index size, const std::byt
 Result<void> stream_array(Rank& rank, const File* stream, const Layout& layout, bool fortran_order,
                           std::span<const std::byte> tile) {
     const Index size = size_of(layout.dtype);
-    Box whole;
-    for (const Index extent : shape(layout)) whole.push_back({0, extent});
-    if (fortran_order) std::reverse(whole.begin(), whole.end());
     std::vector<Tile> tiles;
     for (Index r = 0; r < rank.size(); ++r) tiles.push_back(written_tile(layout, r, fortran_order));
     const Tile& mine = tiles[static_cast<std::size_t>(rank.index())];
     std::vector<std::byte> bytes;
-    return for_each_piece(whole, round_bytes / size, [&](const Box& piece, Index) -> Result<void> {
-        const Tile round = as_tile(piece);
-        std::string part(static_cast<std::size_t>(count(intersect(mine, round)) * size), '\0');
-        copy_common(mine, round, size, tile.data(), std::as_writable_bytes(std::span(part)).data(), true);
-        const std::vector<std::string> parts = rank.share(std::move(part));
-        Result<void> written;
-        if (stream != nullptr) {
-            bytes.resize(static_cast<std::size_t>(count(piece) * size));
-            for (std::size_t r = 0; r < tiles.size(); ++r)
-                copy_common(round, tiles[r], size, std::as_bytes(std::span(parts[r])).data(), bytes.data(), false);
-            written = stream->append(bytes);
-        }
-        return agree(rank, written);
-    });
+    return for_each_piece(
+        as_tile(whole_box(layout, fortran_order)), round_bytes / size, [&](const Box& piece, Index) -> Result<void> {
+            const Tile round = as_tile(piece);
+            std::string part(static_cast<std::size_t>(count(intersect(mine, round)) * size), '\0');
+            copy_common(mine, round, size, tile.data(), std::as_writable_bytes(std::span(part)).data(), true);
+            const std::vector<std::string> parts = rank.share(std::move(part));
+            Result<void> written;
+            if (stream != nullptr) {
+                bytes.resize(static_cast<std::size_t>(count(piece) * size));
+                for (std::size_t r = 0; r < tiles.size(); ++r)
+                    copy_common(round, tiles[r], size, std::as_bytes(std::span(parts[r])).data(), bytes.data(), false);
+                written = stream->append(bytes);
+            }
+            return agree(rank, written);
+        });
 }
 
 std::string header_of(const FileStyle& style, const std::vector<Index>& sizes) {
-    return npy_header(style.descr, style.fortran_order, sizes);
+    return files::npy_header(style.descr, style.fortran_order, sizes);
 }
 
 Result<NewFile> begin_array(Destination destination, bool other_processes, const std::string& header, Index bytes) {
@@ -91,30 +99,28 @@ Result<NewFile> begin_array(Destination destination, bool other_processes, const
     return std::move(begun);
 }
 
-Result<void> write_my_tile(Rank& rank, File file, const Layout& target, const FileStyle& style, Index data_offset,
-                           std::span<const std::byte> tile_bytes) {
-    std::vector<Index> sizes = shape(target);
-    Tile held = tile(target, rank.index());
-    if (style.fortran_order) {
-        std::reverse(sizes.begin(), sizes.end());
-        held = reversed(std::move(held));
-    }
-    const Index size = size_of(target.dtype);
-    const auto write = [&](const Box& piece, Index first) {
-        const auto part =
-            tile_bytes.subspan(static_cast<std::size_t>(first * size), static_cast<std::size_t>(count(piece) * size));
-        return write_box(file, data_offset, sizes, piece, size, part);
-    };
-    RESHARD_CHECK(for_each_piece(held, count(held), write));
-    return file.finish();
+// Writes a dense tile to its places in a file whose data begin at `data_offset`.
+Result<void> write_boxes(const File& file, Index data_offset, const Box& whole, const Tile& held, Index size,
+                         std::span<const std::byte> bytes) {
+    const Region in_file = packed_region(whole, size, data_offset);
+    const Slot slot = dense(held);
+    for (const Box& box : boxes_of(held))
+        RESHARD_CHECK(for_each_run(
+            within(in_file, whole, box), region_of(slot, box, size), [&](Index to, Index from, Index length) {
+                return file.write(bytes.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(length)), to);
+            }));
+    return {};
 }
 
-// By the way that rank 0 named.
+// Opens the file by the path that rank 0 named.
 Result<void> add_my_tile(Rank& rank, const std::string& way, const std::string& path, const Layout& target,
                          const FileStyle& style, Index data_offset, std::span<const std::byte> tile_bytes) {
     if (!writes_array(target, rank.index())) return {};
     RESHARD_TRY(auto& file, File::open_again(way, path));
-    return write_my_tile(rank, std::move(file), target, style, data_offset, tile_bytes);
+    const Tile held = written_tile(target, rank.index(), style.fortran_order);
+    RESHARD_CHECK(write_boxes(file, data_offset, whole_box(target, style.fortran_order), held, size_of(target.dtype),
+                              tile_bytes));
+    return file.finish();
 }
 
 Result<void> write_stream(Rank& rank, const std::string& path, const Layout& target, const FileStyle& style,
@@ -131,28 +137,14 @@ Result<void> write_stream(Rank& rank, const std::string& path, const Layout& tar
     return agree(rank, stream ? stream->finish() : Result<void>());
 }
 
-// Where tiles are written, and where they will be.
-struct Folder {
-    std::string partial;
-    std::string shown;
-};
-
-Result<void> write_whole(const Folder& folder, const std::string& name, const std::string& head,
-                         std::span<const std::byte> body) {
-    RESHARD_TRY(auto& file, File::create(folder.partial + "/" + name, folder.shown + "/" + name));
-    RESHARD_CHECK(file.write(std::as_bytes(std::span(head)), 0));
-    RESHARD_CHECK(file.write(body, static_cast<Index>(head.size())));
-    return file.finish();
-}
-
-// One tile of one rank, and what its JSON says of it.
-Result<Json> write_tile(const Folder& folder, const std::string& file, const Layout& layout, Index rank,
+// Writes one tile of one rank, and returns its JSON.
+Result<Json> write_tile(const PartialFolder& folder, const std::string& file, const Layout& layout, Index rank,
                         const FileStyle& style, std::span<const std::byte> bytes) {
     const Tile held = tile(layout, rank);
     const auto used = bytes.first(static_cast<std::size_t>(count(held) * size_of(layout.dtype)));
-    RESHARD_CHECK(write_whole(folder, file, header_of(style, extents(held)), used));
+    RESHARD_CHECK(write_file(folder, file, header_of(style, extents(held)), used));
     Json json = {{"file", file}, {"layout", format(layout)}, {"summand", summand(layout, rank)}};
-    // Where the tile lies in the array; of sides with several intervals all of them, in the order of the tile.
+    // The tile's place in the array. Sides with several intervals list all of them, in the order of the tile.
     const bool plain = std::ranges::all_of(held, [](const Side& side) { return side.intervals.size() < 2; });
     if (plain) {
         for (const Interval& interval : as_box(held)) {
@@ -166,7 +158,7 @@ Result<Json> write_tile(const Folder& folder, const std::string& file, const Lay
     return json;
 }
 
-Result<void> write_my_tiles(Index rank, const Folder& folder, const Plan& plan, const FileStyle& style,
+Result<void> write_my_tiles(Index rank, const PartialFolder& folder, const Plan& plan, const FileStyle& style,
                             std::span<const std::byte> source, std::span<const std::byte> target) {
     const bool takes_part = position_of(plan.source.mesh, rank) || position_of(plan.target.mesh, rank);
     if (!takes_part) return {};
@@ -176,10 +168,10 @@ Result<void> write_my_tiles(Index rank, const Folder& folder, const Plan& plan, 
     const Json json = {
         {"schema", 1},    {"rank", rank}, {"dtype", name(plan.source.dtype)}, {"shape", shape(plan.source)},
         {"source", from}, {"target", to}};
-    return write_whole(folder, stem + ".json", line(json), {});
+    return write_file(folder, stem + ".json", line(json), {});
 }
 
-// A tile file of a whole array beside the tiles would be in a folder that holds tiles alone.
+// Fails if the file of the whole array lies in the folder of the tiles, which may hold only tiles.
 Result<void> apart(const std::string& output, const std::string& tiles) {
     std::error_code unknown;
     const auto folder = std::filesystem::weakly_canonical(tiles + "/", unknown);
@@ -213,7 +205,7 @@ Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, 
         return begin_array(destination, !rank.one_process(), header, head + global_bytes(target));
     };
     RESHARD_TRY(auto& array, agree(rank, begin()));
-    const std::string way = rank.share(array ? array->way() : "").front();  // none to a stream
+    const std::string way = rank.share(array ? array->way() : "").front();  // empty for a stream
     RESHARD_CHECK(way.empty() ? write_stream(rank, path, target, style, tile_bytes)
                               : agree(rank, add_my_tile(rank, way, path, target, style, head, tile_bytes)));
     return std::move(array);

@@ -1,12 +1,12 @@
-#include "tool/files/row_files.hpp"
+#include "tool/output/row_files.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "files/formats/npy.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
-#include "tool/files/npy.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -16,35 +16,20 @@ constexpr const char* row_descr =
     "[('array', '<i8'), ('peer', '<i8'), ('source_offset', '<i8'), ('target_offset', '<i8'), "
     "('run_bytes', '<i8'), ('runs', '<i8'), ('source_stride', '<i8'), ('target_stride', '<i8')]";
 
-class FolderWriter {
-public:
-    FolderWriter(std::string partial, std::string shown) : partial_(std::move(partial)), shown_(std::move(shown)) {}
-
-    Result<void> write(const std::string& name, const std::string& head, std::span<const std::byte> body) const {
-        RESHARD_TRY(auto& file, File::create(partial_ + "/" + name, shown_ + "/" + name));
-        RESHARD_CHECK(file.write(std::as_bytes(std::span(head)), 0));
-        RESHARD_CHECK(file.write(body, static_cast<Index>(head.size())));
-        return file.finish();
-    }
-
-private:
-    std::string partial_;
-    std::string shown_;
-};
-
 }  // namespace
 
 Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side,
                              const std::vector<std::pair<std::string, std::string>>& names) {
     RESHARD_TRY(auto& made, destination_of_folder(folder, Contents::rows).and_then(NewFolder::begin));
-    const FolderWriter writer(made.path(), folder);
+    const PartialFolder partial{made.path(), folder};
     RowTotals totals;
     std::vector<Index> others(static_cast<std::size_t>(schedule.rank_count()), 0);
     Index own_max = 0;
     for (Index rank = 0; rank < schedule.rank_count(); ++rank) {
         const std::vector<Row> rows = schedule.rows(rank, side);
-        const std::string header = npy_header(row_descr, false, {std::ssize(rows)});
-        RESHARD_CHECK(writer.write(fmt::format("rank{}.rows.npy", rank), header, std::as_bytes(std::span(rows))));
+        const std::string header = files::npy_header(row_descr, false, {std::ssize(rows)});
+        RESHARD_CHECK(
+            write_file(partial, fmt::format("rank{}.rows.npy", rank), header, std::as_bytes(std::span(rows))));
         totals.rows += std::ssize(rows);
         Index own = 0;
         for (const Row& row : rows) {
@@ -64,7 +49,7 @@ Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& sched
     totals.received_bytes_max = side == RowSide::send ? others_max : own_max;
     std::string lines = "source\ttarget\n";
     for (const auto& [source, target] : names) lines += printable(source) + "\t" + printable(target) + "\n";
-    RESHARD_CHECK(writer.write("arrays.tsv", lines, {}));
+    RESHARD_CHECK(write_file(partial, "arrays.tsv", lines, {}));
     RESHARD_CHECK(made.commit());
     return totals;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "reshard/model/rows.hpp"
-#include "tool/files/new_file.hpp"
+#include "tool/output/new_file.hpp"
 
 namespace reshard::cli {
 
-/// What the files say in all.
+/// The totals of the files.
 struct RowTotals {
     Index rows = 0;
     Index moved_bytes = 0;     ///< between ranks
@@ -15,8 +15,8 @@ struct RowTotals {
     Index received_bytes_max = 0;
 };
 
-/// rank0.rows.npy and so on, for every rank, and arrays.tsv: a line for each array with what it is called at both ends.
-/// The folder takes the place of one that may be there. Errors: io.
+/// Writes rank0.rows.npy and so on, for every rank, and arrays.tsv with a line for each array: its names at both ends.
+/// The new folder replaces an old one. Errors: io.
 [[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side,
                                            const std::vector<std::pair<std::string, std::string>>& names);
 
