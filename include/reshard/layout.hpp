@@ -60,9 +60,12 @@ struct Dim {
     friend bool operator==(const Dim&, const Dim&) = default;
 };
 
-[[nodiscard]] Index shard_count(const Dim& dim);                  ///< product of the sizes of its atoms
-[[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices of the largest tile
-[[nodiscard]] Index tile_extent_min(const Dim& dim);              ///< indices of the smallest tile
+[[nodiscard]] Index shard_count(const Dim& dim);  ///< product of the sizes of its atoms
+/// Indices of the largest block, the part that the cut gives to one shard. Blocks do not overlap. Without pieces, block
+/// k starts at index k * block_extent.
+[[nodiscard]] Index block_extent(const Dim& dim);
+[[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices that a device holds, of the largest tile
+[[nodiscard]] Index tile_extent_min(const Dim& dim);              ///< the same of the smallest tile
 [[nodiscard]] Side side(const Dim& dim, Index shard);             ///< what shard number `shard` holds
 [[nodiscard]] Interval interval(const Dim& dim, Index shard);     ///< the same. pre: dim.pieces is empty
 [[nodiscard]] std::vector<Dim::Piece> pieces_of(const Dim& dim);  ///< also where ceil-div makes them
