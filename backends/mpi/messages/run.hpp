@@ -4,13 +4,13 @@
 #include "backends/mpi/messages/channel_run.hpp"
 #include "backends/mpi/messages/message_reduce.hpp"
 #include "backends/mpi/messages/reduction_run.hpp"
-#include "src/execute/sending.hpp"
 
 namespace reshard::mpi {
 
-/// After the first failure a run goes on to its end with empty messages in place of its own: no peer waits for what
-/// never comes, and each of them sees a short message and fails too. The ranks of the node are told by their signals.
-class Run final : public Ticket, public SendingTicket {
+/// After the first failure a run goes on to its end with empty messages in place of its own. So no peer waits for a
+/// message that never comes. Each peer sees a short message and fails too. The ranks of the node learn of it by their
+/// signals.
+class Run final : public Ticket {
 public:
     explicit Run(RunPlan plan);
     ~Run() override;
