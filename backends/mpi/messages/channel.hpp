@@ -1,5 +1,5 @@
-// The messages from one rank to another, all of about one size: long transfers are cut, short ones share a message.
-// Where a message is one run of bytes at an end, that end sends or receives it in place; else it is packed into a slot.
+// The messages from one rank to another, all of about one size: long transfers are cut, short ones share a message. If
+// a message is one run of bytes at an end, that end sends or receives it in place. Otherwise it is packed into a slot.
 // There are a few slots, so that some are under way while another is packed.
 #pragma once
 
@@ -30,7 +30,7 @@ struct LocalCopy {
 /// One message of a channel: where it lies, or how it gets to its slot and from there.
 struct Packet {
     Index bytes = 0;
-    std::size_t step = 0;  ///< the first of its transfers' steps, among those of the stage
+    std::size_t step = 0;  ///< the first step of its transfers, counted in the stage
     std::size_t array = 0;
     BufferId where = BufferId::source;
     Index offset_bytes = 0;

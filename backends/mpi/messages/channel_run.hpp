@@ -46,8 +46,8 @@ private:
     Requests requests_;
     std::vector<Flow> flows_;
     std::vector<Place> places_;
-    std::size_t sending_ = 0;  // channels of which something is to be sent
-    Turns turns_;              // of the channels of which something may be posted
+    std::size_t sending_ = 0;  // channels that have more to send
+    Turns turns_;              // of the channels that may post a message
 };
 
 }  // namespace reshard::mpi

@@ -40,7 +40,7 @@ void MessageReduce::post_sends(std::size_t to) {
     }
 }
 
-// In their order, as far as there is a staging slot free: the messages of one peer must be received in the order in
+// Posts receives in order, while a staging slot is free. The messages of one peer must be received in the order in
 // which it sends them.
 void MessageReduce::post_landings() {
     const MessageStep& step = state_.stage().steps.front();

@@ -28,7 +28,8 @@ std::vector<Box> pieces_of(const Box& box, DType dtype, Index piece_bytes) {
 
 bool only_stores(const std::vector<SplitReceive>& falls) { return falls.size() == 1 && !falls.front().adds; }
 
-// The same on all members, whose tiles are alike. So many parts at most, however little room there is.
+// The same on all members, since their tiles have equal sizes. The number of parts is bounded, however little room is
+// left.
 Index elements_of_part(const RankStep& step, DType dtype, Index part_bytes_max) {
     constexpr Index parts_max = Index{1} << 16;
     const Index elements = count(step.schedule.target_tile);
@@ -122,7 +123,7 @@ private:
         return {};
     }
 
-    // The boxes are alike: a piece from all, then the next.
+    // All boxes have the same size: takes one piece from each, then the next.
     Result<void> make_pieces(const std::vector<std::vector<SplitReceive>>& falls) {
         const auto first = std::ranges::find_if(falls, [](const auto& one) { return !one.empty(); });
         if (first == falls.end()) return {};

@@ -11,7 +11,8 @@ namespace reshard::mpi {
 
 /// Staged boxes and parts of a reduction alternate between two slots, so that one arrives while the other is added.
 inline constexpr Index staging_slots = 2;
-/// Where the boxes of a sum are cut into pieces there may be more, so that MPI need not keep what comes meanwhile.
+/// If the boxes of a sum are cut into pieces, it may have more slots. Then MPI need not keep the pieces that arrive
+/// early.
 inline constexpr Index piece_slots = 8;
 
 /// A message between this rank and a peer, from or to where it lies.
@@ -57,11 +58,11 @@ struct Reduction {
     MPI_Comm communicator = MPI_COMM_NULL;
     Datatype type;
     Operation sum;
-    std::vector<Part> parts;  ///< cut alike on all members; they take the slots in turn
+    std::vector<Part> parts;  ///< all members cut them equally; they take the slots in turn
 };
 
-/// What one step of one array does by itself: all but the copies between ranks, which go by channels or through the
-/// node. In order: fills; messages, collective and landings; scaling.
+/// The work of one step of one array, without the copies between ranks. Channels or the node do those. In order: fills;
+/// messages, collective and landings; scaling.
 struct MessageStep {
     std::string name;  ///< for errors: "array 0, step 2 (all_gather)"
     std::size_t array = 0;
@@ -76,8 +77,8 @@ struct MessageStep {
 
 /// Which part of a step's copies the step itself does.
 struct Carriage {
-    bool own_share = true;     ///< the step itself for what the rank keeps
-    bool sums = true;          ///< the step itself, by messages; else the node
+    bool own_share = true;     ///< the step itself copies what the rank keeps
+    bool sums = true;          ///< the step itself adds up, by messages; otherwise the node does
     Index staging_bytes = 0;   ///< for a sum: see staged_bytes
     Index part_bytes_max = 0;  ///< of MPI's own reductions; the same on all ranks
     Index piece_bytes = 0;     ///< of the messages of this step, where it adds up; 0: each box is one message
@@ -90,7 +91,7 @@ struct Carriage {
 [[nodiscard]] Result<MessageStep> make_message_step(const RankStep& step, DType dtype, std::size_t array,
                                                     const Carriage& carriage);
 
-/// What a step needs of the staging to add up; of what `carriage` says it reads all but `staging_bytes`.
+/// The staging that a step needs to add up. Reads all of `carriage` except `staging_bytes`.
 [[nodiscard]] Index staged_bytes(const RankStep& step, DType dtype, const Carriage& carriage);
 
 }  // namespace reshard::mpi

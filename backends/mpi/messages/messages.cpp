@@ -182,7 +182,7 @@ std::vector<Communicator> Messages::take_communicators() {
     return all;
 }
 
-// Where a footprint limit has no room for bounce buffers, the ranks of a node send each other messages too.
+// If a footprint limit has no room for bounce buffers, the ranks of a node also send each other messages.
 Result<void> Messages::arrange(const std::vector<MessagePlan>& plans, std::size_t arrays) {
     RESHARD_TRY(auto& sums, find_sums(*setting_.nodes, steps_of(plans)));
     for (const bool inside : {true, false}) {
@@ -220,13 +220,13 @@ Result<void> Messages::order(const std::vector<MessagePlan>& plans, const std::v
     return {};
 }
 
-// Half of what is left for bounce buffers, which all plans share; the same answer on all ranks.
+// Bounce buffers get half of what is left, and all plans share it. The answer is the same on all ranks.
 Result<bool> Messages::find_room(std::size_t arrays) {
     const NodeMap& nodes = *setting_.nodes;
     inside_options_ = setting_.options;
     inside_stages_.assign(order_.size(), 0);
     if (nodes.own.empty()) return true;
-    std::vector<char> without;  // stages in which no rank of the node moves anything to another
+    std::vector<char> without;  // stages in which no rank of the node sends to another
     for (const auto& stage : order_) without.push_back(moves_inside(stage, nodes) ? 0 : 1);
     RESHARD_TRY(const auto& still, least(nodes.own.get(), std::move(without)));
     std::ranges::transform(still, inside_stages_.begin(), [](char one) { return one == 0 ? 1 : 0; });
@@ -254,7 +254,7 @@ Result<void> Messages::make_node_plans(std::size_t arrays) {
     return {};
 }
 
-// After a failure too a rank meets those with which it shares the sums that follow.
+// Even after a failure, a rank meets the ranks with which it shares the sums that follow.
 Result<void> Messages::make_sum_plans(std::size_t arrays) {
     Result<void> well;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -270,8 +270,8 @@ Result<void> Messages::make_sum_plans(std::size_t arrays) {
     return well;
 }
 
-// As large as every rank has room for, so that all cut alike, and no longer than a message: MPI sends a part one way
-// and then back, and the next one meets it.
+// Parts are as large as every rank has room for, so that all ranks cut equally, and no longer than a message. MPI sends
+// a part one way and then back, and the next part meets it.
 Result<void> Messages::find_part_bytes() {
     constexpr int smallest = 4;  // powers of 2: an element of any dtype,
     constexpr int largest = 20;  // and what a bounce buffer has too
@@ -319,7 +319,8 @@ Result<void> Messages::make_steps(const std::vector<char>& in_pieces) {
     return {};
 }
 
-// The largest pieces with which every rank keeps its bounds; the same on all ranks, since both ends cut alike.
+// The largest pieces with which every rank keeps its bounds. It is the same on all ranks, since both ends must cut
+// equally.
 Result<void> Messages::make_all_channels() {
     const Options& options = setting_.options;
     const Index room = std::min(options.staging_bytes, setting_.staging_bytes_max - held_by_nodes());

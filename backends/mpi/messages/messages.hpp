@@ -24,7 +24,7 @@ struct MessageSetting {
     Index staging_bytes_max = index_max;
 };
 
-/// Buffers bound to what runs step by step.
+/// Buffers bound to arrays that run step by step.
 class MessageBound : public Bound {
 public:
     virtual Result<void> renew() = 0;  ///< before a start: see ShmAddresses::renew
@@ -32,7 +32,7 @@ public:
 
 class Messages {
 public:
-    /// Collective over the communicator. `arrays` are those of the whole list.
+    /// Collective over the communicator. `arrays` is their number in the whole list.
     Result<void> make(const MessageSetting& setting, const std::vector<MessagePlan>& plans, std::size_t arrays);
 
     [[nodiscard]] bool empty() const { return steps_ == 0; }
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Result<std::unique_ptr<MessageBound>> bind(std::span<const Buffers> buffers);
 
-    /// The ranks with which this one exchanges messages.
+    /// Adds the ranks with which this rank exchanges messages.
     void add_peers(std::set<int>& peers) const;
     void add_signals(std::vector<Signals*>& signals) const;
     /// The groups' communicators, which outlive the messages that may still be under way on them.
@@ -65,7 +65,7 @@ private:
     MessageSetting setting_;
     std::map<std::vector<Index>, Communicator> groups_;
     std::vector<std::vector<StageStep>> order_;
-    std::vector<Stage> stages_;        // of that order
+    std::vector<Stage> stages_;        // in the same order
     std::vector<char> inside_stages_;  // stages in which ranks of the node copy from each other
     Options inside_options_;           // with bounce buffers for which there is room
     std::size_t steps_ = 0;

@@ -14,7 +14,7 @@ void ReductionRun::begin() {
     post();
 }
 
-// In the order of the parts, which is that of all members.
+// Posts in the order of the parts, which is the same for all members.
 void ReductionRun::post() {
     if (step_ == nullptr) return;
     const Reduction& reduction = *step_->reduction;

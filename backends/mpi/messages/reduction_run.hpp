@@ -9,7 +9,7 @@ class ReductionRun {
 public:
     explicit ReductionRun(RunState& state) : state_(state), requests_(state) {}
 
-    /// Begins the reduction of the state's stage, of whose steps at most one reduces.
+    /// Begins the reduction of the state's stage. At most one step of a stage reduces.
     void begin();
     /// True when all parts are where they belong.
     bool advance();

@@ -13,7 +13,7 @@ struct Abandoned {
     std::shared_ptr<const void> kept;
 };
 
-// Of this process, never freed: MPI may come to them as long as it runs.
+// One for the process, never freed: MPI may use the requests as long as it runs.
 struct All {
     std::mutex mutex;
     std::vector<Abandoned> requests;

@@ -1,4 +1,4 @@
-// MPI's requests of one stage, each with what it is for.
+// MPI's requests of one stage, each with its purpose.
 #pragma once
 
 #include "backends/mpi/messages/run_state.hpp"
@@ -12,17 +12,17 @@ struct UnderWay {
     bool sends;
 };
 
-/// What a run that gives up says, and what it leaves.
+/// The report of a run that gives up, and what it leaves to MPI.
 struct GivenUp {
     std::string_view why;
     std::vector<UnderWay> under_way = {};
 
-    /// Of one request: a receive that nothing has come for is cancelled. What MPI may still use is left to it with
-    /// `kept` where that holds it, and is under way else.
+    /// Adds one request. Cancels a receive that no message has reached. If `kept` holds the memory that MPI may still
+    /// use, MPI keeps both. Otherwise the request is under way.
     void add(RunState& state, MPI_Request& request, const Pending& pending, const std::shared_ptr<const void>& kept);
-    /// Ends what is under way, so that the caller's memory may go. A message that has begun ends soon, since both of
-    /// its ranks advance it, here or in a run; one to a rank that has left the run never begins. What a rank neither
-    /// answers nor leaves within a second is left to MPI.
+    /// Ends requests that are under way, so that the caller may free the memory. A message that has begun ends soon,
+    /// since both of its ranks advance it, here or in a run. A message to a rank that has left the run never begins. A
+    /// request is left to MPI if its rank neither answers nor leaves within a second.
     void settle(const Standing& standing);
 };
 

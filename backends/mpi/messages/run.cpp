@@ -15,8 +15,8 @@ constexpr auto silence = std::chrono::milliseconds(20);  // after which a rank a
 
 Run::Run(RunPlan plan) : state_(std::move(plan)) { static_cast<void>(advance(only_poll)); }
 
-// What is left of a run that failed elsewhere, inside the node or in another bucket, is not waited for: peers may come
-// to it only after this rank has gone on.
+// If a run failed elsewhere, inside the node or in another bucket, its remaining messages are not waited for. Peers may
+// reach it only after this rank has gone on.
 Run::~Run() {
     if (!usable()) return;
     if (state_.over()) return;
@@ -32,9 +32,9 @@ Result<bool> Run::test() {
     return done;
 }
 
-// Tests instead of MPI_Wait, which knows no end: polls a while, then gives up the processor between polls, and sleeps
-// for a part of the time in which nothing has happened: what a link brings meanwhile, the system keeps. Where only
-// ranks of the node are waited for, the signals know best from the first poll on.
+// Tests instead of calling MPI_Wait, which has no timeout. Polls for a while, then gives up the processor between
+// polls, then sleeps for a part of the time since the last event. The system keeps messages that arrive meanwhile. If
+// only ranks of the node are waited for, waits by the signals from the first poll on.
 Result<bool> Run::wait_for(Index microseconds) {
     const Slice most(microseconds);
     constexpr int polls = 100;
@@ -67,7 +67,7 @@ bool Run::ends_in_time() {
     if (now - since_ < silence || now - asked_ < silence) return true;
     asked_ = now;
     const std::set<int> peers = awaited();
-    if (peers.empty()) return true;  // except those of the node, for which the signals care
+    if (peers.empty()) return true;  // the signals watch the ranks of the node
     const Standing& standing = *state_.plan().standing;
     if (now - since_ >= timeout / 2 && !std::exchange(said_waiting_, true)) standing.say_waiting();
     auto why = standing.trouble(peers);

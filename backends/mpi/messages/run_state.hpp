@@ -1,4 +1,4 @@
-// What the parts of one run share: the stage that is running, where its tiles lie, and the first failure.
+// State that the parts of one run share: the stage that is running, the places of its tiles, and the first failure.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace reshard::mpi {
 
-/// What a run needs; all of it outlives the run.
+/// The inputs of a run. All of them outlive it.
 struct RunPlan {
     MPI_Comm communicator = MPI_COMM_NULL;
     const Standing* standing = nullptr;
@@ -17,11 +17,11 @@ struct RunPlan {
     std::vector<Buffers> buffers;                              ///< of all arrays of the list
     const std::vector<StageBuffers>* stage_buffers = nullptr;  ///< per stage
     std::shared_ptr<Memory> staging;
-    std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait in which nothing comes
+    std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of a wait without any event
     std::vector<double>* step_seconds = nullptr;                  ///< one per step, array by array
 };
 
-/// What a message or a collective is for, as errors say it.
+/// The purpose of a message or a collective, as errors name it.
 struct Pending {
     static constexpr int collective = -1;  // in place of a peer
     static constexpr std::string_view receiving = "receiving from";

@@ -21,7 +21,7 @@ struct StageStep {
     [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
 };
 
-/// What the steps of a stage share. See bind_stage for the buffers that they read and write.
+/// Shared by the steps of a stage. See bind_stage for the buffers that they read and write.
 struct Stage {
     struct Timed {
         std::size_t ordinal = 0;
@@ -30,8 +30,8 @@ struct Stage {
     std::vector<MessageStep> steps;
     std::vector<Timed> timed;  ///< per step
     std::vector<Channel> channels;
-    Store store = Store::cached;        ///< of what arrives by channels
-    std::unique_ptr<ShmCopyPlan> node;  ///< null where no two ranks of the node have anything for each other
+    Store store = Store::cached;                       ///< for data that arrives by channels
+    std::unique_ptr<ShmCopyPlan> node;                 ///< null if no two ranks of the node exchange data
     std::vector<std::unique_ptr<ShmReducePlan>> sums;  ///< inside the node, one after another
 };
 
@@ -41,15 +41,15 @@ struct StageBuffers {
     std::vector<ShmAddresses> sums;
 };
 
-/// The order of all steps: turn by turn those of its arrays, all together, 0 and 1 being one turn; then those of arrays
-/// that have none, one after another: they take all of the workspace, or add up. See RankPlan::turn.
+/// The order of all steps. Arrays of one turn run their steps together, turn by turn; turns 0 and 1 are one turn. Then
+/// arrays without a turn run one after another, since they take the whole workspace or add up. See RankPlan::turn.
 [[nodiscard]] std::vector<std::vector<StageStep>> stages_of(const std::vector<std::vector<StageStep>>& arrays,
                                                             const std::vector<std::optional<std::size_t>>& turns);
 
 /// True when this rank sends to or receives from another rank of its node.
 [[nodiscard]] bool moves_inside(std::span<const StageStep> stage, const NodeMap& nodes);
 
-/// Collective over the node. What moves between its ranks in one stage of a list of so many arrays.
+/// Collective over the node. The moves between its ranks in one stage of a list of this many arrays.
 [[nodiscard]] Result<std::unique_ptr<ShmCopyPlan>> make_node_plan(std::span<const StageStep> stage,
                                                                   const NodeMap& nodes, std::size_t arrays,
                                                                   const std::shared_ptr<Arena>& arena,

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Memory>> Arena::take(Index bytes) {
     if (bytes <= 0 || !shared_) return take_private(bytes);
     auto found = kept_block(bytes);
     if (found == blocks_.end()) {
-        // What is kept and does not fit is not worth holding while more is taken.
+        // Frees kept blocks that do not fit, rather than hold them while more is allocated.
         std::erase_if(blocks_, [](const auto& block) { return block.second.taken == 0; });
         auto segment = Segment::make(bytes);
         if (!segment) return take_private(bytes);

@@ -1,5 +1,5 @@
-// All memory of one backend: shared segments of its own, kept for reuse when they are given back, and those of peers,
-// mapped once. It counts every byte that it hands out. Safe to use from several threads.
+// All memory of one backend: its own shared segments, which are reused when they are given back, and the segments of
+// peers, each mapped once. Counts every byte that it hands out. Safe to use from several threads.
 #pragma once
 
 #include <functional>
@@ -22,12 +22,13 @@ struct Address {
     friend bool operator==(const Address&, const Address&) = default;
 };
 
-/// Segments of peers that someone looks at. What nobody holds is unmapped some time after its maker has dropped it.
+/// Segments of peers that are in use. A segment that no view holds is unmapped some time after its maker has dropped
+/// it.
 using Views = std::vector<std::shared_ptr<const Segment>>;
 
 class Arena : public std::enable_shared_from_this<Arena> {
 public:
-    /// The memory of `rank`. Without sharing it hands out private pages, which no peer reaches.
+    /// The memory of `rank`. If `shared` is false it hands out private pages, which no peer reaches.
     Arena(bool shared, Index rank) : shared_(shared), rank_(rank) {}
 
     [[nodiscard]] Index rank() const { return rank_; }

@@ -10,7 +10,7 @@ namespace reshard::mpi {
 namespace {
 
 constexpr Index line_bytes = 64;
-constexpr Index staying_bytes = Index{64} << 10;  // a piece of what stays, at most
+constexpr Index staying_bytes = Index{64} << 10;  // a piece of the rank's own share, at most
 
 std::vector<PeerRegion> parts_of(const std::vector<PeerRegion>& parts, std::size_t peer) {
     std::vector<PeerRegion> with_peer;
@@ -19,7 +19,7 @@ std::vector<PeerRegion> parts_of(const std::vector<PeerRegion>& parts, std::size
     return with_peer;
 }
 
-// Where in the source of an array what goes to a peer begins and ends.
+// The first and last byte of an array's source that goes to a peer.
 struct Stretch {
     std::size_t array;
     Index begin;
@@ -45,7 +45,7 @@ bool side_by_side(const std::vector<Stretch>& some, const std::vector<Stretch>& 
     });
 }
 
-// Numbers of those that lie side by side, with one or with several between them.
+// Groups of the stretches that lie side by side, by number. A group may be interleaved with others.
 std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::vector<Stretch>>& all) {
     std::vector<std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -166,7 +166,7 @@ std::size_t BounceBuffers::open_halves() {
     return open;
 }
 
-// The open halves get a piece each in turn, and so does this rank itself: the source is read once, in the order in
+// Each open half gets one piece in turn, and so does this rank itself. So the source is read once, in the order in
 // which it lies, and not once for each peer.
 bool BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources,
                          const std::vector<std::byte*>& targets, Store store) {

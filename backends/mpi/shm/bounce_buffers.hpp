@@ -1,6 +1,6 @@
-// Moves between buffers that no peer reaches: each rank packs the next pieces of what it sends into its peers' bounce
-// buffers and copies out of its own what they packed. Every pair of ranks goes at its own pace, one half of its slot
-// ahead. Pairs whose parts lie side by side in the source keep pace, so that it is read in its order.
+// Moves between buffers that no peer reaches. Each rank packs the next pieces that it sends into its peers' bounce
+// buffers, and copies out of its own buffer what they packed. Every pair of ranks goes at its own pace, one half of its
+// slot ahead. Pairs whose parts lie side by side in the source keep pace, so that the source is read in its order.
 #pragma once
 
 #include "backends/mpi/shm/bounce_pieces.hpp"
@@ -24,25 +24,25 @@ struct SlotFlags {
 /// Deals out a bounce buffer of about `bounce_bytes` to senders of so many bytes each.
 [[nodiscard]] std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bounce_bytes);
 
-/// One rank's bounce buffer, and its slots in those of its peers.
+/// One rank's bounce buffer, and its slots in its peers' buffers.
 class BounceBuffers {
 public:
-    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
-    /// This rank's own is what the signals take.
+    /// Collective. Allocates this rank's buffer through the signals. Errors, the same on all ranks: backend if peers
+    /// cannot reach each other's memory.
     Result<void> make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
                       Index bounce_bytes);
 
     /// True when all that this rank sends fits the slots at once.
     [[nodiscard]] bool hold_all() const;
 
-    /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, what goes through bounce buffers; `own`
-    /// marks the arrays whose share that stays on this rank is copied on the way; `bounce_store` says how bounce
+    /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, the parts that go through bounce buffers.
+    /// `own` marks the arrays whose share that stays on this rank is copied on the way. `bounce_store` says how bounce
     /// buffers are written.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
 
-    /// Moves all that can be moved now; true when something moved. wanted() then names what it waits for, any one of
-    /// which will do; nothing when the run is over.
+    /// Moves all that can be moved now. True if it moved anything. Then wanted() names the events that it waits for,
+    /// any one of which suffices, or is empty if the run is over.
     bool advance(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
                  Store store);
     [[nodiscard]] const Signals::Wanteds& wanted() const { return wanted_; }

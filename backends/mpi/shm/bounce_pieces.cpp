@@ -66,8 +66,8 @@ std::vector<Dim> dims_of(const PeerRegion& part) {
     return dims;
 }
 
-// In the order in which pieces are packed. A transposed part goes in the order of the source: long runs are packed, and
-// transposed when they are copied out.
+// The dimensions in the order in which pieces are packed. A transposed part goes in the order of the source: long runs
+// are packed, and transposed when they are copied out.
 std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     const Index element_bytes = part.target.element_bytes;
     std::vector<Dim> dims = dims_of(part);

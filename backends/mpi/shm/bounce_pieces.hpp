@@ -1,4 +1,5 @@
-// What one rank moves to another, cut into pieces that fit a slot of a bounce buffer: cut alike on both sides, once.
+// The data that one rank moves to another, cut once into pieces that fit a slot of a bounce buffer. Both sides cut
+// equally.
 #pragma once
 
 #include <optional>
@@ -24,16 +25,16 @@ public:
     void restart(const std::vector<char>& staged);
     [[nodiscard]] bool finished() const { return part_ == parts_.size(); }
 
-    /// Adds the next piece to `copies`, out of the arrays' sources into the slot, of which `used` bytes are taken.
-    /// False when there is none, or no room for it: the slot is full.
+    /// Adds the next piece to `copies`, out of the arrays' sources into the slot. `used` bytes of the slot are taken.
+    /// False if no piece is left, or if the slot has no room for it.
     bool pack(std::byte* slot, Index& used, const std::vector<const std::byte*>& sources, DealtCopies& copies);
-    /// The next piece of what stays. False when there is none.
+    /// Copies the next piece that stays on this rank. False if none is left.
     bool move(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets, Store store);
     /// A whole slot, into the arrays' targets.
     void unpack(const std::byte* slot, const std::vector<std::byte*>& targets, Store store);
 
 private:
-    // Along one dimension: blocks of one length, the last one of what is left.
+    // Blocks of one length along one dimension. The last block has the rest.
     struct Cut {
         Index blocks = 1;
         Index source_stride = 0;  // from block to block
@@ -50,7 +51,7 @@ private:
     };
 
     [[nodiscard]] static Grid grid_of(const PeerRegion& part, Index slot_bytes, Side side);
-    // What is moved next: where it is in the array's source and target, and in the slot.
+    // The next piece: its place in the array's source and target, and in the slot.
     struct Piece {
         const BoxCopy* copy;
         std::size_t array;

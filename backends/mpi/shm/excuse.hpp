@@ -16,13 +16,13 @@ namespace reshard::mpi {
 /// programming language memory models?", 2012): a text that changes while it is read counts for nothing.
 class Excuse {
 public:
-    /// The text is this rank's, cut at its end where there is no room. Where it is another's already, it stays so.
+    /// Writes this rank's text, cut if it is too long. Does nothing if another rank's text is there.
     void say(std::size_t rank, const std::string& text) {
         std::uint64_t before = state_.load(std::memory_order_relaxed);
         if (owner(before) != nobody || !state_.compare_exchange_strong(before, changed(before, being_written))) return;
         std::array<std::uint64_t, words> written{};
         std::memcpy(written.data(), text.data(), std::min(text.size(), sizeof written - 1));
-        // Who reads a new word sees behind it that the text has changed.
+        // A reader of a new word then also sees that the text has changed.
         std::atomic_thread_fence(std::memory_order_release);
         for (std::size_t i = 0; i < words; ++i) text_[i].store(written[i], std::memory_order_relaxed);
         state_.store(changed(before, from_one(rank)), std::memory_order_release);

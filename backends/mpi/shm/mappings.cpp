@@ -80,7 +80,7 @@ tl::unexpected<Error> refused(std::string_view reason) {
     return fail(Code::usage, fmt::format("this memory cannot be registered: {}", reason));
 }
 
-// Of the thread that asks. The system calls only the first thread's stack by its name.
+// The stack of the calling thread. The system names only the first thread's stack.
 AddressRange own_stack() {
     AddressRange stack;
 #if defined(__GLIBC__)
@@ -111,7 +111,7 @@ Result<void> judge(const Mapping& mapping) {
     return {};
 }
 
-// What only /proc/self/smaps says, which looks at every page of the process: asked where there is a reason to.
+// Asks /proc/self/smaps, which looks at every page of the process. So it is read only if there is a reason.
 bool may_be_held() {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;) {

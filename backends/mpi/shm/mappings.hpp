@@ -1,4 +1,4 @@
-// What lies where in the memory of this process, as the system says: /proc/self.
+// The mappings of this process's memory, from the system: /proc/self.
 #pragma once
 
 #include <string>
@@ -43,7 +43,7 @@ struct Mapping {
 /// nobody else holds on to its pages. Errors: usage, with the reason; backend where the system does not say.
 [[nodiscard]] Result<void> may_change_pages(const AddressRange& range);
 
-/// A file of which a range of addresses should show a part.
+/// A file, a part of which should appear in a range of addresses.
 struct FileView {
     AddressRange range;
     std::uint64_t offset = 0;  ///< in the file, of the range's begin

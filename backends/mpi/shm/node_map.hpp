@@ -14,7 +14,7 @@ namespace reshard::mpi {
 [[nodiscard]] bool is_in(const std::vector<Index>& ranks, Index rank);
 [[nodiscard]] Index place_in(const std::vector<Index>& ranks, Index rank);  ///< pre: is_in
 
-/// This rank's node among the nodes of a communicator. Without shared memory every rank is a node of its own.
+/// This rank's node among the nodes of a communicator. If shared memory is off, every rank is a node of its own.
 struct NodeMap {
     Communicator own;            ///< of the members; empty where no memory is shared
     std::vector<Index> members;  ///< ascending; this rank is one of them

@@ -26,8 +26,8 @@ bool take(const FilePart& part, Index offset, Index bytes) {
     return code == 0;
 }
 
-// The system makes a huge page only where the file has a page already. It is asked for all at once, since each time it
-// waits for every core. What fails is left to ordinary pages.
+// The system makes a huge page only for a page that the file has already. One call asks for all of them, since each
+// call waits for every core. A failure leaves ordinary pages.
 void take_huge_pages(const FilePart& part, std::byte* start) {
     const auto before = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(start) & (huge_page_bytes - 1));
     Index end = before;

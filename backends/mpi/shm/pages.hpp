@@ -14,11 +14,12 @@ struct FilePart {
     Index bytes = 0;
 };
 
-/// What the last call of the system that failed says of so many bytes.
+/// The error of the system's last failed call, for this many bytes.
 [[nodiscard]] tl::unexpected<Error> system_failed(std::string_view call, Index bytes);
 
-/// Maps a part where the system likes, or over what lies at `place`. Parts of a huge page and more come as far into a
-/// huge page as `like` is, so that one entry of the page table can serve as much as the file holds in one.
+/// Maps a part at an address of the system's choice, or over the memory at `place`. A part of a huge page or more gets
+/// the same offset in a huge page as `like`. Then one entry of the page table can serve as much as the file holds in
+/// one.
 /// Errors: backend.
 [[nodiscard]] Result<std::byte*> map_pages(const FilePart& part, std::uintptr_t like);
 [[nodiscard]] bool map_over(const FilePart& part, std::byte* place, bool shared);

@@ -45,7 +45,7 @@ std::vector<PeerBox> read(std::span<const Index> numbers) {
     return boxes;
 }
 
-// What each rank wrote to this one.
+// The letters that each rank wrote to this one.
 Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
     const std::size_t ranks = letters.size();
     // Numbers, and by rank how many and from where.

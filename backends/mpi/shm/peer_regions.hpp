@@ -1,5 +1,5 @@
-// What two ranks move between each other, with its place on both sides: each rank tells its peers where the boxes lie
-// that they send to it or receive from it.
+// The data that two ranks exchange, with its place on both sides. Each rank tells its peers where the boxes lie that
+// they send to it or receive from it.
 #pragma once
 
 #include "backends/mpi/base/handles.hpp"
@@ -19,7 +19,7 @@ struct PeerRegion {
 
 struct PeerRegions {
     std::vector<PeerRegion> sends;     ///< in the order of the schedule; the receiver has them in the same order
-    std::vector<PeerRegion> receives;  ///< likewise; what this rank keeps is in neither
+    std::vector<PeerRegion> receives;  ///< in the same way; data that this rank keeps is in neither
     std::vector<PeerRegion> own;
 };
 

@@ -154,8 +154,8 @@ Result<void> RegisteredPages::share(const AddressRange& step) {
     return mapped ? Result<void>() : error;
 }
 
-// In smaller steps where there is no room for large ones. What fits in no step stays in the file, which is this
-// memory's alone: a private view of it takes neither memory nor addresses.
+// Uses smaller steps if large ones have no room. Pages that fit in no step stay in the file, which only this memory
+// uses. A private view of it takes neither memory nor addresses.
 Result<void> RegisteredPages::put_back(AddressRange pages) {
     auto most = static_cast<std::uintptr_t>(step_bytes);
     while (!pages.empty()) {
@@ -264,7 +264,7 @@ void RegisteredPages::close() {
     ::close(static_cast<int>(name_.descriptor));
 }
 
-// What cannot be put back stays shared, with its contents: nobody else maps it any more.
+// Pages that cannot be put back stay shared, with their contents. No other process maps them any more.
 RegisteredPages::~RegisteredPages() {
     if (ended_) return;
     static_cast<void>(end());

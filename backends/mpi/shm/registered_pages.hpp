@@ -42,9 +42,9 @@ public:
     [[nodiscard]] const SegmentName& name() const { return name_; }
     [[nodiscard]] Index offset_of(std::uintptr_t address) const { return static_cast<Index>(address - base_); }
 
-    /// What it has of pages that are not its own alone; may be empty.
+    /// The parts that lie in pages shared with other memory. May be empty.
     [[nodiscard]] const std::array<AddressRange, 2>& partial() const { return partial_; }
-    /// Where peers see a byte of these.
+    /// The place where peers see a byte of these pages.
     [[nodiscard]] std::byte* shadow_of(std::uintptr_t address) const;
 
     /// A run that reads or writes the memory holds one.

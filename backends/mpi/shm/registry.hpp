@@ -1,5 +1,5 @@
-// What of this process's memory is registered. One for the process, since pages are the process's: what one backend has
-// registered is fast on every other one too, and none can register it twice.
+// The registered memory of this process. There is one registry for the process, since pages belong to the process.
+// Memory that one backend has registered is fast on every other backend too, and none can register it twice.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ public:
     Result<void> end(RegisteredPages& pages);
     void forget(const RegisteredPages& pages);
 
-    /// What the range lies in wholly; null when it lies in none.
+    /// The registered pages that hold the whole range, or null.
     [[nodiscard]] std::shared_ptr<RegisteredPages> find(const std::byte* start, Index bytes);
 
 private:

@@ -1,5 +1,5 @@
-// Registered memory of which peers see a shadow: what the two pages hold that the memory has only in part. Exactly the
-// bytes that peers read go there before a run, and exactly those that they wrote come back after it.
+// Peers see a shadow of registered memory for the two pages that the memory has only in part. Before a run, exactly the
+// bytes that peers read are copied to the shadow. After it, exactly the bytes that they wrote are copied back.
 #pragma once
 
 #include "backends/mpi/shm/peer_regions.hpp"

@@ -12,7 +12,7 @@
 namespace reshard::mpi {
 namespace {
 
-// How a box gets from the memory of one rank into that of another. What one of them does, the other leaves.
+// How a box moves from the memory of one rank into another's. If one of the two does it, the other does not.
 enum class Way { push, pull, bounce };
 
 // The same on both sides. Past the caches a source is read once, in its order, and pushed to all who want of it. Within

@@ -10,10 +10,10 @@
 
 namespace reshard::mpi {
 
-/// What runs between the ranks of one node, prepared.
+/// The moves between the ranks of one node, prepared.
 class ShmCopyPlan {
 public:
-    /// Collective. Errors on all ranks alike; backend where peers cannot reach each other's memory.
+    /// Collective. Errors, the same on all ranks: backend if peers cannot reach each other's memory.
     [[nodiscard]] static Result<std::unique_ptr<ShmCopyPlan>> make(MPI_Comm communicator, std::shared_ptr<Arena> arena,
                                                                    std::span<const ArrayStep> steps,
                                                                    const Options& options);
@@ -27,7 +27,7 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Signals& signals() const { return *signals_; }
     [[nodiscard]] Arena& arena() const { return *arena_; }
-    /// What peers read of a registered source and write of a registered target.
+    /// The parts of a registered source that peers read, and of a registered target that they write.
     [[nodiscard]] const PeerRegions& reached() const { return reached_; }
 
 private:

@@ -24,7 +24,7 @@ Index bytes_of(const std::vector<Box>& boxes, DType dtype) {
     return bytes;
 }
 
-// The parts of one kind, in the order of the schedules from which they were made.
+// The next part of one kind, in the order of the schedules from which parts were made.
 class Next {
 public:
     explicit Next(const std::vector<PeerRegion>& parts) : parts_(parts) {}
@@ -244,8 +244,9 @@ std::vector<ShmReducePlan::Piece> ShmReducePlan::cut(const Array& array, std::si
     return pieces;
 }
 
-// The same on all ranks: each has something of every box that any of them takes. First the sums that one rank takes,
-// slot by slot; then those that all take, of which the slots of a round are dealt out to the ranks.
+// Every rank has a part of every box that any of them takes, so the result is the same on all ranks. First come the
+// sums that one rank takes, slot by slot. Then come the sums that all take, and the slots of a round are dealt out to
+// the ranks.
 void ShmReducePlan::deal(const std::vector<char>& staged) {
     if (staged == staged_) return;
     staged_ = staged;
@@ -275,8 +276,8 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
     deal_to(rounds_.size(), ranks_, rank_, true);
 }
 
-// Where a piece lies in the bounce buffer of `owner`, written by another rank: its summand, or the sum when it comes
-// back.
+// The place of a piece in the bounce buffer of `owner`, written by another rank. The piece is its summand, or the sum
+// on its way back.
 Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
                            bool back) const {
     const std::size_t number = (writer < owner ? writer : writer - 1) + (back ? ranks_ - 1 : 0);

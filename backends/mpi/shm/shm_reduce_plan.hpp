@@ -1,8 +1,8 @@
-// Reductions among ranks of one node, without messages. Every rank reads its peers' summands where they lie and adds
-// them in the order of the schedule into its own target. Where all ranks want the sum, each adds up its share and
-// writes it into all targets, so that a summand is read once. What peers do not reach goes through bounce buffers in
-// pieces: each rank writes a piece of its summand into the bounce buffer of the rank that adds it up, and where all
-// want the sum that rank writes it back into everybody's.
+// Reductions among ranks of one node, without messages. Every rank reads its peers' summands in place and adds them in
+// the order of the schedule into its own target. If all ranks want the sum, each adds up its share and writes it into
+// all targets, so that a summand is read once. Data that peers do not reach goes through bounce buffers in pieces. Each
+// rank writes a piece of its summand into the bounce buffer of the rank that adds it up. If all want the sum, that rank
+// writes it back into everybody's buffer.
 #pragma once
 
 #include "backends/mpi/shm/peer_regions.hpp"
@@ -11,8 +11,7 @@
 
 namespace reshard::mpi {
 
-/// What a step that reduces adds up on this rank: for each box of its target the summands of the same ranks, in this
-/// order.
+/// The sums of a reducing step on this rank: for each box of its target the summands of the same ranks, in this order.
 struct Summands {
     std::vector<Index> ranks;
     std::vector<Box> boxes;
@@ -24,8 +23,8 @@ struct Summands {
 /// The reductions of one stage that have the same ranks' summands. Ranks count from 0 among these.
 class ShmReducePlan {
 public:
-    /// Collective. Errors on all ranks alike: backend where the ranks' steps do not fit each other, or peers cannot
-    /// reach each other's memory. `steps` per array of the list.
+    /// Collective. `steps` has one entry per array of the list. Errors, the same on all ranks: backend if the ranks'
+    /// steps do not fit each other, or if peers cannot reach each other's memory.
     [[nodiscard]] static Result<std::unique_ptr<ShmReducePlan>> make(MPI_Comm communicator,
                                                                      const std::shared_ptr<Arena>& arena,
                                                                      std::span<const ArrayStep> steps,
@@ -42,7 +41,8 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool takes(std::size_t array) const;
     [[nodiscard]] Arena& arena() const { return *arena_; }
-    /// What peers read of a registered source, and what of a registered target they write where all want the sum.
+    /// The parts of a registered source that peers read. If all want the sum, also the parts of a registered target
+    /// that they write.
     [[nodiscard]] const PeerRegions& reached() const { return reached_; }
     [[nodiscard]] Signals& signals() const { return *signals_; }
 
@@ -101,7 +101,7 @@ private:
     std::vector<std::byte*> bounce_buffers_;  // of all ranks
     Views views_;
     Index slot_bytes_ = 0;
-    Index half_bytes_ = 0;  // of a bounce buffer: slots for what others bring, and for what they bring back
+    Index half_bytes_ = 0;  // of a bounce buffer: slots for summands, and for sums on their way back
     Store store_ = Store::cached;
     bool at_once_ = false;  // through bounce buffers, without a barrier before
     std::vector<char> staged_;

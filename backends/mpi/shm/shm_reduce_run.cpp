@@ -14,8 +14,8 @@ std::byte* ShmReduceRun::own_target(const ShmReducePlan::Array& array) const {
     return buffers_.buffers[array.array].target.data();
 }
 
-// Nobody waits for room in a bounce buffer: whoever has filled the round before has
-// emptied the half of the one before that, and all waited for that.
+// No rank waits for room in a bounce buffer. A rank that has filled the previous round has emptied the half of the
+// round before it, and all ranks waited for that.
 Result<bool> ShmReduceRun::next(Slice most) {
     const auto when = [](Result<bool> there, const auto& go_on) {
         if (there && *there) go_on();
@@ -40,7 +40,7 @@ Result<bool> ShmReduceRun::next(Slice most) {
     return true;
 }
 
-// Which arrays all reach, all decide alike: from the same addresses.
+// All ranks decide from the same addresses which arrays all reach, so they decide the same.
 Result<bool> ShmReduceRun::enter(Slice most) {
     RESHARD_CHECK(buffers_.kept(*plan_.arena_));
     if (!plan_.at_once_) {

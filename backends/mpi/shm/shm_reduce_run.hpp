@@ -1,4 +1,4 @@
-// One run of a ShmReducePlan: a state machine like that of the copies inside a node.
+// One run of a ShmReducePlan. Like the run of copies inside a node, it is a state machine.
 #pragma once
 
 #include "backends/mpi/shm/shm_reduce_plan.hpp"

@@ -13,8 +13,8 @@ ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run,
     say(&SignalLine::entered, run, peers);
 }
 
-// A rank may begin its next run while a peer, to which it only sent through a bounce buffer, still reads what it
-// published for this one; it cannot begin the one after that.
+// Two sets of addresses. A rank may begin its next run while a peer still reads the addresses of this run, if it only
+// sent to that peer through a bounce buffer. It cannot begin the run after that.
 Address& ShmRun::published(std::size_t rank, std::size_t index) const {
     return signals_.address(rank, (run_ % 2) * buffers_.addresses.size() + index);
 }

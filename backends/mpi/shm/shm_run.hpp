@@ -1,5 +1,5 @@
-// What runs in the memory of a node have in common: each rank publishes where its buffers lie, says how far it is, and
-// waits for its peers to be as far.
+// The common part of runs in the memory of a node. Each rank publishes the addresses of its buffers, says how far it
+// is, and waits until its peers are as far.
 #pragma once
 
 #include "backends/mpi/shm/shm_addresses.hpp"
@@ -23,11 +23,11 @@ protected:
     virtual Result<bool> next(Slice most) = 0;  ///< one phase; false when it waits for a peer
     void end() { over_ = true; }
 
-    /// What a rank published: two addresses per array.
+    /// The addresses that a rank published, two per array.
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
-    /// What lies there; for errors the step of the plan that moves it.
+    /// The memory there. An error names the step of the plan that moves it.
     [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step);
-    /// What a peer wrote into the shadows of an array comes to where it belongs. After it has said that it is done.
+    /// Copies bytes that a peer wrote into the shadows of an array to their place, after it has said that it is done.
     void bring_back(std::size_t array, std::size_t peer) const;
     /// This rank is so far.
     void say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers);

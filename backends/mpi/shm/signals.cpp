@@ -196,7 +196,7 @@ bool Signals::is_alive(std::size_t rank) const {
 Result<void> Signals::see_to(const Wanteds& wanted, Clock::time_point since) const {
     RESHARD_CHECK(hear_failures());
     const auto waited = Clock::now() - since;
-    // What a rank did before it left, or after it excused itself, is visible to whoever sees that it did so.
+    // Writes of a rank before it left or excused itself are visible to a rank that sees the flag.
     for (const Wanted& one : wanted) {
         const SignalLine& theirs = line(one.rank);
         if (theirs.left.load(std::memory_order_acquire) != 0 && !one.there()) {
@@ -263,8 +263,8 @@ Result<bool> Signals::sleep(const Wanteds& wanted, Need need, Clock::time_point 
     }
 }
 
-// Others may still come to what this rank has taken, and ask whether it is done: the one is kept until all have left,
-// the signals until all know that.
+// Other ranks may still reach memory that this rank has taken, and ask whether it is done. The memory is kept until all
+// have left, and the signals until all know that.
 Signals::~Signals() {
     if (start_ == nullptr) return;
     const auto all_left = [lines = &line(0), ranks = size_](std::uint32_t least) {

@@ -1,6 +1,6 @@
-// How the ranks of a node tell each other how far they are: a cache line of flags for each rank in shared memory, and a
-// futex on which a rank sleeps. A rank that waits polls a few times, then gives up the processor, then sleeps. The wait
-// ends when a peer died, failed or dropped its executor, and at the timeout.
+// How the ranks of a node tell each other how far they are. Each rank has a cache line of flags in shared memory, and a
+// futex on which it sleeps. A rank that waits polls a few times, then gives up the processor, then sleeps. The wait
+// ends if a peer died, failed or dropped its executor, and at the timeout.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ namespace reshard::mpi {
 /// Only grows, and one rank alone writes it.
 using Counter = std::atomic<std::uint64_t>;
 
-/// What a rank says of itself. Others write only `bell`, and end only `asleep`.
+/// The flags of one rank. Other ranks write only `bell`, and only clear `asleep`.
 struct alignas(64) SignalLine {
     Counter entered;                     ///< runs begun: its buffers may be read and written
-    Counter done;                        ///< runs in which it has read and written all that it does
+    Counter done;                        ///< runs in which it has finished reading and writing
     Counter turn;                        ///< of a run that goes in rounds: how far it is
     std::atomic<std::uint32_t> touches;  ///< it reads or writes peers' tiles now
     std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
@@ -47,14 +47,14 @@ public:
                                                                std::size_t addresses,
                                                                std::chrono::milliseconds timeout);
 
-    /// What the ranks of a node are to each other.
+    /// How the ranks of a node are related.
     struct Among {
         std::size_t rank = 0;
         std::size_t size = 1;
         bool crowded = false;  ///< they share cores
     };
-    /// Of one rank, over bytes() zero bytes that all of them see and that outlive the signals; the threads of one
-    /// process may be ranks. Nothing can be taken. All must be made before any is used.
+    /// The signals of one rank, over bytes() zero bytes that all ranks see and that outlive the signals. Ranks may be
+    /// threads of one process. Nothing can be allocated. All must be made before any is used.
     [[nodiscard]] static std::unique_ptr<Signals> over(std::byte* memory, const Among& among, std::size_t addresses,
                                                        std::chrono::milliseconds timeout);
 
@@ -81,7 +81,7 @@ public:
     /// sleeps.
     void wake(std::size_t rank);
 
-    /// Counts one more run that went well on this rank. Ranks count alike.
+    /// Counts one more run that succeeded on this rank. All ranks count the same runs.
     void finish_run() { ++finished_; }
 
     /// Tells all that this rank has failed and why: in the run that is in flight, or before the next one. Peers that
@@ -101,7 +101,7 @@ public:
         return done;
     }
 
-    /// This rank could not bind or start, and why: for those that wait for it longer than second_try.
+    /// Says that this rank could not bind or start, and why, to ranks that wait for it longer than second_try.
     void excuse(const Error& error);
     /// It starts a run after all.
     void take_back_excuse();
@@ -149,8 +149,8 @@ private:
     std::chrono::milliseconds timeout_{};
 };
 
-/// The waits of one run. Time counts from when nothing more could be done, whoever drives the run, less what is
-/// forgiven (backends/common/waits.hpp).
+/// The waits of one run. Time counts from the last progress, whatever drives the run, less the time that is forgiven
+/// (backends/common/waits.hpp).
 class Waiting {
 public:
     explicit Waiting(Signals& signals) : signals_(signals) {}
