@@ -40,6 +40,8 @@ class Judged;
 
 /// As check, with all that the verdict is of.
 [[nodiscard]] Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits = {});
+/// The plan as choose_execution says for a backend that can do this.
+[[nodiscard]] Result<Judged<Plan>> judge(Plan plan, const Capabilities& capabilities, const Limits& limits = {});
 /// The same plan under other limits; judged again only when they differ in what is donated.
 [[nodiscard]] Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits);
 

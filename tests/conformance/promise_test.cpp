@@ -181,7 +181,8 @@ TEST(Promise, StepsRunAsItIsChosenForThem) {
             const auto judged = judge(plan, execution, {.memory = memory});
             // In no way under the limit, and then no rank is told anything else.
             if (!judged) {
-                EXPECT_EQ(Executor::prepare(plan, execution, backend, {}, memory).error().code, Code::infeasible);
+                EXPECT_EQ(Executor::prepare(judge(plan, execution, {.memory = memory}), backend).error().code,
+                          Code::infeasible);
                 continue;
             }
             expect_kept(backend, *judged, tally);
