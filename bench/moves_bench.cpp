@@ -85,7 +85,7 @@ void move(benchmark::State& state, const Move& one, Transport transport) {
     options.piece_bytes = transport.piece_bytes;
     auto backend = must(mpi::make_backend(MPI_COMM_WORLD, options));
     const Storages storages = one.known ? one.known->storages : Storages{};
-    Executor executor = must(Executor::prepare(one.plan, *backend, storages));
+    Executor executor = must(Executor::prepare(judge(one.plan, backend->capabilities()), *backend, storages));
     const auto source = must(backend->allocate(executor.plans()[0].source_bytes));
     const auto target = must(backend->allocate(executor.plans()[0].target_bytes));
     const auto workspace = must(backend->allocate(executor.workspace_bytes()));

@@ -112,7 +112,8 @@ public:
     }
 
 private:
-    // Of a call that lasts: whether a peer is gone, or the time over. It is MPI's then, and nothing more is called.
+    // False if the running call takes too long, or if a peer is gone. Then the call is left to MPI, and nothing more is
+    // called.
     bool lasts() {
         constexpr auto silence = std::chrono::milliseconds(20);
         const auto now = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// What MPI programs write by hand, to be measured against: one MPI_Alltoallw over subarray datatypes.
+// A baseline that MPI programs write by hand: one MPI_Alltoallw over subarray datatypes.
 #pragma once
 
 #include <mpi.h>

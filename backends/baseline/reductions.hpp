@@ -1,4 +1,4 @@
-// What programs write by hand where summands are added up, to be measured against: one call of MPI's.
+// A baseline that programs write by hand to add up summands: one call of MPI's.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// What datatypes programs by hand would make.
+// Datatypes as programs make them by hand.
 #pragma once
 
 #include "backends/mpi/messages/datatype.hpp"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto waits_to_begin = std::chrono::minutes(5);
 
-// Who holds a tile, and who wants one.
+// The ranks that hold a tile, or want one.
 using Tiles = std::map<std::vector<Index>, std::vector<Index>>;
 
 struct UnitTask {
@@ -183,7 +183,7 @@ Result<Run> make_run(MPI_Comm communicator, const RankPlan& plan, UnitTasks way)
     return run;
 }
 
-// Where the bytes of an end lie dense.
+// The dense bytes of an end: in place, or in the staging.
 std::byte* dense(const End& end, bool sends, const Buffers& buffers, std::vector<std::byte>& staging) {
     const Region& region = sends ? end.source : end.target;
     if (!contiguous(region)) return staging.data() + end.staged_at;

@@ -1,5 +1,5 @@
-// What programs between meshes write by hand, to be measured against: Alpa's unit tasks. A unit task takes what one
-// source tile and one target tile have in common from a rank that holds it to all ranks that want it and lack it.
+// A baseline that programs between meshes write by hand: Alpa's unit tasks. A unit task sends the overlap of one source
+// tile and one target tile. It goes from a rank that holds it to all ranks that want it and do not have it.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Where the buffers of an array lie. Staging is each backend's own.
+// The memory of an array's buffers. Each backend has its own staging.
 #pragma once
 
 #include "reshard/backends/backend.hpp"

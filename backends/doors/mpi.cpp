@@ -1,4 +1,4 @@
-// What redistribute keeps hangs on the caller's communicator: a backend, on which its executors hang.
+// Redistribute keeps a backend as an attribute of the caller's communicator, and its executors with the backend.
 #include "reshard/redistribute.hpp"
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace reshard::mpi {
 namespace {
 
-// Of this process, until MPI_Finalize. Backends are of communicators that are still there, in the order of creation.
+// One for the process, until MPI_Finalize. Lists the communicators that have a backend, in the order of creation.
 struct Attributes {
     std::mutex mutex;
     int backend = MPI_KEYVAL_INVALID;  // keys
@@ -36,7 +36,7 @@ int reshard_mpi_drop_backend(MPI_Comm communicator, int, void* backend, void*) {
         std::erase(attributes().communicators, communicator);
     }
     const std::unique_ptr<Kept> kept(static_cast<Kept*>(backend));
-    if (kept->use_count() > 1) clear(**kept);  // executors of the front door go now, whoever holds the backend
+    if (kept->use_count() > 1) clear(**kept);  // drops its executors now, even if the caller holds the backend
     return MPI_SUCCESS;
 }
 
@@ -57,7 +57,7 @@ int reshard_mpi_drop_all(MPI_Comm, int, void*, void*) {
 
 }  // extern "C"
 
-// The first attribute of MPI_COMM_SELF that is ours, so that it is the last to be dropped.
+// Makes our first attribute of MPI_COMM_SELF, which is therefore dropped last.
 Result<void> make_keys() {
     const std::lock_guard lock(attributes().mutex);
     if (attributes().end != MPI_KEYVAL_INVALID) return {};

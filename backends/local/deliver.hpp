@@ -6,7 +6,7 @@
 
 namespace reshard::local {
 
-/// What one rank brings to a run.
+/// One rank's part in a run.
 struct Party {
     const std::vector<RankPlan>* plans = nullptr;
     std::vector<Buffers> buffers;

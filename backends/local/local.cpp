@@ -1,4 +1,4 @@
-// The ranks of one process and how they meet: whoever starts last carries the run out for all.
+// The ranks of one process and how they meet. The rank that starts last carries out the run for all.
 #include "reshard/backends/local.hpp"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ struct Absence {
     Clock::time_point from;
 };
 
-// What the ranks prepared together. A session that failed stays failed: buffers of a failed run may be gone.
+// The schedules that the ranks prepared together. A session that failed stays failed: buffers of a failed run may be
+// gone.
 struct Session {
     std::vector<std::vector<RankPlan>> plans;  // by rank
     Index prepared = 0;                        // ranks so far

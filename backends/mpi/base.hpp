@@ -1,4 +1,4 @@
-// What the two MPI backends have in common: a communicator of their own, and how ranks agree.
+// Common parts of the two MPI backends: a communicator of their own, and how ranks agree.
 #pragma once
 
 #include "backends/mpi/base/agree.hpp"

@@ -141,7 +141,7 @@ private:
 };
 
 // Inside the node and by messages at once; either may be absent. The first failure is told to the peers.
-class BothRuns final : public Ticket, public SendingTicket {
+class BothRuns final : public Ticket {
 public:
     BothRuns(std::unique_ptr<ShmCopy> node, std::unique_ptr<Ticket> messages, MpiPrepared& prepared,
              double& node_seconds)
@@ -152,10 +152,7 @@ public:
 
     Result<bool> test() override { return advance(only_poll); }
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
-    [[nodiscard]] bool has_sent() const override {
-        const auto* const messages = dynamic_cast<const SendingTicket*>(messages_.get());
-        return messages == nullptr || messages->has_sent();
-    }
+    [[nodiscard]] bool has_sent() const override { return !messages_ || messages_->has_sent(); }
 
 private:
     Result<bool> advance(Slice most) {

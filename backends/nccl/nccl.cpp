@@ -7,7 +7,6 @@
 #include "backends/nccl/launch/device_memory.hpp"
 #include "backends/nccl/launch/run.hpp"
 #include "src/base/try.hpp"
-#include "src/execute/queued.hpp"
 #include "src/tables/capabilities.hpp"
 
 namespace reshard::nccl {
@@ -111,29 +110,14 @@ Result<Base*> base_of(const Backend& backend) {
 }  // namespace
 
 Result<std::unique_ptr<Ticket>> start(Bound& bound, cudaStream_t stream, const StartOptions& options) {
-    if (!options.offers_withheld) return bound.start_on(stream);
-    if (auto* const withheld = dynamic_cast<WithheldOnQueue*>(&bound)) return withheld->start_withheld_on(stream);
-    return fail(Code::unsupported, "offers are withheld from runs of an executor only");
+    return bound.start_on(stream, options);
 }
-
-namespace {
-
-Result<QueuedTicket*> queued(Ticket& run) {
-    if (auto* const ticket = dynamic_cast<QueuedTicket*>(&run)) return ticket;
-    return fail(Code::unsupported, "pieces have runs of an executor only");
-}
-
-}  // namespace
 
 Result<cudaEvent_t> event(Ticket& run, std::size_t piece) {
-    RESHARD_TRY(const auto& ticket, queued(run));
-    return ticket->event(piece).map([](void* event) { return static_cast<cudaEvent_t>(event); });
+    return run.event(piece).map([](void* event) { return static_cast<cudaEvent_t>(event); });
 }
 
-Result<void> offer(Ticket& run, std::size_t piece, cudaStream_t stream) {
-    RESHARD_TRY(const auto& ticket, queued(run));
-    return ticket->offer_on(piece, stream);
-}
+Result<void> offer(Ticket& run, std::size_t piece, cudaStream_t stream) { return run.offer_on(piece, stream); }
 
 Result<Index> communicator_bytes(const Backend& backend) {
     return base_of(backend).map([](Base* base) { return base->communicator_bytes(); });

@@ -25,7 +25,7 @@ public:
         // A bucket a layer: they travel one after the other.
         ListPlan list{std::vector<Plan>(layers_, plan), {}, {}};
         for (std::size_t k = 0; k < layers_; ++k) list.buckets.push_back({k});
-        executor_ = std::make_unique<Executor>(must(Executor::prepare(list, backend)));
+        executor_ = std::make_unique<Executor>(must(Executor::prepare(judge(list), backend)));
         const std::size_t piece_count = tile_count(piece, backend.rank());
         pieces_.assign(layers_, std::vector<float>(piece_count));
         wholes_.assign(layers_, std::vector<float>(tile_count(whole, backend.rank())));

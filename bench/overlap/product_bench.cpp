@@ -82,8 +82,8 @@ private:
         std::unique_ptr<Bound> bound;
         Way(Bench& bench, std::optional<Split> cut)
             : split(std::move(cut)),
-              executor(must(
-                  Executor::prepare(bench.plan_, split ? Execution(*split) : Execution(AsSteps{}), bench.backend_))),
+              executor(must(Executor::prepare(judge(bench.plan_, split ? Execution(*split) : Execution(AsSteps{})),
+                                              bench.backend_))),
               bound(must(executor.bind(
                   {std::as_bytes(std::span(bench.sent_)), std::as_writable_bytes(std::span(bench.received_)), {}}))) {}
     };

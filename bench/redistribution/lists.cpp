@@ -161,7 +161,8 @@ int measure_lists(int count, Index bytes, Manner manner) {
     }
     begin = std::chrono::steady_clock::now();
     std::vector<Executor> executors;
-    for (const Plan& plan : made.list().plans) executors.push_back(Executor::prepare(plan, *backend).value());
+    for (const Plan& plan : made.list().plans)
+        executors.push_back(Executor::prepare(judge(plan, backend->capabilities()), *backend).value());
     figures.prepare_each = seconds_since(begin);
     std::vector<std::unique_ptr<Bound>> each;
     for (std::size_t i = 0; i < arrays.size(); ++i) each.push_back(executors[i].bind({&buffers[i], 1}).value());

@@ -15,7 +15,7 @@ class OurPlan final : public Contestant {
 public:
     enum class Memory { allocated, callers, mpi, registered, registered_at_offset };
     OurPlan(const Case& one, Backend& backend, Pair& own, Memory memory)
-        : executor_(require(Executor::prepare(one.plan, backend, one.storages))) {
+        : executor_(require(Executor::prepare(judge(one.plan, backend.capabilities()), backend, one.storages))) {
         const RankPlan& plan = executor_.plans().front();
         if (memory == Memory::allocated) {
             source_memory_ = require(backend.allocate(plan.source_bytes));

@@ -51,13 +51,25 @@ Result<std::span<std::byte>> need_bytes(void* address, std::int64_t bytes, const
     return std::span(static_cast<std::byte*>(address), seen.size());
 }
 
-Result<Tiles> need_tiles(const reshard_layout* source, const reshard_layout* target, const void* in,
-                         std::int64_t in_bytes, void* out, std::int64_t out_bytes) {
-    RESHARD_TRY(const auto* const from, need(source));
-    RESHARD_TRY(const auto* const to, need(target));
-    RESHARD_TRY(const auto read, need_bytes(in, in_bytes, "in"));
-    RESHARD_TRY(const auto written, need_bytes(out, out_bytes, "out"));
-    return Tiles{&from->layout, &to->layout, read, written};
+Result<Tiles> need_tiles(Backend& backend, const Result<void>& place, const reshard_layout* source,
+                         const reshard_layout* target, const void* in, std::int64_t in_bytes, void* out,
+                         std::int64_t out_bytes) {
+    const auto tiles = [&]() -> Result<Tiles> {
+        RESHARD_CHECK(place);
+        RESHARD_TRY(const auto* const from, need(source));
+        RESHARD_TRY(const auto* const to, need(target));
+        RESHARD_TRY(const auto read, need_bytes(in, in_bytes, "in"));
+        RESHARD_TRY(const auto written, need_bytes(out, out_bytes, "out"));
+        return Tiles{&from->layout, &to->layout, read, written};
+    }();
+    if (!tiles) reshard::refuse(backend, tiles.error());
+    return tiles;
+}
+
+Result<void> move_tiles(Backend& backend, const reshard_layout* source, const reshard_layout* target, const void* in,
+                        std::int64_t in_bytes, void* out, std::int64_t out_bytes) {
+    RESHARD_TRY(const auto& tiles, need_tiles(backend, {}, source, target, in, in_bytes, out, out_bytes));
+    return redistribute(backend, *tiles.source, *tiles.target, tiles.in, tiles.out);
 }
 
 Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources, const reshard_layout* const* targets,

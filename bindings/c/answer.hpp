@@ -110,8 +110,15 @@ struct Tiles {
     std::span<const std::byte> in;
     std::span<std::byte> out;
 };
-[[nodiscard]] Result<Tiles> need_tiles(const reshard_layout* source, const reshard_layout* target, const void* in,
-                                       std::int64_t in_bytes, void* out, std::int64_t out_bytes);
+/// Collective, before a start of redistribute, if the caller has a `place` for what it makes. A rank whose arguments
+/// are wrong tells the others.
+[[nodiscard]] Result<Tiles> need_tiles(Backend& backend, const Result<void>& place, const reshard_layout* source,
+                                       const reshard_layout* target, const void* in, std::int64_t in_bytes, void* out,
+                                       std::int64_t out_bytes);
+
+/// The body of every redistribute. Collective.
+[[nodiscard]] Result<void> move_tiles(Backend& backend, const reshard_layout* source, const reshard_layout* target,
+                                      const void* in, std::int64_t in_bytes, void* out, std::int64_t out_bytes);
 
 /// `count` pairs of layouts.
 [[nodiscard]] Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources,
@@ -125,12 +132,6 @@ Result<T> or_tell(Backend& backend, Result<T> arguments) {
     return arguments;
 }
 
-/// The same before redistribute.
-inline Result<Tiles> or_tell(Backend& backend, Result<Tiles> tiles) {
-    if (!tiles) refuse(backend, tiles.error());
-    return tiles;
-}
-
 /// Arguments of a run. Ranks that wait for one whose arguments are wrong are told.
 template <class T>
 Result<T> or_excuse(Executor& executor, Result<T> arguments) {
@@ -141,7 +142,21 @@ Result<T> or_excuse(Executor& executor, Result<T> arguments) {
 /// Handles cross from one library to the other, so that both must be of one version.
 [[nodiscard]] Result<void> same_version();
 
-/// Whether a structure has the size that this library knows.
+/// The body of a collective call that makes a backend. `asked` reads the options and `make` makes a backend with them.
+/// A rank whose options are wrong tells the others by `tell`.
+template <class Asked, class Tell, class Make>
+int make_backend(reshard_backend** place, reshard_error** error, Asked&& asked, Tell&& tell, Make&& make) noexcept {
+    return make_together(place, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_backend>> {
+        RESHARD_CHECK(same_version());
+        const auto options = placed.and_then(asked);
+        if (!options) tell(options.error());
+        RESHARD_CHECK(options);
+        RESHARD_TRY(auto& made, make(*options));
+        return std::make_unique<reshard_backend>(std::move(made));
+    });
+}
+
+/// Checks that a structure has the size that this library knows.
 template <class Struct>
 Result<void> known_size(std::size_t size, const char* name) {
     if (size == sizeof(Struct)) return {};

@@ -80,9 +80,7 @@ int reshard_redistribute(reshard_backend* backend, const reshard_layout* source,
                          const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_TRY(auto* const rank, need(backend));
-        RESHARD_TRY(const auto& tiles,
-                    or_tell(rank->backend, need_tiles(source, target, in, in_bytes, out, out_bytes)));
-        return redistribute(rank->backend, *tiles.source, *tiles.target, tiles.in, tiles.out);
+        return move_tiles(rank->backend, source, target, in, in_bytes, out, out_bytes);
     });
 }
 
@@ -91,8 +89,7 @@ int reshard_redistribute_start(reshard_backend* backend, const reshard_layout* s
                                reshard_error** error) {
     return make_together(ticket, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_ticket>> {
         RESHARD_TRY(auto* const rank, need(backend));
-        const auto asked = [&] { return need_tiles(source, target, in, in_bytes, out, out_bytes); };
-        RESHARD_TRY(const auto& tiles, or_tell(rank->backend, placed.and_then(asked)));
+        RESHARD_TRY(const auto& tiles, need_tiles(rank->backend, placed, source, target, in, in_bytes, out, out_bytes));
         auto& kept = Redistributor::of(rank->backend);
         RESHARD_TRY(auto& run, kept.start(*tiles.source, *tiles.target, tiles.in, tiles.out));
         return std::make_unique<reshard_ticket>(Ref<Handle>(rank), std::move(run));

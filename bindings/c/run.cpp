@@ -55,8 +55,8 @@ Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed
     RESHARD_TRY(const auto& both, or_tell(rank->backend, asked()));
     const auto& [storages, execution] = both;
     const Judged<Plan>& judged = plan->made;
-    RESHARD_TRY(auto& made,
-                Executor::prepare(judged.plan(), execution, rank->backend, storages, judged.limits().memory));
+    RESHARD_TRY(auto& made, Executor::prepare(judge(judged.plan(), execution, {.memory = judged.limits().memory}),
+                                              rank->backend, storages));
     return std::make_unique<reshard_executor>(rank, std::move(made));
 }
 

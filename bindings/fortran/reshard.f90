@@ -17,58 +17,45 @@ module reshard
         character(:), allocatable :: text     ! the offending text; '' where there is none
         integer(int64) :: offset = 0          ! bytes of the text before the wrong place
         character(:), allocatable :: describe ! the sentence, the text, and a caret under the place
+        type(c_ptr), private :: why = c_null_ptr
     end type
 
     include 'reshard_tables.inc'
     integer(c_int), parameter, public :: reshard_send = 0, reshard_receive = 1
 
-    ! Named axes over ranks.
-    type, public :: reshard_mesh
-        private
-        type(c_ptr) :: handle = c_null_ptr
-    end type
-    ! The type of a distributed array.
-    type, public :: reshard_layout
-        private
-        type(c_ptr) :: handle = c_null_ptr
-    end type
-    ! What time is estimated on.
-    type, public :: reshard_machine
-        private
-        type(c_ptr) :: handle = c_null_ptr
-    end type
-    ! A way from one layout to another, judged.
-    type, public :: reshard_plan
-        private
-        type(c_ptr) :: handle = c_null_ptr
-    end type
-    ! The ranks of a communicator.
-    type, public :: reshard_backend
-        private
-        type(c_ptr) :: handle = c_null_ptr
-    end type
-    ! A plan that is ready to run any number of times.
-    type, public :: reshard_executor
+    ! A handle of the C interface.
+    type :: held
         private
         type(c_ptr) :: handle = c_null_ptr
     end type
 
+    ! Named axes over ranks.
+    type, extends(held), public :: reshard_mesh
+    end type
+    ! The type of a distributed array.
+    type, extends(held), public :: reshard_layout
+    end type
+    ! What time is estimated on.
+    type, extends(held), public :: reshard_machine
+    end type
+    ! A way from one layout to another, judged.
+    type, extends(held), public :: reshard_plan
+    end type
+    ! The ranks of a communicator.
+    type, extends(held), public :: reshard_backend
+    end type
+    ! A plan that is ready to run any number of times.
+    type, extends(held), public :: reshard_executor
+    end type
+
     ! Memory of the program's while peers reach it without a copy.
-    type, public :: reshard_registration
-        private
-        type(c_ptr) :: handle = c_null_ptr
+    type, extends(held), public :: reshard_registration
     end type
 
     ! Runs of bytes between two tiles (struct reshard_row).
     type, bind(c), public :: reshard_row
         integer(c_int64_t) :: array, peer, source_offset, target_offset, run_bytes, runs, source_stride, target_stride
     end type
-
-    ! Gives back what a call has made; twice does no harm.
-    interface reshard_release
-        module procedure release_mesh, release_layout, release_machine, release_plan, release_backend, release_executor, &
-            release_registration
-    end interface
 
     ! Moves this rank's tile of `source` from `in` to its tile of `target` in `out`, contiguous arrays of any rank and of
     ! the layouts' type: (communicator, source, target, in, out, error). Collective. Prepares the first time.
@@ -115,17 +102,25 @@ contains
         end do
     end function
 
-    ! What an error of C says; it is given back.
-    subroutine report(code, handle, error)
-        integer(c_int), intent(in) :: code
-        type(c_ptr), intent(in) :: handle
-        type(reshard_error), intent(out) :: error
+    ! Fills an error from its handle, and gives the handle back.
+    subroutine report(error)
+        type(reshard_error), intent(inout) :: error
+        error%message = text_of(c_error_message(error%why))
+        error%text = text_of(c_error_text(error%why))
+        error%describe = text_of(c_error_describe(error%why))
+        error%offset = c_error_offset(error%why)
+        call c_release(error%why)
+        error%why = c_null_ptr
+    end subroutine
+
+    ! An error of this module.
+    subroutine refuse(code, message, error)
+        integer, intent(in) :: code
+        character(*), intent(in) :: message
+        type(reshard_error), intent(inout) :: error
         error%code = code
-        error%message = text_of(c_error_message(handle))
-        error%text = text_of(c_error_text(handle))
-        error%describe = text_of(c_error_describe(handle))
-        error%offset = c_error_offset(handle)
-        call c_release(handle)
+        error%message = message
+        error%describe = message
     end subroutine
 
     function reshard_version() result(text)
@@ -140,11 +135,8 @@ contains
         character(*), intent(in) :: text
         type(reshard_mesh), intent(out) :: mesh
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_mesh_parse(text//c_null_char, mesh%handle, why)
-        call report(code, why, error)
+        error%code = c_mesh_parse(text//c_null_char, mesh%handle, error%why)
+        call report(error)
     end subroutine
 
     ! dtype, extents slowest first, and the axes that cut each: 'f64[840@x,840]'.
@@ -153,11 +145,8 @@ contains
         character(*), intent(in) :: text
         type(reshard_layout), intent(out) :: layout
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_layout_parse(mesh%handle, text//c_null_char, layout%handle, why)
-        call report(code, why, error)
+        error%code = c_layout_parse(mesh%handle, text//c_null_char, layout%handle, error%why)
+        call report(error)
     end subroutine
 
     function reshard_layout_text(layout) result(text)
@@ -172,14 +161,11 @@ contains
         integer, intent(in) :: device
         integer(int64), allocatable, intent(out) :: extents(:), first(:)
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
         integer(c_int64_t) :: dims
-        why = c_null_ptr
         dims = max(0_c_int64_t, c_layout_dims(layout%handle))
         allocate (extents(dims), first(dims))
-        code = c_layout_tile(layout%handle, int(device, c_int64_t), extents, first, dims, why)
-        call report(code, why, error)
+        error%code = c_layout_tile(layout%handle, int(device, c_int64_t), extents, first, dims, error%why)
+        call report(error)
     end subroutine
 
     ! Elements that a rank holds; -1 for no layout.
@@ -197,11 +183,8 @@ contains
         character(*), intent(in) :: specification
         type(reshard_machine), intent(out) :: machine
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_machine_make(specification//c_null_char, machine%handle, why)
-        call report(code, why, error)
+        error%code = c_machine_make(specification//c_null_char, machine%handle, error%why)
+        call report(error)
     end subroutine
 
     function completed(options, backend, machine) result(asked)
@@ -223,11 +206,8 @@ contains
         type(reshard_options), intent(in), optional :: options
         type(reshard_backend), intent(in), optional :: backend
         type(reshard_machine), intent(in), optional :: machine
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_plan_make(source%handle, target%handle, completed(options, backend, machine), plan%handle, why)
-        call report(code, why, error)
+        error%code = c_plan_make(source%handle, target%handle, completed(options, backend, machine), plan%handle, error%why)
+        call report(error)
     end subroutine
 
     ! A plan that somebody wrote down, judged.
@@ -238,11 +218,8 @@ contains
         type(reshard_options), intent(in), optional :: options
         type(reshard_backend), intent(in), optional :: backend
         type(reshard_machine), intent(in), optional :: machine
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_plan_parse(text//c_null_char, completed(options, backend, machine), plan%handle, why)
-        call report(code, why, error)
+        error%code = c_plan_parse(text//c_null_char, completed(options, backend, machine), plan%handle, error%why)
+        call report(error)
     end subroutine
 
     function reshard_plan_text(plan) result(text)
@@ -269,12 +246,9 @@ contains
         type(reshard_plan), intent(in) :: plan
         type(reshard_verdict), intent(out) :: verdict
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
         verdict%size = c_sizeof(verdict)
-        code = c_plan_verdict(plan%handle, verdict, why)
-        call report(code, why, error)
+        error%code = c_plan_verdict(plan%handle, verdict, error%why)
+        call report(error)
     end subroutine
 
     ! What a rank sends (reshard_send) or receives (reshard_receive), as bytes of row-major tiles in C's order.
@@ -284,17 +258,15 @@ contains
         integer(c_int), intent(in) :: side
         type(reshard_row), allocatable, intent(out) :: rows(:)
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: handle, why
-        integer(c_int) :: code
-        type(reshard_row), pointer :: held(:)
+        type(c_ptr) :: handle
+        type(reshard_row), pointer :: all(:)
         handle = c_null_ptr
-        why = c_null_ptr
-        code = c_schedule_rows(source%handle, target%handle, int(rank, c_int64_t), side, handle, why)
-        call report(code, why, error)
+        error%code = c_schedule_rows(source%handle, target%handle, int(rank, c_int64_t), side, handle, error%why)
+        call report(error)
         allocate (rows(max(0_c_int64_t, c_rows_count(handle))))
         if (size(rows) > 0) then
-            call c_f_pointer(c_rows_data(handle), held, [size(rows)])
-            rows = held
+            call c_f_pointer(c_rows_data(handle), all, [size(rows)])
+            rows = all
         end if
         call c_release(handle)
     end subroutine
@@ -306,11 +278,8 @@ contains
         integer, intent(in) :: communicator
         type(reshard_backend), intent(out) :: backend
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_mpi_backend(int(communicator, c_int), c_null_ptr, backend%handle, why)
-        call report(code, why, error)
+        error%code = c_mpi_backend(int(communicator, c_int), c_null_ptr, backend%handle, error%why)
+        call report(error)
     end subroutine
 
     ! Collective.
@@ -319,24 +288,17 @@ contains
         type(reshard_plan), intent(in) :: plan
         type(reshard_executor), intent(out) :: executor
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_executor_make(backend%handle, plan%handle, c_null_ptr, c_null_ptr, executor%handle, why)
-        call report(code, why, error)
+        error%code = c_executor_make(backend%handle, plan%handle, c_null_ptr, c_null_ptr, executor%handle, error%why)
+        call report(error)
     end subroutine
 
     ! The array is as any other again; done already, nothing. An error while a run uses it.
     subroutine reshard_registration_end(registration, error)
         type(reshard_registration), intent(inout) :: registration
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = reshard_ok
-        if (c_associated(registration%handle)) code = c_registration_end(registration%handle, why)
-        call report(code, why, error)
-        if (code == reshard_ok) call release(registration%handle)
+        if (c_associated(registration%handle)) error%code = c_registration_end(registration%handle, error%why)
+        call report(error)
+        if (error%code == reshard_ok) call reshard_release(registration)
     end subroutine
 
     ! A copy that the compiler makes of what is not contiguous is not the array.
@@ -347,28 +309,19 @@ contains
         logical, intent(in) :: contiguous
         type(reshard_registration), intent(inout) :: registration
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        call release(registration%handle)
-        code = reshard_ok
-        if (contiguous) code = c_memory_register(backend%handle, address, bytes, 0_c_int, registration%handle, why)
-        call report(code, why, error)
-        if (contiguous) return
-        error%code = reshard_unsupported
-        error%message = 'the array is not contiguous'
-        error%describe = error%message
+        call reshard_release(registration)
+        if (contiguous) &
+            error%code = c_memory_register(backend%handle, address, bytes, 0_c_int, registration%handle, error%why)
+        call report(error)
+        if (.not. contiguous) call refuse(reshard_unsupported, 'the array is not contiguous', error)
     end subroutine
 
     ! Collective: gives back what reshard_redistribute keeps on the communicator.
     subroutine reshard_clear(communicator, error)
         integer, intent(in) :: communicator
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_mpi_clear(int(communicator, c_int), why)
-        call report(code, why, error)
+        error%code = c_mpi_clear(int(communicator, c_int), error%why)
+        call report(error)
     end subroutine
 
     ! Elements of another type than the layout's are of other ranks' business too: NULL is told to all of them.
@@ -379,18 +332,13 @@ contains
         type(c_ptr), intent(in) :: in, out
         integer(c_int64_t), intent(in) :: in_bytes, out_bytes
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why, from
-        integer(c_int) :: code
-        why = c_null_ptr
+        type(c_ptr) :: from
         from = source%handle
         if (text_of(c_layout_dtype(source%handle)) /= dtype) from = c_null_ptr
-        code = c_mpi_redistribute(int(communicator, c_int), from, target%handle, in, in_bytes, out, out_bytes, why)
-        call report(code, why, error)
-        if (c_associated(source%handle) .and. .not. c_associated(from)) then
-            error%code = reshard_mismatch
-            error%message = 'the elements are '//dtype//', those of the layout '//text_of(c_layout_dtype(source%handle))
-            error%describe = error%message
-        end if
+        error%code = c_mpi_redistribute(int(communicator, c_int), from, target%handle, in, in_bytes, out, out_bytes, error%why)
+        call report(error)
+        if (c_associated(source%handle) .and. .not. c_associated(from)) call refuse(reshard_mismatch, &
+            'the elements are '//dtype//', those of the layout '//text_of(c_layout_dtype(source%handle)), error)
     end subroutine
 
     subroutine run_any(executor, in, in_bytes, out, out_bytes, error)
@@ -398,49 +346,17 @@ contains
         type(c_ptr), intent(in) :: in, out
         integer(c_int64_t), intent(in) :: in_bytes, out_bytes
         type(reshard_error), intent(out) :: error
-        type(c_ptr) :: why
-        integer(c_int) :: code
-        why = c_null_ptr
-        code = c_executor_run(executor%handle, in, in_bytes, out, out_bytes, why)
-        call report(code, why, error)
+        error%code = c_executor_run(executor%handle, in, in_bytes, out, out_bytes, error%why)
+        call report(error)
     end subroutine
 
     include 'reshard_types.inc'
 
-    ! Handles.
-
-    subroutine release(handle)
-        type(c_ptr), intent(inout) :: handle
-        call c_release(handle)
-        handle = c_null_ptr
-    end subroutine
-    subroutine release_mesh(mesh)
-        type(reshard_mesh), intent(inout) :: mesh
-        call release(mesh%handle)
-    end subroutine
-    subroutine release_layout(layout)
-        type(reshard_layout), intent(inout) :: layout
-        call release(layout%handle)
-    end subroutine
-    subroutine release_machine(machine)
-        type(reshard_machine), intent(inout) :: machine
-        call release(machine%handle)
-    end subroutine
-    subroutine release_plan(plan)
-        type(reshard_plan), intent(inout) :: plan
-        call release(plan%handle)
-    end subroutine
-    subroutine release_backend(backend)
-        type(reshard_backend), intent(inout) :: backend
-        call release(backend%handle)
-    end subroutine
-    subroutine release_registration(registration)
-        type(reshard_registration), intent(inout) :: registration
-        call release(registration%handle)
-    end subroutine
-    subroutine release_executor(executor)
-        type(reshard_executor), intent(inout) :: executor
-        call release(executor%handle)
+    ! Gives back the handle that a call has made. A second call does nothing.
+    subroutine reshard_release(handle)
+        class(held), intent(inout) :: handle
+        call c_release(handle%handle)
+        handle%handle = c_null_ptr
     end subroutine
 
 end module

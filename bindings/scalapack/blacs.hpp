@@ -1,4 +1,4 @@
-// What is asked of BLACS, which the program brings: whoever calls p?gemr2d is linked to it.
+// The functions of BLACS that we call. The program brings them: a caller of p?gemr2d is linked to BLACS.
 #pragma once
 
 #include <mpi.h>
@@ -20,7 +20,7 @@ struct Descriptor {
     int context;
     int rows, columns;
     int row_block, column_block;
-    int first_row, first_column;  ///< of the grid, which hold the first block
+    int first_row, first_column;  ///< the process of the grid that holds the first block
     int leading;                  ///< dimension of the local array
 };
 static_assert(sizeof(Descriptor) == 9 * sizeof(int));
@@ -30,7 +30,7 @@ struct Grid {
     std::array<int, 2> extents = {-1, -1};  ///< rows and columns of processes
     std::array<int, 2> place = {-1, -1};    ///< -1 outside
 
-    /// Of a context that may be -1, or not have this process.
+    /// The grid of a context. The context may be -1, or may not have this process.
     static Grid of(int context) {
         Grid grid;
         if (context < 0) return grid;

@@ -3,7 +3,8 @@
 #include <functional>
 #include <new>
 
-#include "bindings/scalapack/kept.hpp"
+#include "bindings/scalapack/question.hpp"
+#include "reshard/backends/mpi.hpp"
 #include "reshard/c/scalapack.h"
 #include "src/base/try.hpp"
 
@@ -32,7 +33,7 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
     return !a.empty() && !b.empty() && before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
 }
 
-// Two submatrices of one array may lie between each other, so then the source is copied out of the way first.
+// Two submatrices of one array may lie between each other. Then the source is copied out of the way first.
 Result<void> run(Executor& executor, const void* source, void* target) {
     const RankPlan& plan = executor.plans().front();
     const std::span in(static_cast<const std::byte*>(source), static_cast<std::size_t>(plan.source_bytes));
@@ -43,16 +44,20 @@ Result<void> run(Executor& executor, const void* source, void* target) {
 }
 
 Result<void> move(MPI_Comm communicator, DType dtype, std::array<int, 2> shape, const Array& a, const Array& b) {
-    RESHARD_TRY(Kept* const kept, Kept::of(communicator));
+    RESHARD_TRY(const auto& backend, mpi::backend_of(communicator));
+    Redistributor& kept = Redistributor::of(*backend);
     Question question{dtype, shape, {}, {}};
     RESHARD_ASSIGN(question.source, end_of(a));
     RESHARD_ASSIGN(question.target, end_of(b));
-    RESHARD_TRY(Executor* const executor, kept->find_or_prepare(question));
-    return run(*executor, a.local, b.local);
+    const auto asked = [&] { return ask(communicator, question); };
+    RESHARD_TRY(Executor* const executor, kept.executor_of(name_of(question), asked));
+    auto moved = run(*executor, a.local, b.local);
+    if (!moved) kept.clear();
+    return moved;
 }
 
-// p?gemr2d has no argument for an error: it goes to the error handler that the program has set, which by default ends
-// it and prints the sentence.
+// p?gemr2d has no argument for an error. An error goes to the program's MPI error handler, which by default prints the
+// sentence and ends the program.
 void raise(MPI_Comm communicator, const char* sentence) {
     int code = MPI_ERR_OTHER;
     if (MPI_Add_error_class(&code) == MPI_SUCCESS) {
@@ -72,7 +77,7 @@ void gemr2d(DType dtype, int rows, int columns, const Array& a, const Array& b, 
     } catch (const std::bad_alloc&) {
         raise(communicator, "p?gemr2d: there is not enough memory");
     } catch (...) {
-        raise(communicator, "p?gemr2d: something was thrown");
+        raise(communicator, "p?gemr2d: an unknown exception was thrown");
     }
 }
 
@@ -83,7 +88,7 @@ Array array(const void* local, int row, int column, const int* descriptor) {
 }  // namespace
 }  // namespace reshard::scalapack
 
-// Three names for each type: ScaLAPACK's Fortran and C ones, and one that is ours alone.
+// Three names for each type: ScaLAPACK's Fortran and C names, and our own.
 #define RESHARD_GEMR2D(letter, element)                                                                                \
     void reshard_p##letter##gemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,           \
                                     const int* desca, void* b, const int* ib, const int* jb, const int* descb,         \

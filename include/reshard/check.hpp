@@ -40,6 +40,8 @@ class Judged;
 
 /// As check, but returns the plan, the execution and the limits together with the verdict.
 [[nodiscard]] Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& limits = {});
+/// As above, with the execution that choose_execution returns for a backend with these capabilities.
+[[nodiscard]] Result<Judged<Plan>> judge(Plan plan, const Capabilities& capabilities, const Limits& limits = {});
 /// The same plan under other limits. It is judged again only if they differ in `donate`.
 [[nodiscard]] Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits);
 

@@ -60,8 +60,11 @@ struct Dim {
     friend bool operator==(const Dim&, const Dim&) = default;
 };
 
-[[nodiscard]] Index shard_count(const Dim& dim);                  ///< product of the sizes of its atoms
-[[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices of the largest tile
+[[nodiscard]] Index shard_count(const Dim& dim);  ///< product of the sizes of its atoms
+/// Indices of the largest block, the part that the cut gives to one shard. Blocks do not overlap. Without pieces, block
+/// k starts at index k * block_extent.
+[[nodiscard]] Index block_extent(const Dim& dim);
+[[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices of the largest tile that a device holds
 [[nodiscard]] Index tile_extent_min(const Dim& dim);              ///< indices of the smallest tile
 [[nodiscard]] Side side(const Dim& dim, Index shard);             ///< the indices that the shard holds
 [[nodiscard]] Interval interval(const Dim& dim, Index shard);     ///< the same. pre: dim.pieces is empty

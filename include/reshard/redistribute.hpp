@@ -2,7 +2,10 @@
 // workspace of its own.
 #pragma once
 
+#include <functional>
 #include <list>
+#include <string>
+#include <string_view>
 
 #include "reshard/elements.hpp"
 #include "reshard/execute.hpp"
@@ -10,42 +13,58 @@
 
 namespace reshard {
 
-/// Moves this rank's tile of `source` from `in` to its tile of `target` in `out`; returns when `out` is complete. Both
-/// tiles are dense and row-major, tile_count elements each; 0 on ranks that hold nothing.
-/// Collective: the ranks of a backend call with the same layouts in the same order. What a pair of layouts needs is
-/// prepared by its first call and kept with the backend, for the 64 pairs that were used last (Redistributor).
-/// Errors, on all ranks before any byte moves: mismatch when `in` or `out` has other elements than the layout's or
-/// another number of them, when they overlap, when ranks bring different layouts, or when the backend has too few
-/// ranks; whatever synthesize says; backend. After an error nothing is kept and the next call prepares anew.
+/// Moves this rank's tile of `source` from `in` to its tile of `target` in `out`. Returns when `out` is complete. Both
+/// tiles are dense and row-major, with tile_count elements each. A rank that holds no tile passes 0 elements.
+///
+/// Collective: the ranks of a backend call with the same layouts in the same order. The first call with a pair of
+/// layouts prepares the move. The backend keeps the 64 moves that were used last (Redistributor).
+///
+/// Errors, on all ranks before any byte moves: mismatch if `in` or `out` has another element type or size than the
+/// layout, if they overlap, if ranks bring different layouts, or if the backend has too few ranks; the errors of
+/// synthesize; backend. After an error nothing is kept and the next call prepares anew.
 [[nodiscard]] Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
                                         Elements out);
 
-/// Collective: this rank's part in a call of redistribute(backend, ...) whose arguments it has refused before the call.
-/// The other ranks, in redistribute, fail with this code and these words. Nothing is kept, as after its errors.
+/// Collective: takes this rank's part in a call of redistribute(backend, ...) if it refuses its arguments before the
+/// call. The other ranks, in redistribute, fail with this code and these words. As after its errors, nothing is kept.
 void refuse(Backend& backend, const Error& why);
 
-/// Gives back what redistribute keeps with the backend. All ranks call it between the same calls.
+/// Gives back everything that redistribute keeps with the backend. All ranks call it between the same calls.
 void clear(Backend& backend);
 
-/// What redistribute keeps for one rank of a backend: executors by their pair of layouts, plans, and one workspace as
-/// large as the largest needs. The backend must outlive it. Not for several threads at once.
+/// A move between two layouts, and where this rank's tiles lie.
+struct Redistribution {
+    Layout source;           ///< before the move
+    Layout target;           ///< after it
+    Storages storages = {};  ///< on this rank
+};
+
+/// Executors that one rank of a backend keeps, with plans and one workspace as large as the largest needs. The backend
+/// must outlive it. Not for several threads at once.
 class Redistributor : NonCopyable {
 public:
-    static constexpr std::size_t executors_max = 64;  ///< the least recently used one goes first, on all ranks alike
+    static constexpr std::size_t executors_max = 64;  ///< all ranks drop the least recently used one first
 
-    /// Plans with these options, the same on all ranks; `in` is the caller's, so nothing is donated.
+    /// Plans with these options, the same on all ranks. `in` is the caller's, so no source is donated.
     explicit Redistributor(Backend& backend, Options options = {});
 
-    /// The one that hangs on a backend, behind redistribute(backend, ...); made by the first who asks.
+    /// The Redistributor that redistribute(backend, ...) uses. The first call makes it.
     [[nodiscard]] static Redistributor& of(Backend& backend);
 
     /// As redistribute(backend, ...).
     [[nodiscard]] Result<void> redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out);
-    /// The same, but does not wait for the end; nothing else is called on it until the ticket is done. A caller whose
-    /// ticket fails calls clear.
+    /// The same, but does not wait for the end. Call nothing else on the Redistributor until the ticket is done. If the
+    /// ticket fails, call clear.
     [[nodiscard]] Result<std::unique_ptr<Ticket>> start(const Layout& source, const Layout& target, ConstElements in,
                                                         Elements out);
-    /// Gives all back but the plans. All ranks call it between the same calls.
+    /// For tiles that lie otherwise, and for ranks that do not all know the layouts. Collective. `name` is this rank's
+    /// own name for the move, not empty. If all ranks find the executor of one earlier call under their names, returns
+    /// it. Otherwise calls `ask` on all ranks, which may communicate, and prepares the move that it returns. The
+    /// executor is valid until the next call of this object. Not for ranks that share one thread. Errors: those of
+    /// `ask`, synthesize and Executor::prepare; after an error nothing is kept.
+    [[nodiscard]] Result<Executor*> executor_of(std::string_view name,
+                                                const std::function<Result<Redistribution>()>& ask);
+    /// Gives back everything but the plans. All ranks call it between the same calls.
     void clear();
 
     [[nodiscard]] std::size_t executor_count() const { return entries_.size(); }  ///< kept
@@ -53,21 +72,24 @@ public:
 
 private:
     struct Entry {
-        Layout source;
-        Layout target;
-        std::uint64_t number;  // what ranks compare
+        Redistribution move;
+        std::string name;      // empty if the caller gave the layouts
+        std::uint64_t number;  // ranks compare it
         Executor executor;
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
                                                             ConstElements in, Elements out);
-    [[nodiscard]] Result<Entry*> find_or_prepare(const Layout& source, const Layout& target, ConstElements in,
-                                                 Elements out);
+    [[nodiscard]] Result<Executor*> find_or_prepare(const Layout& source, const Layout& target, ConstElements in,
+                                                    Elements out);
+    [[nodiscard]] Executor* use(std::list<Entry>::iterator known);
+    [[nodiscard]] Result<Executor*> prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number);
     [[nodiscard]] Result<std::span<std::byte>> workspace_of(const Executor& executor);
 
     Backend& backend_;
     Options options_;
     PlanCache plans_;
-    std::list<Entry> entries_;  // the one that was used last first
+    std::list<Entry> entries_;  // the most recently used one first
+    std::uint64_t calls_ = 0;   // of executor_of
     std::unique_ptr<Memory> workspace_;
 };
 

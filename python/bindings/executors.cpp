@@ -126,10 +126,10 @@ std::shared_ptr<PythonExecutor> PythonExecutor::make(std::shared_ptr<Backend> ba
     const Split* const pieces = split.is_none() ? nullptr : &instance_of<Split>(split, "a split is a Split or None");
     Call::vote(*backend);
     auto prepared = waiting([&] {
-        if (list) return Executor::prepare(static_cast<const Judged<ListPlan>&>(many->made), *backend, storages);
-        if (pieces == nullptr)
-            return Executor::prepare(static_cast<const Judged<Plan>&>(one->made), *backend, storages.front());
-        return Executor::prepare(one->made.plan(), *pieces, *backend, storages.front(), one->made.limits().memory);
+        if (list) return Executor::prepare(many->made, *backend, storages);
+        if (pieces == nullptr) return Executor::prepare(one->made, *backend, storages.front());
+        return Executor::prepare(judge(one->made.plan(), *pieces, {.memory = one->made.limits().memory}), *backend,
+                                 storages.front());
     });
     std::shared_ptr<PythonExecutor> made(new PythonExecutor(std::move(backend), unwrap(std::move(prepared))));
     made->list_ = list;

@@ -1,4 +1,4 @@
-// The behaviour of a backend that has no better way.
+// The defaults of a backend, its runs and its bound buffers.
 #include <cstring>
 
 #include "reshard/backends/backend.hpp"
@@ -22,13 +22,25 @@ Result<std::size_t> Ticket::arrived() {
 
 Result<void> Ticket::offer(std::size_t) { return fail(Code::usage, "offer: the run has no offers withheld"); }
 
-Result<std::unique_ptr<Ticket>> Bound::start_withheld() {
-    return fail(Code::unsupported, "what a backend has bound by itself withholds no offers; an executor does");
+Result<void> Ticket::offer_on(std::size_t, void*) {
+    return fail(Code::unsupported, "offer: only a run of an executor, on a backend with queues, takes one on a queue");
 }
+
+Result<void*> Ticket::event(std::size_t) {
+    return fail(Code::unsupported, "event: only a run of an executor, on a backend with queues, has events of pieces");
+}
+
+Result<void> Bound::wait_for_queue(void*) { return fail(Code::unsupported, "this backend has no queues"); }
+
+Result<std::unique_ptr<Ticket>> Bound::start_withheld() {
+    return fail(Code::unsupported, "offers can be withheld only from a run of an executor");
+}
+
+Result<std::unique_ptr<Ticket>> Bound::start_withheld_on(void*) { return start_withheld(); }
 
 Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {
     if (queue == nullptr) return start();
-    return fail(Code::unsupported, "this backend runs on no queue");
+    return fail(Code::unsupported, "this backend has no queues");
 }
 
 Result<void> Backend::put(std::span<const std::byte> own, std::span<std::byte> memory) {

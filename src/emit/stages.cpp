@@ -16,7 +16,7 @@ namespace {
 std::vector<std::pair<Atom, Digit>> suffixes(const Layout& longer, const Layout& shorter) {
     std::vector<std::pair<Atom, Digit>> all;
     for (std::size_t i = 0; i < longer.dims.size(); ++i) {
-        Index below = tile_extent(shorter.dims[i]);
+        Index below = block_extent(shorter.dims[i]);
         for (const Atom& atom : after_prefix(longer.dims[i].atoms, shorter.dims[i].atoms).value_or(AtomList{})) {
             below /= atom.size;
             all.emplace_back(atom, Digit{i, atom.size, below});

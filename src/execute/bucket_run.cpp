@@ -11,7 +11,6 @@
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/flights.hpp"
-#include "src/execute/sending.hpp"
 
 namespace reshard {
 
@@ -35,7 +34,7 @@ Result<std::unique_ptr<Ticket>> start_one(Bound& bound, const std::optional<void
     return queue ? bound.start_on(*queue) : bound.start();
 }
 
-class GuardedTicket final : public Ticket, public QueuedTicket, private Flight {
+class GuardedTicket final : public Ticket, private Flight {
 public:
     GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state, const Started& how)
         : queue_(how.queue),
@@ -103,18 +102,17 @@ public:
     Result<void> offer_on(std::size_t piece, void* queue) override {
         const std::lock_guard lock(mutex_);
         RESHARD_CHECK(may_be_offered(piece));
-        RESHARD_TRY(const auto& bound, queued(piece));
-        RESHARD_CHECK(bound->wait_for_queue(queue));
+        RESHARD_CHECK(bound_of(piece).wait_for_queue(queue));
         return set_out_with(piece);
     }
     Result<void*> event(std::size_t piece) override {
         const std::lock_guard lock(mutex_);
         if (failed_) return tl::unexpected(state_->first_error);
         if (piece >= buckets_->bounds.size()) return no_piece("event", piece);
-        RESHARD_TRY(const auto& bound, queued(piece));
+        if (!buckets_->queued()) return fail(Code::unsupported, "this backend has no queues");
         if (place_of(piece) >= set_out_)
             return fail(Code::usage, fmt::format("event: piece {} has not set out, which waits for offers", piece));
-        return bound->event();
+        return bound_of(piece).event();
     }
 
 private:
@@ -125,10 +123,7 @@ private:
     [[nodiscard]] std::size_t place_of(std::size_t piece) const {
         return buckets_->place_of.empty() ? piece : buckets_->place_of[piece];
     }
-    [[nodiscard]] Result<QueuedBound*> queued(std::size_t piece) const {
-        if (auto* const bound = dynamic_cast<QueuedBound*>(buckets_->bounds[place_of(piece)].get())) return bound;
-        return fail(Code::unsupported, "this backend has no queues");
-    }
+    [[nodiscard]] Bound& bound_of(std::size_t piece) const { return *buckets_->bounds[place_of(piece)]; }
     Result<void> may_be_offered(std::size_t piece) {
         if (offered_.empty()) return Ticket::offer(piece);
         if (piece >= offered_.size()) return no_piece("offer", piece);
@@ -156,7 +151,7 @@ private:
         if (done && !*done) std::this_thread::yield();
         return done;
     }
-    // Where something else must be looked at too, nobody waits long for one.
+    // With something else to look at, waits for each run only briefly.
     [[nodiscard]] bool sliced() const {
         const bool next_may_set_out = std::min(ready_, at_ + buckets_->in_flight_max()) > at_ + 1;
         return next_may_set_out || Flights::of_this_thread()->has_others(*this);
@@ -195,8 +190,8 @@ private:
         }
         return ended().map([] { return true; });
     }
-    // What is offered and may be on its way sets out: buckets when those before them are done, pieces when that before
-    // them has been sent.
+    // Starts everything that is offered and may be on its way. A bucket starts when those before it are done. A piece
+    // starts when the piece before it has been sent.
     void set_out() {
         const std::size_t until = std::min(ready_, at_ + buckets_->in_flight_max());
         while (!over_ && runs_.size() < until && !last_sends()) {
@@ -209,11 +204,7 @@ private:
             }
         }
     }
-    [[nodiscard]] bool last_sends() const {
-        if (queue_ || runs_.size() <= at_) return false;
-        const auto* const last = dynamic_cast<const SendingTicket*>(runs_.back().get());
-        return last != nullptr && !last->has_sent();
-    }
+    [[nodiscard]] bool last_sends() const { return !queue_ && runs_.size() > at_ && !runs_.back()->has_sent(); }
     // A piece that has set out behind the one that is waited for moves too.
     void look_at_next() {
         if (runs_.size() <= at_ + 1) return;
@@ -241,7 +232,7 @@ private:
 
     std::optional<void*> queue_;
     Buckets buckets_;
-    std::vector<std::unique_ptr<Ticket>> runs_;  // of what has set out; none once it is over
+    std::vector<std::unique_ptr<Ticket>> runs_;  // that have started; none once it is over
     State state_;
     std::shared_ptr<Flights> flights_;  // of the thread that started it
     std::mutex mutex_;
@@ -254,7 +245,7 @@ private:
     bool failed_ = false;
 };
 
-class GuardedBound final : public Bound, public WithheldOnQueue {
+class GuardedBound final : public Bound {
 public:
     GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
 
@@ -314,9 +305,7 @@ private:
 
 }  // namespace
 
-bool BoundBuckets::queued() const {
-    return !bounds.empty() && dynamic_cast<const QueuedBound*>(bounds.front().get()) != nullptr;
-}
+bool BoundBuckets::queued() const { return !bounds.empty() && bounds.front()->queued(); }
 
 std::size_t BoundBuckets::in_flight_max() const {
     if (place_of.empty()) return 1;

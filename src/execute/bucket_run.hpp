@@ -3,7 +3,6 @@
 #pragma once
 
 #include "reshard/execute.hpp"
-#include "src/execute/queued.hpp"
 
 namespace reshard {
 
@@ -21,7 +20,8 @@ struct Executor::RunState {
 /// "bind failed: the source of array 0 ..."
 [[nodiscard]] Error named(std::string_view call, const Error& error);
 
-/// The bound buckets, in order, or the pieces of one that overlap, as they travel. What made them outlives them.
+/// The bound buckets, in order, or the pieces of one that overlap, in the order of travel. The Executor's prepared
+/// buckets outlive them.
 struct BoundBuckets {
     std::vector<std::shared_ptr<Prepared>> prepared;
     std::vector<std::unique_ptr<Bound>> bounds;
@@ -31,15 +31,15 @@ struct BoundBuckets {
 
     /// True where the backend runs on queues of a device.
     [[nodiscard]] bool queued() const;
-    /// So many are on their way at once. More than two pieces arrive together at the end where a transport serves all
-    /// alike; a queue has them one after the other.
+    /// The most that are on their way at once. With more than two, a transport that serves all equally would complete
+    /// all pieces at the end. A queue completes them one after the other.
     [[nodiscard]] std::size_t in_flight_max() const;
 };
 
-/// Runs the buckets in order, each when the one before it is done, or all at once where a queue keeps the order; of
-/// pieces the next sets out when the one before the last has arrived and the last has been sent. Of all runs that share
-/// `state` one is in flight at a time. A wait for one run advances all others that its thread has started, since peers
-/// may wait for them in another order.
+/// Runs the buckets in order, each when the one before it is done, or all at once if a queue keeps the order. A piece
+/// starts when the piece before the last has arrived and the last has been sent. Runs that share `state` are in flight
+/// one at a time. A wait for one run advances all others that its thread has started, since peers may wait for them in
+/// another order.
 [[nodiscard]] std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state);
 
 }  // namespace reshard

@@ -37,8 +37,8 @@ std::string_view buffer_name(BufferId buffer, bool donate) {
     return "workspace";
 }
 
-// Workspaces are shared by arrays that run one after another, and sources are only read; but donated ones are written.
-// Where those are given away, a later bucket may write where they were. All else must be apart.
+// Arrays that run one after another share workspaces. Sources are only read, but donated sources are written. If
+// sources are donated, a later bucket may write where they were. All other memory must be apart.
 bool may_overlap(const Range& a, const Range& b, bool donate) {
     if (a.buffer == b.buffer) return a.buffer == BufferId::workspace || (a.buffer == BufferId::source && !donate);
     const Range& source = a.buffer == BufferId::source ? a : b;
@@ -92,21 +92,13 @@ Result<Buffers> name_source(Buffers buffers, const RankPlan& plan, std::size_t a
 
 }  // namespace
 
-Result<Executor> Executor::prepare(const Judged<ListPlan>& list, Backend& backend, std::span<const Storages> storages) {
-    return make(list, backend, storages);
+Result<Executor> Executor::prepare(const Result<Judged<Plan>>& plan, Backend& backend, const Storages& storages) {
+    const auto listed = [](const Judged<Plan>& one) { return judge(std::span(&one, 1), {{0}}, one.limits().memory); };
+    return prepare(plan.and_then(listed), backend, std::span(&storages, 1));
 }
 
-Result<Executor> Executor::prepare(const Judged<Plan>& plan, Backend& backend, const Storages& storages) {
-    return make(judge(std::span(&plan, 1), {{0}}, plan.limits().memory), backend, std::span(&storages, 1));
-}
-
-Result<Executor> Executor::prepare(const ListPlan& list, Backend& backend, std::span<const Storages> storages,
-                                   const MemoryPolicy& memory) {
-    return make(judge(list, memory), backend, storages);
-}
-
-Result<Executor> Executor::make(const Result<Judged<ListPlan>>& judged, Backend& backend,
-                                std::span<const Storages> storages) {
+Result<Executor> Executor::prepare(const Result<Judged<ListPlan>>& judged, Backend& backend,
+                                   std::span<const Storages> storages) {
     auto lowered = judged ? lower_list(*judged, backend, storages) : tl::unexpected(judged.error());
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
     RESHARD_CHECK(
@@ -146,24 +138,6 @@ Result<void> Executor::prepare_bucket(Bucket& bucket, std::vector<RankPlan> piec
         bucket.prepared.push_back(std::move(prepared));
     }
     return {};
-}
-
-Result<Executor> Executor::prepare(std::span<const Plan> plans, Backend& backend, std::span<const Storages> storages,
-                                   const MemoryPolicy& memory) {
-    ListPlan list = in_one_bucket({plans.begin(), plans.end()});
-    return prepare(choose_executions(std::move(list), backend.capabilities(), memory), backend, storages, memory);
-}
-
-Result<Executor> Executor::prepare(const Plan& plan, const Execution& execution, Backend& backend,
-                                   const Storages& storages, const MemoryPolicy& memory) {
-    ListPlan list = in_one_bucket({plan});
-    list.executions = {execution};
-    return prepare(list, backend, std::span(&storages, 1), memory);
-}
-
-Result<Executor> Executor::prepare(const Plan& plan, Backend& backend, const Storages& storages,
-                                   const MemoryPolicy& memory) {
-    return prepare(plan, choose_execution(plan, backend.capabilities(), memory), backend, storages, memory);
 }
 
 std::size_t Executor::piece_count() const {
@@ -244,7 +218,7 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
         return fail(Code::mismatch,
                     fmt::format("{} arrays were given {} sets of buffers", arrays.size(), buffers.size()));
     }
-    // By array: its buffers, and the place of its first step among those of all that are bound.
+    // By array: its buffers, and the index of its first step among the steps of all bound arrays.
     std::vector<Buffers> buffers_of(plans_.size());
     std::vector<std::size_t> first_step_of(plans_.size());
     std::size_t steps = 0;

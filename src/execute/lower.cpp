@@ -1,4 +1,4 @@
-// From a plan to what one rank does: schedules, and where each tile lies.
+// Lowers a plan to the work of one rank: schedules, and the place of each tile.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
     const Index element_bytes = size_of(plan.source.dtype);
     const Tile source = tile(plan.source, rank);
     const Tile target = tile(plan.target, rank);
-    // What a caller says of a tile that a rank outside of the mesh does not have is of no account.
+    // A rank outside of the mesh has no tile, so a storage that its caller gives does not matter.
     const auto storage_of = [&](const Layout& layout, const Tile& held, const std::optional<Storage>& given) {
         return given && position_of(layout.mesh, rank) ? *given : row_major(held);
     };
@@ -100,7 +100,7 @@ Run unread_run(const Plan& plan, Index rank, const Slot& source) {
     return before.bytes >= after.bytes ? before : after;
 }
 
-// Where the tiles between lie on this rank.
+// The places of intermediate tiles on this rank.
 class Places {
 public:
     Places(const Plan& plan, Index rank, const Ends& ends, bool donate) : rank_(rank), ends_(ends) {
@@ -114,7 +114,7 @@ public:
 
     [[nodiscard]] const BufferAssignment& tiles() const { return tiles_; }
 
-    /// Of the i-th tile that is written, which is of `layout`.
+    /// The slot of the i-th tile that is written, which has this layout.
     [[nodiscard]] Slot slot(std::size_t i, const Layout& layout) const {
         const AssignedBuffer& at = tiles_.places[i];
         const Tile held = tile(layout, rank_);

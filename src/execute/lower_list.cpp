@@ -33,7 +33,7 @@ Storage whole_storage(const Layout& layout, Index rank, const std::optional<Stor
     return given && position_of(layout.mesh, rank) ? *given : row_major(tile(layout, rank));
 }
 
-// Of a step that is cut box by box. Tiles stay where they are.
+// A part of a step that is cut box by box. Tiles stay in place.
 RankPlan lower_part(const RankPlan& whole, const Split& split, std::size_t piece) {
     RankPlan part = whole;
     for (RankStep& step : part.steps) step.schedule = schedule_of(step.schedule, split, piece);
@@ -76,7 +76,7 @@ void share_workspace(LoweredList& lowered, const ListPlan& list) {
             if (const RankPlan& whole = lowered.arrays[bucket.array_of[i]]; whole.turn > 0) bucket.pieces[i] = whole;
 }
 
-// The pieces of a split, in the order in which they travel.
+// The pieces of a split, in the order of travel.
 Result<std::vector<RankPlan>> lower_pieces(const Plan& plan, const Split& split, const RankPlan& whole, Index rank,
                                            const Storages& storages) {
     const bool keeps = keeps_blocks(split, plan);

@@ -1,28 +1,28 @@
-// From a list of plans in buckets to what a backend is given on one rank, within a footprint limit.
+// Lowers a list of plans in buckets to a backend's input on one rank, within a footprint limit.
 #pragma once
 
 #include "reshard/execute.hpp"
 
 namespace reshard {
 
-/// What one rank runs of a bucket: one or more pieces of each of its arrays.
+/// The part of one rank in a bucket: one or more pieces of each of its arrays.
 struct LoweredBucket {
     std::vector<std::size_t> arrays;    ///< their numbers, in the order in which they run
-    std::vector<RankPlan> pieces;       ///< what the backend prepares, in the order in which it travels
+    std::vector<RankPlan> pieces;       ///< for the backend, in the order of travel
     std::vector<std::size_t> array_of;  ///< of each piece
     std::vector<std::size_t> place_of;  ///< of pieces that overlap, by number: where they travel; else none
     Index staging_room = index_max;     ///< bytes that the limit leaves to the backend for it
 };
 
-/// What one rank runs for a list.
+/// The part of one rank in a list.
 struct LoweredList {
     std::vector<RankPlan> arrays;  ///< in the caller's order; of a split one, with the workspace of a piece
     std::vector<LoweredBucket> buckets;
 };
 
-/// Lowers each plan as it is to run. What the limit leaves on this rank is dealt to the buckets for staging, all of
-/// which is held at once, by their numbers of arrays.
-/// Errors: as lower; mismatch when the backend has too few ranks; infeasible when the caller's own buffers are over the
+/// Lowers each plan as it is to run. The limit may leave room on this rank. Buckets share it for staging by their
+/// numbers of arrays, since the staging of all buckets is held at once.
+/// Errors: as lower; mismatch if the backend has too few ranks; infeasible if the caller's own buffers are over the
 /// limit.
 [[nodiscard]] Result<LoweredList> lower_list(const Judged<ListPlan>& judged, const Backend& backend,
                                              std::span<const Storages> storages);

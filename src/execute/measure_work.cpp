@@ -18,7 +18,7 @@ public:
     Turns(Index block, Index length, const std::function<void(Index, Index)>& work)
         : block_(block), length_(length), work_(work) {}
 
-    // Of one piece.
+    // The time of one piece.
     double seconds() {
         const double begin = seconds_now();
         Index pieces = 0;

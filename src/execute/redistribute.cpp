@@ -33,8 +33,8 @@ Result<void> fit(const Layout& source, const Layout& target, ConstElements in, E
     return fail(Code::mismatch, "`in` and `out` overlap in memory");
 }
 
-// Ranks that prepare compare the plan's fingerprint itself: one that has prepared already must not agree with them.
-std::uint64_t number_of_prepared(const Synthesis& made) { return ~fingerprint(made.plan(), made.execution()); }
+// Ranks that prepare compare the plan's fingerprint. A rank that has prepared already must not agree with them.
+std::uint64_t number_of_prepared(const Judged<Plan>& made) { return ~fingerprint(made.plan(), made.execution()); }
 
 }  // namespace
 
@@ -56,8 +56,7 @@ Result<void> Redistributor::redistribute(const Layout& source, const Layout& tar
     return moved;
 }
 
-// Dropping the executors tells the ranks that wait in one of them; and what a rank keeps after an error is what all
-// keep, nothing.
+// Dropping the executors tells the ranks that wait in one of them. After an error all ranks keep the same: nothing.
 Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const Layout& target, ConstElements in,
                                                      Elements out) {
     auto run = try_start(source, target, in, out);
@@ -67,34 +66,56 @@ Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const
 
 Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, const Layout& target, ConstElements in,
                                                          Elements out) {
-    RESHARD_TRY(Entry* const entry, find_or_prepare(source, target, in, out));
-    RESHARD_TRY(const auto workspace, workspace_of(entry->executor));
-    RESHARD_TRY(const auto& bound, entry->executor.bind(Buffers{in.bytes, out.bytes, workspace}));
+    RESHARD_TRY(Executor* const executor, find_or_prepare(source, target, in, out));
+    RESHARD_TRY(const auto workspace, workspace_of(*executor));
+    RESHARD_TRY(const auto& bound, executor->bind(Buffers{in.bytes, out.bytes, workspace}));
     return bound->start();
 }
 
-// Each call agrees once, whatever becomes of it, so that all ranks learn of an error of one.
-Result<Redistributor::Entry*> Redistributor::find_or_prepare(const Layout& source, const Layout& target,
-                                                             ConstElements in, Elements out) {
-    const auto known = std::ranges::find_if(
-        entries_, [&](const Entry& entry) { return entry.source == source && entry.target == target; });
+// Each call agrees once, whatever happens, so that all ranks learn of an error on one of them.
+Result<Executor*> Redistributor::find_or_prepare(const Layout& source, const Layout& target, ConstElements in,
+                                                 Elements out) {
+    const auto known = std::ranges::find_if(entries_, [&](const Entry& entry) {
+        return entry.name.empty() && entry.move.source == source && entry.move.target == target;
+    });
     Result<void> well;
     if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
-    if (well && known != entries_.end()) {
-        RESHARD_CHECK(backend_.agree(known->number));
-        entries_.splice(entries_.begin(), entries_, known);
-        return &entries_.front();
-    }
-    auto made = well ? plans_.synthesize({source, target}, options_) : tl::unexpected(well.error());
-    if (!made) {
-        static_cast<void>(backend_.agree(tl::unexpected(made.error())));
-        return tl::unexpected(made.error());
-    }
-    if (entries_.size() == executors_max) entries_.pop_back();
-    RESHARD_TRY(auto& executor, Executor::prepare(*made, backend_));
-    entries_.push_front({source, target, number_of_prepared(*made), std::move(executor)});
-    return &entries_.front();
+    if (!well) return prepare(tl::unexpected(well.error()), {}, 0);
+    if (known == entries_.end()) return prepare(Redistribution{source, target}, {}, 0);
+    RESHARD_CHECK(backend_.agree(known->number));
+    return use(known);
+}
+
+// Ranks bring different numbers if one has not kept the move, or if its name means another move now. Then all prepare
+// anew. Calls are numbered, since their order is the same on all ranks.
+Result<Executor*> Redistributor::executor_of(std::string_view name,
+                                             const std::function<Result<Redistribution>()>& ask) {
+    ++calls_;
+    const auto known = std::ranges::find(entries_, name, &Entry::name);
+    const auto agreed = backend_.agree(known == entries_.end() ? 0 : known->number);
+    if (agreed && known != entries_.end()) return use(known);
+    const bool anew = agreed || agreed.error().code == Code::mismatch;
+    auto made = anew ? prepare(ask(), name, calls_) : tl::unexpected(agreed.error());
+    if (!made) clear();
+    return made;
+}
+
+Executor* Redistributor::use(std::list<Entry>::iterator known) {
+    entries_.splice(entries_.begin(), entries_, known);
+    return &entries_.front().executor;
+}
+
+Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number) {
+    const auto made = move.and_then([&](const Redistribution& one) -> Result<Judged<Plan>> {
+        RESHARD_TRY(const auto& plan, plans_.synthesize({one.source, one.target}, options_));
+        return plan;
+    });
+    if (made && entries_.size() == executors_max) entries_.pop_back();
+    RESHARD_TRY(auto& executor, Executor::prepare(made, backend_, move ? move->storages : Storages{}));
+    if (name.empty()) number = number_of_prepared(*made);
+    entries_.push_front({std::move(*move), std::string(name), number, std::move(executor)});
+    return &entries_.front().executor;
 }
 
 Result<std::span<std::byte>> Redistributor::workspace_of(const Executor& executor) {

@@ -106,6 +106,11 @@ Result<Judged<Plan>> judge(Plan plan, const Execution& execution, const Limits& 
     return Judged<Plan>({std::move(plan), execution, std::move(verdict)}, limits);
 }
 
+Result<Judged<Plan>> judge(Plan plan, const Capabilities& capabilities, const Limits& limits) {
+    const Execution execution = choose_execution(plan, capabilities, limits.memory);
+    return judge(std::move(plan), execution, limits);
+}
+
 Result<Judged<Plan>> within(const Judged<Plan>& judged, const Limits& limits) {
     if (limits.memory.donate != judged.limits().memory.donate) return judge(judged.plan(), judged.execution(), limits);
     RESHARD_CHECK(keep_limits(judged.plan(), judged.verdict(), limits));

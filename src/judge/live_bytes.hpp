@@ -12,7 +12,7 @@ namespace reshard {
 /// Source and target in full tiles, as on a device that has both; saturates.
 [[nodiscard]] Index full_ends(const Plan& plan);
 
-/// What one array takes on one device.
+/// The bytes of one array on one device.
 struct EndBytes {
     Index source = 0;
     Index target = 0;

@@ -31,14 +31,14 @@ bool only_moves(const Plan& plan) {
 // Bytes that the workspace of a bucket may have, where `least` are needed by one array.
 Index room_for(Index least, Index held, const MemoryPolicy& memory) {
     if (!memory.footprint_bytes_max) return std::max(least, free_bytes);
-    // Without a word for staging it takes what a limit leaves.
+    // If no staging size is given, staging gets whatever the limit leaves.
     if (memory.staging_bytes == 0) return least;
     return std::max(least, std::min(free_bytes, workspace_room(memory, held)));
 }
 
 Index part_begin(Index bytes) { return saturating_multiply(ceil_divide(bytes, alignment), alignment); }
 
-// Of parts that end there and one more.
+// The bytes of parts that end at `bytes`, with one more part.
 Index with_part(Index bytes, Index own) { return saturating_add(part_begin(bytes), own); }
 
 std::vector<Group> groups_within(const Group& arrays, std::span<const Index> workspaces, Index room) {

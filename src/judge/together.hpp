@@ -11,14 +11,14 @@ namespace reshard {
 /// an array in two groups).
 [[nodiscard]] Result<void> may_run_together(const ListPlan& list);
 
-/// Where the part of each of these workspaces begins, and the end of the last one; saturates.
+/// The start of each workspace's part, and the end of the last one; saturates.
 struct Parts {
     std::vector<Index> offsets;
     Index bytes = 0;
 };
 [[nodiscard]] Parts parts_of(std::span<const Index> workspaces);
 
-/// What each bucket needs, where plan i by itself needs workspaces[i].
+/// The workspace of each bucket, if plan i alone needs workspaces[i].
 [[nodiscard]] std::vector<Index> bucket_workspaces(const ListPlan& list, std::span<const Index> workspaces);
 
 }  // namespace reshard

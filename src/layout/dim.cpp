@@ -101,10 +101,13 @@ std::vector<Dim::Piece> pieces_of(const Dim& dim) {
     return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
 }
 
-Index tile_extent(const Dim& dim) {
+Index block_extent(const Dim& dim) {
     if (dim.pieces.empty()) return ceil_divide(dim.extent, shard_count(dim));
     return extents_of(dim).first;
 }
+
+// A device holds its block and nothing more.
+Index tile_extent(const Dim& dim) { return block_extent(dim); }
 
 Index tile_extent_min(const Dim& dim) {
     if (dim.pieces.empty()) return interval(dim, shard_count(dim) - 1).size();

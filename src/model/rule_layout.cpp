@@ -115,7 +115,7 @@ private:
             return scanner_.error(Code::syntax, fmt::format("the pattern counts no {{{}}}", name), begin);
         const Index number = number_below(value_in(*asked_.names, name), token->count);
         Dim all(token->count, canonical(atoms));
-        Dim one(1, all.atoms, {{1, number / tile_extent(all)}});
+        Dim one(1, all.atoms, {{1, number / block_extent(all)}});
         one.pieces = canonical_pieces(one);
         layout_.dims.push_back(std::move(one));
         return {};

@@ -12,8 +12,8 @@ bool boundaries_nest(const Dim& shorter, const Dim& longer, const AtomList& suff
     const Index factor = combinations(suffix);
     if (!shorter.pieces.empty() || !longer.pieces.empty())
         return coarsened(longer, shorter.atoms, factor).pieces == shorter.pieces;
-    return tile_extent(shorter) == shorter.extent ||
-           checked_multiply(tile_extent(longer), factor) == tile_extent(shorter);
+    return block_extent(shorter) == shorter.extent ||
+           checked_multiply(block_extent(longer), factor) == block_extent(shorter);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a step does to the axis lists of two layouts in one device order.
+// The effect of a step on the axis lists of two layouts in one device order.
 #pragma once
 
 #include "reshard/layout.hpp"

@@ -6,7 +6,7 @@ namespace reshard {
 
 namespace {
 
-// Of places that are as good the first.
+// The first of several equally good places wins.
 constexpr std::array<BufferId, 3> assignable = {BufferId::target, BufferId::source, BufferId::workspace};
 
 std::size_t first_written(const Plan& plan) {
@@ -27,7 +27,7 @@ Index unread_bytes(const Plan& plan) {
     const Layout& whole = plan.source;
     const Layout& slice = first_read(plan);
     if (!divides(whole) || !divides(slice) || tile_bytes(slice) == 0) return 0;
-    bool outer = true;  // so far single indices: those of later dimensions may be cut
+    bool outer = true;  // true while all dimensions before have one index: then later dimensions may be cut
     for (std::size_t k = 0; k < whole.dims.size(); ++k) {
         if (!outer && tile_extent(slice.dims[k]) != tile_extent(whole.dims[k])) return 0;
         outer = outer && tile_extent(slice.dims[k]) == 1;

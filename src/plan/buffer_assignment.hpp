@@ -15,9 +15,8 @@ struct Capacities {
     friend bool operator==(const Capacities&, const Capacities&) = default;
 };
 
-/// The capacities that hold on every device. They are those of the smallest tile, since a trailing tile may be short or
-/// empty. A source has capacity only when it is donated; `unread` is known where all its tiles have one shape and lie
-/// row-major.
+/// The capacities that hold on every device. The smallest tile gives them, since a trailing tile may be short or empty.
+/// A source has capacity only if it is donated. `unread` is known if all its tiles have one shape and lie row-major.
 [[nodiscard]] Capacities capacities_of(const Plan& plan, bool donate);
 
 /// The layout that the first step that moves reads: a slice before it is a view of the source.
@@ -36,11 +35,11 @@ struct BufferAssignment {
     Index workspace_bytes = 0;           ///< the same on every rank with the same capacities; saturates
 };
 
-/// The rule, in bytes of full tiles. A slice that another step follows is a view of what it reads and writes nothing.
-/// The last tile that is written is the target. Each other one lies in the target's memory, in the source's or in the
-/// workspace, such that no step reads and writes the same memory, that it fits, and that the workspace is as small as
-/// possible. The first may lie in the source only where that is unread. Tiles that follow each other in the workspace
-/// lie at its start and at its end in turn:
+/// The rule, in bytes of full tiles. A slice that another step follows is a view of the tile it reads, and writes
+/// nothing. The last tile that is written is the target. Each other tile lies in the target's memory, in the source's
+/// or in the workspace. No step reads and writes the same memory, every tile fits, and the workspace is as small as
+/// possible. The first tile may lie in the source only where the source is unread. Consecutive tiles in the workspace
+/// alternate between its start and its end:
 ///     workspace = largest tile there, or largest two that follow each other,
 ///     footprint = source tile + target tile + workspace.
 [[nodiscard]] BufferAssignment assign_buffers(const Plan& plan, const Capacities& capacities);

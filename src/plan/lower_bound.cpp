@@ -1,4 +1,4 @@
-// What no protocol moves with less, sums included.
+// A lower bound for every protocol, with sums.
 #include <algorithm>
 
 #include "reshard/check.hpp"
@@ -9,7 +9,7 @@ namespace reshard {
 
 namespace {
 
-/// Of so many dimensions all ways to part them in two are looked at.
+/// Up to this many dimensions, all ways to split them in two are tried.
 constexpr std::size_t parted_dims_max = 8;
 /// More is not told apart: a larger share is a bound as well, and nothing overflows.
 constexpr Index one_in_max = Index{1} << 20;
@@ -36,11 +36,11 @@ AtomList sharding_atoms(const Layout& layout) {
     return atoms;
 }
 
-// A device holds an element before and after only where digits that leave one dimension for another say the same of
-// both indices. Of the digits that go from some dimensions to the others each does so for one in its size.
+// A device holds an element both before and after only if each digit that moves between dimensions agrees in both
+// indices. Each digit that moves from some dimensions to the others agrees for one element in its size.
 Index one_in(const Layout& before, const Layout& after) {
     const std::size_t parted = std::min(before.dims.size(), parted_dims_max);
-    // What goes from each of these dimensions to each of them, and last to all others.
+    // digits that move from each of these dimensions to each of them, and last to all others
     std::vector<std::array<Index, parted_dims_max + 1>> moved(parted);
     for (std::size_t i = 0; i < parted; ++i) {
         const Dim& dim = before.dims[i];
@@ -84,7 +84,7 @@ Index least_receipts(const SummandChange& change, Index keepers) {
     const Index fetched = copies - most_kept;  // of a summand that is held in place
     if (before == 1) return keepers > 0 ? fetched : copies;
     if (copies == 1) return std::max(ceil_divide(before - (most_kept > 0 ? keepers : 0), 2), before - after);
-    // All become one, beside it those that stay for nothing.
+    // All others are added to one; those beside it stay at no cost.
     const Index beside = fetched == 0 ? std::min(keepers, after - 1) : 0;
     const Index summed = std::max<Index>(before - beside - 1, 1) + copies - 1;
     return after < before ? summed : std::min(summed, keepers * fetched + (before - keepers) * copies);
@@ -103,7 +103,7 @@ Index lower_bound(const Layout& source, const Layout& target) {
     Index elements = 1;
     for (const Dim& dim : target.dims) elements *= dim.extent;
     const Index received = least_received(change, elements, devices_of(source.mesh, target.mesh));
-    // Where whole sums are wanted, each device receives its tile.
+    // If whole sums are wanted, each device receives its tile.
     return std::max(change.after == 1 ? tile_elements(target) : 0, received);
 }
 

@@ -1,5 +1,5 @@
-// What of its next tile a device does not hold: in closed form where digits have a common refinement and sizes divide,
-// else by looking at every device.
+// The elements of its next tile that a device does not hold. In closed form if digits have a common refinement and
+// sizes divide. Otherwise by looking at every device.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,12 +21,12 @@ bool closed_form(const Layout& before, const Layout& after, const AxisDelta& cha
            ((change.prefixes && before.unreduced == after.unreduced) || commensurable(before, after));
 }
 
-// The shard number in each dimension, and that of the summand, of two layouts.
+// The shard numbers of two layouts in each dimension, and their summand numbers.
 class Numbers {
 public:
     Numbers(const Layout& before, const Layout& after) : before_(before), after_(after) {}
     [[nodiscard]] std::size_t width() const { return 2 * (before_.dims.size() + 1); }
-    [[nodiscard]] std::size_t wanted() const { return before_.dims.size() + 1; }  // where those of `after` begin
+    [[nodiscard]] std::size_t wanted() const { return before_.dims.size() + 1; }  // where the numbers of `after` begin
 
     void append(Index held_at, Index wanted_at, std::vector<Index>& numbers) const {
         for (const auto& [layout, position] : {std::pair(&before_, held_at), std::pair(&after_, wanted_at)}) {
@@ -35,7 +35,7 @@ public:
         }
     }
 
-    // The number of a position is the sum of those of its rest by `border` and of what is left without the rest.
+    // Whether number(p) = number(p % border) + number(p - p % border).
     [[nodiscard]] bool add_up_at(Index border, const AtomList& told_apart) const {
         const auto splits = [&](const AtomList& atoms) {
             return std::ranges::all_of(atoms, [&](const Atom& atom) {
@@ -56,7 +56,7 @@ private:
     const Layout& after_;
 };
 
-// Below a border of digits numbers are worked out once; 1 where there is no such border, or few devices.
+// The border of digits below which numbers are computed only once. 1 if no border works, or if there are few devices.
 Index best_border(const Numbers& numbers, const Mesh& mesh, const AtomList& told_apart, Index devices) {
     if (combinations(told_apart) < 4096) return 1;
     Index best = 1;
@@ -142,10 +142,10 @@ AtomList touched_atoms(const Layout& before, const Layout& after) {
         const Dim& b = before.dims[i];
         const Dim& a = after.dims[i];
         const AtomList prefix = common_prefix(b.atoms, a.atoms);
-        // Where sizes do not divide, the same leading axes may still cut at other places.
+        // If sizes do not divide, the same leading axes may still cut at other places.
         const auto factor = [&](const Dim& dim) { return shard_count(dim) / combinations(prefix); };
         const auto block = [&](const Dim& dim) {
-            return std::min(dim.extent, saturating_multiply(tile_extent(dim), factor(dim)));
+            return std::min(dim.extent, saturating_multiply(block_extent(dim), factor(dim)));
         };
         const bool even = b.pieces.empty() && a.pieces.empty();
         if (even ? block(b) == block(a) : coarsened(b, prefix, factor(b)) == coarsened(a, prefix, factor(a)))
@@ -164,7 +164,7 @@ Index foreign_elements(const Layout& before, const Layout& after) {
     if (!comparable) return tile_elements(after);
     Index kept = 1;
     for (std::size_t i = 0; i < before.dims.size(); ++i)
-        kept *= std::min(tile_extent(before.dims[i]), tile_extent(after.dims[i]));
+        kept *= std::min(block_extent(before.dims[i]), block_extent(after.dims[i]));
     return tile_elements(after) - kept;
 }
 

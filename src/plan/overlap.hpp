@@ -1,4 +1,4 @@
-// What tiles of two cuts of one dimension have in common.
+// The common indices of tiles of two cuts of one dimension.
 #pragma once
 
 #include <algorithm>
@@ -11,18 +11,18 @@ namespace reshard {
 class Overlap {
 public:
     Overlap(const Dim& before, const Dim& after)
-        : extent_(after.extent), held_size_(tile_extent(before)), wanted_size_(tile_extent(after)) {
+        : extent_(after.extent), held_block_(block_extent(before)), wanted_block_(block_extent(after)) {
         if (before.pieces.empty() && after.pieces.empty()) return;
         held_ = sides(before);
         wanted_ = sides(after);
     }
-    [[nodiscard]] Index held(Index shard) const { return size_of(held_, held_size_, shard); }
-    [[nodiscard]] Index wanted(Index shard) const { return size_of(wanted_, wanted_size_, shard); }
+    [[nodiscard]] Index held(Index shard) const { return size_of(held_, held_block_, shard); }
+    [[nodiscard]] Index wanted(Index shard) const { return size_of(wanted_, wanted_block_, shard); }
     [[nodiscard]] Index common(Index held, Index wanted) const {
         if (!wanted_.empty())
             return intersect(held_[static_cast<std::size_t>(held)], wanted_[static_cast<std::size_t>(wanted)]).size();
-        const Interval b = block(extent_, held_size_, held);
-        const Interval a = block(extent_, wanted_size_, wanted);
+        const Interval b = block(extent_, held_block_, held);
+        const Interval a = block(extent_, wanted_block_, wanted);
         return std::max<Index>(0, std::min(b.end, a.end) - std::max(b.begin, a.begin));
     }
 
@@ -32,8 +32,8 @@ private:
     }
 
     Index extent_;
-    Index held_size_;
-    Index wanted_size_;
+    Index held_block_;
+    Index wanted_block_;
     std::vector<Side> held_;
     std::vector<Side> wanted_;
 };

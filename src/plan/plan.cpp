@@ -51,7 +51,7 @@ struct PlanHash : Hash {
         if (!layout.unreduced.empty() && layout.reduction != Reduction::sum) add(static_cast<Index>(layout.reduction));
         if (layout.summed > 1) add(layout.summed);
     }
-    // Where it is not the source's order.
+    // A mesh in order adds only its number of devices.
     void add(const Mesh& mesh) {
         add(device_count(mesh));
         if (mesh.devices.in_order()) return;

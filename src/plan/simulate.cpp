@@ -86,15 +86,15 @@ std::int64_t identity(Combine combine) {
     return combine == Combine::prod ? 1 : 0;
 }
 
-// 1 / x modulo 2^64, by Newton's steps: each doubles the bits that are right, of which an odd x has three.
+// 1 / x modulo 2^64, by Newton's steps. Each step doubles the correct bits, and an odd x starts with three.
 std::uint64_t inverse(std::uint64_t odd) {
     std::uint64_t x = odd;
     for (int step = 0; step < 5; ++step) x *= 2 - odd * x;
     return x;
 }
 
-// Summands that combine to `value`: noise, and one that makes up for it. Of a max or a min that is the value itself,
-// and all others lie to its other side; the factors of a product are odd, so that they have inverses.
+// Summands that combine to `value`: noise, and one summand that compensates for it. For a max or a min it is the value
+// itself, and all others lie on its other side. The factors of a product are odd, so that they have inverses.
 std::int64_t summand_value(Combine combine, std::int64_t value, Index position, Index summand, Index summands) {
     const auto noise = [&](Index s) {
         return mix(static_cast<std::uint64_t>(position) * 1000003u + static_cast<std::uint64_t>(s));
@@ -118,7 +118,7 @@ std::int64_t summand_value(Combine combine, std::int64_t value, Index position, 
     return static_cast<std::int64_t>(rest);
 }
 
-// Which tile of which summand: what replicas share. pre: the device is in the mesh.
+// The tile and the summand that a device holds; replicas share both. pre: the device is in the mesh.
 std::pair<std::vector<Index>, Index> key_of(const Layout& layout, Index device) {
     std::vector<Index> shards;
     for (const Dim& dim : layout.dims) shards.push_back(value_of(dim.atoms, *position_of(layout.mesh, device)));
@@ -136,7 +136,7 @@ Result<void> fits(const Layout& layout, std::size_t elements) {
     return {};
 }
 
-// The devices that a step of this kind may read for `device`, in the order in which summands are added.
+// The devices that a step of this kind may read for `device`, in the order of adding summands.
 std::vector<Index> readable(const Layout& before, const Step& step, const Move& move, Index device) {
     switch (step.kind) {
         case StepKind::slice:

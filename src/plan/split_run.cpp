@@ -24,7 +24,7 @@ Index block_of(const Plan& plan, std::size_t dim) {
     return plan.source.dims[dim].extent / shards;
 }
 
-// Steps that only copy, of which a piece may take any part.
+// True if the steps only copy. Then a piece may be any part.
 bool copies(const Plan& plan) {
     return std::ranges::none_of(plan.steps, [](const Step& step) {
         return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||

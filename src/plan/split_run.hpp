@@ -11,13 +11,14 @@ struct Blocks {
     Index block = 1;
 };
 
-/// The outermost dimension with blocks of `enough` indices, whose pieces lie in the longest runs; where there is none
-/// that with the largest, the outermost of equal ones. nullopt when all have one index, or do not divide somewhere.
+/// The outermost dimension with blocks of `enough` indices, whose pieces lie in the longest runs. If no dimension has
+/// that many, the outermost of those with the largest blocks. nullopt if all blocks have one index, or do not divide
+/// somewhere.
 [[nodiscard]] std::optional<Blocks> common_blocks(const Plan& plan, Index enough);
 
-/// The fewest pieces, two or more, of which one takes at most so many bytes of workspace. nullopt when even pieces of
-/// one index take more, when that takes more than split_pieces_max, or when no dimension can be cut: each has blocks of
-/// one index, or does not divide somewhere on the way.
+/// The fewest pieces, two or more, such that one piece takes at most this much workspace. nullopt if even pieces of one
+/// index take more, or if that needs more than split_pieces_max pieces. Also nullopt if no dimension can be cut: each
+/// has blocks of one index, or does not divide somewhere on the way.
 [[nodiscard]] std::optional<Split> split_within(const Plan& plan, Index workspace_bytes_max);
 
 /// True when no layout on the way cuts the blocks, so that pieces are plans of their own. pre: can_split.
@@ -36,7 +37,7 @@ struct Blocks {
 /// The plan of a piece. pre: keeps_blocks.
 [[nodiscard]] Plan plan_of_piece(const Plan& plan, const Split& split, std::size_t piece);
 
-/// Where the piece's tile lies, seen so, in the memory of the whole tile, which `whole` describes.
+/// The storage of the piece's tile in the memory of the whole tile, which `whole` describes.
 [[nodiscard]] Storage storage_of(const Storage& whole, const Split& split, std::size_t piece);
 
 }  // namespace reshard

@@ -42,8 +42,8 @@ Index replica_count(const Layout& layout) {
 // The most source tiles that one target tile of this dimension touches.
 Index touched(const Dim& before, const Dim& after) {
     if (!before.pieces.empty() || !after.pieces.empty()) return shard_count(before);
-    const Index b = tile_extent(before);
-    const Index a = tile_extent(after);
+    const Index b = block_extent(before);
+    const Index a = block_extent(after);
     if (b % a == 0) return 1;
     if (a % b == 0) return a / b;
     return std::min(shard_count(before), ceil_divide(a, b) + 1);
@@ -95,7 +95,7 @@ Result<Move> type_reduction(StepKind kind, const Layout& before, const Layout& a
     return group_move(*reduced, received, even ? received : tile, even);
 }
 
-// Who takes part in an exchange: the atoms that it touches, or, between two device orders, all devices of both.
+// The parties of an exchange: the atoms that it touches, or, between two device orders, all devices of both.
 AtomList parties_of(const Layout& before, const Layout& after) {
     if (same_order(before.mesh, after.mesh)) return touched_atoms(before, after);
     return canonical({{std::max(world_size(before.mesh), world_size(after.mesh)), 1}});
@@ -139,7 +139,7 @@ Result<Move> type_exchange(const Layout& before, const Layout& after) {
     // A piece reaches over as many parts of its tile's demand (the stripe rule) as are served by different holders.
     Index piece = 1;
     for (std::size_t i = 0; i < before.dims.size(); ++i)
-        piece *= std::min(tile_extent(before.dims[i]), tile_extent(after.dims[i]));
+        piece *= std::min(block_extent(before.dims[i]), block_extent(after.dims[i]));
     const Index wanted = saturating_multiply(tile_elements(before), wanting);
     const Index kept = saturating_multiply(piece, serving);  // at most, by the holders themselves
     Index peers = serving;

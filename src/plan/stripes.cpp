@@ -10,7 +10,7 @@ namespace reshard {
 
 namespace {
 
-// True when devices of a block, of each size, are those that agree in some digits of the mesh and of both layouts.
+// True if the blocks of each size group the devices that agree in some digits of the mesh and of both layouts.
 bool blocks_are_digits(const Layout& before, const Layout& after, const Network& network) {
     if (network.empty()) return true;
     if (!before.mesh.devices.in_order()) return false;

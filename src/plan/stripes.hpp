@@ -1,4 +1,4 @@
-// Who serves whom where several devices hold the same: the rule on which all ranks and the price must agree.
+// The rule that picks the sender if several devices hold the same elements. All ranks and the price must agree on it.
 #pragma once
 
 #include <utility>
@@ -9,9 +9,10 @@
 
 namespace reshard {
 
-/// The digits that part the devices of an exchange or a permute into teams, of which each serves itself: those that
-/// neither end uses (idle_atoms). None between two orders of devices; nor where the blocks of the network part a digit
-/// of the mesh, or the mesh lists its devices: there the nearest holder may stand in another team.
+/// The digits that divide the devices of an exchange or a permute into teams, each of which serves itself. These are
+/// the digits that neither end uses (idle_atoms). There are none between two device orders. There are none either if
+/// the network's blocks cut a digit of the mesh, or if the mesh lists its devices, since the nearest holder may be in
+/// another team.
 [[nodiscard]] AtomList team_atoms(const Layout& before, const Layout& after, const Network& network);
 
 /// A device that wants `elements` of a source tile which it does not hold; `offset` elements are wanted by those before

@@ -10,7 +10,7 @@ namespace reshard {
 
 namespace {
 
-// What each device sends and receives over each level.
+// The elements that each device sends and receives over each level.
 class Tally {
 public:
     Tally(const std::vector<const Mesh*>& meshes, const Machine& machine)
@@ -64,7 +64,7 @@ public:
             }
     }
 
-    /// What was added belongs to one step, of which each element counts as one in so many.
+    /// Ends a step. In it each element counts as one in `one_in`.
     void end_step(Index one_in) {
         for (const auto& [step, all] : {std::pair(&in_, &all_in_), std::pair(&out_, &all_out_)})
             for (std::size_t i = 0; i < step->size(); ++i)
@@ -109,7 +109,7 @@ private:
     std::vector<Index> all_out_;
 };
 
-// The positions of a layout as sums: of what each shard number, the summand, the team and the replicas add.
+// The positions of a layout as sums of four terms: shard numbers, the summand, the team and the replicas.
 struct Positions {
     Positions(const Layout& layout, const AtomList& team)
         : mesh(layout.mesh), summands(values(layout.unreduced)), teams(values(team)) {
@@ -125,7 +125,7 @@ struct Positions {
         return added;
     }
 
-    /// visit(device) for the replicas of what stands at a position.
+    /// Calls visit(device) for each replica at a position.
     template <class Visit>
     void each(Index position, const Visit& visit) const {
         for (const Index replica : replicas) visit(device_at(mesh, position + replica));
@@ -218,7 +218,7 @@ private:
                 });
     }
 
-    // Who wants some of the tile, from dimension `dim` on.
+    // Adds the devices that want a part of the tile, from dimension `dim` on.
     void add_demands(std::size_t dim, Index wanted, Index elements, const std::vector<Index>& holders) {
         if (dim < touched_.size()) {
             for (const Touched& one : touched_[dim][shard_[dim]])

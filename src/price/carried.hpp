@@ -1,4 +1,4 @@
-// What the schedules of all ranks carry, device by device: the price where no closed form holds.
+// The traffic of all ranks' schedules, device by device. It is the price if no closed form holds.
 #pragma once
 
 #include <functional>
@@ -33,9 +33,9 @@ void each_load(const Layout& before, const Step& step, const Move& move, const M
 /// (`move.sent`), but if they choose by a network, the nearest serve, and one of them may serve all.
 [[nodiscard]] Index sent_at_most(const Layout& before, const Step& step, const Move& move, const Network& network);
 
-/// By level, the elements that the busiest device sends or receives in all steps together; of a shared level, the
-/// busiest block. Who is busy in one step may rest in another, so it may be less than the sum of what the busiest of
-/// each step do. pre: the steps are typed, `moves` are theirs.
+/// By level, the elements that the busiest device sends or receives in all steps together. On a shared level it is the
+/// busiest block. A device that is busy in one step may rest in another, so this may be less than the sum of each
+/// step's maximum. pre: the steps are typed, `moves` are theirs.
 [[nodiscard]] std::vector<Index> carried_in_all(const Plan& plan, std::span<const Move> moves, const Machine& machine);
 
 /// The devices of a block that share one connection to a level; 1 where they do not.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr Index devices_max = Index{1} << 22;
 
-// Who needs nothing of each other. A collective's groups; of an exchange devices that differ in summands or in
-// team_atoms.
+// Groups of devices that exchange nothing with each other. For a collective they are its groups. For an exchange,
+// devices in different teams differ in summands or in team_atoms.
 struct Teams {
     AtomList before;
     AtomList after;
@@ -39,7 +39,8 @@ std::vector<std::size_t> cut_dims(const Layout& before, const Layout& after) {
     return cut;
 }
 
-// Within a block around each device: of its tile before, what devices want; of that after, what devices have.
+// For the block around each device: the tiles before that devices in it want, and the tiles after that devices in it
+// have.
 struct Within {
     std::vector<Index> wanted;  // by place before
     std::vector<Index> found;   // by place after
@@ -122,7 +123,7 @@ private:
         return shards_;
     }
 
-    // What a device has of its own: it goes nowhere.
+    // Counts the elements that a device already has. They are not sent.
     void count_own() {
         for (std::size_t i = 0, j = 0; i < held_.devices() && j < wanted_.devices();) {
             if (held_.device(i) != wanted_.device(j)) {
@@ -182,7 +183,7 @@ private:
     }
 
     void count_block(Index inside) {
-        // Of an exchange the holders of a tile are one.
+        // In an exchange the holders of a tile count as one.
         once_ = held_tiles_;
         if (shares_)
             for (Tile& tile : once_) tile.times = 1;
@@ -240,7 +241,7 @@ private:
         reach_ = std::max(reach_, std::min(holders, ceil_divide(most_, part_) + (whole ? 0 : 1)));
     }
 
-    // What is not found in the blocks so far is somewhere.
+    // Elements that no smaller block has are elsewhere.
     void count_rest(Index inside) {
         const Index members = move_.group_size;
         const bool sums = kind_ == StepKind::all_reduce || kind_ == StepKind::reduce_scatter;

@@ -1,4 +1,4 @@
-// What the schedules of all ranks carry, block by block of the machine: no transfer is looked at by itself.
+// The traffic of all ranks' schedules, block by block of the machine, without looking at single transfers.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace reshard {
 
-/// As traffic_of, whatever devices the meshes list; elements are those of the schedules, and so are messages where no
-/// tile has several holders; else these are an estimate, as `pair` always is, which is no less than what goes.
-/// nullopt where the network chooses among partners (a permute of replicas), where digits of a team and those of a
-/// layout form no chain, and beyond 2^22 devices. pre: the step is typed, its schedules choose by this machine.
+/// As traffic_of, whatever devices the meshes list. Elements are exact. Messages are exact if each tile has one holder,
+/// and otherwise an upper estimate, as `pair` always is.
+/// nullopt if the network chooses among partners (a permute of replicas), if digits of a team and of a layout form no
+/// chain, and beyond 2^22 devices. pre: the step is typed, and its schedules choose by this machine.
 [[nodiscard]] std::optional<Traffic> carried_by_blocks(const Layout& before, const Step& step, const Move& move,
                                                        const Machine& machine);
 

@@ -15,8 +15,8 @@ struct CutDim {
     Index after = 1;
 };
 
-/// The elements of one run: all of a tile in the inner dimensions that are cut alike, times what a tile of each end
-/// shares on average in the first one that is not. `dim(i)` is dimension i as a CutDim, asked for from the last on.
+/// The elements of one run: all of a tile in the inner dimensions that both ends cut equally, times the average overlap
+/// of the two ends' tiles in the next dimension. `dim(i)` is dimension i as a CutDim, called from the last on.
 template <class Dims>
 [[nodiscard]] Index run_elements(std::size_t rank, const Dims& dim) {
     Index run = 1;
@@ -30,8 +30,8 @@ template <class Dims>
     return std::max<Index>(run, 1);
 }
 
-/// What runs cost beside their bytes: a tile of so many elements in runs of so many; the first run is for nothing, so
-/// that a tile that is one run costs its bytes alone. Saturating.
+/// The cost of runs in addition to their bytes, for a tile of `tile` elements in runs of `run`. The first run is free,
+/// so that a tile that is one run costs only its bytes. Saturating.
 [[nodiscard]] inline Index runs_picoseconds(Index tile, Index run, const Machine& machine) {
     return saturating_multiply(std::max<Index>(ceil_divide(tile, run), 1) - 1, machine.copy_run_ps);
 }
@@ -42,9 +42,9 @@ struct SlicedDim {
     bool cut = false;
 };
 
-/// The runs of what a slice leaves of a tile, beyond the first: whoever reads the view comes to as many more. Each
-/// dimension that is cut parts as many rows as lie outside of it. Cut one by one, the outermost first, dimensions come
-/// to the same in sum, and in no other order to less. Saturating.
+/// The runs of a slice's view of a tile, beyond the first. A reader of the view needs this many more runs. Each
+/// dimension that is cut divides as many rows as lie outside of it. Cutting the outermost dimension first gives this
+/// sum, and no other order gives less. Saturating.
 template <class Dims>
 [[nodiscard]] Index sliced_runs(std::size_t rank, const Dims& dim) {
     Index rows = 1;
@@ -57,8 +57,8 @@ template <class Dims>
     return runs;
 }
 
-/// Of the local copies of one step: the tile after it, and its runs. A slice is a view, whose runs another step reads;
-/// plan_times adds a last one's copy.
+/// The time of the local copies of one step: the tile after it, and its runs. A slice is a view, and another step reads
+/// its runs. plan_times adds the copy of a last slice.
 [[nodiscard]] Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine);
 
 }  // namespace reshard

@@ -25,7 +25,7 @@ namespace {
 
 /// Beyond so many devices transfers are not looked at one by one.
 constexpr Index counted_devices_max = 4096;
-/// Nor the two ends of a permute beyond so many.
+/// Up to this many devices the two ends of a permute are compared.
 constexpr Index paired_devices_max = Index{1} << 22;
 
 bool has_pair_rate(const Machine& machine) {
@@ -221,7 +221,7 @@ Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machin
         for (std::size_t level = 0; level < sum.levels.size(); ++level)
             sum.levels[level] = saturating_add(sum.levels[level], times.levels[level]);
     }
-    // Where no step writes, the tile is still copied from the source's memory to the target's.
+    // If no step writes, the tile is still copied from the source's memory to the target's.
     const bool copied = plan.steps.empty() || plan.steps.back().kind == StepKind::slice;
     if (copied)
         sum.copies =

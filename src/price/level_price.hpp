@@ -1,4 +1,4 @@
-// What the judge and the search price alike: a group's traffic by level in closed form, and the time of a level.
+// Prices that the judge and the search share: a group's traffic by level in closed form, and the time of a level.
 #pragma once
 
 #include "reshard/planner/cost.hpp"
@@ -24,8 +24,8 @@ inline void spread_messages(const NetworkDigits& network, std::span<const Atom> 
         out.messages[i] = out.elements[i] == 0 ? 0 : std::max<Index>(1, scale_up(messages, out.messages[i], others));
 }
 
-/// A collective in which each member has as much for each other: `load` elements for all of them, or twice `load` in
-/// parts where an all_reduce adds up tiles of so many.
+/// The load of a collective in which each member has an equal part for each other member. `load` is the elements for
+/// all of them together. An all_reduce carries twice `load`, in as many parts as there are members.
 inline void spread_load(const NetworkDigits& network, const Machine& machine, std::span<const Atom> group,
                         Index group_size, StepKind kind, Index load, const LevelSpans& out) {
     const bool sums = kind == StepKind::all_reduce;

@@ -1,4 +1,4 @@
-// What an exchange carries over each level of the network, in closed form.
+// The traffic of an exchange over each level of the network, in closed form.
 #include <algorithm>
 
 #include "src/price/level_traffic.hpp"
@@ -123,7 +123,7 @@ LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, co
     const Index block = shared ? network_.devices_inside(level) : 1;
     const auto beyond = [&](const Digit& digit) { return !shared || digit.level >= level; };
     Agreeing made;
-    if (std::ranges::none_of(places_, inner)) {  // what is inner holds for what is outer
+    if (std::ranges::none_of(places_, inner)) {  // no place is inner
         made.outer = made.inner = block;
         return made;
     }
@@ -210,8 +210,8 @@ void LevelTraffic::look_for_overlaps() {
         }
 }
 
-// Within a block that has some of both, all of the fewer are paired; a tile has holders and those that want it in one
-// block beyond a level unless a digit that both have says otherwise.
+// Within a block that has holders and wanters, all of the fewer are paired. A tile has both in one block beyond a
+// level, unless a digit that both have says otherwise.
 void LevelTraffic::raise_permute(Index tile, const Machine& machine, std::span<Index> elements, std::span<Index> pair) {
     if (replicas_.empty()) return raise(tile, tile, machine, elements, pair);
     look_for_overlaps();

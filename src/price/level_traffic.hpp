@@ -1,26 +1,27 @@
-// The closed form of what an exchange carries over each level.
+// The closed form of an exchange's traffic over each level.
 #pragma once
 
 #include "src/price/network_digits.hpp"
 
 namespace reshard {
 
-/// What an exchange carries over each level, in closed form over digits. A digit of an element's index is one of the
-/// device that holds it, of the device that wants it, of both, or of none. Devices want an element from the nearest
-/// that hold it: digits in which only replicas differ are no distance.
+/// The traffic of an exchange over each level, in closed form over digits. A digit of an element's index belongs to the
+/// device that holds it, to the device that wants it, to both, or to neither. Devices receive an element from the
+/// nearest holder, so digits in which only replicas differ add no distance.
 class LevelTraffic {
 public:
     /// No digits yet: what match and replicate add.
     explicit LevelTraffic(const NetworkDigits& network) : network_(network) {}
-    /// One dimension's atoms, major to minor, before and after; or those of the summands.
+    /// Matches one dimension's atoms, major to minor, before and after; or the atoms of the summands.
     void match(std::span<const Atom> before, std::span<const Atom> after);
-    /// Digits in which holders of one tile differ, and those in which the devices differ that want one.
+    /// Adds the digits in which holders of one tile differ, and the digits in which the devices that want one tile
+    /// differ.
     void replicate(std::span<const Atom> before, std::span<const Atom> after);
     /// Sets `elements` and `pair` of each level as Traffic has them, from the elements of a tile before and after.
     void raise(Index held, Index wanted, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
-    /// The same for a permute: holders and those that want a tile are paired one to one, the nearest first.
+    /// The same for a permute: holders and wanters of a tile are paired one to one, the nearest first.
     void raise_permute(Index tile, const Machine& machine, std::span<Index> elements, std::span<Index> pair);
-    /// What raise said is what schedules carry, where sizes divide.
+    /// True if the schedules carry exactly what raise computed, provided that sizes divide.
     [[nodiscard]] bool exact() const { return exact_; }
 
 private:
@@ -34,7 +35,7 @@ private:
         Digit wanter;
         bool aligned = true;
     };
-    // Devices of a block whose digits agree with those that hold or want something: within the level, and inside it.
+    // Devices of a block whose digits agree with a holder or a wanter: within the level, and inside it.
     struct Agreeing {
         Index outer = 1;
         Index inner = 1;
@@ -55,7 +56,7 @@ private:
 
     const NetworkDigits& network_;
     std::vector<Place> places_;
-    std::vector<Digit> replicas_;  // those in which holders differ, then those in which wanters do
+    std::vector<Digit> replicas_;  // holders' replica digits first, then wanters'
     std::size_t holders_ = 0;
     bool exact_ = true;
 };

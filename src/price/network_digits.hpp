@@ -5,8 +5,8 @@
 
 namespace reshard {
 
-/// At which level of a machine devices are apart that differ in a digit of their position in a mesh. Devices that a
-/// mesh lists are looked at once, those in order are not.
+/// The level of a machine at which devices are apart if they differ in a digit of their position in a mesh. If the mesh
+/// lists its devices, each is looked at once.
 class NetworkDigits {
 public:
     /// For layouts whose digits have these borders.
@@ -18,7 +18,7 @@ public:
     [[nodiscard]] Index devices_inside(std::size_t level) const { return inside_[level]; }
     /// By level, the members of a group that it reaches for each of them, and no inner one does.
     void count_members(std::span<const Atom> group, std::span<Index> members) const;
-    /// Every block of devices is told by digits, each of which is within or above it.
+    /// True if digits describe every block of devices, each digit being within or above it.
     [[nodiscard]] bool exact() const { return exact_; }
     /// No block parts the digit.
     [[nodiscard]] bool exact(Atom atom) const;

@@ -14,7 +14,7 @@ namespace {
 // Beyond so many devices nobody asks which are busy in several steps: the busiest of each step count as the same.
 constexpr Index devices_told_apart_max = 512;
 
-// What is left of a price where bytes cost nothing: latencies.
+// The same machine with free bytes: only latencies remain.
 Machine without_bytes(Machine machine) {
     for (Level& level : machine.levels) {
         level.bytes_per_second = index_max;
@@ -29,7 +29,7 @@ bool several_move(const Plan& plan) {
     return std::ranges::count_if(plan.steps, [](const Step& step) { return !is_local(step.kind); }) > 1;
 }
 
-// What pieces copy in shorter runs than the whole tiles would.
+// The time that pieces take to copy in shorter runs than the whole tiles would.
 Index shorter_runs(const Plan& plan, const Split& split, const Machine& machine) {
     if (machine.copy_run_ps == 0) return 0;
     const auto copies = [&](const Plan& one) {

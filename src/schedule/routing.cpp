@@ -25,7 +25,7 @@ namespace {
 std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     std::vector<Index> shards;
     if (dim.pieces.empty()) {
-        const Index size = tile_extent(dim);
+        const Index size = block_extent(dim);
         for (const Interval& interval : side.intervals)
             for (Index shard = interval.begin / size; shard * size < interval.end; ++shard)
                 if (shards.empty() || shards.back() < shard) shards.push_back(shard);

@@ -12,7 +12,7 @@ namespace reshard {
 namespace {
 
 bool splits(const Dim& dim, Index prime) {
-    const Index tile = tile_extent(dim);
+    const Index tile = block_extent(dim);
     return dim.pieces.empty() && tile > 0 && tile % prime == 0;
 }
 
@@ -29,7 +29,7 @@ std::optional<std::size_t> place_for(const Layout& layout, const Layout& source,
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         if (!splits(layout.dims[i], atom.size)) continue;
         if (uses(source.dims[i], atom)) return i;
-        if (!place || tile_extent(layout.dims[i]) > tile_extent(layout.dims[*place])) place = i;
+        if (!place || block_extent(layout.dims[i]) > block_extent(layout.dims[*place])) place = i;
     }
     return place;
 }
@@ -55,8 +55,8 @@ static std::optional<std::size_t> uneven_place(const Layout& layout, Atom prime)
     std::optional<std::size_t> place;
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         const Dim& dim = layout.dims[i];
-        if (!dim.pieces.empty() || tile_extent(dim) < prime.size) continue;
-        if (!place || tile_extent(dim) > tile_extent(layout.dims[*place])) place = i;
+        if (!dim.pieces.empty() || block_extent(dim) < prime.size) continue;
+        if (!place || block_extent(dim) > block_extent(layout.dims[*place])) place = i;
     }
     return place;
 }

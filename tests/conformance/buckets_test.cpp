@@ -59,7 +59,7 @@ void move_and_free(Executor& executor, std::size_t bucket, std::vector<Workbench
 }
 
 void expect_moves_bucket_by_bucket(Backend& backend, const ListPlan& list, const MemoryPolicy& memory) {
-    auto executor = Executor::prepare(list, backend, {}, memory);
+    auto executor = Executor::prepare(judge(list, memory), backend);
     ASSERT_TRUE(executor) << executor.error().message;
     EXPECT_LE(executor->footprint_bytes(), memory.footprint_bytes_max.value_or(index_max));
     std::vector<Workbench> benches;
@@ -137,10 +137,10 @@ TEST(Buckets, ATargetMayLieWhereAnEarlierSourceWas) {
         std::vector<Buffers> buffers = {bench_one.buffers(), bench_two.buffers()};
         buffers[0].donated = source;
         buffers[1].target = target;
-        auto keeping = Executor::prepare(list, backend);
+        auto keeping = Executor::prepare(judge(list), backend);
         ASSERT_TRUE(keeping) << keeping.error().message;
         EXPECT_EQ(keeping->bind(buffers).has_value(), source.empty() || target.empty());
-        auto donating = Executor::prepare(list, backend, {}, {.donate = true});
+        auto donating = Executor::prepare(judge(list, {.donate = true}), backend);
         ASSERT_TRUE(donating) << donating.error().message;
         auto bound = donating->bind(buffers);
         ASSERT_TRUE(bound) << bound.error().message;
@@ -159,13 +159,13 @@ TEST(Buckets, WhatIsNoBucketIsRefused) {
     ASSERT_EQ(items.size(), 5U);
     harness().on_every_rank([&](Backend& backend) {
         const ListPlan twice{{items[0].plan, items[1].plan}, {{0, 1}, {0}}};
-        const auto refused = Executor::prepare(twice, backend);
+        const auto refused = Executor::prepare(judge(twice), backend);
         ASSERT_FALSE(refused);
         EXPECT_EQ(refused.error().code, Code::plan) << refused.error().message;
     });
     harness().on_every_rank([&](Backend& backend) {
         const ListPlan list{{items[0].plan, items[1].plan}, {{1}, {0}}};
-        auto executor = Executor::prepare(list, backend);
+        auto executor = Executor::prepare(judge(list), backend);
         ASSERT_TRUE(executor) << executor.error().message;
         ASSERT_EQ(executor->bucket_count(), 2U);
         EXPECT_EQ(executor->bucket(0)[0], 1U);
@@ -184,7 +184,7 @@ TEST(Buckets, RanksThatDisagreeOnBucketsAreTold) {
     harness().on_every_rank([&](Backend& backend) {
         const ListPlan list{{items[0].plan, items[1].plan}, {{1}, {0}}};
         const ListPlan other{list.plans, {{0}, {1}}};
-        auto executor = Executor::prepare(backend.rank() == 0 ? list : other, backend);
+        auto executor = Executor::prepare(judge(backend.rank() == 0 ? list : other), backend);
         if (!executor) {
             EXPECT_EQ(executor.error().code, Code::mismatch) << executor.error().message;
             return;

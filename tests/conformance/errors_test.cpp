@@ -16,7 +16,7 @@ Plan turning_plan() { return *plan_of(fmt::format("x={}", harness().ranks()), "f
 // The error of prepare. If ranks cannot wait for each other in prepare, the error of the first run.
 std::optional<Error> error_of(const Plan& plan, Backend& backend, const Execution& execution = {},
                               const MemoryPolicy& memory = {}) {
-    auto executor = Executor::prepare(plan, execution, backend, {}, memory);
+    auto executor = Executor::prepare(judge(plan, execution, {.memory = memory}), backend);
     if (!executor) return executor.error();
     Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes(), memory.donate);
     auto done = executor->run(bench.buffers());
@@ -92,7 +92,7 @@ TEST(Errors, AMeshLargerThanTheBackend) {
 TEST(Errors, BuffersThatAreTooSmallOrOverlap) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
-        auto executor = Executor::prepare(plan, backend);
+        auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor);
         Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
         const Buffers right = bench.buffers();
@@ -113,8 +113,12 @@ TEST(Errors, BuffersThatAreTooSmallOrOverlap) {
 TEST(Errors, ADonatedSourceThatIsReadOnlyOrShared) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
-        auto kept = Executor::prepare(std::vector{plan, plan}, backend);
-        auto donated = Executor::prepare(std::vector{plan, plan}, backend, {}, {.donate = true});
+        auto kept = Executor::prepare(
+            judge(choose_executions(in_one_bucket(std::vector{plan, plan}), backend.capabilities())), backend);
+        auto donated = Executor::prepare(
+            judge(choose_executions(in_one_bucket(std::vector{plan, plan}), backend.capabilities(), {.donate = true}),
+                  {.donate = true}),
+            backend);
         ASSERT_TRUE(kept && donated);
         Workbench one({plan}, backend.rank(), 1, 64, true);
         Workbench two({plan}, backend.rank(), 2, 64, true);
@@ -163,7 +167,7 @@ TEST(Errors, StoragesThatCannotBe) {
 TEST(Errors, OneRunAtATime) {
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
-        auto executor = Executor::prepare(plan, backend);
+        auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor);
         Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
         const Buffers buffers = bench.buffers();

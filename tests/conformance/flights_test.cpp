@@ -25,7 +25,7 @@ Plan adding_plan() { return *plan_of(mesh_of_all(), "f32[48,40]{U:x}", all_reduc
 
 // An executor with its own buffers, one run at a time.
 struct Party {
-    Party(Backend& backend, const ListPlan& list) : executor(Executor::prepare(list, backend).value()) {
+    Party(Backend& backend, const ListPlan& list) : executor(Executor::prepare(judge(list), backend).value()) {
         for (std::size_t i = 0; i < list.plans.size(); ++i) {
             benches.emplace_back(Item{list.plans[i]}, backend.rank(), i + 1, executor.plans()[i].workspace_bytes);
         }
@@ -206,7 +206,9 @@ TEST(Flights, ABufferThatIsNullButLong) {
 TEST(Flights, EveryBucketIsDescribed) {
     const ListPlan list = in_a_bucket_each({turning_plan(), adding_plan()});
     harness().on_every_rank([&](Backend& backend) {
-        const auto described = [&](const ListPlan& one) { return Executor::prepare(one, backend).value().describe(); };
+        const auto described = [&](const ListPlan& one) {
+            return Executor::prepare(judge(one), backend).value().describe();
+        };
         const std::string first = described(in_one_bucket({list.plans[0]}));
         const std::string second = described(in_one_bucket({list.plans[1]}));
         EXPECT_EQ(described(list), first == second ? first : first + "; then " + second);

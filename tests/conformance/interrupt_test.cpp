@@ -23,7 +23,7 @@ TEST(Interrupts, EndARun) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
     const Plan plan = turning_plan();
     harness().on_every_rank([&](Backend& backend) {
-        auto executor = Executor::prepare(plan, backend);
+        auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor) << executor.error().message;
         Workbench bench({plan}, backend.rank(), 1, executor->workspace_bytes());
         const auto run = [&] {

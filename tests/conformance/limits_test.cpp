@@ -44,7 +44,8 @@ void expect_pieces(const Plan& plan) {
                                           ends + whole / share + (share == 1 ? staging_bytes_max : 0)};
             for (const Style style : {Style::row_major, Style::column_padded}) {
                 const Item item{plan, style, style};
-                auto executor = Executor::prepare(plan, backend, storages_of(item, backend.rank()), memory);
+                auto executor = Executor::prepare(judge(plan, backend.capabilities(), {.memory = memory}), backend,
+                                                  storages_of(item, backend.rank()));
                 if (!executor) {
                     // A rank may need staging that does not fit under the limit. The other ranks get the error.
                     EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
@@ -83,7 +84,9 @@ TEST(Limits, ADonatedSourceKeepsAPlanWhole) {
     harness().on_every_rank([&](Backend& backend) {
         for (const Index staging : {Index{0}, staging_bytes_max}) {
             auto executor =
-                Executor::prepare(plan, backend, {}, {.footprint_bytes_max = ends + staging, .donate = true});
+                Executor::prepare(judge(plan, backend.capabilities(),
+                                        {.memory = {.footprint_bytes_max = ends + staging, .donate = true}}),
+                                  backend);
             if (!executor) {  // staging does not fit under the limit, on this rank or another
                 EXPECT_EQ(staging, 0) << executor.error().message;
                 continue;

@@ -135,8 +135,8 @@ TEST(Lists, ExecutorsSideBySide) {
     const Item first{*plan_of(mesh, "f32[12@x,7]", exchange, "f32[12,7@x]")};
     const Item second{*plan_of(mesh, "f32[12,7@x]", exchange, "f32[12@x,7]")};
     harness().on_every_rank([&](Backend& backend) {
-        auto one = Executor::prepare(first.plan, backend);
-        auto two = Executor::prepare(second.plan, backend);
+        auto one = Executor::prepare(judge(first.plan, backend.capabilities()), backend);
+        auto two = Executor::prepare(judge(second.plan, backend.capabilities()), backend);
         ASSERT_TRUE(one && two);
         Workbench bench_one(first, backend.rank(), 1, one->workspace_bytes());
         Workbench bench_two(second, backend.rank(), 2, two->workspace_bytes());
@@ -162,7 +162,7 @@ TEST(Lists, ARunOutlivesWhatStartedIt) {
     harness().on_every_rank([&](Backend& backend) {
         Workbench bench({*plan}, backend.rank(), 1, 0);
         const Buffers buffers = bench.buffers();
-        auto executor = Executor::prepare(*plan, backend);
+        auto executor = Executor::prepare(judge(*plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor);
         auto ticket = (*executor->bind(std::span(&buffers, 1)))->start();
         executor = fail(Code::usage, "dropped");
@@ -177,7 +177,7 @@ TEST(Lists, StepsAreTimed) {
     ASSERT_TRUE(plan);
     harness().on_every_rank([&](Backend& backend) {
         const Item item{*plan};
-        auto executor = Executor::prepare(*plan, backend);
+        auto executor = Executor::prepare(judge(*plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor);
         Workbench bench(item, backend.rank(), 1, executor->workspace_bytes());
         const Buffers buffers = bench.buffers();

@@ -74,7 +74,7 @@ void expect_moves(Backend& backend, const std::vector<Item>& items, const Manner
         list.together = manner.together;
     else if (fingerprint(list) % 2 == 0)
         list = choose_executions(std::move(list), backend.capabilities(), memory);
-    auto executor = Executor::prepare(list, backend, storages, memory);
+    auto executor = Executor::prepare(judge(list, memory), backend, storages);
     ASSERT_TRUE(executor) << executor.error().message << '\n' << describe(items.front());
     std::vector<Workbench> benches = benches_of(items, *executor, backend.rank(), 0, manner.donate);
     const std::vector<Lent> lent = lent_for(backend, benches);

@@ -182,7 +182,8 @@ TEST(Promise, StepsRunAsItIsChosenForThem) {
             const auto judged = judge(plan, execution, {.memory = memory});
             // If the plan cannot run under the limit, no rank gets another answer.
             if (!judged) {
-                EXPECT_EQ(Executor::prepare(plan, execution, backend, {}, memory).error().code, Code::infeasible);
+                EXPECT_EQ(Executor::prepare(judge(plan, execution, {.memory = memory}), backend).error().code,
+                          Code::infeasible);
                 continue;
             }
             expect_kept(backend, *judged, tally);

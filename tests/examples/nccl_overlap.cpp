@@ -53,7 +53,7 @@ int gather(ncclComm_t communicator, int rank) {
     const int failed = [&] {
         // [README overlap_nccl]
         const Split split{.dim = 0, .block = rows, .ends = {rows / 4, rows / 2, rows}, .order = {}, .overlapped = true};
-        Executor executor = Executor::prepare(plan, split, *backend).value();
+        Executor executor = Executor::prepare(judge(plan, split), *backend).value();
         const auto bound = executor.bind({mine->bytes(), all->bytes(), {}}).value();
         const auto run = nccl::start(*bound, wire, {.offers_withheld = true}).value();
         for (std::size_t k = 0; k < split.ends.size(); ++k) {

@@ -26,7 +26,7 @@ int move_rows_to_columns(ncclComm_t communicator, int rank) {
 
     // [README nccl]
     auto backend = nccl::make_backend(communicator).value();  // splits one off yours; never aborts yours
-    Executor executor = Executor::prepare(plan, *backend).value();
+    Executor executor = Executor::prepare(judge(plan, backend->capabilities()), *backend).value();
     auto rows = backend->allocate(executor.plans()[0].source_bytes).value();  // or your own cudaMalloc
     auto columns = backend->allocate(executor.plans()[0].target_bytes).value();
     auto workspace = backend->allocate(executor.workspace_bytes()).value();

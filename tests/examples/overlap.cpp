@@ -39,7 +39,7 @@ int gather(Backend& backend) {
     // Some rows of every rank at a time. The first piece is small: until it has arrived there is nothing to do.
     const Split split{
         .dim = 0, .block = rows, .ends = {rows / 16, rows / 4, rows / 2, rows}, .order = {}, .overlapped = true};
-    Executor executor = Executor::prepare(plan, split, backend).value();
+    Executor executor = Executor::prepare(judge(plan, split), backend).value();
     const auto bound =
         executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), {}}).value();
     const auto ticket = bound->start().value();
@@ -88,7 +88,7 @@ int choose(Backend& backend) {
     const Judged<Plan> judged = judge(plan, AsSteps{}).value();
     const PieceChoice choice = choose_pieces(judged, machine, work).value();
     Executor executor =
-        Executor::prepare(plan, choice.split ? Execution(*choice.split) : judged.execution(), backend).value();
+        Executor::prepare(judge(plan, choice.split ? Execution(*choice.split) : judged.execution()), backend).value();
     // [README overlap_choose end]
 
     const auto bound =
@@ -112,7 +112,7 @@ int reduce(Backend& backend) {
 
     // [README overlap_offer]
     const Split split{.dim = 0, .block = 1024, .ends = {256, 512, 768, 960, 1024}, .order = {}, .overlapped = true};
-    Executor executor = Executor::prepare(plan, split, backend).value();
+    Executor executor = Executor::prepare(judge(plan, split), backend).value();
     const auto bound =
         executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(sums)), {}}).value();
     const auto ticket = bound->start({.offers_withheld = true}).value();

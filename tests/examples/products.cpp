@@ -87,7 +87,7 @@ int gather_and_multiply(Backend& backend) {
     const Split split = choose(plan, backend.size(), false).split.value_or(even_pieces(0, rows, 1));
 
     // [README overlap_gather_multiply]
-    Executor executor = Executor::prepare(plan, split, backend).value();
+    Executor executor = Executor::prepare(judge(plan, split), backend).value();
     const auto bound =
         executor.bind({std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(a)), {}}).value();
     const auto ticket = bound->start().value();
@@ -120,7 +120,7 @@ int multiply_and_scatter(Backend& backend) {
     const Split split = choose(plan, backend.size(), true).split.value_or(even_pieces(0, rows, 1));
 
     // [README overlap_multiply_scatter]
-    Executor executor = Executor::prepare(plan, split, backend).value();
+    Executor executor = Executor::prepare(judge(plan, split), backend).value();
     const auto bound =
         executor.bind({std::as_bytes(std::span(c)), std::as_writable_bytes(std::span(sums)), {}}).value();
     const auto ticket = bound->start({.offers_withheld = true}).value();
@@ -164,7 +164,7 @@ int layer_by_layer(Backend& backend) {
     // A bucket for each layer: they travel in this order, and arrive in it.
     ListPlan list{std::vector<Plan>(layers, plan), {}, {}};
     for (std::size_t k = 0; k < layers; ++k) list.buckets.push_back({k});
-    Executor executor = Executor::prepare(list, backend).value();
+    Executor executor = Executor::prepare(judge(list), backend).value();
     const auto bound = executor.bind(buffers).value();
     const auto ticket = bound->start().value();
     for (std::size_t k = 0; k < layers; ++k) {

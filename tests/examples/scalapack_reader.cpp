@@ -60,7 +60,8 @@ int main() {
             for (Index j = 0; j < a.back().columns; ++j)
                 at(a.back(), i, j) = value(global(i, 8, rank / 2), global(j, 8, rank % 2));
         const Storages storages{Storage{0, {1, a.back().lld}}, Storage{0, {1, b.back().lld}}};
-        executors.push_back(Executor::prepare(plan, world.rank(rank), storages).value());
+        executors.push_back(
+            Executor::prepare(judge(plan, world.rank(rank).capabilities()), world.rank(rank), storages).value());
     }
     for (std::size_t rank = 0; rank < 4; ++rank) {
         const Buffers buffers{std::as_bytes(std::span(a[rank].a)), std::as_writable_bytes(std::span(b[rank].a)), {}};

@@ -29,7 +29,7 @@ TEST(Local, OneThreadDrivesAllRanks) {
     local::World world(2);
     std::vector<Party> parties;
     for (Index rank = 0; rank < 2; ++rank) {
-        auto executor = Executor::prepare(plan, world.rank(rank));
+        auto executor = Executor::prepare(judge(plan, world.rank(rank).capabilities()), world.rank(rank));
         ASSERT_TRUE(executor);
         const auto first = static_cast<unsigned char>(10 * rank);
         parties.push_back({std::move(*executor), {std::byte{first}, std::byte(first + 1)}});
@@ -51,7 +51,7 @@ TEST(Local, OneThreadDrivesAllRanks) {
 
 TEST(Local, APeerThatNeverStartsIsAnErrorAndTheExecutorIsDone) {
     local::World world(2, {.timeout = std::chrono::milliseconds(20)});
-    auto executor = Executor::prepare(gathering_plan(), world.rank(1));
+    auto executor = Executor::prepare(judge(gathering_plan(), world.rank(1).capabilities()), world.rank(1));
     ASSERT_TRUE(executor);
     const std::array<std::byte, 2> source{};
     std::array<std::byte, 4> target{};
@@ -67,7 +67,7 @@ TEST(Local, APeerThatNeverStartsIsAnErrorAndTheExecutorIsDone) {
 // A rank that polls counts as waiting too.
 TEST(Local, APeerThatNeverStartsIsAnErrorOfWhoPolls) {
     local::World world(2, {.timeout = std::chrono::milliseconds(20)});
-    auto executor = Executor::prepare(gathering_plan(), world.rank(1));
+    auto executor = Executor::prepare(judge(gathering_plan(), world.rank(1).capabilities()), world.rank(1));
     ASSERT_TRUE(executor);
     const std::array<std::byte, 2> source{};
     std::array<std::byte, 4> target{};
@@ -86,7 +86,8 @@ TEST(Local, MoreRanksThanAProcessHasAreNotMade) {
     for (const Index ranks : {local::ranks_max + 1, Index{1} << 40, index_max}) {
         local::World world(ranks);
         EXPECT_EQ(world.size(), ranks);
-        const auto prepared = Executor::prepare(gathering_plan(), world.rank(ranks - 1));
+        const auto prepared =
+            Executor::prepare(judge(gathering_plan(), world.rank(ranks - 1).capabilities()), world.rank(ranks - 1));
         ASSERT_FALSE(prepared);
         EXPECT_EQ(prepared.error().code, Code::unsupported);
         EXPECT_NE(prepared.error().message.find("at most 65536"), std::string::npos) << prepared.error().message;
@@ -99,9 +100,9 @@ TEST(Local, DisagreementIsLearnedAtTheLatestAtTheStart) {
     Plan other = gathering_plan();
     other.steps.front().kind = StepKind::exchange;
     local::World world(2);
-    auto first = Executor::prepare(gathering_plan(), world.rank(0));
+    auto first = Executor::prepare(judge(gathering_plan(), world.rank(0).capabilities()), world.rank(0));
     ASSERT_TRUE(first);
-    const auto second = Executor::prepare(other, world.rank(1));
+    const auto second = Executor::prepare(judge(other, world.rank(1).capabilities()), world.rank(1));
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, Code::mismatch);
     const std::array<std::byte, 2> source{};

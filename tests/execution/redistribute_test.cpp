@@ -175,7 +175,7 @@ TEST(Executor, RunTakesTheWorkspaceItNeeds) {
     for (Index rank = 0; rank < 6; ++rank) {
         threads.emplace_back([&, rank] {
             std::string& own = wrong[static_cast<std::size_t>(rank)];
-            auto executor = Executor::prepare(plan, world.rank(rank));
+            auto executor = Executor::prepare(judge(plan, world.rank(rank).capabilities()), world.rank(rank));
             if (!executor) return void(own = executor.error().message);
             std::vector<float> in(tile_count(source, rank)), out(tile_count(target, rank)), wanted(out.size());
             const auto begin = [&](const Layout& of) { return static_cast<float>(4 * tile_offset(of, rank)[0]); };

@@ -85,7 +85,7 @@ TEST_F(Faults, NoMemoryForStagingIsSaidOnAllRanks) {
         party.count_true(true);
         if (backend.rank() == 1) set_capacity(1, live(1) + 2048);
         party.count_true(true);
-        const auto executor = Executor::prepare(two_steps(), backend);
+        const auto executor = Executor::prepare(judge(two_steps(), backend.capabilities()), backend);
         party.count_true(true);
         if (backend.rank() == 1) set_capacity(1, std::size_t{1} << 36);
         ASSERT_FALSE(executor);
@@ -98,14 +98,14 @@ TEST_F(Faults, NoMemoryForStagingIsSaidOnAllRanks) {
             EXPECT_TRUE(names(executor.error(), "out of memory")) << executor.error().message;
         }
         party.count_true(true);
-        EXPECT_TRUE(Executor::prepare(two_steps(), backend));  // the backend still works
+        EXPECT_TRUE(Executor::prepare(judge(two_steps(), backend.capabilities()), backend));  // the backend still works
     });
 }
 
 TEST_F(Faults, ARankThatNeverStartsIsNotWaitedForForever) {
     const Wanted data = wanted(two_steps(), 1);
     on_backends(300ms, [&](Backend& backend, Party& party) {
-        auto executor = Executor::prepare(data.plan, backend);
+        auto executor = Executor::prepare(judge(data.plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor) << executor.error().message;
         Trial trial(backend, data, executor->workspace_bytes());
         const Buffers buffers = trial.buffers();
@@ -120,7 +120,7 @@ TEST_F(Faults, ARankThatNeverStartsIsNotWaitedForForever) {
             EXPECT_EQ(done.error().code, Code::backend);
             EXPECT_TRUE(names(done.error(), "step 1 (exchange), with ranks")) << done.error().message;
             EXPECT_TRUE(names(done.error(), "3")) << done.error().message;
-            const auto again = Executor::prepare(data.plan, backend);
+            const auto again = Executor::prepare(judge(data.plan, backend.capabilities()), backend);
             ASSERT_FALSE(again);
             EXPECT_TRUE(names(again.error(), "aborted")) << again.error().message;
         }
@@ -131,7 +131,7 @@ TEST_F(Faults, ARankThatNeverStartsIsNotWaitedForForever) {
 TEST_F(Faults, ARankThatNeverPreparesIsNotWaitedForForever) {
     on_backends(300ms, [](Backend& backend, Party& party) {
         if (backend.rank() != 0) {
-            const auto executor = Executor::prepare(two_steps(), backend);
+            const auto executor = Executor::prepare(judge(two_steps(), backend.capabilities()), backend);
             ASSERT_FALSE(executor);
             EXPECT_EQ(executor.error().code, Code::backend);
             EXPECT_TRUE(names(executor.error(), "while ranks agree")) << executor.error().message;
@@ -145,7 +145,7 @@ TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
     const Wanted data = wanted(two_steps(), 2);
     for (const int operations : {0, 1}) {
         on_backends(500ms, [&](Backend& backend, Party& party) {
-            auto executor = Executor::prepare(data.plan, backend);
+            auto executor = Executor::prepare(judge(data.plan, backend.capabilities()), backend);
             ASSERT_TRUE(executor) << executor.error().message;
             Trial trial(backend, data, executor->workspace_bytes());
             const Buffers buffers = trial.buffers();
@@ -170,7 +170,7 @@ TEST_F(Faults, AnErrorBehindTheHostsBackNamesItsStep) {
 void on_withheld(const std::function<void(Backend&, Party&, Bound&, Trial&, const Wanted&)>& body) {
     const Wanted data = wanted(plan_of("x=4", "f32[64@x,64]", {{exchange, "f32[64,64@x]"}}), 3);
     on_backends(300ms, [&](Backend& backend, Party& party) {
-        auto executor = Executor::prepare(data.plan, Split{0, 16, {4, 8, 12, 16}, {}, true}, backend);
+        auto executor = Executor::prepare(judge(data.plan, Split{0, 16, {4, 8, 12, 16}, {}, true}), backend);
         ASSERT_TRUE(executor) << executor.error().message;
         Trial trial(backend, data, executor->workspace_bytes());
         const auto bound = executor->bind(trial.buffers()).value();

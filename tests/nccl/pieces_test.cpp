@@ -189,7 +189,7 @@ TEST(PiecesOnStreams, WrongUseIsSaidAndTheRunGoesOn) {
 TEST(PiecesOnStreams, OtherBackendsHaveNoStreams) {
     local::World world(1);
     const Plan plan = *plan_of("x=1", "f32[8@x]", all_gather, "f32[8]");
-    auto executor = Executor::prepare(plan, Split{0, 8, {4, 8}, {}, true}, world.rank(0)).value();
+    auto executor = Executor::prepare(judge(plan, Split{0, 8, {4, 8}, {}, true}), world.rank(0)).value();
     std::vector<std::byte> source(32);
     std::vector<std::byte> target(32);
     const auto bound = executor.bind({source, target, {}}).value();

@@ -46,7 +46,7 @@ TEST(Start, AllocatesNothingAndWaitsForNothing) {
         for (const Plan& plan : plans()) {
             const Wanted data = wanted(plan, 3);
             on_backends(with_staging(staging), [&](Backend& backend, Party& party) {
-                auto executor = Executor::prepare(plan, backend);
+                auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
                 ASSERT_TRUE(executor) << executor.error().message;
                 Trial trial(backend, data, executor->workspace_bytes());
                 const Buffers buffers = trial.buffers();
@@ -74,7 +74,7 @@ TEST(Start, OnTheCallersStreamInOrderWithTheCallersWork) {
     on_backends({}, [&](Backend& backend, Party&) {
         cudaStream_t stream = nullptr;
         must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-        auto executor = Executor::prepare(first.plan, backend);
+        auto executor = Executor::prepare(judge(first.plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor);
         Trial trial(backend, first, executor->workspace_bytes());
         const Buffers buffers = trial.buffers();
@@ -99,7 +99,7 @@ TEST(Start, IsTakenIntoAGraph) {
             on_backends(with_staging(staging), [&](Backend& backend, Party&) {
                 cudaStream_t stream = nullptr;
                 must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-                auto executor = Executor::prepare(plan, backend);
+                auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
                 ASSERT_TRUE(executor) << executor.error().message;
                 Trial trial(backend, first, executor->workspace_bytes());
                 const Buffers buffers = trial.buffers();
@@ -144,7 +144,7 @@ TEST(Start, RegularStepsAreNcclsOwn) {
     for (const Row& row : rows) {
         const Wanted data = wanted(row.plan, 8);
         on_backends({}, [&](Backend& backend, Party& party) {
-            auto executor = Executor::prepare(row.plan, backend);
+            auto executor = Executor::prepare(judge(row.plan, backend.capabilities()), backend);
             ASSERT_TRUE(executor);
             Trial trial(backend, data, executor->workspace_bytes());
             party.count_true(true);
@@ -177,7 +177,7 @@ TEST(Start, GroupsAreKeptAndBounded) {
             party.count_true(true);
             const int before = calls("ncclCommSplit");
             party.count_true(true);
-            EXPECT_TRUE(Executor::prepare(plan, backend));
+            EXPECT_TRUE(Executor::prepare(judge(plan, backend.capabilities()), backend));
             party.count_true(true);
             const int splits = calls("ncclCommSplit") - before;
             party.count_true(true);
@@ -186,7 +186,7 @@ TEST(Start, GroupsAreKeptAndBounded) {
         EXPECT_EQ(splits_of(rows), ranks);
         EXPECT_EQ(splits_of(rows), 0);         // kept
         EXPECT_EQ(splits_of(columns), ranks);  // the other communicator made room, since no plan holds it
-        auto held = Executor::prepare(columns, backend);
+        auto held = Executor::prepare(judge(columns, backend.capabilities()), backend);
         ASSERT_TRUE(held);
         EXPECT_EQ(splits_of(rows), 0);  // no room, so it uses the whole communicator
         EXPECT_GT(communicator_bytes(backend).value(), 0);
@@ -204,7 +204,7 @@ TEST(Start, CopyEnginesAreAskedForWhereTheyAreWanted) {
         const int splits = calls("ncclCommSplit");
         const int asked = calls("NCCL_CTA_POLICY_ZERO");
         on_backends(options, [&](Backend& backend, Party&) {
-            auto executor = Executor::prepare(plan, backend);
+            auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
             ASSERT_TRUE(executor);
             Trial trial(backend, data, executor->workspace_bytes());
             ASSERT_TRUE(executor->run(trial.buffers()));
@@ -220,7 +220,7 @@ TEST(Start, StagingStaysWithinItsBound) {
     const Wanted data = wanted(plan, 9);
     for (const Index bound : {Index{1} << 14, Index{1} << 16, Index{1} << 20}) {
         on_backends(with_staging(bound), [&](Backend& backend, Party&) {
-            auto executor = Executor::prepare(plan, backend);
+            auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
             ASSERT_TRUE(executor);
             EXPECT_GT(executor->staging_bytes(), 0);
             EXPECT_LE(executor->staging_bytes(), bound + 2 * 4096);  // whole pages
@@ -239,7 +239,7 @@ TEST(Start, MemoryOfTheCallerIsRegistered) {
     on_backends({}, [&](Backend& backend, Party& party) {
         auto* const calls = on_doubles() ? found<int(const char*)>("nccl_double_calls") : nullptr;
         const auto called = [&](const char* name) { return calls == nullptr ? 0 : calls(name); };
-        auto executor = Executor::prepare(plan, backend);
+        auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
         ASSERT_TRUE(executor);
         Trial trial(backend, data, executor->workspace_bytes());
         const std::size_t bytes = trial.source().size();

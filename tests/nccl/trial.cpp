@@ -44,7 +44,7 @@ Wanted wanted(const Plan& plan, unsigned seed) {
     std::vector<Executor> executors;
     std::vector<std::vector<std::byte>> workspaces;
     for (Index rank = 0; rank < ranks; ++rank) {
-        executors.push_back(*Executor::prepare(plan, world.rank(rank)));
+        executors.push_back(*Executor::prepare(judge(plan, world.rank(rank).capabilities()), world.rank(rank)));
         const RankPlan& own = executors.back().plans().front();
         made.sources.push_back(small_numbers(own.source_bytes, plan.source.dtype, random));
         made.targets.emplace_back(static_cast<std::size_t>(own.target_bytes));

@@ -10,7 +10,7 @@ int main() {
     const auto made = reshard::synthesize(source, target).value();
     const auto verdict = reshard::check(made.plan()).value();
     reshard::local::World world(6);
-    const auto executor = reshard::Executor::prepare(made.plan(), world.rank(0));
+    const auto executor = reshard::Executor::prepare(judge(made.plan(), world.rank(0).capabilities()), world.rank(0));
     std::printf("%speak %lld bytes\n", reshard::format(made.plan()).c_str(),
                 static_cast<long long>(verdict.peak_bytes));
     return executor && verdict.peak_bytes == 96 ? 0 : 1;

@@ -15,7 +15,7 @@ namespace reshard::mpi {
 /// Between MPI_Init and MPI_Finalize.
 [[nodiscard]] bool usable();
 
-/// What MPI says of a return code.
+/// MPI's text for a return code.
 [[nodiscard]] std::string text_of(int code);
 
 /// Code::backend with the call's name when the code is not success.

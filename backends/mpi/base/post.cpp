@@ -10,7 +10,7 @@ namespace {
 
 constexpr int letter_tag = 0;
 
-// Of this process, never freed: a letter may come as long as MPI runs.
+// One for the process, never freed: a letter may arrive as long as MPI runs.
 struct Posts {
     struct One {
         std::shared_ptr<Post> post;
@@ -68,8 +68,8 @@ void Letter::write(const Result<std::uint64_t>& brought) {
     if (!brought) write(brought.error().message);
 }
 
-// All ranks take the same one. Where they do not know the same, after a call that failed or two at once, all make
-// another.
+// All ranks use the same one. If some ranks know another one, after a failed call or two calls at once, all make a new
+// one.
 Result<std::shared_ptr<Post>> Post::of(MPI_Comm communicator) {
     const auto found = known(communicator);
     const std::uint64_t number = found ? found->number : 0;
@@ -130,7 +130,7 @@ void Post::take(const Letter& letter) {
         const bool to_come = opened == opened_.end() || letter.number > opened->second;
         if (closed_.contains(letter.backend) || !to_come) return;
     }
-    // What failed and is then dropped has failed.
+    // If it failed first and was dropped later, the failure counts.
     auto& notices = executors_[key].notices;
     const auto known = notices.find(letter.rank);
     if (known != notices.end() && known->second.letter.word == Word::failed) return;

@@ -1,5 +1,6 @@
-// Small messages that no call waits for: which call a rank has come to, and that it failed or left. They travel on a
-// communicator that is never freed, so that a late one is not taken for a message of whoever has its number next.
+// Small messages that no call waits for. They say which call a rank has reached, and that it failed or left. They
+// travel on a communicator that is never freed. So no later backend with the same number takes a late message for its
+// own.
 #pragma once
 
 #include <array>
@@ -51,8 +52,8 @@ struct Letter {
 /// The backend's and the call's number that prepared it.
 using ExecutorKey = std::pair<std::uint64_t, std::uint64_t>;
 
-/// What an executor leaves behind. Its communicators are freed when every peer has dropped it too, after as many runs,
-/// all of them well: then nothing travels on them any more.
+/// The remains of a dropped executor. Its communicators are freed when every peer has dropped it too, after the same
+/// number of runs, all without failure. Then no message travels on them any more.
 struct Estate {
     std::vector<Communicator> communicators;
     std::vector<int> peers;
@@ -76,7 +77,7 @@ public:
     /// Does not block.
     void send(int to, const Letter& letter);
 
-    /// What has come to a backend's calls, in order.
+    /// The letters of a backend's calls, in the order of arrival.
     [[nodiscard]] std::vector<Letter> calls(std::uint64_t backend);
 
     struct Notice {

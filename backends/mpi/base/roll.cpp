@@ -310,7 +310,8 @@ std::string Standing::missing(const std::set<int>& awaited) const {
     return in_list(first);
 }
 
-// What a peer did in runs that it had begun before is on its way; nor does it fail those that it has finished.
+// A failure in a run that the peer began before is still on its way to this rank. A peer cannot fail runs that it has
+// finished.
 std::optional<std::string> Standing::trouble(const std::set<int>& awaited) const {
     for (const auto& [rank, notice] : post_->notices(key_)) {
         const Letter& letter = notice.letter;

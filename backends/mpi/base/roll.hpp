@@ -1,5 +1,5 @@
-// Who has come to a collective call, and what becomes of an executor on each rank: what is waited for ends in time, and
-// says who is missing.
+// The attendance of ranks at collective calls, and the state of an executor on each rank. Every wait ends in time, and
+// its error names the missing ranks.
 #pragma once
 
 #include <optional>
@@ -66,7 +66,7 @@ private:
     std::optional<Error> broken_;
 };
 
-/// A rank in one executor, and what it knows of its peers there: those with which it exchanges messages.
+/// A rank in one executor, and its knowledge of its peers there. Peers are the ranks with which it exchanges messages.
 class Standing : NonCopyable {
 public:
     /// The executor that the last call to prepare makes.

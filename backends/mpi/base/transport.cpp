@@ -25,7 +25,7 @@ public:
         if (well_) MPI_T_finalize();
     }
 
-    // Of a variable that belongs to a component in use; one that is closed takes its variables along.
+    // Reads a variable of a component in use. A component that is closed removes its variables.
     [[nodiscard]] std::optional<Index> value(const char* name) const {
         int index = 0;
         if (!well_ || MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS) return std::nullopt;

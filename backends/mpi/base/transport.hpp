@@ -1,4 +1,4 @@
-// What MPI says of how its messages travel.
+// MPI's own statements about how its messages travel.
 #pragma once
 
 #include "backends/mpi/base/handles.hpp"

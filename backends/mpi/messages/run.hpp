@@ -4,13 +4,12 @@
 #include "backends/mpi/messages/channel_run.hpp"
 #include "backends/mpi/messages/message_reduce.hpp"
 #include "backends/mpi/messages/reduction_run.hpp"
-#include "src/execute/sending.hpp"
 
 namespace reshard::mpi {
 
 /// After the first failure a run goes on to its end, but with empty messages in place of its own. So no peer waits for
 /// a message that never comes: each one sees a short message and fails too. Signals tell the ranks of the node.
-class Run final : public Ticket, public SendingTicket {
+class Run final : public Ticket {
 public:
     explicit Run(RunPlan plan);
     ~Run() override;

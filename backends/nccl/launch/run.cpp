@@ -5,7 +5,6 @@
 
 #include "backends/nccl/launch/launch_list.hpp"
 #include "src/base/try.hpp"
-#include "src/execute/queued.hpp"
 
 namespace reshard::nccl {
 namespace {
@@ -119,7 +118,7 @@ public:
     Result<void> wait() override { return {}; }
 };
 
-class NcclBound final : public Bound, public QueuedBound {
+class NcclBound final : public Bound {
 public:
     NcclBound(const Ready& ready, LaunchList script, std::vector<Event> ends)
         : ready_(ready), script_(std::move(script)), ends_(std::move(ends)), seconds_(script_.step_count(), 0.0) {}
@@ -153,6 +152,7 @@ public:
         return std::make_unique<NcclRun>(ready_, script_, ends_, seconds_);
     }
 
+    [[nodiscard]] bool queued() const override { return true; }
     Result<void> wait_for_queue(void* queue) override {
         const OnDevice current(ready_.base->device());
         if (!made_) {

@@ -48,14 +48,10 @@ extern "C" {
 
 int reshard_mpi_backend(MPI_Comm communicator, const reshard_mpi_options* options, reshard_backend** backend,
                         reshard_error** error) {
-    return make_together(backend, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_backend>> {
-        RESHARD_CHECK(same_version());
-        const auto asked = placed.and_then([&] { return mpi_options_of(options); });
-        if (!asked) mpi::refuse(communicator, asked.error());
-        RESHARD_CHECK(asked);
-        RESHARD_TRY(auto& made, mpi::make_backend(communicator, *asked));
-        return std::make_unique<reshard_backend>(std::move(made));
-    });
+    return make_backend(
+        backend, error, [&] { return mpi_options_of(options); },
+        [&](const Error& why) { mpi::refuse(communicator, why); },
+        [&](const mpi::Options& asked) { return mpi::make_backend(communicator, asked); });
 }
 
 int reshard_mpi_backend_f(MPI_Fint communicator, const reshard_mpi_options* options, reshard_backend** backend,
@@ -68,8 +64,7 @@ int reshard_mpi_redistribute(MPI_Comm communicator, const reshard_layout* source
     return answer(error, [&]() -> Result<void> {
         RESHARD_CHECK(same_version());
         RESHARD_TRY(const auto& backend, mpi::backend_of(communicator));
-        RESHARD_TRY(const auto& tiles, or_tell(*backend, need_tiles(source, target, in, in_bytes, out, out_bytes)));
-        return redistribute(*backend, *tiles.source, *tiles.target, tiles.in, tiles.out);
+        return move_tiles(*backend, source, target, in, in_bytes, out, out_bytes);
     });
 }
 

@@ -33,14 +33,10 @@ extern "C" {
 
 int reshard_nccl_backend(ncclComm_t communicator, const reshard_nccl_options* options, reshard_backend** backend,
                          reshard_error** error) {
-    return make_together(backend, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_backend>> {
-        RESHARD_CHECK(same_version());
-        const auto asked = placed.and_then([&] { return nccl_options_of(options); });
-        if (!asked) nccl::refuse(communicator, asked.error());
-        RESHARD_CHECK(asked);
-        RESHARD_TRY(auto& made, nccl::make_backend(communicator, *asked));
-        return std::make_unique<reshard_backend>(std::move(made));
-    });
+    return make_backend(
+        backend, error, [&] { return nccl_options_of(options); },
+        [&](const Error& why) { nccl::refuse(communicator, why); },
+        [&](const nccl::Options& asked) { return nccl::make_backend(communicator, asked); });
 }
 
 int reshard_nccl_allocate_window(reshard_backend* backend, int64_t bytes, reshard_memory** memory,

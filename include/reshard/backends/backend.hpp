@@ -1,4 +1,4 @@
-// What a backend is given and what it must do. It moves boxes between ranks; it never plans and never sees a layout.
+// The interface of backends. A backend moves boxes between ranks; it never plans and never sees a layout.
 #pragma once
 
 #include <memory>
@@ -29,32 +29,34 @@ struct RankPlan {
     Index source_bytes = 0;       ///< least size of the source that is bound
     Index target_bytes = 0;       ///< of the target
     Index workspace_bytes = 0;    ///< of the workspace
-    /// Plans of one turn have parts of the workspace of their own, and may run step by step together; turns come one
-    /// after another. 0: all of the workspace is its own while it runs.
+    /// Plans of one turn have separate parts of the workspace and may run step by step together. Turns run one after
+    /// another. 0: the plan has the whole workspace while it runs.
     std::size_t turn = 0;
 };
 
-/// The caller's memory for one array. A source is only read; one that is given as `donated` instead may be written, as
-/// it is when the plan was prepared with donate. A backend is given both names of such a source.
+/// The caller's memory for one array. A source is only read. If the plan was prepared with donate, the caller gives the
+/// source as `donated`, and it may be written. A backend then gets both: `source` and `donated` refer to the same
+/// memory.
 struct Buffers {
     std::span<const std::byte> source;  ///< at least RankPlan::source_bytes
     std::span<std::byte> target;        ///< at least RankPlan::target_bytes
     std::span<std::byte> workspace;     ///< at least RankPlan::workspace_bytes
-    std::span<std::byte> donated = {};  ///< the source, where it may be written
+    std::span<std::byte> donated = {};  ///< the source, if it may be written
 };
 
 /// Communicators, datatypes and staging for a list of arrays, made once. All ranks drop it in the same order.
 class Prepared : NonCopyable {
 public:
     virtual ~Prepared() = default;
-    [[nodiscard]] virtual Index staging_bytes() const = 0;             ///< what it holds beyond the caller's buffers
+    [[nodiscard]] virtual Index staging_bytes() const = 0;             ///< held beyond the caller's buffers
     [[nodiscard]] virtual std::string describe() const { return {}; }  ///< for people: how bytes will move
-    /// What may be started on these buffers, one per array. Errors: backend.
+    /// Binds these buffers, one entry per array. Errors: backend.
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
-    /// This rank will take part in no run any more. Ranks that wait for it in one are told why, as they are when it
-    /// drops what is prepared before it has started that run.
+    /// Says that this rank takes part in no further run. Ranks that wait for it in a run are told why. They are also
+    /// told if it drops this object before it has started that run.
     virtual void give_up(const Error&) {}
-    /// It could not bind or start. Ranks that wait for it are told why, unless it starts a run within a second.
+    /// Says that this rank could not bind or start. Ranks that wait for it are told why, unless it starts a run within
+    /// a second.
     virtual void excuse(const Error&) {}
 };
 
@@ -65,25 +67,25 @@ public:
     [[nodiscard]] virtual std::span<std::byte> bytes() = 0;  ///< all of it
 };
 
-/// What a backend does to memory of the caller's that it registers.
+/// A registration of the caller's memory, as a backend implements it.
 class Registered : NonCopyable {
 public:
     virtual ~Registered() = default;
-    virtual Result<void> end() = 0;  ///< takes it back; called again after a failure
+    virtual Result<void> end() = 0;  ///< undoes it; called again after a failure
 };
 
-/// Memory of the caller's while peers may reach it: see Backend::register_memory. Dropping it ends it.
+/// Memory of the caller's while peers may reach it: see Backend::register_memory. Dropping it ends the registration.
 class Registration {
 public:
-    Registration() = default;  ///< of nothing
+    Registration() = default;  ///< of no memory
     Registration(std::span<std::byte> memory, std::unique_ptr<Registered> held)
         : memory_(memory), held_(std::move(held)) {}             ///< of a backend
     Registration(Registration&&) noexcept = default;             ///< leaves nothing
     Registration& operator=(Registration&&) noexcept = default;  ///< ends what it was
 
-    /// The memory is as any other again, with its contents; ended already, nothing. No run may use it. Errors: usage
-    /// while a run does; backend where the memory was freed or mapped anew meanwhile, which is left as it is now, or
-    /// where the system does not say. Then it is still registered where it can be, and may be ended again.
+    /// Makes the memory ordinary again and keeps its contents. Does nothing if it was ended before. No run may use the
+    /// memory. Errors: usage while a run uses it; backend if the memory was freed or mapped anew, which is left as it
+    /// is now, or if the system does not say. Then it stays registered as far as possible, and may be ended again.
     Result<void> end() {
         if (!held_) return {};
         auto ended = held_->end();
@@ -99,15 +101,15 @@ private:
 
 /// Whether a process that this one forks sees registered memory.
 enum class OnFork {
-    share,    ///< it does, and writes to it are seen by both, until either ends the registration for itself
-    withhold  ///< it has no such memory (MADV_DONTFORK): a touch there ends it
+    share,    ///< it does, and both see writes to it, until either ends the registration for itself
+    withhold  ///< it has no such memory (MADV_DONTFORK): an access there ends the process
 };
 
 /// Bytes that a backend handed out or holds for itself: tiles, workspaces, staging, windows.
 struct MemoryUse {
     Index held_bytes = 0;        ///< now
     Index most_bytes = 0;        ///< high-water mark
-    Index registered_bytes = 0;  ///< of the caller's memory, now; in neither of the two
+    Index registered_bytes = 0;  ///< of the caller's memory, now; not counted in the other two
 };
 
 /// The ranks among which plans run, and what moves boxes between them.
@@ -115,21 +117,21 @@ class Backend : NonCopyable {
 public:
     virtual ~Backend() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;           ///< local, mpi, nccl
-    [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero where it does not count
+    [[nodiscard]] virtual MemoryUse memory_use() const { return {}; }  ///< of this rank; zero if not counted
     [[nodiscard]] virtual Index rank() const = 0;                      ///< this rank, from 0
     [[nodiscard]] virtual Index size() const = 0;                      ///< how many ranks there are
-    /// What it does by itself, for the planner.
+    /// For the planner.
     [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
-    /// Collective: succeeds when every rank brings the same number, else Code::mismatch names the first that differs. A
-    /// rank that failed brings its error and gets it back; the others then fail with the code and the words of the
-    /// first rank that did. Each collective call agrees exactly once on every rank, whatever is wrong with its
+    /// Collective: succeeds if every rank brings the same number. Otherwise Code::mismatch names the first rank that
+    /// differs. A rank that failed brings its error and gets it back; the others fail with the code and the words of
+    /// the first rank that failed. Each collective call agrees equally often on every rank, whatever is wrong with its
     /// arguments. If ranks share one thread, this call cannot wait: it compares with the ranks that came before, and
     /// those get the error when they start.
     virtual Result<void> agree(const Result<std::uint64_t>& own) = 0;
     /// Collective. Every rank must call it in the same order with schedules of the same plans.
     virtual Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) = 0;
-    /// The same, holding at most so many bytes beyond the caller's buffers on this rank; where less is slower, in
-    /// smaller pieces. Errors: infeasible where that is not enough, backend on ranks that are told of another's.
+    /// The same, with at most this many bytes beyond the caller's buffers on this rank. If that is little, data moves
+    /// in smaller pieces. Errors: infeasible if it is not enough, and backend on the other ranks.
     virtual Result<std::unique_ptr<Prepared>> prepare_within(std::vector<RankPlan> plans, Index staging_bytes_max) {
         auto prepared = prepare(std::move(plans));
         if (prepared && (*prepared)->staging_bytes() > staging_bytes_max) {
@@ -137,29 +139,29 @@ public:
         }
         return prepared;
     }
-    /// Registered memory: so many bytes, with unspecified contents. Not collective; ranks that take at once stand in
-    /// line, so that none is promised what another takes. Errors: backend when the machine or the control group of the
-    /// process has not that much available, with both numbers, before any of it is taken.
+    /// Registered memory of this many bytes, with unspecified contents. Not collective. Ranks that allocate at the same
+    /// time do so in turn, so that no two ranks count on the same bytes. Errors: backend, with both numbers and before
+    /// any of it is allocated, if the machine or the control group of the process has less available.
     virtual Result<std::unique_ptr<Memory>> allocate(Index bytes) = 0;
-    /// Makes memory of the caller's as fast as memory from allocate, at any offset and of any size: to be called before
-    /// a loop, and ended before the memory is freed or resized. Not collective. What lies wholly inside is recognized
-    /// at each start. The pointer and the contents stay; meanwhile other threads may read it and not write. Under MPI
-    /// its whole pages become shared with the ranks of the node, in steps of 8 MiB, the most that is held beside it;
-    /// what costs nothing elsewhere does nothing. docs/memory.md has the rules and the price. Errors: usage with the
-    /// reason where the memory is not private, anonymous and writable; backend where memory or a limit does not
-    /// suffice. After an error the memory is as it was.
+    /// Makes memory of the caller's as fast as memory from allocate, at any offset and of any size. Call it before a
+    /// loop, and end it before the memory is freed or resized. Not collective. Each start recognizes buffers that lie
+    /// wholly inside. The pointer and the contents stay. During the call other threads may read the memory but not
+    /// write it. Under MPI its whole pages become shared with the ranks of the node, in steps of 8 MiB, the most that
+    /// is held beside it. Backends that gain nothing do nothing. docs/memory.md has the rules and the price. Errors:
+    /// usage with the reason if the memory is not private, anonymous and writable; backend if memory or a limit does
+    /// not suffice. After an error the memory is as it was.
     virtual Result<Registration> register_memory(std::span<std::byte> memory, OnFork on_fork = OnFork::share);
     /// True when buffers lie on a device: the program reaches them by put and get only.
     [[nodiscard]] virtual bool on_device() const { return false; }
-    /// Copies between the program's own memory and memory that a run may use; of a GPU the two differ. Blocks.
+    /// Copies from the program's own memory to memory that a run may use. The two differ on a GPU. Blocks.
     /// pre: equal sizes.
     virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
     /// The other way.
     virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
 
 protected:
-    /// Drops what is kept for redistribute: executors, which refer to what a backend is made of. Its destructor does
-    /// this first.
+    /// Drops the executors that redistribute keeps. They refer to members of the backend, so its destructor does this
+    /// first.
     void drop_kept() { kept_.reset(); }
 
 private:

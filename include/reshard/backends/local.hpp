@@ -9,12 +9,12 @@
 /// Ranks of one process.
 namespace reshard::local {
 
-/// Ranks that a world has at most.
+/// The largest number of ranks of a world.
 inline constexpr Index ranks_max = Index{1} << 16;
 
-/// Of all ranks.
+/// Options of a world.
 struct Options {
-    /// A wait that no peer ever joins ends in Code::backend after it.
+    /// If a peer does not come within this time, a wait fails with Code::backend.
     std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
@@ -22,8 +22,8 @@ struct Options {
 /// starts every rank before it waits on any.
 class World : NonCopyable {
 public:
-    /// So many ranks. pre: at least one. If there are more than ranks_max, no rank is made, and every call fails with
-    /// Code::unsupported.
+    /// A world of this many ranks. pre: at least one. If there are more than ranks_max, no rank is made, and every call
+    /// fails with Code::unsupported.
     explicit World(Index ranks, const Options& options = {});
     ~World();
 

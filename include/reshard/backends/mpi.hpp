@@ -12,20 +12,20 @@
 /// Ranks of an MPI communicator.
 namespace reshard::mpi {
 
-/// How data moves between ranks of a node where no rank reaches the other's buffers: packed into a bounce buffer of the
-/// receiver in shared memory, and copied out of it.
+/// How data moves between two ranks of a node if neither reaches the other's buffers. The sender packs it into a bounce
+/// buffer of the receiver in shared memory, and the receiver copies it out.
 enum class UnregisteredBuffers {
-    by_size,            ///< with non-temporal stores where what all ranks write does not fit the cache that they share
-    bounce,             ///< through the caches: fast where a line is cheap to hand from core to core
-    bounce_nontemporal  ///< with non-temporal stores: fast where it is not
+    by_size,            ///< with non-temporal stores if the data of all ranks does not fit the cache that they share
+    bounce,             ///< through the caches: fast if cores hand cache lines to each other cheaply
+    bounce_nontemporal  ///< with non-temporal stores: fast if they do not
 };
 
 /// The same on all ranks.
 struct Options {
-    /// Ranks of one node move through shared memory; without, everything is messages.
+    /// Ranks of one node move data through shared memory. If false, all data moves by messages.
     bool shared_memory = true;
-    /// So many consecutive ranks count as one node, to see on one machine what several nodes do; 0: as
-    /// MPI_Comm_split_type finds.
+    /// This many consecutive ranks count as one node, to try several nodes on one machine. 0: nodes are as
+    /// MPI_Comm_split_type finds them.
     Index ranks_per_node = 0;
     /// For buffers that are not this backend's own memory.
     UnregisteredBuffers unregistered_buffers = UnregisteredBuffers::by_size;
@@ -36,42 +36,41 @@ struct Options {
     /// MPI's TCP at most its eager limit. 0: each transfer is one message, moved by MPI's datatypes without staging.
     Index piece_bytes = Index{1} << 18;
     /// Bytes of staging of each rank, for messages that are packed or unpacked: four under way to and from every peer.
-    /// Where that is more, messages are smaller; where they would be too small, it is as with messages of 0 bytes.
+    /// If that needs more, messages are smaller. If they would be too small, transfers move as with piece_bytes 0.
     Index staging_bytes = Index{1} << 25;
-    /// How long a rank waits for a peer that does not come before a run, or what prepares one, fails. Peers that fail,
-    /// or that drop what others wait for, say so and are not waited for.
+    /// How long a rank waits for a missing peer before a run, or its preparation, fails. Peers that fail, or that drop
+    /// an executor that others wait for, say so, and no rank waits for them.
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
 };
 
-/// Collective over `communicator`. Errors: backend when MPI is not initialized, already finalized, or fails.
+/// Collective over `communicator`. Errors: backend if MPI is not initialized, already finalized, or fails.
 /// Peers on the same node write straight into memory that this backend has allocated: the fastest way there is.
 /// Threads: prepare, and runs that send messages, follow the level that MPI_Init_thread granted. Runs between ranks of
 /// one node send no messages, so different executors may run in different threads at any level.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(MPI_Comm communicator, const Options& options = {});
 
-/// Collective: this rank's part in a call of make_backend whose options it has refused before the call. The other
+/// Collective: takes this rank's part in a call of make_backend if it refuses its options before the call. The other
 /// ranks, in make_backend, fail and do not wait for it.
 void refuse(MPI_Comm communicator, const Error& why);
 
-/// Collective. The options with the `unregistered_buffers` under which `seconds` is least. `seconds` is called on a
-/// backend with each, runs there what the caller wants, as often and on the buffers that the caller wants, and returns
-/// its time; the slowest rank counts.
+/// Collective. Returns the options with the `unregistered_buffers` that make `seconds` least. Calls `seconds` once for
+/// each, on a backend with it. `seconds` runs moves of the caller's and returns their time; the slowest rank counts.
 /// Errors: what `seconds` returns, on the ranks where it does, and backend on the others.
 [[nodiscard]] Result<Options> tune(MPI_Comm communicator, const Options& options,
                                    const std::function<Result<double>(Backend&)>& seconds);
 
-/// As reshard::redistribute, on a backend of the communicator's own with default options. That backend and what is
-/// prepared on it hang on the communicator as an attribute: they go with MPI_Comm_free, or in MPI_Finalize, and a
-/// duplicate has none of them. Calls on one communicator are collective and in one order.
+/// As reshard::redistribute, on a backend of the communicator's own with default options. The backend and its executors
+/// are an attribute of the communicator. MPI_Comm_free or MPI_Finalize frees them, and a duplicate does not inherit
+/// them. Calls on one communicator are collective and in one order.
 [[nodiscard]] Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target,
                                         ConstElements in, Elements out);
 
-/// The backend that redistribute keeps on this communicator, made by the first who asks: that call is collective. What
-/// is allocated on it is memory that peers reach in redistribute. It outlives its communicator while someone holds it,
-/// and MPI_Finalize too, but moves nothing then. Errors: as make_backend.
+/// The backend that redistribute keeps on this communicator. The first call makes it and is collective. In
+/// redistribute, peers reach the memory that was allocated on it. It outlives its communicator, and MPI_Finalize, while
+/// the caller holds it, but then it moves no data. Errors: as make_backend.
 [[nodiscard]] Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator);
 
-/// Collective: gives back all that redistribute keeps on the communicator.
+/// Collective: gives back everything that redistribute keeps on the communicator.
 void clear(MPI_Comm communicator);
 
 }  // namespace reshard::mpi

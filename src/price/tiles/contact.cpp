@@ -6,8 +6,8 @@ namespace reshard {
 
 Contact::Contact(const Dim& before, const Dim& after)
     : extent_(after.extent), blocks_(before.pieces.empty() && after.pieces.empty()) {
-    held_.block = std::max<Index>(tile_extent(before), 1);
-    wanted_.block = std::max<Index>(tile_extent(after), 1);
+    held_.block = std::max<Index>(block_extent(before), 1);
+    wanted_.block = std::max<Index>(block_extent(after), 1);
     most_ = std::min(held_.block, wanted_.block);
     if (blocks_) return;
     const std::vector<Dim::Piece> held = pieces_of(before);

@@ -56,7 +56,7 @@ private:
     bool gaps_ = false;
 };
 
-/// Both cuts of a dimension. Where they are not by ceil-div, linear in their pieces.
+/// Both cuts of a dimension. If one is not by ceil-div, the time is linear in their pieces.
 class Contact {
 public:
     Contact(const Dim& before, const Dim& after);
@@ -71,11 +71,11 @@ public:
     [[nodiscard]] Index wanted_size(Index tile) const { return size(wanted_, tile); }
     /// Indices in common, of any two tiles, at most.
     [[nodiscard]] Index most() const { return most_; }
-    /// Of the tiles that a tile meets all but the first and the last lie inside it.
+    /// True if every tile that a tile meets lies inside it, except the first and the last.
     [[nodiscard]] bool nested() const { return blocks_; }
 
 private:
-    // One end's tiles. Where some are not blocks: what each meets, and its indices.
+    // One end's tiles. For tiles that are not blocks: the tiles that each meets, and its indices.
     struct End {
         Index block = 1;
         std::vector<std::size_t> begins;

@@ -9,7 +9,7 @@ namespace reshard {
 
 namespace {
 
-// What a value of the digit adds to the number that the atoms make.
+// The weight of the digit in the number that the atoms make.
 Index weight_of(std::span<const Atom> atoms, Atom digit) {
     Index below = combinations(atoms);
     for (const Atom& atom : atoms) {

@@ -19,11 +19,12 @@ struct CodeDim {
 /// code = team * tiles + number of the tile.
 class TileCodes {
 public:
-    /// `dims`: those that either end cuts. nullopt where the team's digits and those of the layout form no chain.
+    /// `dims`: the dimensions that either end cuts. nullopt if the team's digits and the layout's form no chain.
     [[nodiscard]] static std::optional<TileCodes> make(const Layout& layout, const AtomList& team,
                                                        std::span<const std::size_t> dims);
 
-    /// Codes in which the dimension that changes most from device to device, among so many, is the last one.
+    /// Numbers the codes so that the last dimension is the one that changes most between devices of a block of this
+    /// size.
     void number(Index block);
 
     [[nodiscard]] std::span<const Index> codes() const { return codes_; }  ///< by place
@@ -43,7 +44,7 @@ public:
 
 private:
     void list_devices(const Mesh& mesh);
-    /// What a value of a digit adds to one of the numbers: those of shards, then that of the team.
+    /// The weight of a digit's value in one of the numbers: the shard numbers first, then the team's.
     [[nodiscard]] Index adds(std::size_t digit, std::size_t number) const {
         return adds_[digit * (given_.size() + 1) + number];
     }

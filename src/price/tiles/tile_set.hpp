@@ -6,7 +6,7 @@
 
 namespace reshard {
 
-/// What a tile meets: elements, and tiles that have some of them.
+/// The elements that a tile meets, and the number of tiles that have some of them.
 struct TileCount {
     Index elements = 0;
     Index tiles = 0;
@@ -20,19 +20,20 @@ public:
         Index times = 1;
     };
 
-    /// Of tiles before a move where `held`, else of those after it.
+    /// The tiles before a move if `held`, or else the tiles after it.
     TileSet(const std::vector<Contact>& contacts, bool held) : contacts_(contacts), held_(held) {}
 
-    /// The tiles, ascending by code, none twice. What is given must outlive the questions.
+    /// Sets the tiles, ascending by code, each once. The arguments must outlive the queries.
     void assign(const TileCodes& codes, std::span<const Tile> tiles);
 
-    /// What a tile of the other end meets in the set, within its team. `shards`: its numbers by dimension.
+    /// Counts the tiles of the set that a tile of the other end meets within its team. `shards`: its numbers by
+    /// dimension.
     [[nodiscard]] TileCount met(Index team, std::span<const Index> shards) const;
 
 private:
     using Tiles = std::span<const Tile>;
     [[nodiscard]] MetTiles meetings(const CodeDim& dim, std::span<const Index> shards) const;
-    // Of tiles from `begin` to `end`, whose codes are `base` but for the dimensions from `level` on.
+    // Counts tiles [begin, end). Their codes agree with `base` in all dimensions before `level`.
     [[nodiscard]] TileCount count(std::size_t level, std::size_t begin, std::size_t end, Index base,
                                   std::span<const Index> shards) const;
     [[nodiscard]] TileCount count_last(std::size_t begin, std::size_t end, Index base,

@@ -57,7 +57,7 @@ TEST(Absence, ARankThatNeverCallsIsNamedAfterTheTimeout) {
     for (const mpi::Options& options : transports()) {
         expect_named(options, [](Backend& backend, int away) {
             const Plan plan = turning_plan();
-            auto executor = Executor::prepare(plan, backend);
+            auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
             ASSERT_TRUE(executor) << executor.error().message;
             Workbench bench({plan}, backend.rank(), 1, 0);
             const Buffers buffers = bench.buffers();
@@ -82,18 +82,18 @@ TEST(Absence, ARankThatNeverComesToPrepareIsNamed) {
     expect_named(transports().front(), [](Backend& backend, int away) {
         if (backend.rank() == away) {
             MPI_Barrier(MPI_COMM_WORLD);
-            const auto late = Executor::prepare(turning_plan(), backend);
+            const auto late = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
             EXPECT_FALSE(late);
             return;
         }
         const auto begin = Clock::now();
-        const auto executor = Executor::prepare(turning_plan(), backend);
+        const auto executor = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
         EXPECT_LT(Clock::now() - begin, test::soon);
         ASSERT_FALSE(executor);
         EXPECT_NE(executor.error().message.find(fmt::format("rank {} did not come to ", away)), std::string::npos)
             << executor.error().message;
         EXPECT_NE(executor.error().message.find("within 500 ms"), std::string::npos) << executor.error().message;
-        const auto again = Executor::prepare(turning_plan(), backend);
+        const auto again = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
         ASSERT_FALSE(again);
         EXPECT_NE(again.error().message.find("an earlier call of this backend failed"), std::string::npos);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -109,7 +109,7 @@ TEST(Absence, ARankThatDropsItsBackendTellsTheOthers) {
             backend->reset();
         } else {
             const auto begin = Clock::now();
-            const auto executor = Executor::prepare(turning_plan(), **backend);
+            const auto executor = Executor::prepare(judge(turning_plan(), (*backend)->capabilities()), **backend);
             EXPECT_LT(Clock::now() - begin, test::soon);
             ASSERT_FALSE(executor);
             EXPECT_EQ(executor.error().message, fmt::format("rank {} dropped its backend", away));
@@ -145,7 +145,7 @@ TEST(Absence, ARankThatIsLateInAnAllReduceWritesIntoNobodysTile) {
     const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[262144]{U:x}", all_reduce, "f32[262144]");
     for (const int looks : {20, 400}) {
         expect_named(transports().back(), [&](Backend& backend, int away) {
-            Executor executor = Executor::prepare(plan, backend).value();
+            Executor executor = Executor::prepare(judge(plan, backend.capabilities()), backend).value();
             Workbench bench({plan}, backend.rank(), 1, executor.workspace_bytes());
             const Buffers buffers = bench.buffers();
             MPI_Barrier(MPI_COMM_WORLD);
@@ -183,7 +183,8 @@ TEST(Absence, NoMessageIsUnderWayAfterAFailure) {
     options.timeout = std::chrono::seconds(20);
     options.piece_bytes = 0;  // one long message to each
     expect_named(options, [&](Backend& backend, int away) {
-        auto executor = std::make_unique<Executor>(Executor::prepare(plan, backend).value());
+        auto executor =
+            std::make_unique<Executor>(Executor::prepare(judge(plan, backend.capabilities()), backend).value());
         auto source = std::make_unique<test::Mapped>(whole / ranks);
         auto target = std::make_unique<test::Mapped>(whole);
         ASSERT_TRUE(source->made() && target->made());
@@ -209,10 +210,11 @@ TEST(Absence, RunsOfADroppedExecutorWriteIntoNobodysBounceBuffers) {
                                      *plan_of(mesh, "f32[1024]{U:x}", all_reduce, "f32[1024]")};
     for (const Plan& plan : plans) {
         for (int away = 0; away < static_cast<int>(harness().ranks()); ++away) {
-            auto dropped = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+            auto dropped = std::make_unique<Executor>(
+                Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value());
             if (world_rank() == away) dropped.reset();
             MPI_Barrier(MPI_COMM_WORLD);
-            Executor executor = Executor::prepare(plan, **backend).value();
+            Executor executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value();
             Workbench bench({plan}, world_rank(), 1, executor.workspace_bytes());
             const Buffers right = bench.buffers();
             const auto bound = executor.bind({&right, 1}).value();
@@ -244,7 +246,7 @@ TEST(Absence, ALateRankWritesIntoNobodysTile) {
                                fmt::format("f32[{},12@x]", rows));
     auto backend = mpi::make_backend(MPI_COMM_WORLD);
     ASSERT_TRUE(backend) << backend.error().message;
-    Executor executor = Executor::prepare(plan, **backend).value();
+    Executor executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value();
     const RankPlan& own = executor.plans()[0];
     auto source = (*backend)->allocate(own.source_bytes).value();
     auto target = (*backend)->allocate(own.target_bytes).value();
@@ -279,7 +281,8 @@ TEST(Absence, AFailureOfALaterRunDoesNotEndAnEarlierOne) {
         options.timeout = std::chrono::seconds(20);
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
-        auto executor = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+        auto executor =
+            std::make_unique<Executor>(Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value());
         Workbench bench({plan}, world_rank(), 1, executor->workspace_bytes());
         const Buffers buffers = bench.buffers();
         const auto run = [&] { return executor->run(buffers.source, buffers.target); };
@@ -319,7 +322,8 @@ TEST(Absence, MessagesToADroppedExecutorAreLost) {
     ASSERT_TRUE(backend) << backend.error().message;
     const Plan plan = turning_plan();
     for (std::uint64_t round = 1; round <= 10; ++round) {
-        auto executor = std::make_unique<Executor>(Executor::prepare(plan, **backend).value());
+        auto executor =
+            std::make_unique<Executor>(Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value());
         Workbench lost({plan}, world_rank(), 2 * round, 0);
         const Buffers buffers = lost.buffers();
         if (world_rank() == 0) {
@@ -329,7 +333,7 @@ TEST(Absence, MessagesToADroppedExecutorAreLost) {
             executor.reset();
         }
         MPI_Barrier(MPI_COMM_WORLD);
-        Executor next = Executor::prepare(plan, **backend).value();
+        Executor next = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value();
         Workbench bench({plan}, world_rank(), 2 * round + 1, 0);
         const Buffers right = bench.buffers();
         const auto done = next.run(right.source, right.target);

@@ -61,7 +61,8 @@ int move_and_fail(const std::string& how, const std::string& transport) {
     const bool own_memory = registered || transport == "bounce" || transport == "staged_sums";
     options.timeout = std::chrono::seconds(2);
     auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
-    auto executor = Executor::prepare(adds ? rows_added_up() : rows_to_columns(), *backend).value();
+    auto executor =
+        Executor::prepare(judge(adds ? rows_added_up() : rows_to_columns(), backend->capabilities()), *backend).value();
     auto source = backend->allocate(executor.plans().front().source_bytes).value();
     auto target = backend->allocate(executor.plans().front().target_bytes).value();
     std::vector<std::byte> own_source(source->bytes().size());

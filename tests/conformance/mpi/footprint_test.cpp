@@ -97,7 +97,8 @@ TEST(Footprint, ADonatedSourceSavesAWorkspace) {
             auto backend = fresh_backend(shared_memory, ranks_per_node);
             ASSERT_TRUE(backend);
             const Plan plan = turning_plan(backend->size(), 4320);
-            auto executor = Executor::prepare(plan, *backend, {}, {.donate = donate});
+            auto executor =
+                Executor::prepare(judge(plan, backend->capabilities(), {.memory = {.donate = donate}}), *backend);
             ASSERT_TRUE(executor) << executor.error().message;
             const Held held(*backend, *executor, donate);
             EXPECT_EQ(backend->memory_use().most_bytes, executor->footprint_bytes());
@@ -120,7 +121,8 @@ TEST(Footprint, TheBackendCountsWhatWasStated) {
         auto backend = fresh_backend(shared_memory, ranks_per_node);
         ASSERT_TRUE(backend);
         for (const Index rows : {Index{64}, Index{4096}}) {
-            auto executor = Executor::prepare(gathering_plan(backend->size(), rows), *backend);
+            auto executor =
+                Executor::prepare(judge(gathering_plan(backend->size(), rows), backend->capabilities()), *backend);
             ASSERT_TRUE(executor) << executor.error().message;
             const Held held(*backend, *executor);
             EXPECT_EQ(backend->memory_use().held_bytes, executor->footprint_bytes());
@@ -142,7 +144,8 @@ TEST(Footprint, StagingOfSumsIsCounted) {
         ASSERT_TRUE(backend);
         for (const StepKind kind : {reduce_scatter, all_reduce}) {
             for (const Index rows : {Index{48}, Index{48 * 1024}}) {
-                auto executor = Executor::prepare(adding_plan(backend->size(), kind, rows), *backend);
+                auto executor = Executor::prepare(
+                    judge(adding_plan(backend->size(), kind, rows), backend->capabilities()), *backend);
                 ASSERT_TRUE(executor) << executor.error().message;
                 const Held held(*backend, *executor);
                 EXPECT_EQ(backend->memory_use().held_bytes, executor->footprint_bytes());
@@ -166,7 +169,7 @@ TEST(Footprint, ALimitMakesWindowsOfSumsSmaller) {
         const Plan plan = adding_plan(backend->size(), kind, 4096);
         const Index limit = tile_bytes(plan.source) + tile_bytes(plan.target) + 16384;
         const MemoryPolicy tight{.footprint_bytes_max = limit};
-        auto bounded = Executor::prepare(plan, *backend, {}, tight);
+        auto bounded = Executor::prepare(judge(plan, backend->capabilities(), {.memory = tight}), *backend);
         ASSERT_TRUE(bounded) << bounded.error().message;
         EXPECT_LE(bounded->footprint_bytes(), limit);
         Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
@@ -182,13 +185,14 @@ TEST(Footprint, ALimitMakesWindowsAndPiecesSmaller) {
         auto backend = fresh_backend(shared_memory, ranks_per_node);
         ASSERT_TRUE(backend);
         const Plan plan = gathering_plan(backend->size(), 4096);
-        auto free = Executor::prepare(plan, *backend);
+        auto free = Executor::prepare(judge(plan, backend->capabilities()), *backend);
         ASSERT_TRUE(free);
         const Index ends = tile_bytes(plan.source) + tile_bytes(plan.target);
         for (const Index room : {Index{16384}, Index{200000}}) {
             SCOPED_TRACE(
                 fmt::format("{} instead of {} bytes of staging: {}", room, free->staging_bytes(), free->describe()));
-            auto bounded = Executor::prepare(plan, *backend, {}, {.footprint_bytes_max = ends + room});
+            auto bounded = Executor::prepare(
+                judge(plan, backend->capabilities(), {.memory = {.footprint_bytes_max = ends + room}}), *backend);
             ASSERT_TRUE(bounded) << bounded.error().message;
             EXPECT_LE(bounded->footprint_bytes(), ends + room);
             Workbench bench(Item{plan}, backend->rank(), 1, bounded->workspace_bytes());
@@ -206,7 +210,8 @@ TEST(Footprint, ALimitBelowTheEndsIsInfeasible) {
     auto backend = fresh_backend(true);
     ASSERT_TRUE(backend);
     const MemoryPolicy hopeless{.footprint_bytes_max = 1000};
-    const auto executor = Executor::prepare(gathering_plan(backend->size(), 4096), *backend, {}, hopeless);
+    const auto executor = Executor::prepare(
+        judge(gathering_plan(backend->size(), 4096), backend->capabilities(), {.memory = hopeless}), *backend);
     ASSERT_FALSE(executor);
     EXPECT_EQ(executor.error().code, Code::infeasible) << executor.error().message;
 }
@@ -221,11 +226,11 @@ TEST(Footprint, ALimitBelowTheWorkspaceFusesThePlan) {
     const Plan plan{layout("f32[64@x,64@y]"),
                     layout("f32[64,64@y]"),
                     {{all_to_all, layout("f32[64,64@(y,x)]")}, {all_gather, layout("f32[64,64@y]")}}};
-    auto free = Executor::prepare(plan, *backend);
+    auto free = Executor::prepare(judge(plan, backend->capabilities()), *backend);
     ASSERT_TRUE(free) << free.error().message;
     ASSERT_GT(free->workspace_bytes(), 0);
     const MemoryPolicy tight{.footprint_bytes_max = free->footprint_bytes() - free->staging_bytes() - 1};
-    auto bounded = Executor::prepare(plan, *backend, {}, tight);
+    auto bounded = Executor::prepare(judge(plan, backend->capabilities(), {.memory = tight}), *backend);
     ASSERT_TRUE(bounded) << bounded.error().message;
     EXPECT_EQ(bounded->workspace_bytes(), 0);
     Workbench bench(Item{plan}, backend->rank(), 1, 0);
@@ -305,7 +310,7 @@ TEST(Footprint, AListStaysUnderItsLimit) {
 
 // Makes MPI and the backend allocate what they need once, for any move.
 void warm_up(Backend& backend) {
-    auto executor = Executor::prepare(gathering_plan(backend.size(), 64), backend);
+    auto executor = Executor::prepare(judge(gathering_plan(backend.size(), 64), backend.capabilities()), backend);
     ASSERT_TRUE(executor);
     const Held held(backend, *executor);
 }
@@ -316,7 +321,7 @@ void expect_growth(Backend& backend, const Plan& plan, bool donate) {
     MPI_Barrier(MPI_COMM_WORLD);
     const Index before = proportional_bytes();
     MPI_Barrier(MPI_COMM_WORLD);  // no rank allocates memory while another still counts
-    auto executor = Executor::prepare(plan, backend, {}, {.donate = donate});
+    auto executor = Executor::prepare(judge(plan, backend.capabilities(), {.memory = {.donate = donate}}), backend);
     ASSERT_TRUE(executor);
     const Held held(backend, *executor, donate);
     MPI_Barrier(MPI_COMM_WORLD);

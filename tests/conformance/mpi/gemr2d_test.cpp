@@ -118,7 +118,8 @@ void expect_the_same(Backend& backend, std::string_view dtype, const Shape& shap
     ours.wipe();
     const auto made = synthesize(layout_of(dtype, shape, source), layout_of(dtype, shape, target));
     ASSERT_TRUE(made) << made.error().message;
-    auto executor = Executor::prepare(made->plan(), backend, Storages{from.storage(), ours.storage()});
+    auto executor = Executor::prepare(judge(made->plan(), backend.capabilities()), backend,
+                                      Storages{from.storage(), ours.storage()});
     ASSERT_TRUE(executor) << executor.error().message;
     const auto done = executor->run(std::as_bytes(std::span(from.a)), std::as_writable_bytes(std::span(ours.a)));
     ASSERT_TRUE(done) << done.error().message;

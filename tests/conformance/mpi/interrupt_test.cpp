@@ -41,12 +41,12 @@ TEST(InterruptsOfMpi, EndPrepare) {
     std::optional<Interrupt> interrupt;
     if (rank == 0) interrupt.emplace([] { return true; });
     const auto begin = std::chrono::steady_clock::now();
-    const auto executor = Executor::prepare(plan, **backend);
+    const auto executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend);
     if (rank != late) MPI_Send(nullptr, 0, MPI_BYTE, late, 7, MPI_COMM_WORLD);
     interrupt.reset();
     EXPECT_EQ(executor ? "" : executor.error().message, "rank 0 was interrupted while the ranks prepared");
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(100));
-    const auto again = Executor::prepare(plan, **backend);
+    const auto again = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend);
     EXPECT_EQ(again ? "" : again.error().message,
               "an earlier call of this backend failed: rank 0 was interrupted while the ranks prepared");
     backend = mpi::make_backend(MPI_COMM_WORLD);

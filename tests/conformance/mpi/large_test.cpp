@@ -29,7 +29,8 @@ void expect_large_move(Index rows, Index columns, Index padding) {
     ASSERT_TRUE(backend);
     const Plan plan = replicating_plan(rows, columns);
     const Index stride = columns + padding;
-    auto executor = Executor::prepare(plan, **backend, {std::nullopt, Storage{0, {rows * stride, stride, 1}}});
+    auto executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend,
+                                      {std::nullopt, Storage{0, {rows * stride, stride, 1}}});
     ASSERT_TRUE(executor) << executor.error().message;
     auto source = (*backend)->allocate(executor->plans()[0].source_bytes);
     auto target = (*backend)->allocate(executor->plans()[0].target_bytes);

@@ -119,7 +119,7 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
         const Index rows = way == by_size ? last_cache_bytes() / 2 / (2053 * 4) + 13 : 113;
         const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
                                    fmt::format("f32[{},2053@x]", rows));
-        auto executor = Executor::prepare(plan, **backend);
+        auto executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend);
         ASSERT_TRUE(executor) << executor.error().message;
         if (ranks == 1 || executor->describe().find("shared memory") == std::string::npos)
             GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
@@ -152,7 +152,7 @@ TEST(Mpi, TheBaselineRunsOneExchangeOnly) {
     auto backend = mpi::make_alltoallw_backend(MPI_COMM_WORLD);
     ASSERT_TRUE(backend);
     const Plan plan = *plan_of(fmt::format("x={}", harness().ranks()), "f32[6]", zero_fill, "f32[6]{U:x}");
-    const auto executor = Executor::prepare(plan, **backend);
+    const auto executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend);
     ASSERT_FALSE(harness().ranks() > 1 && executor);
     if (!executor) {
         EXPECT_EQ(executor.error().code, Code::unsupported);
@@ -165,7 +165,8 @@ TEST(Mpi, ExecutorsRunInThreadsOfTheirOwn) {
     ASSERT_TRUE(backend) << backend.error().message;
     const Plan plan = turning_item(harness().ranks()).plan;
     std::vector<Executor> executors;
-    for (int i = 0; i < 2; ++i) executors.push_back(Executor::prepare(plan, **backend).value());
+    for (int i = 0; i < 2; ++i)
+        executors.push_back(Executor::prepare(judge(plan, (*backend)->capabilities()), **backend).value());
     if (executors.front().describe().find("messages") != std::string::npos)
         GTEST_SKIP() << "messages in threads need MPI_THREAD_MULTIPLE";
     std::array<std::string, 2> wrong;

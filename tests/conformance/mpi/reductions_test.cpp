@@ -105,7 +105,7 @@ void start_over(Tiles& tiles, DType dtype, Index rank, std::uint64_t seed) {
 // Prepares once, binds in every manner in turn, and runs each twice.
 std::vector<Bytes> results_of(Backend& backend, const Plan& plan, std::span<const Whose> owners) {
     std::vector<Bytes> results;
-    auto executor = Executor::prepare(plan, backend);
+    auto executor = Executor::prepare(judge(plan, backend.capabilities()), backend);
     EXPECT_TRUE(executor) << executor.error().message;
     if (!executor) return results;
     for (const Whose whose : owners) {
@@ -232,10 +232,10 @@ TEST(Sums, SayHowTheyMove) {
     auto shared = backend_with(true);
     auto messages = backend_with(false);
     ASSERT_TRUE(shared && messages);
-    const std::string how = Executor::prepare(plan, *shared).value().describe();
+    const std::string how = Executor::prepare(judge(plan, shared->capabilities()), *shared).value().describe();
     EXPECT_NE(how.find("sums in one pass through shared memory"), std::string::npos) << how;
     EXPECT_EQ(how.find("messages"), std::string::npos) << how;
-    EXPECT_EQ(Executor::prepare(plan, *messages).value().describe(), "messages");
+    EXPECT_EQ(Executor::prepare(judge(plan, messages->capabilities()), *messages).value().describe(), "messages");
 }
 
 // A sum uses messages only if some of its ranks are on another node.
@@ -245,7 +245,9 @@ TEST(Sums, OnlyInsideNodes) {
     auto nodes = backend_with(true, 2);
     ASSERT_TRUE(nodes);
     const auto how = [&](const char* source, const char* target) {
-        return Executor::prepare(*plan_of("y=2,x=2", source, all_reduce, target), *nodes).value().describe();
+        return Executor::prepare(judge(*plan_of("y=2,x=2", source, all_reduce, target), nodes->capabilities()), *nodes)
+            .value()
+            .describe();
     };
     EXPECT_NE(how("f32[999]{U:x}", "f32[999]").find("sums"), std::string::npos);
     EXPECT_EQ(how("f32[999]{U:y}", "f32[999]"), "messages");

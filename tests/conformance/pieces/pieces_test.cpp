@@ -204,7 +204,7 @@ TEST(Pieces, BucketsOfAListAreOfferedAndArrive) {
     ListPlan list = in_one_bucket({turning().item.plan, turning().item.plan, turning().item.plan});
     list.buckets = {{1}, {0, 2}};
     harness().on_every_rank([&](Backend& backend) {
-        auto executor = Executor::prepare(list, backend).value();
+        auto executor = Executor::prepare(judge(list), backend).value();
         EXPECT_EQ(executor.arrival_count(), 2U);
         std::vector<Workbench> benches;
         for (std::uint64_t i = 0; i < 3; ++i) benches.emplace_back(Item{list.plans[i]}, backend.rank(), i + 1, 0);

@@ -148,7 +148,8 @@ private:
         std::vector<Storages> storages;
         for (const conformance::Item& item : list.items) storages.push_back(storages_of(item, rank_));
         if (here && schedule_.fault == Fault::other_plan) storages.clear();
-        auto made = timed(describe(op), [&] { return Executor::prepare(plan, *backend_, storages, memory); });
+        auto made =
+            timed(describe(op), [&] { return Executor::prepare(reshard::judge(plan, memory), *backend_, storages); });
         const Verdict verdict = of_prepare(schedule_, op.executor, rank_, backend_->name() != "local");
         const auto error = made ? std::nullopt : std::optional(made.error());
         if (judge(describe(op), op.executor, error, verdict)) executors_[op.executor].executor = std::move(*made);

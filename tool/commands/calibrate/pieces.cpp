@@ -50,8 +50,9 @@ public:
         const Mesh mesh{{"rank", rank.size()}};
         RESHARD_TRY(const auto& source, make_layout(mesh, DType::f32, {rows * rank.size(), columns}, P{"rank", {}}));
         RESHARD_TRY(const auto& target, make_layout(mesh, DType::f32, {rows * rank.size(), columns}, P{{}, {}}));
-        RESHARD_TRY(auto& executor, agree(rank, Executor::prepare({source, target, {{StepKind::all_gather, target}}},
-                                                                  execution, rank.backend())));
+        RESHARD_TRY(auto& executor,
+                    agree(rank, Executor::prepare(judge({source, target, {{StepKind::all_gather, target}}}, execution),
+                                                  rank.backend())));
         Gather gather(std::move(executor), rank.size());
         RESHARD_ASSIGN(gather.bound_, gather.executor_.bind({std::as_bytes(std::span(gather.mine_)),
                                                              std::as_writable_bytes(std::span(gather.all_)),

@@ -32,7 +32,9 @@ bool sends_messages(const Executor& executor) { return executor.describe().find(
 class Mover {
 public:
     Mover(Backend& backend, const Item& item) : backend_(backend) {
-        executor_.emplace(Executor::prepare(item.plan, backend, storages_of(item, backend.rank())).value());
+        executor_.emplace(
+            Executor::prepare(judge(item.plan, backend.capabilities()), backend, storages_of(item, backend.rank()))
+                .value());
         for (std::uint64_t salt = 1; salt <= salts; ++salt)
             benches_.emplace_back(item, backend.rank(), salt, workspace());
         source.emplace(benches_.front().source.bytes.size());
@@ -126,7 +128,7 @@ TEST(Registered, BeyondTheCaches) {
             return Interval{std::min(extent, block * backend.rank()), std::min(extent, block * (backend.rank() + 1))};
         };
         const Item item = rows_to_columns(ranks, fmt::format("u8[{}@x,{}] u8[{},{}@x]", rows, columns, rows, columns));
-        auto executor = Executor::prepare(item.plan, backend).value();
+        auto executor = Executor::prepare(judge(item.plan, backend.capabilities()), backend).value();
         const Interval mine = own(rows);
         const Interval wanted = own(columns);
         Slot source(static_cast<std::size_t>(mine.size() * columns), Slot::Kind::mapped, 77);
@@ -173,7 +175,7 @@ TEST(Registered, Sums) {
 TEST(Registered, ABindOutlivesRegistrations) {
     on_a_backend([](Backend& backend) {
         const Item item = rows_to_columns(backend.size());
-        auto executor = Executor::prepare(item.plan, backend).value();
+        auto executor = Executor::prepare(judge(item.plan, backend.capabilities()), backend).value();
         Workbench bench(item, backend.rank(), 1, 0);
         Slot source(bench.source.bytes.size(), Slot::Kind::vector, 20);
         Slot target(bench.target.bytes.size(), Slot::Kind::heap, 4);
@@ -209,7 +211,7 @@ TEST(Registered, ABindOutlivesRegistrations) {
 TEST(Registered, FreedMemoryIsAnErrorAtBindAndStart) {
     on_a_backend([](Backend& backend) {
         const Item item = rows_to_columns(backend.size());
-        auto executor = Executor::prepare(item.plan, backend).value();
+        auto executor = Executor::prepare(judge(item.plan, backend.capabilities()), backend).value();
         Workbench bench(item, backend.rank(), 1, 0);
         Slot source(bench.source.bytes.size(), Slot::Kind::mapped, 0);
         const Buffers buffers{source.bytes(), bench.target.bytes, {}};

@@ -1,6 +1,6 @@
-#include "bindings/scalapack/agreed.hpp"
+#include "bindings/scalapack/question.hpp"
 
-#include <string>
+#include <atomic>
 
 #include "src/base/try.hpp"
 
@@ -18,7 +18,7 @@ Cyclic cyclic_of(const End& end) {
             {end.begin[0], end.begin[1]}};
 }
 
-// The local array has room for what the process holds of the whole matrix.
+// Whether the local array has room for the process's part of the whole matrix.
 bool fits(const End& end) {
     if (!end.inside()) return true;
     const Cyclic cyclic = cyclic_of(end);
@@ -27,7 +27,7 @@ bool fits(const End& end) {
            end.descriptor.leading >= own_before(cyclic, 0, cyclic.extent[0], end.shape.place[0]);
 }
 
-// Numbers of which each process knows some: the least and the largest over all that know them.
+// Numbers that only some processes know. Finds the least and the largest over the processes that know them.
 class Poll {
 public:
     explicit Poll(std::size_t count) : least_(2 * count, index_max) {}
@@ -46,7 +46,7 @@ public:
         if (code == MPI_SUCCESS) return {};
         return fail(Code::backend, "p?gemr2d: MPI_Allreduce failed");
     }
-    // nullopt: nobody knew it, or two said something else.
+    // nullopt if no process knew it, or if two processes said different numbers.
     [[nodiscard]] std::optional<Index> agreed(std::size_t place) const {
         if (least_[2 * place] == index_max || least_[2 * place] != -least_[2 * place + 1]) return std::nullopt;
         return least_[2 * place];
@@ -54,6 +54,17 @@ public:
 
 private:
     std::vector<Index> least_;
+};
+
+// One end as all processes know it.
+struct AgreedEnd {
+    Cyclic cyclic;
+    std::vector<Index> ranks;  // of the communicator, row by row of the grid
+
+    [[nodiscard]] std::optional<Storage> storage_for(const End& own) const {
+        if (!own.inside()) return std::nullopt;
+        return storage_of(cyclic, {own.shape.place[0], own.shape.place[1]}, own.descriptor.leading);
+    }
 };
 
 Result<AgreedEnd> read(const Poll& poll, std::size_t numbers, std::size_t ranks, Index processes, const char* name) {
@@ -81,9 +92,42 @@ Result<AgreedEnd> read(const Poll& poll, std::size_t numbers, std::size_t ranks,
     return end;
 }
 
+int new_key() {
+    int key = MPI_KEYVAL_INVALID;
+    const int made = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+    return made == MPI_SUCCESS ? key : MPI_KEYVAL_INVALID;
+}
+
 }  // namespace
 
-Result<Agreed> agree(MPI_Comm communicator, const Question& question) {
+Result<std::uint64_t> number_of_grid(MPI_Comm communicator) {
+    static const int key = new_key();
+    static std::atomic<std::uintptr_t> last = 0;
+    void* known = nullptr;
+    int found = 0;
+    if (key == MPI_KEYVAL_INVALID ||
+        MPI_Comm_get_attr(communicator, key, static_cast<void*>(&known), &found) != MPI_SUCCESS)
+        return fail(Code::backend, "p?gemr2d: MPI cannot read an attribute of the context's communicator");
+    if (found != 0) return reinterpret_cast<std::uintptr_t>(known);
+    const std::uintptr_t number = ++last;
+    if (MPI_Comm_set_attr(communicator, key, reinterpret_cast<void*>(number)) == MPI_SUCCESS)  // NOLINT: no address
+        return number;
+    return fail(Code::backend, "p?gemr2d: MPI cannot set an attribute of the context's communicator");
+}
+
+std::string name_of(const Question& question) {
+    std::string name = std::to_string(static_cast<int>(question.dtype));
+    const auto add = [&](auto... numbers) { ((name += ' ' + std::to_string(numbers)), ...); };
+    add(question.shape[0], question.shape[1]);
+    for (const End* end : {&question.source, &question.target}) {
+        const Descriptor& given = end->descriptor;
+        add(end->grid, end->begin[0], end->begin[1], given.rows, given.columns, given.row_block, given.column_block,
+            given.first_row, given.first_column, given.leading);
+    }
+    return name;
+}
+
+Result<Redistribution> ask(MPI_Comm communicator, const Question& question) {
     int rank = 0;
     int processes = 0;
     MPI_Comm_rank(communicator, &rank);
@@ -111,13 +155,16 @@ Result<Agreed> agree(MPI_Comm communicator, const Question& question) {
     if (poll.agreed(3) != 1) {
         return fail(Code::mismatch, "p?gemr2d: the leading dimension of some process is less than its rows");
     }
-    Agreed agreed;
-    RESHARD_ASSIGN(agreed.source, read(poll, numbers[0], ranks[0], processes, "A"));
-    RESHARD_ASSIGN(agreed.target, read(poll, numbers[1], ranks[1], processes, "B"));
+    RESHARD_TRY(const auto& source, read(poll, numbers[0], ranks[0], processes, "A"));
+    RESHARD_TRY(const auto& target, read(poll, numbers[1], ranks[1], processes, "B"));
     const std::array<Index, 2> shape = {question.shape[0], question.shape[1]};
-    RESHARD_CHECK(validate(agreed.source.cyclic, shape, "A"));
-    RESHARD_CHECK(validate(agreed.target.cyclic, shape, "B"));
-    return agreed;
+    RESHARD_CHECK(validate(source.cyclic, shape, "A"));
+    RESHARD_CHECK(validate(target.cyclic, shape, "B"));
+    RESHARD_TRY(auto& before, layout_of(source.cyclic, shape, question.dtype, source.ranks));
+    RESHARD_TRY(auto& after, layout_of(target.cyclic, shape, question.dtype, target.ranks));
+    return Redistribution{std::move(before),
+                          std::move(after),
+                          {source.storage_for(question.source), target.storage_for(question.target)}};
 }
 
 }  // namespace reshard::scalapack
