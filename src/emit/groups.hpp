@@ -1,4 +1,4 @@
-// Positions of the mesh in which a program is written, from digits of the mesh that a step is typed in.
+// Groups of positions in the program's mesh, from digits of the step's mesh.
 #pragma once
 
 #include "reshard/emit/program.hpp"

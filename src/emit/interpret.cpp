@@ -49,7 +49,7 @@ std::int64_t combined(Combine combine, std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(combine == Combine::prod ? ua * ub : ua + ub);
 }
 
-// Where the other block begins in an array of blocks; both shapes of one rank.
+// Index in the larger array of an element of a block that begins at `start`.
 std::vector<Index> moved(std::vector<Index> index, const std::vector<Index>& start) {
     for (std::size_t i = 0; i < index.size(); ++i) index[i] += start[i];
     return index;
@@ -99,7 +99,7 @@ Values local(const Operation& operation, std::size_t position, const Values& til
     }
 }
 
-// What member number `own` of a group ends with.
+// The tile of member number `own` of a group after the collective.
 Values collective(const Operation& operation, const std::vector<const Values*>& tiles, std::size_t own) {
     const std::size_t size = tiles.size();
     Values out;
@@ -178,7 +178,7 @@ bool permutes(const Operation& operation) {
     return true;
 }
 
-// The shapes are those that the kind makes of the input's.
+// True if the kind turns the input's shape into the output's.
 bool shapes_fit(const Operation& operation) {
     const Index size = operation.groups.empty() ? 1 : static_cast<Index>(operation.groups.front().size());
     std::vector<Index> made = operation.input;

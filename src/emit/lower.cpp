@@ -291,7 +291,7 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
     RESHARD_CHECK(same_on_devices(seen.second, plan.target));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
-    // What has no elements has nothing to move.
+    // An array without elements needs no operations.
     if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
     made.reshape(extents_of(asked.target));
     permute_behind_all_to_alls(program.operations);

@@ -69,7 +69,7 @@ std::optional<Order> cut_out(const Order& order, const Order& digits) {
 
 namespace {
 
-// Without the digits of a dimension but its most minor one, which becomes all that is below `border`.
+// Replaces the digits of a dimension by one at its most minor place, which covers everything below `border`.
 void make_whole(Order& order, std::size_t dim, Index border) {
     const auto minor = std::ranges::find_if(order, [&](const Digit& d) { return d.dim == dim && d.stride == 1; });
     if (minor == order.end()) return;

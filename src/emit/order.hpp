@@ -1,5 +1,4 @@
-// The order in which a tile's elements lie in memory while a program runs: digits of its local indices, most major
-// first.
+// The memory order of a tile's elements while a program runs: digits of its local indices, most major first.
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@ struct Digit {
 /// Each digit of a tile once: a dense array of the sizes, in this order. Equal orders are equal when merged.
 using Order = std::vector<Digit>;
 
-/// Without digits of size 1; neighbours that continue each other are one.
+/// Drops digits of size 1 and joins neighbours that continue each other.
 [[nodiscard]] Order merged(Order order);
 /// A row-major tile, merged.
 [[nodiscard]] Order row_major(const std::vector<Index>& extents);
@@ -35,8 +34,8 @@ using Order = std::vector<Digit>;
 /// The same order, cut so that each of these digits is one of its own; nullopt when one lies in several places.
 [[nodiscard]] std::optional<Order> cut_out(const Order& order, const Order& digits);
 
-/// What is left of a tile without these digits, in the order it has, merged. A dimension whose digits they do not
-/// divide comes whole, where its most minor digit is. pre: in each dimension they are the most major.
+/// Removes the digits in `taken` and merges the rest in the order it has. A dimension whose digits they do not divide
+/// stays whole, at the place of its most minor digit. pre: in each dimension the taken digits are the most major.
 [[nodiscard]] Order without(const Order& order, const Order& taken);
 
 /// One transpose of a dense array.
@@ -45,7 +44,7 @@ struct Transposition {
     std::vector<std::size_t> permutation;  ///< dimension i after is dimension permutation[i] before
     [[nodiscard]] bool moves() const;      ///< some element changes its place
 };
-/// From one order to another of the same tile; nullopt when they cut a dimension so that there are no common digits.
+/// From one order to another of the same tile; nullopt if their cuts of a dimension have no common digits.
 [[nodiscard]] std::optional<Transposition> transposition(const Order& from, const Order& to);
 
 }  // namespace reshard

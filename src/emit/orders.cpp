@@ -79,7 +79,7 @@ bool in_mesh_order(const Stage& stage, const std::vector<std::size_t>& rotation)
                                   [&](std::size_t i) { return stage.members[i].atom.stride; });
 }
 
-// Row-major in what it has.
+// The same digits in row-major order.
 Order sorted(Order order) {
     std::ranges::sort(order, {}, [](const Digit& digit) { return std::pair(digit.dim, -digit.stride); });
     return merged(std::move(order));
@@ -150,7 +150,7 @@ private:
         state.order = to;
     }
 
-    // What the next stage that takes digits takes.
+    // The digits that the next stage takes, if one does.
     Order wanted_after(std::size_t i) const {
         for (std::size_t next = i + 1; next < stages_.size(); ++next)
             if (exchanges_blocks(stages_[next].kind) && !taken_by(stages_[next]).empty())

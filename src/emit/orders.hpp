@@ -5,7 +5,7 @@
 
 namespace reshard {
 
-/// What one stage runs on.
+/// The digits that one stage runs on.
 struct Chosen {
     Order order;                        ///< of the tile when it runs: what it takes is in front
     std::vector<std::size_t> rotation;  ///< the stage's members in the order of its group

@@ -9,7 +9,7 @@ namespace {
 
 bool keeps_places(OperationKind kind) { return kind == OperationKind::reshape || kind == OperationKind::transpose; }
 
-// Groups of the positions whose tiles the permute brings to those of `groups`; none where it does not know all of them.
+// The groups before the permute: the positions whose tiles it brings to `groups`. nullopt if it lacks some of them.
 std::optional<std::vector<std::vector<Index>>> before(const Operation& permute,
                                                       std::vector<std::vector<Index>> groups) {
     for (std::vector<Index>& group : groups)
@@ -21,7 +21,7 @@ std::optional<std::vector<std::vector<Index>>> before(const Operation& permute,
     return groups;
 }
 
-// Of the permute at `at`: the number of operations up to which it may go, all_to_alls renamed; `at` where it stays.
+// Renames the all_to_alls behind the permute at `at`, and returns its new place; `at` if it stays.
 std::size_t rename(std::vector<Operation>& operations, std::size_t at) {
     std::size_t behind = at;
     for (std::size_t i = at + 1; i < operations.size(); ++i) {

@@ -27,7 +27,7 @@ std::string literal(DType dtype, Index number) {
     return fmt::format("{}", number);
 }
 
-// What max and min leave as it is: infinities of floats by their bits, else the ends of the range.
+// The neutral element of max or min: an infinity of floats by its bits, otherwise an end of the range.
 std::string extreme(DType dtype, bool lowest) {
     const Index bits = 8 * size_of(dtype);
     if (dtype == DType::boolean) return lowest ? "false" : "true";
@@ -98,7 +98,7 @@ private:
         return fmt::format("dense<[{}]> : tensor<{}x{}xi64>", fmt::join(all, ", "), rows.size(), rows[0].size());
     }
 
-    // What combines two elements, as the region of an operation.
+    // The region of an operation that combines two elements.
     std::string combiner(Combine combine) const {
         const std::string_view element = type_name(dtype_);
         return fmt::format(

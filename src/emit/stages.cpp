@@ -35,7 +35,7 @@ std::vector<std::pair<Atom, Digit>> cut_into(const std::vector<std::pair<Atom, D
     return all;
 }
 
-// Neighbours that continue each other in the mesh, in what is taken and in what is made are one.
+// Joins neighbours that continue each other in the mesh, in their taken digits and in their made digits.
 std::vector<Member> merged(const std::vector<Member>& members) {
     const auto continues = [](const Digit& major, const Digit& minor) {
         return major.dim == minor.dim && major.stride == minor.size * minor.stride;

@@ -9,8 +9,8 @@ namespace reshard {
 /// A digit of the position in the mesh, and the digits of the tile that it takes the place of or that take its place.
 struct Member {
     Atom atom;                        ///< of the position
-    std::optional<Digit> taken = {};  ///< leaves the tile: its value says for which device a block is
-    std::optional<Digit> made = {};   ///< enters the tile: its value says from which device a block came
+    std::optional<Digit> taken = {};  ///< leaves the tile: its value is the device that gets a block
+    std::optional<Digit> made = {};   ///< enters the tile: its value is the device that sent a block
     friend bool operator==(const Member&, const Member&) = default;
 };
 
@@ -26,7 +26,7 @@ struct Stage {
     Combine combine = Combine::copy;           ///< as Operation::combine; also of a reduce_scatter
 };
 
-/// What every device holds. pre: has_equal_tiles
+/// The tile shape of every device. pre: has_equal_tiles
 [[nodiscard]] std::vector<Index> extents_of(const Layout& layout);
 /// Errors: unsupported.
 [[nodiscard]] Result<void> has_equal_tiles(const Layout& layout);

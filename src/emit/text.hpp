@@ -1,4 +1,4 @@
-// What the texts for all frameworks share.
+// Functions that the texts for all frameworks share.
 #pragma once
 
 #include "reshard/emit/write.hpp"
@@ -14,7 +14,7 @@ namespace reshard {
 /// and y_2. Positions stay. Errors: unsupported when the cuts of an axis form no chain, or the ends' orders differ.
 [[nodiscard]] Result<Mesh> whole_axes_mesh(const TileProgram& program);
 
-/// What both ends are, in one line.
+/// Both ends in one line.
 [[nodiscard]] std::string headline(const TileProgram& program);
 
 /// value_of(digits, position) times `part`, as Python, from the position by the name `position`.

@@ -30,7 +30,7 @@ private:
     /// The ranks of each group as the program orders them, and where each member of a group stands among its ranks in
     /// ascending order, which is how PyTorch orders a group.
     struct Group {
-        std::size_t number = 0;        ///< of those that connect makes
+        std::size_t number = 0;        ///< among the groups that `connect` makes
         std::vector<Index> ascending;  ///< ascending[k]: the member whose rank is the k-th
     };
 
